@@ -1,0 +1,285 @@
+//! What can go wrong with a call, split first by "can the effect have happened?".
+//!
+//! * [`Refusal`]: Gantry decided not to run the call. Nothing happened.
+//! * [`Fault`]: it was tried and failed; [`Fault::effect`] says how far it may have got.
+//! * [`CallError::Held`]: it waits for a person.
+//!
+//! That one distinction drives the HTTP status, the JSON-RPC answer, the exit code and what a model is told.
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal),+ $(,)?) => {
+        /// The closed list of error codes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $($(#[doc = $doc])+ $name),+
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of the reference page.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The code as it is written.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text),+ }
+            }
+
+            /// What the code means, for the reference page.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),+)),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// No tool of this name is available to the caller.
+    ToolNotFound = "TOOL_NOT_FOUND",
+    /// The arguments are not JSON, or do not fit the tool's schema; every failing field is named.
+    InvalidArguments = "INVALID_ARGUMENTS",
+    /// A path is malformed or leaves the workspace.
+    InvalidPath = "INVALID_PATH",
+    /// The file or directory does not exist.
+    FileNotFound = "FILE_NOT_FOUND",
+    /// A policy, a protected path or the operating system does not allow it.
+    PermissionDenied = "PERMISSION_DENIED",
+    /// A person has to say yes first. Nothing was run.
+    ApprovalRequired = "APPROVAL_REQUIRED",
+    /// A person said no. Nothing was run.
+    RejectedByUser = "REJECTED_BY_USER",
+    /// Nobody decided in time. Nothing was run.
+    RejectedByTimeout = "REJECTED_BY_TIMEOUT",
+    /// Too many calls wait already. Nothing was run; try again later.
+    QueueFull = "QUEUE_FULL",
+    /// The call was cancelled.
+    Canceled = "CANCELED",
+    /// The time limit was reached.
+    Timeout = "TIMEOUT",
+    /// The tool ran and failed.
+    ExecutionError = "EXECUTION_ERROR",
+    /// The result does not fit the session's budget any more and was dropped.
+    BudgetExceeded = "BUDGET_EXCEEDED",
+    /// The provider is not reachable. Nothing was sent.
+    UpstreamUnavailable = "UPSTREAM_UNAVAILABLE",
+    /// It cannot be known whether the call took effect: Gantry or its connection died in between.
+    OutcomeUnknown = "OUTCOME_UNKNOWN",
+    /// The idempotency key was used for another call, or for one that still runs. Nothing was run.
+    IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
+    /// The tool is quarantined: its definition cannot be trusted or used.
+    ToolQuarantined = "TOOL_QUARANTINED",
+    /// Gantry itself failed; the log says more.
+    InternalError = "INTERNAL_ERROR",
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// An error as every door shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolError {
+    /// Which of the closed list.
+    pub code: ErrorCode,
+    /// What happened and what to do, for people and models.
+    pub message: String,
+    /// The same for programs, where there is more to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+impl ToolError {
+    /// An error without details.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: None }
+    }
+
+    /// The same error with details.
+    #[must_use]
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// What stands in a conversation in place of a result: `(tool failed: …)`.
+    #[must_use]
+    pub fn conversation(&self) -> String {
+        if self.message.starts_with("(tool failed:") {
+            return self.message.clone();
+        }
+        format!("(tool failed: {})", self.message)
+    }
+
+    /// The message as a log line has it, without the wrapping of a conversation.
+    #[must_use]
+    pub fn logged(&self) -> &str {
+        self.message
+            .strip_prefix("(tool failed: ")
+            .and_then(|rest| rest.strip_suffix(')'))
+            .unwrap_or(&self.message)
+    }
+}
+
+/// Gantry decided not to run a call. Nothing happened, so repeating it is safe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(ToolError);
+
+impl Refusal {
+    /// A refusal for this reason.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self(ToolError::new(code, message))
+    }
+
+    /// What the caller is told.
+    #[must_use]
+    pub fn error(&self) -> &ToolError {
+        &self.0
+    }
+}
+
+impl From<ToolError> for Refusal {
+    fn from(error: ToolError) -> Self {
+        Self(error)
+    }
+}
+
+/// How far a failed call may have got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectState {
+    /// Nothing was changed.
+    None,
+    /// It may have taken effect, in full or in part.
+    Possible,
+    /// It took effect; only its result was lost.
+    Done,
+}
+
+/// A call was tried and failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What the caller is told.
+    pub error: ToolError,
+    /// How far it may have got.
+    pub effect: EffectState,
+}
+
+impl Fault {
+    /// A fault after which nothing has changed.
+    #[must_use]
+    pub fn without_effect(error: ToolError) -> Self {
+        Self { error, effect: EffectState::None }
+    }
+
+    /// A fault that may have left something behind.
+    #[must_use]
+    pub fn with_possible_effect(error: ToolError) -> Self {
+        Self { error, effect: EffectState::Possible }
+    }
+}
+
+/// A call that needs a person's yes and has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Why it needs one, in words for that person.
+    pub reason: String,
+    /// The rule that asks.
+    pub rule: String,
+}
+
+impl Held {
+    /// What the caller is told.
+    #[must_use]
+    pub fn error(&self) -> ToolError {
+        ToolError::new(
+            ErrorCode::ApprovalRequired,
+            format!("a person has to approve this call: {}. Nothing was run.", self.reason),
+        )
+        .with_details(serde_json::json!({ "reason": self.reason, "rule": self.rule }))
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallError {
+    /// It was not run.
+    Refused(Refusal),
+    /// It was tried.
+    Failed(Fault),
+    /// It waits for a person.
+    Held(Held),
+}
+
+impl CallError {
+    /// What the caller is told.
+    #[must_use]
+    pub fn error(&self) -> ToolError {
+        match self {
+            Self::Refused(refusal) => refusal.error().clone(),
+            Self::Failed(fault) => fault.error.clone(),
+            Self::Held(held) => held.error(),
+        }
+    }
+
+    /// How far the call may have got.
+    #[must_use]
+    pub fn effect(&self) -> EffectState {
+        match self {
+            Self::Refused(_) | Self::Held(_) => EffectState::None,
+            Self::Failed(fault) => fault.effect,
+        }
+    }
+}
+
+impl From<Refusal> for CallError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Fault> for CallError {
+    fn from(fault: Fault) -> Self {
+        Self::Failed(fault)
+    }
+}
+
+impl From<Held> for CallError {
+    fn from(held: Held) -> Self {
+        Self::Held(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_written_alike_and_explained() {
+        for code in ErrorCode::ALL {
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{code}");
+            assert!(code.meaning().len() > 10, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_wraps_a_message_once() {
+        let timeout = ToolError::new(ErrorCode::Timeout, "(tool failed: timeout)");
+        assert_eq!(timeout.conversation(), "(tool failed: timeout)");
+        assert_eq!(timeout.logged(), "timeout");
+        assert_eq!(ToolError::new(ErrorCode::ExecutionError, "boom").conversation(), "(tool failed: boom)");
+    }
+}

@@ -1,0 +1,147 @@
+//! The permit: proof that one exact call may run.
+//!
+//! Everything that causes an effect takes `&Permit`, so code that skips the judgement does not compile. A permit is
+//! made in two places only: by the policy decision ([`crate::policy::Judged::conclude`]) and by redeeming a person's
+//! decision ([`crate::approval::redeem`]). It is bound to a digest of who asks, the tool's fingerprint, the canonical
+//! arguments and the state of the world that was judged; a change of any of them is another call.
+//!
+//! It cannot be made by hand:
+//! ```compile_fail
+//! let permit = gantry_core::Permit { };
+//! ```
+//! nor by default, nor from JSON:
+//! ```compile_fail
+//! let permit = gantry_core::Permit::default();
+//! ```
+//! ```compile_fail
+//! let permit: gantry_core::Permit = serde_json::from_str("{}").unwrap();
+//! ```
+//! nor copied, so that one yes is one call:
+//! ```compile_fail
+//! fn twice(permit: &gantry_core::Permit) -> gantry_core::Permit { permit.clone() }
+//! ```
+//! nor changed after the fact:
+//! ```compile_fail
+//! fn other_arguments(permit: &mut gantry_core::Permit) { permit.arguments = "{}".into(); }
+//! ```
+//! A question is not a permit; only a decision makes it one:
+//! ```compile_fail
+//! fn run(permit: &gantry_core::Permit) {}
+//! fn skip(question: &gantry_core::approval::Question) { run(question); }
+//! ```
+//! and a resolved call that nobody judged has no way to become one:
+//! ```compile_fail
+//! fn skip(call: gantry_core::ResolvedCall) -> gantry_core::Permit { call.into() }
+//! ```
+//! while reading one is fine:
+//! ```
+//! fn arguments(permit: &gantry_core::Permit) -> &str { permit.arguments() }
+//! ```
+
+use crate::call::ResolvedCall;
+use crate::digest::Digest;
+use crate::principal::Caller;
+use crate::tool::Tool;
+use std::sync::Arc;
+
+/// On whose word a permit was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Basis {
+    /// The policies allow it and nothing asks for a person.
+    Policy,
+    /// This person said yes to this call.
+    Person(Arc<str>),
+}
+
+/// Proof that one exact call may run.
+#[derive(Debug)]
+pub struct Permit {
+    tool: Arc<Tool>,
+    arguments: Arc<str>,
+    arguments_digest: Digest,
+    recorded: Arc<str>,
+    binding: Digest,
+    precondition: Option<Arc<str>>,
+    basis: Basis,
+}
+
+impl Permit {
+    /// The only constructor, for the two functions that may judge.
+    pub(crate) fn new(draft: Draft, basis: Basis) -> Self {
+        let Draft { call, binding, precondition } = draft;
+        Self {
+            arguments_digest: Digest::of(call.canonical().text().as_bytes()),
+            recorded: crate::redact::shown(call.canonical(), crate::limits::RECORDED_ARGUMENT_BYTES).into(),
+            tool: Arc::clone(call.tool()),
+            arguments: Arc::clone(call.arguments()),
+            binding,
+            precondition,
+            basis,
+        }
+    }
+
+    /// The tool that may run.
+    #[must_use]
+    pub fn tool(&self) -> &Arc<Tool> {
+        &self.tool
+    }
+
+    /// The arguments it may run with, as JSON text.
+    #[must_use]
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
+    /// The digest of the canonical arguments.
+    #[must_use]
+    pub fn arguments_digest(&self) -> Digest {
+        self.arguments_digest
+    }
+
+    /// The arguments as the log and the ledger may show them.
+    #[must_use]
+    pub fn recorded_arguments(&self) -> &Arc<str> {
+        &self.recorded
+    }
+
+    /// What the permit is bound to; equal bindings mean equal calls by the same caller.
+    #[must_use]
+    pub fn binding(&self) -> Digest {
+        self.binding
+    }
+
+    /// What the provider found before the call was judged and must still find when it runs.
+    #[must_use]
+    pub fn precondition(&self) -> Option<&str> {
+        self.precondition.as_deref()
+    }
+
+    /// On whose word it was made.
+    #[must_use]
+    pub fn basis(&self) -> &Basis {
+        &self.basis
+    }
+}
+
+/// A call together with what a permit for it is bound to.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) call: ResolvedCall,
+    pub(crate) binding: Digest,
+    pub(crate) precondition: Option<Arc<str>>,
+}
+
+impl Draft {
+    pub(crate) fn new(caller: &Caller, call: ResolvedCall, precondition: Option<Arc<str>>) -> Self {
+        let binding = Digest::of_parts(&[
+            caller.project.as_bytes(),
+            caller.principal.as_bytes(),
+            caller.agent_name().as_bytes(),
+            call.tool().key.provider.as_bytes(),
+            call.tool().fingerprint.as_bytes(),
+            call.canonical().text().as_bytes(),
+            precondition.as_deref().unwrap_or_default().as_bytes(),
+        ]);
+        Self { call, binding, precondition }
+    }
+}

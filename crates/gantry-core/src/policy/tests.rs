@@ -1,0 +1,188 @@
+//! The order of judging, by table, and rules that are held against their own examples.
+
+use super::*;
+use crate::call::CallRequest;
+use crate::names::Style;
+use crate::principal::Role;
+use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use crate::toolset::{Candidate, Pool, Selection, Toolset};
+use serde_json::json;
+
+fn toolset() -> Toolset {
+    let candidate = Candidate {
+        origin: Origin { provider: "db".into(), namespace: "db".into(), kind: ToolKind::Mcp },
+        style: Style::Prefixed,
+        spec: ToolSpec {
+            name: "drop-table".into(),
+            title: None,
+            description: String::new(),
+            input_schema: json!({ "type": "object", "properties": { "env": { "type": "string" } }, "additionalProperties": false }),
+            output_schema: None,
+            annotations: Annotations::default(),
+            own_rule: OwnRule::Never,
+        },
+        settings: Settings::default(),
+    };
+    Toolset::resolve(&Arc::new(Pool::build(vec![candidate])), &Selection::everything()).0
+}
+
+fn caller(principal: &str) -> Caller {
+    Caller {
+        principal: principal.into(),
+        role: Role::Agent,
+        agent: Some("helper".into()),
+        project: "default".into(),
+    }
+}
+
+fn call(arguments: &str) -> ResolvedCall {
+    let request = CallRequest {
+        tool: "db__drop_table".into(),
+        arguments: Some(arguments.into()),
+        ..CallRequest::default()
+    };
+    ResolvedCall::resolve(&toolset(), &request).unwrap()
+}
+
+fn rule(when: &str, decide: Decide) -> RuleSpec {
+    RuleSpec {
+        name: "r".into(),
+        tools: vec!["db__*".into()],
+        when: Some(when.into()),
+        decide: Some(decide),
+        ..RuleSpec::default()
+    }
+}
+
+fn verdict(rules: &[RuleSpec], requires: RequiresApproval, arguments: &str, own: OwnVerdict) -> String {
+    let policies = Policies::compile(rules, requires).unwrap();
+    match judge(&policies, &caller("p"), call(arguments)) {
+        Err(refusal) => format!("deny {}", refusal.error().code),
+        Ok(judged) => match judged.conclude(&caller("p"), own) {
+            Verdict::Allow(_) => "allow".into(),
+            Verdict::Ask(question) => format!("ask {}", question.held().rule),
+            Verdict::Deny(refusal) => format!("deny {}", refusal.error().code),
+        },
+    }
+}
+
+#[test]
+fn the_order_is_deny_then_schema_then_ask() {
+    let deny = rule("args.env == 'prod'", Decide::Deny);
+    let ask = rule("has(args.env)", Decide::Ask);
+    let own = || OwnVerdict { ask: Some("own".into()), precondition: None };
+    let none = OwnVerdict::default;
+    let all = RequiresApproval::Everything;
+    let listed = || RequiresApproval::Listed(vec![Pattern::parse("@db/drop-table").unwrap()]);
+    let rows = [
+        (vec![], RequiresApproval::Nothing, r#"{}"#, none(), "allow"),
+        (vec![], RequiresApproval::Nothing, r#"{}"#, own(), "ask the tool's own rule"),
+        (vec![], all, r#"{}"#, own(), "ask requiresApprovalTools"),
+        (vec![], listed(), r#"{}"#, none(), "ask requiresApprovalTools"),
+        (vec![ask.clone()], RequiresApproval::Everything, r#"{"env":"dev"}"#, none(), "ask policy r"),
+        (
+            vec![ask.clone(), deny.clone()],
+            RequiresApproval::Nothing,
+            r#"{"env":"prod"}"#,
+            none(),
+            "deny PERMISSION_DENIED",
+        ),
+        // Denied calls learn nothing about their arguments, and nobody is asked about invalid ones.
+        (
+            vec![deny.clone()],
+            RequiresApproval::Nothing,
+            r#"{"env":"prod","x":1}"#,
+            none(),
+            "deny PERMISSION_DENIED",
+        ),
+        (vec![ask], RequiresApproval::Nothing, r#"{"env":"dev","x":1}"#, none(), "deny INVALID_ARGUMENTS"),
+        // A condition that cannot be judged refuses.
+        (vec![deny], RequiresApproval::Nothing, r#"{}"#, none(), "deny PERMISSION_DENIED"),
+        (
+            vec![rule("1 + 1", Decide::Ask)],
+            RequiresApproval::Nothing,
+            r#"{}"#,
+            none(),
+            "deny PERMISSION_DENIED",
+        ),
+    ];
+    for (rules, requires, arguments, own, expected) in rows {
+        assert_eq!(verdict(&rules, requires, arguments, own), expected, "{rules:?} {arguments}");
+    }
+}
+
+#[test]
+fn conditions_see_the_caller_and_the_tool() {
+    let text = "agent == 'helper' && principal == 'p' && project == 'default' && role == 'agent' && tool.provider == 'db' \
+                && tool.name == 'db__drop_table' && tool.original == 'drop-table' && tool.effect == 'write' && tool.kind == 'mcp'";
+    assert_eq!(
+        verdict(&[rule(text, Decide::Deny)], RequiresApproval::Nothing, "{}", OwnVerdict::default()),
+        "deny PERMISSION_DENIED"
+    );
+}
+
+#[test]
+fn nam_5_a_rule_means_the_tool_and_not_its_displayed_name() {
+    for pattern in ["db__drop-table", "@db/drop-table", "db__drop_table", "db__*"] {
+        let rule = RuleSpec {
+            name: "r".into(),
+            tools: vec![pattern.into()],
+            decide: Some(Decide::Deny),
+            ..RuleSpec::default()
+        };
+        assert_eq!(
+            verdict(&[rule], RequiresApproval::Nothing, "{}", OwnVerdict::default()),
+            "deny PERMISSION_DENIED",
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn rules_are_checked_at_load() {
+    let check =
+        |spec: RuleSpec| Policies::compile(&[spec], RequiresApproval::Nothing).unwrap_err().remove(0).1;
+    assert!(matches!(check(rule("args.env ==", Decide::Deny)), RuleError::Condition { .. }));
+    assert!(matches!(check(rule("arg.env == 1", Decide::Deny)), RuleError::Condition { .. }));
+    assert!(matches!(check(RuleSpec { tools: vec![], ..rule("true", Decide::Deny) }), RuleError::NoTools));
+    let good = RuleSpec {
+        applies_to: vec![json!({ "env": "prod" })],
+        passes: vec![json!({ "env": "dev" })],
+        ..rule("args.env == 'prod'", Decide::Deny)
+    };
+    assert!(Policies::compile(std::slice::from_ref(&good), RequiresApproval::Nothing).is_ok());
+    let wrong = RuleSpec { passes: vec![json!({ "env": "prod" })], ..good.clone() };
+    assert!(check(wrong).to_string().contains("applies where it should pass"));
+    let unjudgeable = RuleSpec { passes: vec![json!({})], ..good };
+    assert!(check(unjudgeable).to_string().contains("cannot be judged"));
+}
+
+fn question(principal: &str, arguments: &str, precondition: Option<&str>) -> Question {
+    let policies = Policies::compile(&[], RequiresApproval::Everything).unwrap();
+    let judged = judge(&policies, &caller(principal), call(arguments)).unwrap();
+    let own = OwnVerdict { ask: None, precondition: precondition.map(Into::into) };
+    match judged.conclude(&caller(principal), own) {
+        Verdict::Ask(question) => question,
+        other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_decision_counts_for_the_exact_call_that_was_seen() {
+    use crate::approval::{Decision, redeem};
+    let seen = question("p", r#"{"env":"dev"}"#, Some("absent"));
+    let decision = |approved| Decision { binding: seen.binding(), approved, by: "person".into() };
+    let same = question("p", r#" { "env" : "dev" } "#, Some("absent"));
+    let permit = redeem(same, &decision(true)).unwrap();
+    assert_eq!(permit.basis(), &Basis::Person("person".into()));
+    for other in [
+        question("q", r#"{"env":"dev"}"#, Some("absent")),
+        question("p", r#"{"env":"prod"}"#, Some("absent")),
+        question("p", r#"{"env":"dev"}"#, Some("unchanged")),
+        question("p", r#"{"env":"dev"}"#, None),
+    ] {
+        assert_eq!(redeem(other, &decision(true)).unwrap_err().error().code, ErrorCode::ApprovalRequired);
+    }
+    let asked = question("p", r#"{"env":"dev"}"#, Some("absent"));
+    assert_eq!(redeem(asked, &decision(false)).unwrap_err().error().code, ErrorCode::RejectedByUser);
+}

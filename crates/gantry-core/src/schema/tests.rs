@@ -1,0 +1,119 @@
+//! Schemas that could hurt are refused before they are compiled; the rest names every failing field.
+
+use super::*;
+use serde_json::json;
+
+fn violations(schema: &Value, value: &Value) -> Vec<String> {
+    let result = Schema::compile(schema).unwrap().check(value);
+    result.err().unwrap_or_default().into_iter().map(|v| format!("{}: {}", v.field, v.message)).collect()
+}
+
+#[test]
+fn every_failing_field_is_named() {
+    let schema = json!({
+        "type": "object", "required": ["path", "to"], "additionalProperties": false,
+        "properties": { "path": { "type": "string" }, "n": { "type": "integer", "minimum": 1 }, "to": {} }
+    });
+    let found = violations(&schema, &json!({ "path": 5, "n": 0, "a/b": 1 }));
+    assert_eq!(
+        found,
+        [
+            "/a~1b: is not known to this tool: \"a/b\"",
+            "/n: the value is less than the minimum of 1",
+            "/path: the value is not of type \"string\"",
+            "/to: is required",
+        ]
+    );
+}
+
+#[test]
+fn values_do_not_leak_into_messages() {
+    let schema = json!({ "properties": { "password": { "type": "integer" } } });
+    assert!(!violations(&schema, &json!({ "password": "s3cret" })).concat().contains("s3cret"));
+}
+
+#[test]
+fn both_dialects_are_understood_and_unknown_ones_refused() {
+    let tuple7 =
+        json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{ "type": "string" }] });
+    assert_eq!(violations(&tuple7, &json!([1])).len(), 1);
+    let tuple2020 = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "prefixItems": [{ "type": "string" }] });
+    assert_eq!(violations(&tuple2020, &json!([1])).len(), 1);
+    let unknown = json!({ "$schema": "https://example.com/my-dialect" });
+    assert!(matches!(Schema::compile(&unknown), Err(Error::UnknownDialect { .. })));
+}
+
+/// Fails if any crate in the build turns the library's file or network resolvers on.
+#[test]
+fn references_never_leave_the_document() {
+    for reference in ["file:///etc/hostname", "http://127.0.0.1:9/x.json", "other.json", "//host/x"] {
+        let schema = json!({ "properties": { "a": { "$ref": reference } } });
+        assert!(matches!(Schema::compile(&schema), Err(Error::RemoteReference { .. })), "{reference}");
+        assert!(build(&schema).is_err(), "the library itself followed {reference}");
+    }
+    let remote_id =
+        json!({ "$id": "http://127.0.0.1:9/root.json", "properties": { "a": { "$ref": "x.json" } } });
+    assert!(Schema::compile(&remote_id).is_err());
+}
+
+#[test]
+fn doubling_references_are_counted_and_refused() {
+    let mut defs = serde_json::Map::new();
+    for n in 0..30 {
+        let next = format!("#/$defs/d{}", n + 1);
+        defs.insert(format!("d{n}"), json!({ "allOf": [{ "$ref": next }, { "$ref": next }] }));
+    }
+    defs.insert("d30".into(), json!({}));
+    let hidden = json!({ "$defs": defs, "properties": { "default": { "$ref": "#/$defs/d0" } } });
+    assert_eq!(Schema::compile(&hidden).unwrap_err(), Error::TooCostly, "a property's name is no keyword");
+    assert_eq!(
+        Schema::compile(&json!({ "$defs": defs, "$ref": "#/$defs/d0" })).unwrap_err(),
+        Error::TooCostly
+    );
+}
+
+#[test]
+fn endless_references_are_refused_and_honest_recursion_works() {
+    assert!(matches!(Schema::compile(&json!({ "$ref": "#" })), Err(Error::EndlessReference { .. })));
+    let both = json!({ "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/b" }] }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" });
+    assert!(matches!(Schema::compile(&both), Err(Error::EndlessReference { .. })));
+    let tree = json!({ "type": "object", "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" } }, "additionalProperties": false });
+    assert!(violations(&tree, &json!({ "left": { "right": {} } })).is_empty());
+    assert_eq!(violations(&tree, &json!({ "left": { "middle": {} } })).len(), 1);
+}
+
+#[test]
+fn recursion_that_multiplies_is_bounded_by_the_nesting_of_the_value() {
+    let schema = json!({ "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
+    let nested = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+    assert!(violations(&schema, &nested(10)).is_empty());
+    assert!(violations(&schema, &nested(100)).concat().contains("nested too deep"));
+}
+
+#[test]
+fn patterns_run_on_the_linear_engine_or_not_at_all() {
+    let bomb = "a".repeat(100_000);
+    let schema =
+        json!({ "properties": { "a": { "pattern": "(a+)+$" }, "b": { "pattern": "(?<=a)(a|a)*b$" } } });
+    let compiled = Schema::compile(&schema).unwrap();
+    assert_eq!(compiled.unenforced.len(), 1, "{:?}", compiled.unenforced);
+    assert!(compiled.check(&json!({ "a": bomb, "b": bomb })).is_ok());
+    assert!(compiled.check(&json!({ "a": "b" })).is_err());
+}
+
+#[test]
+fn nonsense_is_refused() {
+    assert_eq!(Schema::compile(&json!("x")).unwrap_err(), Error::NotASchema);
+    assert!(matches!(Schema::compile(&json!({ "minLength": -1 })), Err(Error::Invalid { .. })));
+    assert!(matches!(Schema::compile(&json!({ "type": "strin" })), Err(Error::Invalid { .. })));
+    assert!(matches!(
+        Schema::compile(&json!({ "enum": ["x".repeat(300_000)] })),
+        Err(Error::TooLarge { .. })
+    ));
+    assert!(matches!(
+        Schema::compile(&json!({ "$ref": "#/$defs/none" })),
+        Err(Error::DanglingReference { .. })
+    ));
+    let deep = (0..80).fold(json!({}), |inner, _| json!({ "not": inner }));
+    assert_eq!(Schema::compile(&deep).unwrap_err(), Error::TooDeep);
+}

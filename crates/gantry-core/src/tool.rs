@@ -1,0 +1,325 @@
+//! A tool: what it is called, what it takes, what it may change, and the fingerprint of all that.
+
+use crate::digest::Digest;
+use crate::schema::Schema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What kind of provider a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolKind {
+    /// Gantry's own.
+    Builtin,
+    /// An MCP server.
+    Mcp,
+    /// A REST or OpenAPI service.
+    Rest,
+    /// An agent.
+    Agent,
+}
+
+impl ToolKind {
+    /// The word used in results, the ledger and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::Mcp => "mcp",
+            Self::Rest => "rest",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What calling a tool may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// Nothing.
+    Read,
+    /// Something.
+    Write,
+    /// Something that cannot be got back.
+    Destructive,
+}
+
+impl Effect {
+    /// The word used in policies, the ledger and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Destructive => "destructive",
+        }
+    }
+
+    /// Whether a call must be on record before it is dispatched.
+    #[must_use]
+    pub fn needs_intent(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+}
+
+/// The provider's own hints about a tool, as MCP words them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// Whether it changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// Whether it may destroy something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    /// Whether calling it again with the same arguments changes nothing more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    /// Whether it reaches beyond a closed set of things.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+}
+
+impl Annotations {
+    /// What calling the tool may change. A missing hint counts as the worse case, short of destruction.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        if self.destructive_hint == Some(true) {
+            Effect::Destructive
+        } else if self.read_only_hint == Some(true) {
+            Effect::Read
+        } else {
+            Effect::Write
+        }
+    }
+}
+
+/// When a tool itself asks for a person, whatever policies say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OwnRule {
+    /// Never.
+    Never,
+    /// Always.
+    Always,
+    /// It depends on the arguments and the state of the world; the provider is asked for each call.
+    Depends,
+}
+
+/// A tool in its provider's words.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// The name as the provider spells it.
+    pub name: String,
+    /// A title for people.
+    pub title: Option<String>,
+    /// What it does and when to use it.
+    pub description: String,
+    /// What it takes.
+    pub input_schema: Value,
+    /// What it returns, if it says so.
+    pub output_schema: Option<Value>,
+    /// Hints.
+    pub annotations: Annotations,
+    /// When it asks for a person.
+    pub own_rule: OwnRule,
+}
+
+impl ToolSpec {
+    /// The digest of everything that a person or a model judged the tool by.
+    #[must_use]
+    pub fn fingerprint(&self) -> Digest {
+        let definition = serde_json::json!({
+            "name": self.name, "title": self.title, "description": self.description,
+            "inputSchema": self.input_schema, "outputSchema": self.output_schema,
+            "annotations": self.annotations, "ownRule": self.own_rule,
+        })
+        .to_string();
+        // A definition with numbers that cannot be judged exactly still has a fingerprint: that of its text.
+        let canonical = crate::json::canonical(&definition).map_or(definition, |c| c.text().to_owned());
+        Digest::of(canonical.as_bytes())
+    }
+}
+
+/// What a tool is to policy, cache, queues and the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ToolKey {
+    /// The provider's id.
+    pub provider: Arc<str>,
+    /// The tool's name as the provider spells it.
+    pub tool: Arc<str>,
+}
+
+/// How calls of a tool are run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The time limit, if it has its own.
+    pub timeout: Option<Duration>,
+    /// The queue that its calls pass, if any.
+    pub queue: Option<Arc<str>>,
+    /// How long a successful answer may be given again.
+    pub cache: Option<Duration>,
+}
+
+/// Whether a tool can be called.
+#[derive(Debug)]
+pub enum Status {
+    /// It can; this is its compiled input schema.
+    Ready(Schema),
+    /// It cannot, for this reason. The rest of its provider is not affected.
+    Quarantined(String),
+}
+
+/// A tool of a pool.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its identity.
+    pub key: ToolKey,
+    /// Its displayed name.
+    pub name: Arc<str>,
+    /// The namespace of its provider.
+    pub namespace: Arc<str>,
+    /// The kind of its provider.
+    pub kind: ToolKind,
+    /// Its definition in the provider's words.
+    pub spec: ToolSpec,
+    /// What it may change.
+    pub effect: Effect,
+    /// The digest of its definition.
+    pub fingerprint: Digest,
+    /// How its calls are run.
+    pub settings: Settings,
+    /// Whether it can be called.
+    pub status: Status,
+    /// Every spelling that a pattern may mean it by.
+    spellings: Vec<Box<str>>,
+    /// Its definition as MCP clients read it, made once.
+    definition: Box<str>,
+}
+
+/// What a tool is made from besides its spec.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The provider's id.
+    pub provider: Arc<str>,
+    /// The provider's namespace.
+    pub namespace: Arc<str>,
+    /// The provider's kind.
+    pub kind: ToolKind,
+}
+
+impl Tool {
+    /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
+    #[must_use]
+    pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
+        let status = match Schema::compile(&spec.input_schema) {
+            Ok(schema) => Status::Ready(schema),
+            Err(error) => Status::Quarantined(format!("its input schema cannot be used: {error}")),
+        };
+        let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
+        let spellings = spellings(origin, &spec.name, &name);
+        let definition = definition(&name, &spec).to_string().into();
+        Self {
+            effect: spec.annotations.effect(),
+            fingerprint: spec.fingerprint(),
+            name: name.into(),
+            namespace: Arc::clone(&origin.namespace),
+            kind: origin.kind,
+            key,
+            spec,
+            settings,
+            status,
+            spellings,
+            definition,
+        }
+    }
+
+    /// Every spelling that a pattern may mean the tool by: displayed, sanitised, and as its provider has it.
+    pub fn spellings(&self) -> impl Iterator<Item = &str> {
+        self.spellings.iter().map(|s| &**s)
+    }
+
+    /// The definition as MCP clients read it, as JSON text.
+    #[must_use]
+    pub fn definition(&self) -> &str {
+        &self.definition
+    }
+
+    /// Why the tool cannot be called, if it cannot.
+    #[must_use]
+    pub fn quarantined(&self) -> Option<&str> {
+        match &self.status {
+            Status::Ready(_) => None,
+            Status::Quarantined(reason) => Some(reason),
+        }
+    }
+}
+
+fn spellings(origin: &Origin, tool: &str, name: &str) -> Vec<Box<str>> {
+    use crate::names::{SEPARATOR, sanitised};
+    let mut all: Vec<Box<str>> = vec![name.into()];
+    for spelling in [
+        format!("{}{SEPARATOR}{}", sanitised(&origin.namespace), sanitised(tool)),
+        format!("{}{SEPARATOR}{tool}", origin.namespace),
+        format!("{}{SEPARATOR}{tool}", origin.provider),
+    ] {
+        if !all.iter().any(|known| **known == *spelling) {
+            all.push(spelling.into());
+        }
+    }
+    all
+}
+
+fn definition(name: &str, spec: &ToolSpec) -> Value {
+    let mut definition = serde_json::Map::new();
+    definition.insert("name".into(), name.into());
+    if let Some(title) = &spec.title {
+        definition.insert("title".into(), title.as_str().into());
+    }
+    definition.insert("description".into(), spec.description.as_str().into());
+    definition.insert("inputSchema".into(), spec.input_schema.clone());
+    if let Some(schema) = &spec.output_schema {
+        definition.insert("outputSchema".into(), schema.clone());
+    }
+    definition.insert("annotations".into(), serde_json::json!(spec.annotations));
+    definition.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {
+        Annotations { read_only_hint: read_only, destructive_hint: destructive, ..Annotations::default() }
+    }
+
+    #[test]
+    fn effects_follow_the_hints_and_missing_hints_mean_write() {
+        assert_eq!(hints(Some(true), None).effect(), Effect::Read);
+        assert_eq!(hints(None, None).effect(), Effect::Write);
+        assert_eq!(hints(Some(false), Some(false)).effect(), Effect::Write);
+        assert_eq!(hints(None, Some(true)).effect(), Effect::Destructive);
+        // Contradicting hints count as the worse one.
+        assert_eq!(hints(Some(true), Some(true)).effect(), Effect::Destructive);
+    }
+
+    #[test]
+    fn the_fingerprint_sees_every_part_of_a_definition_but_not_key_order() {
+        let spec = |schema: &str, description: &str, own_rule| ToolSpec {
+            name: "t".into(),
+            title: None,
+            description: description.into(),
+            input_schema: serde_json::from_str(schema).unwrap(),
+            output_schema: None,
+            annotations: Annotations::default(),
+            own_rule,
+        };
+        let base = spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Never).fingerprint();
+        assert_eq!(base, spec(r#"{"title":"x","type":"object"}"#, "d", OwnRule::Never).fingerprint());
+        assert_ne!(base, spec(r#"{"title":"y","type":"object"}"#, "d", OwnRule::Never).fingerprint());
+        assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "e", OwnRule::Never).fingerprint());
+        assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Always).fingerprint());
+    }
+}

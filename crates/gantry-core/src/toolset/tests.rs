@@ -1,0 +1,102 @@
+//! Resolution: exactly the listed tools, by every spelling, and nothing about the others.
+
+use super::*;
+use crate::tool::{Annotations, OwnRule, ToolKind};
+use serde_json::json;
+
+fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
+    Candidate {
+        origin: Origin { provider: namespace.into(), namespace: namespace.into(), kind: ToolKind::Mcp },
+        style,
+        spec: ToolSpec {
+            name: tool.into(),
+            title: None,
+            description: String::new(),
+            input_schema: json!({ "type": "object" }),
+            output_schema: None,
+            annotations: Annotations::default(),
+            own_rule: OwnRule::Never,
+        },
+        settings: Settings::default(),
+    }
+}
+
+fn pool() -> Arc<Pool> {
+    Arc::new(Pool::build(vec![
+        candidate("workspace", "read_file", Style::Bare),
+        candidate("workspace", "write_file", Style::Bare),
+        candidate("git-hub", "search-code", Style::Prefixed),
+        candidate("git-hub", "delete_repo", Style::Prefixed),
+        candidate("db", "query", Style::Prefixed),
+    ]))
+}
+
+fn resolve(patterns: &[&str]) -> (Vec<String>, Vec<String>) {
+    let selection = Selection { patterns: patterns.iter().map(|p| Pattern::parse(p).unwrap()).collect() };
+    let (set, unmatched) = Toolset::resolve(&pool(), &selection);
+    (set.tools().map(|t| t.name.to_string()).collect(), unmatched)
+}
+
+fn toolset(patterns: &[&str]) -> Toolset {
+    let selection = Selection { patterns: patterns.iter().map(|p| Pattern::parse(p).unwrap()).collect() };
+    Toolset::resolve(&pool(), &selection).0
+}
+
+#[test]
+fn pol_3_exact_names_globs_and_star_select_and_unmatched_patterns_warn() {
+    assert_eq!(resolve(&["read_file", "db__query"]).0, ["db__query", "read_file"]);
+    assert_eq!(resolve(&["git_hub__*"]).0, ["git_hub__delete_repo", "git_hub__search_code"]);
+    assert_eq!(resolve(&["*"]).0.len(), 5);
+    assert_eq!(resolve(&[]), (vec![], vec![]));
+    assert_eq!(
+        resolve(&["read_file", "nothing_*", "typo"]),
+        (vec!["read_file".into()], vec!["nothing_*".into(), "typo".into()])
+    );
+}
+
+#[test]
+fn nam_2_and_3_every_spelling_means_the_same_tool() {
+    let set = toolset(&["*"]);
+    for spelling in
+        ["git_hub__search_code", "git-hub__search-code", "@git-hub/search-code", "@git_hub/search_code"]
+    {
+        assert_eq!(&*set.find(spelling).unwrap().name, "git_hub__search_code", "{spelling}");
+    }
+    assert_eq!(&*set.find("@workspace/read_file").unwrap().name, "read_file");
+    assert_eq!(resolve(&["@git-hub/*"]).0.len(), 2);
+}
+
+#[test]
+fn nam_6_hidden_and_missing_tools_are_answered_alike() {
+    let set = toolset(&["read_file", "db__query"]);
+    let hidden = set.find("write_file").unwrap_err();
+    let missing = toolset(&["read_file", "db__query"]).find("write_filf").unwrap_err();
+    let blank = |refusal: &Refusal| {
+        format!("{:?}", refusal.error()).replace("write_filf", "X").replace("write_file", "X")
+    };
+    assert_eq!(blank(&hidden), blank(&missing));
+    assert_eq!(hidden.error().code, ErrorCode::ToolNotFound);
+    assert!(!hidden.error().message.contains("delete_repo"));
+    assert!(set.find("read_fil").unwrap_err().error().message.ends_with("Did you mean read_file?"));
+}
+
+#[test]
+fn one_bad_schema_quarantines_one_tool() {
+    let mut bad = candidate("db", "bad", Style::Prefixed);
+    bad.spec.input_schema = json!({ "type": "strin" });
+    let pool = Pool::build(vec![bad, candidate("db", "good", Style::Prefixed)]);
+    let quarantined: Vec<bool> = pool.tools().iter().map(|t| t.quarantined().is_some()).collect();
+    assert_eq!(quarantined, [true, false]);
+}
+
+#[test]
+fn another_tools_original_spelling_never_takes_a_displayed_name_over() {
+    // `a` has a tool whose original full spelling is the displayed name of a tool of `a__b`.
+    let pool = Arc::new(Pool::build(vec![
+        candidate("a", "b__c-d", Style::Prefixed),
+        candidate("a__b", "c_d", Style::Prefixed),
+    ]));
+    let (set, _) = Toolset::resolve(&pool, &Selection::everything());
+    assert_eq!(&*set.find("a__b__c_d").unwrap().key.provider, "a__b");
+    assert_eq!(&*set.find("a__b__c-d").unwrap().key.provider, "a");
+}

@@ -1,0 +1,59 @@
+//! What a call knows about itself while it runs: who asked, in which session, below which call, and when to stop.
+
+use crate::queue::Held;
+use crate::session::Session;
+use gantry_core::Caller;
+use gantry_core::id::CallId;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The context of one call. Cheap to make and to clone.
+#[derive(Debug, Clone)]
+pub struct CallCx {
+    /// The call itself.
+    pub id: CallId,
+    /// The session that it belongs to.
+    pub session: Arc<Session>,
+    /// The call below which it was made, if any.
+    pub parent: Option<CallId>,
+    /// The turn of the session in which it was made, counted from 1.
+    pub turn: u32,
+    /// Fires when the call is to stop.
+    pub cancel: CancellationToken,
+    /// Queue slots that calls above this one hold.
+    pub held: Held,
+}
+
+impl CallCx {
+    /// A call at the top of its session.
+    #[must_use]
+    pub fn new(session: &Arc<Session>) -> Self {
+        Self {
+            id: CallId::mint(),
+            session: Arc::clone(session),
+            parent: None,
+            turn: 1,
+            cancel: session.cancellation().child_token(),
+            held: Held::default(),
+        }
+    }
+
+    /// A call made below this one: it shares the session, stops with it, and reuses its slots.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        Self {
+            id: CallId::mint(),
+            session: Arc::clone(&self.session),
+            parent: Some(self.id),
+            turn: self.turn,
+            cancel: self.cancel.child_token(),
+            held: self.held.clone(),
+        }
+    }
+
+    /// Who asked.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        self.session.caller()
+    }
+}

@@ -1,0 +1,83 @@
+//! A source of tools under one namespace.
+//!
+//! Everything that Gantry can do is behind this one trait: its own tools, MCP servers, REST services, agents.
+//! Executing needs a permit, so no provider can be reached around the pipeline:
+//! ```compile_fail
+//! use gantry_runtime::{context::CallCx, provider::Provider};
+//! async fn bypass(provider: &dyn Provider, cx: &CallCx) { provider.execute(cx, "{}").await; }
+//! ```
+
+pub mod output;
+pub mod workspace;
+
+use crate::context::CallCx;
+use gantry_core::names::Style;
+use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
+use std::fmt::Debug;
+use std::pin::Pin;
+
+/// A future that a trait object returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a tool gave back, before it is shaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RawOutput {
+    /// A JSON value, as text. It is valid against the tool's output schema.
+    Json(String),
+    /// Plain text.
+    Text(String),
+}
+
+impl RawOutput {
+    /// The output as a conversation would show it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Json(text) | Self::Text(text) => text,
+        }
+    }
+}
+
+/// A source of tools.
+///
+/// Futures may be dropped at any await when a call is cancelled or runs out of time; what was sent by then stays
+/// sent, and the pipeline records that it may have taken effect.
+pub trait Provider: Send + Sync + Debug {
+    /// Its id, namespace and kind.
+    fn origin(&self) -> &Origin;
+
+    /// How its tools are displayed.
+    fn style(&self) -> Style;
+
+    /// Its tools as they are now.
+    fn tools(&self) -> Vec<ToolSpec>;
+
+    /// Whether it has a tool of this (original) name.
+    fn has_tool(&self, name: &str) -> bool {
+        self.tools().iter().any(|tool| tool.name == name)
+    }
+
+    /// Looks at the world to say what the tool's own rule comes to for this call. Only asked where the tool's rule
+    /// is `Depends`, after policies and schema let the call pass. Must change nothing.
+    fn inspect<'a>(&'a self, cx: &'a CallCx, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>>;
+
+    /// Runs the call that the permit is for.
+    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>>;
+
+    /// Gets ready. A provider that cannot says why; the others go on.
+    fn warm_up(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// What an agent should know about using its tools.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
+    /// Lets go of connections and processes.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}

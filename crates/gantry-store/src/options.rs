@@ -1,0 +1,49 @@
+//! Where the store lies and how its writer behaves, with every limit of this crate in one place.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The database file; its folder also holds the locks of the processes that use it.
+    pub path: PathBuf,
+    /// How long the writer waits for more records before it commits a group in which nobody waits.
+    pub linger: Duration,
+    /// How many messages the writer's channel holds before senders wait.
+    pub queue: usize,
+}
+
+impl Options {
+    /// The default behaviour, for the database file at `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), linger: Duration::from_millis(10), queue: 4096 }
+    }
+}
+
+/// Limit: messages in one transaction.
+pub(crate) const GROUP: usize = 512;
+/// Limit: how long a transaction waits for one of another process.
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
+/// How long the writer waits before it retries the records of a failed group, unless something urgent comes.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// Limit: queries that run at the same time.
+pub(crate) const READERS: usize = 2;
+/// Limit: rows read per query while the chain is verified, so that no snapshot stays open for long.
+pub(crate) const VERIFY_STEP: i64 = 4096;
+/// The page size that `limit: 0` means.
+pub(crate) const PAGE_DEFAULT: u32 = 50;
+/// Limit: rows in one page.
+pub(crate) const PAGE_MAX: u32 = 1000;
+/// Limit: bytes of a call's recorded arguments.
+pub(crate) const ARGUMENTS_MAX: usize = 1 << 20;
+/// Limit: bytes of an idempotency key.
+pub(crate) const KEY_MAX: usize = 1024;
+/// Limit: bytes of a kept result; a longer one is not kept.
+pub(crate) const RESULT_MAX: usize = 16 << 20;
+/// How long idempotency keys and kept results are remembered: at least a day is promised.
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Limit: keys and results forgotten at a time.
+pub(crate) const PRUNE_STEP: i64 = 10_000;
+/// How often a running writer forgets old keys and results.
+pub(crate) const PRUNE_EVERY: Duration = Duration::from_secs(3600);

@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+// Plays a script of MCP requests with the TypeScript client 2.x, which speaks both eras.
+// usage: ts2_client.mjs (--url URL | --stdio CMD ARGS...) [--era legacy|auto|2026-07-28]
+//                       [--header 'K: V']... [--timeout SECONDS] --script JSON
+
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { main } from "./script.mjs";
+
+const MODERN = "2026-07-28";
+
+await main({
+  program: "ts2_client",
+  eras: ["legacy", "auto", MODERN],
+  StdioClientTransport,
+  StreamableHTTPClientTransport,
+  newClient: (info, era) =>
+    new Client(info, { versionNegotiation: { mode: era === MODERN ? { pin: MODERN } : era } }),
+  protocolVersion: (client) => client.getNegotiatedProtocolVersion(),
+  // A second list step must see a change, so the client's cache never answers.
+  listTools: (client, params, timeout) => client.listTools(params, { timeout, cacheMode: "refresh" }),
+  callTool: (client, params, timeout) => client.callTool(params, { timeout }),
+});

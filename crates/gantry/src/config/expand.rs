@@ -1,0 +1,173 @@
+//! `${VAR}` and `${VAR:-default}` in text values.
+//!
+//! One pass over text that is already parsed: what a variable holds is never parsed or expanded again, so a secret
+//! with a quote or a `${` in it cannot change the configuration. Only plain names count as variables; everything else
+//! in `${…}` stays as it is, so that shell code and templates such as `${parameters.city}` survive. `$${` writes `${`.
+
+use super::env::Variables;
+
+/// The text with its variables put in, or `None` when it has none and no escape.
+pub(super) fn expand(text: &str, variables: &Variables<'_>) -> Result<Option<String>, String> {
+    if !text.contains("${") {
+        return Ok(None);
+    }
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = split_at_dollar(rest) {
+        expanded.push_str(before);
+        if let Some(after) = from.strip_prefix("$${") {
+            expanded.push_str("${");
+            rest = after;
+        } else if let Some((reference, after)) = Reference::parse(from) {
+            expanded.push_str(&reference.value(variables)?);
+            rest = after;
+        } else {
+            expanded.push('$');
+            rest = from.strip_prefix('$').unwrap_or_default();
+        }
+    }
+    expanded.push_str(rest);
+    Ok((expanded != text).then_some(expanded))
+}
+
+fn split_at_dollar(text: &str) -> Option<(&str, &str)> {
+    text.find('$').and_then(|at| text.split_at_checked(at))
+}
+
+struct Reference<'a> {
+    name: &'a str,
+    default: Option<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    /// Reads a reference at the start of a text and returns what follows it.
+    fn parse(text: &'a str) -> Option<(Self, &'a str)> {
+        let (inside, after) = text.strip_prefix("${")?.split_once('}')?;
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        is_name(name).then_some((Self { name, default }, after))
+    }
+
+    fn value(&self, variables: &Variables<'_>) -> Result<String, String> {
+        let name = self.name;
+        if self.default.is_some_and(|default| default.contains("${")) {
+            return Err(format!(
+                "the default of ${{{name}}} holds another variable; a default is plain text"
+            ));
+        }
+        // As in a shell, `:-` also covers a variable that is set to nothing.
+        match (variables.get(name)?, self.default) {
+            (Some(value), None) => Ok(value),
+            (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+            (_, Some(default)) => Ok(default.to_owned()),
+            (None, None) => Err(format!(
+                "${{{name}}} is not set; set it in the environment or in .env, or write ${{{name}:-default}}"
+            )),
+        }
+    }
+}
+
+pub(super) fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{ProptestConfig, proptest};
+
+    use super::expand;
+    use crate::config::env::{FixedEnv, Variables};
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let env = FixedEnv::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
+        let variables = Variables::new(&env);
+        let found = expand(text, &variables).map(|new| new.unwrap_or_else(|| text.to_owned()));
+        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn variables_and_defaults_are_put_in() {
+        check("in ${CITY}!", Ok("in Bern!"));
+        check("${CITY}${CITY}", Ok("BernBern"));
+        check("${EMPTY}", Ok(""));
+        check("${NONE:-Rome}", Ok("Rome"));
+        check("${NONE:-}", Ok(""));
+        check("${NONE:-a:-b}", Ok("a:-b"));
+        check("${EMPTY:-Rome}", Ok("Rome"));
+        check("${CITY:-Rome}", Ok("Bern"));
+    }
+
+    #[test]
+    fn values_are_not_expanded_again() {
+        check("${TRICKY}", Ok("${CITY} $${"));
+    }
+
+    #[test]
+    fn an_escape_writes_the_braces() {
+        check("$${CITY}", Ok("${CITY}"));
+        check("$${CITY} ${CITY}", Ok("${CITY} Bern"));
+        check("$$${CITY}", Ok("$${CITY}"));
+        check("$$5 $", Ok("$$5 $"));
+    }
+
+    #[test]
+    fn other_braces_stay_as_they_are() {
+        for text in [
+            "${parameters.city}",
+            "${x%y}",
+            "${x:+y}",
+            "${x-y}",
+            "${}",
+            "${1A}",
+            "${env:CITY}",
+            "$CITY",
+            "${CITY",
+            "${CITY:-x",
+            "{CITY}",
+            "${ CITY }",
+            "${é}",
+            "$",
+            "${ünset:-x}",
+        ] {
+            check(text, Ok(text));
+        }
+    }
+
+    #[test]
+    fn an_unset_variable_says_what_to_do() {
+        check(
+            "${NONE}",
+            Err("${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"),
+        );
+    }
+
+    #[test]
+    fn a_variable_inside_a_default_is_refused() {
+        check(
+            "${NONE:-${CITY}}",
+            Err("the default of ${NONE} holds another variable; a default is plain text"),
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn text_without_references_is_untouched(text in r"([^{]|\{\PC?)*") {
+            if !text.contains("${") {
+                check(&text, Ok(&text));
+            }
+        }
+
+        #[test]
+        fn an_escaped_text_comes_back_whole(text in r"[a-zA-Z${}:_% -]*") {
+            // A `$` before `${` would pair up with the escape, which the test avoids by a space.
+            let plain = text.replace("$$", "$ ");
+            check(&plain.replace("${", "$${"), Ok(&plain));
+        }
+    }
+}

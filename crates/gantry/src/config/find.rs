@@ -1,0 +1,118 @@
+//! Finds the configuration file and the data folder, and reads files within a limit.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::build::absolute;
+use super::env::Env;
+use super::error::{Location, Problem};
+use super::tree::Format;
+
+/// Largest file that is read as a configuration.
+const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// Names that are looked for in the working folder.
+const NAMES: [&str; 4] = ["gantry.yaml", "gantry.yml", "gantry.json", "gantry.toml"];
+
+/// What the command line says about where the configuration is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The working folder.
+    pub folder: PathBuf,
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--data`.
+    pub data: Option<PathBuf>,
+}
+
+impl Source {
+    /// A source for a working folder, without flags.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), config: None, data: None }
+    }
+}
+
+/// A configuration file that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// As the user named it; messages use this one.
+    pub(super) name: PathBuf,
+    pub(super) path: PathBuf,
+    pub(super) format: Format,
+}
+
+/// The file by flag, by variable, or by name in the working folder, in this order.
+pub(super) fn file(source: &Source, folder: &Path, env: &dyn Env) -> Result<Option<Found>, Problem> {
+    if let Some(name) = &source.config {
+        return named(folder, name.clone(), "").map(Some);
+    }
+    if let Some(name) = set(env, "GANTRY_CONFIG") {
+        return named(folder, name.into(), " ($GANTRY_CONFIG)").map(Some);
+    }
+    let mut found = NAMES.iter().filter(|name| folder.join(name).is_file());
+    match (found.next(), found.next()) {
+        (None, _) => Ok(None),
+        (Some(name), None) => named(folder, name.into(), "").map(Some),
+        (Some(one), Some(two)) => Err(Problem::general(format!(
+            "both {one} and {two} are in {}; keep one, or name the one to use with --config",
+            folder.display()
+        ))),
+    }
+}
+
+fn named(folder: &Path, name: PathBuf, origin: &str) -> Result<Found, Problem> {
+    let path = absolute(folder, &name);
+    if !path.is_file() {
+        return Err(Problem::in_file(&name, format!("there is no such file{origin}; check the path")));
+    }
+    let Some(format) = Format::of(&name) else {
+        let message = "the name of a configuration must end in .yaml, .yml, .json or .toml";
+        return Err(Problem::in_file(&name, message));
+    };
+    Ok(Found { name, path, format })
+}
+
+/// The data folder by flag, by variable, or `.gantry` beside the configuration.
+pub(super) fn data(source: &Source, folder: &Path, beside: &Path, env: &dyn Env) -> PathBuf {
+    match source.data.clone().or_else(|| set(env, "GANTRY_DATA").map(PathBuf::from)) {
+        Some(data) => absolute(folder, data),
+        None => absolute(beside, ".gantry"),
+    }
+}
+
+/// A variable that is set to something.
+fn set(env: &dyn Env, name: &str) -> Option<OsString> {
+    env.var(name).filter(|value| !value.is_empty())
+}
+
+/// The text of a file, without its byte order mark. `name` is for messages.
+pub(super) fn read(path: &Path, name: &Path) -> Result<String, Problem> {
+    let bytes =
+        read_bounded(path).map_err(|error| Problem::in_file(name, format!("cannot be read: {error}")))?;
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(Problem::in_file(name, "the file is larger than 1 MiB, which no configuration needs"));
+    }
+    decode(bytes, name)
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Bytes as text.
+pub(super) fn decode(bytes: Vec<u8>, name: &Path) -> Result<String, Problem> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let (good, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Problem::at(&Location { file: name.into(), line }, "not UTF-8 text; save the file as UTF-8")
+    })?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}

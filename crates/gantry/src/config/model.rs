@@ -1,0 +1,157 @@
+//! The configuration as the rest of the program reads it: checked, with defaults filled in, paths absolute.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::error::Location;
+
+/// A validated configuration. What can only be judged elsewhere (patterns, conditions) keeps its [`Location`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The folder that the workspace tools work in.
+    pub workspace: PathBuf,
+    /// Where `workspace` is set; none when it is the default.
+    pub workspace_at: Option<Location>,
+    pub server: Server,
+    pub defaults: Defaults,
+    /// By name. Every queue that anything refers to is here.
+    pub queues: BTreeMap<String, Queue>,
+    pub tools: Tools,
+    /// By name.
+    pub agents: BTreeMap<String, Agent>,
+    pub approvals: Approvals,
+    /// In file order; names are unique.
+    pub policies: Vec<Policy>,
+    pub store: Store,
+}
+
+/// A value and the line it stands on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located<T> {
+    pub value: T,
+    pub at: Location,
+}
+
+/// Where Gantry listens and whom it answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    pub bind: SocketAddr,
+    /// Host names in lower case, without port.
+    pub allowed_hosts: Vec<String>,
+    /// Origins in lower case.
+    pub allowed_origins: Vec<String>,
+}
+
+/// Limits for every call that nothing more specific decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defaults {
+    pub tool_timeout: Duration,
+    pub tool_response_max_bytes: usize,
+    pub max_depth: usize,
+    /// Tokens of tool results that one session may receive; none is no budget.
+    pub context_budget_tokens: Option<u64>,
+    pub output_retention: Duration,
+    pub max_concurrent_calls: usize,
+}
+
+/// How many calls run and wait at once. Its scope is this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    pub concurrent: usize,
+    pub max_waiting: usize,
+    pub at: Location,
+}
+
+/// The catalogue of tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tools {
+    /// Gantry's own workspace tools.
+    pub workspace: ToolSource,
+}
+
+/// How the tools of one provider are offered and run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSource {
+    pub enabled: bool,
+    /// The only tools to offer; `None` offers all, an empty list none.
+    pub allowed: Option<Vec<Located<String>>>,
+    /// Tools to leave out; wins over `allowed`.
+    pub denied: Vec<Located<String>>,
+    /// The queue of all its tools, if any.
+    pub queue: Option<String>,
+    /// How long a success is cached; `None` is not at all.
+    pub cache: Option<Duration>,
+    /// `None` is [`Defaults::tool_timeout`].
+    pub request_timeout: Option<Duration>,
+    /// `cache` for single tools; `None` is not at all.
+    pub tools_cache: BTreeMap<String, Located<Option<Duration>>>,
+    /// `queue` for single tools; `None` is no queue.
+    pub tools_queue: BTreeMap<String, Located<Option<String>>>,
+    /// `request_timeout` for single tools.
+    pub tools_timeout: BTreeMap<String, Located<Duration>>,
+}
+
+/// An agent and the tools it may use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    pub description: Option<String>,
+    /// Names, globs, `*`, `@namespace/tool`; `["*"]` when the file has no list, nothing when its list is empty.
+    pub tools: Vec<Located<String>>,
+    pub at: Location,
+}
+
+/// Which calls wait for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approvals {
+    pub requires: Gated,
+}
+
+/// The tools whose calls wait for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gated {
+    All,
+    None,
+    /// Names and globs.
+    Tools(Vec<Located<String>>),
+}
+
+/// A rule that refuses calls or asks a person about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    pub name: String,
+    /// At least one.
+    pub tools: Vec<Located<String>>,
+    /// A condition in CEL, not compiled yet; none is always.
+    pub when: Option<Located<String>>,
+    pub decide: Decide,
+    pub reason: Option<String>,
+    pub examples: Examples,
+    pub at: Location,
+}
+
+/// What a policy says to a call that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decide {
+    Deny,
+    Ask,
+}
+
+/// Arguments and what the rule must say to them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Examples {
+    pub deny: Vec<Located<Arguments>>,
+    pub ask: Vec<Located<Arguments>>,
+    pub pass: Vec<Located<Arguments>>,
+}
+
+/// The arguments of a call.
+pub type Arguments = serde_json::Map<String, serde_json::Value>;
+
+/// Where Gantry keeps its records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    /// The SQLite file.
+    pub path: PathBuf,
+}

@@ -1,0 +1,150 @@
+//! Hostile input: it is refused in bounded time and memory, and nothing panics.
+
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+
+use super::load;
+use crate::config::find;
+use crate::config::tree::Format;
+
+#[track_caller]
+fn refused(format: Format, text: &str) -> String {
+    match load(format, text) {
+        Ok(_) => panic!("accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let open = |text: &str, n: usize| text.repeat(n);
+    for depth in [66, 500, 100_000] {
+        for (format, text) in [
+            (Format::Yaml, open("[", depth)),
+            (Format::Yaml, format!("a: {}{}", open("[", depth), open("]", depth))),
+            (Format::Yaml, open("- ", depth)),
+            (Format::Yaml, (0..depth.min(600)).map(|n| format!("{}a:\n", " ".repeat(n))).collect()),
+            (Format::Json, format!("{{\"a\": {}{}}}", open("[", depth), open("]", depth))),
+            (Format::Json, format!("{}1{}", open("{\"a\":", depth), open("}", depth))),
+            (Format::Toml, format!("a = {}{}", open("[", depth), open("]", depth))),
+            (Format::Toml, format!("{}a = 1", open("a.", depth))),
+            (Format::Toml, format!("[{}a]", open("a.", depth))),
+            (Format::Toml, format!("a = {}1{}", open("{ a = ", depth), open("}", depth))),
+        ] {
+            refused(format, &text);
+        }
+    }
+}
+
+#[test]
+fn dotted_keys_inside_deep_tables_are_refused() {
+    let dotted = "a.".repeat(78);
+    let text = format!("b = {}1{}", format!("{{ {dotted}a = ").repeat(78), "}".repeat(78));
+    refused(Format::Toml, &text);
+}
+
+#[test]
+fn exponential_aliases_are_refused() {
+    let mut text = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
+    for n in 1..30 {
+        let before = n - 1;
+        text.push_str(&format!("a{n}: &a{n} [{}*a{before}]\n", format!("*a{before}, ").repeat(8)));
+    }
+    assert!(refused(Format::Yaml, &text).contains("anchors and aliases repeat more than 1 MiB"));
+}
+
+#[test]
+fn long_text_behind_many_aliases_is_refused() {
+    let text = format!("a: &a {}\nb: [{}1]\n", "x".repeat(500_000), "*a, ".repeat(1000));
+    assert!(refused(Format::Yaml, &text).contains("anchors and aliases repeat more than 1 MiB"));
+}
+
+#[test]
+fn problems_beyond_a_hundred_are_counted() {
+    let text: String = (0..250).map(|n| format!("unknown{n}: 1\n")).collect();
+    let message = refused(Format::Yaml, &text);
+    assert_eq!(message.lines().count(), 101);
+    assert_eq!(message.lines().last(), Some("and 150 more"));
+}
+
+#[test]
+fn messages_quote_a_bounded_part_of_a_value() {
+    let message = refused(Format::Yaml, &format!("{}: 1\nworkspace: \"\\e[31m\\0\"\n", "k".repeat(900)));
+    assert!(message.len() < 400, "{message}");
+    assert!(!message.contains('\u{1b}'));
+}
+
+/// Text made of the pieces that the formats give a meaning to, which random bytes rarely hit.
+fn fragments() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("\n"),
+        Just("  "),
+        Just("\t"),
+        Just(": "),
+        Just("- "),
+        Just("["),
+        Just("]"),
+        Just("{"),
+        Just("}"),
+        Just(","),
+        Just("\""),
+        Just("'"),
+        Just("&a "),
+        Just("*a"),
+        Just("!!str "),
+        Just("|\n"),
+        Just(">\n"),
+        Just("? "),
+        Just("#"),
+        Just("${"),
+        Just("${MS}"),
+        Just("$${"),
+        Just(":-"),
+        Just("<<"),
+        Just("---\n"),
+        Just("="),
+        Just("[["),
+        Just("0x"),
+        Just("server"),
+        Just("queues"),
+        Just("policies"),
+        Just("tools"),
+        Just("workspace"),
+        Just("1"),
+        Just("null"),
+        Just("é"),
+        Just("\u{feff}"),
+        Just("\\u"),
+        Just("\r"),
+        Just("%YAML 1.2\n"),
+        Just("1e9"),
+        Just("~"),
+        Just("."),
+    ];
+    proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        if let Ok(text) = find::decode(bytes.clone(), std::path::Path::new("gantry.yaml")) {
+            for format in [Format::Yaml, Format::Json, Format::Toml] {
+                load(format, &text).err();
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        for format in [Format::Yaml, Format::Json, Format::Toml] {
+            load(format, &text).err();
+        }
+        crate::config::env::parse_dotenv(&text).err();
+    }
+
+    #[test]
+    fn arbitrary_syntax_does_not_panic(text in fragments()) {
+        for format in [Format::Yaml, Format::Json, Format::Toml] {
+            load(format, &text).err();
+        }
+        crate::config::env::parse_dotenv(&text).err();
+    }
+}

@@ -1,0 +1,235 @@
+//! Finding and reading files: flags, variables, names, `.env`, limits.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::config::env::{BadLine, parse_dotenv};
+use crate::config::{Config, FixedEnv, Loaded, Source};
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder = Self(TempDir::new().unwrap());
+        for (name, text) in files {
+            fs::create_dir_all(folder.path(name).parent().unwrap()).unwrap();
+            fs::write(folder.path(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn source(&self) -> Source {
+        Source::new(self.0.path())
+    }
+
+    fn load(&self) -> Loaded {
+        Config::load(&self.source(), &FixedEnv::default()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refused(&self) -> String {
+        refused(&self.source(), &FixedEnv::default())
+    }
+}
+
+#[track_caller]
+fn refused(source: &Source, env: &FixedEnv) -> String {
+    match Config::load(source, env) {
+        Ok(loaded) => panic!("accepted: {loaded:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn no_file_means_defaults() {
+    let folder = Folder::with(&[]);
+    let loaded = folder.load();
+    assert_eq!(loaded.file, None);
+    assert_eq!(loaded.data, folder.path(".gantry"));
+    assert_eq!(loaded.config.workspace, folder.0.path());
+    assert_eq!(loaded.config.store.path, folder.path(".gantry/gantry.db"));
+    assert_eq!(loaded.config.workspace_at, None);
+}
+
+#[test]
+fn each_name_is_found() {
+    for (name, text) in
+        [("gantry.yaml", "workspace: ."), ("gantry.yml", ""), ("gantry.json", "{}"), ("gantry.toml", "")]
+    {
+        let folder = Folder::with(&[(name, text)]);
+        assert_eq!(folder.load().file, Some(folder.path(name)));
+    }
+}
+
+#[test]
+fn two_files_at_once_are_refused() {
+    let folder = Folder::with(&[("gantry.yaml", ""), ("gantry.toml", "")]);
+    let message = folder.refused();
+    assert!(message.starts_with("both gantry.yaml and gantry.toml are in "), "{message}");
+    let source = Source { config: Some("gantry.toml".into()), ..folder.source() };
+    assert!(Config::load(&source, &FixedEnv::default()).is_ok());
+}
+
+#[test]
+fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
+    let folder = Folder::with(&[("gantry.yaml", ""), ("b/flag.json", "{}"), ("c/env.toml", "")]);
+    let env = FixedEnv::from([("GANTRY_CONFIG", "c/env.toml")]);
+    let loaded = Config::load(&folder.source(), &env).unwrap();
+    assert_eq!(loaded.file, Some(folder.path("c/env.toml")));
+    assert_eq!(loaded.data, folder.path("c/.gantry"));
+    assert_eq!(loaded.config.workspace, folder.path("c"));
+    let source = Source { config: Some("b/flag.json".into()), ..folder.source() };
+    assert_eq!(Config::load(&source, &env).unwrap().file, Some(folder.path("b/flag.json")));
+    let empty = FixedEnv::from([("GANTRY_CONFIG", "")]);
+    assert_eq!(Config::load(&folder.source(), &empty).unwrap().file, Some(folder.path("gantry.yaml")));
+}
+
+#[test]
+fn a_file_that_is_named_must_be_there_and_have_a_known_ending() {
+    let folder = Folder::with(&[("gantry.conf", "")]);
+    let named = |name: &str| Source { config: Some(name.into()), ..folder.source() };
+    let none = FixedEnv::default();
+    assert_eq!(refused(&named("no.yaml"), &none), "no.yaml: there is no such file; check the path");
+    assert_eq!(
+        refused(&named("gantry.conf"), &none),
+        "gantry.conf: the name of a configuration must end in .yaml, .yml, .json or .toml"
+    );
+    assert_eq!(
+        refused(&folder.source(), &FixedEnv::from([("GANTRY_CONFIG", "x.yaml")])),
+        "x.yaml: there is no such file ($GANTRY_CONFIG); check the path"
+    );
+}
+
+#[test]
+fn the_data_folder_follows_flag_variable_and_file() {
+    let folder = Folder::with(&[("gantry.yaml", "")]);
+    let env = FixedEnv::from([("GANTRY_DATA", "by-variable")]);
+    let loaded = Config::load(&folder.source(), &env).unwrap();
+    assert_eq!(loaded.data, folder.path("by-variable"));
+    assert_eq!(loaded.config.store.path, folder.path("by-variable/gantry.db"));
+    let source = Source { data: Some("/by/flag".into()), ..folder.source() };
+    assert_eq!(Config::load(&source, &env).unwrap().data, Path::new("/by/flag"));
+}
+
+#[test]
+fn the_workspace_must_be_a_folder() {
+    let folder = Folder::with(&[("gantry.yaml", "\nworkspace: ./gone\n")]);
+    let gone = folder.path("gone");
+    assert_eq!(
+        folder.refused(),
+        format!("gantry.yaml:2: workspace: {} is not a folder; create it", gone.display())
+    );
+    fs::create_dir(&gone).unwrap();
+    assert_eq!(folder.load().config.workspace, gone);
+}
+
+#[test]
+fn dotenv_stands_beside_the_file_and_the_process_wins() {
+    let folder = Folder::with(&[
+        ("in/gantry.yaml", "agents: { a: { description: '${A} ${B}' } }"),
+        ("in/.env", "A=file\nexport B='from file'\nGANTRY_DATA=/x\n"),
+    ]);
+    let source = Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
+    let loaded = Config::load(&source, &FixedEnv::from([("A", "process")])).unwrap();
+    assert_eq!(loaded.config.agents["a"].description.as_deref(), Some("process from file"));
+    assert_eq!(loaded.data, folder.path("in/.gantry"));
+    assert_eq!(loaded.warnings, ["in/.env: GANTRY_DATA has no effect here; set it in the environment"]);
+}
+
+#[test]
+fn a_folder_named_dotenv_is_not_read() {
+    let folder = Folder::with(&[("gantry.yaml", ""), (".env/pyvenv.cfg", "")]);
+    assert!(folder.load().warnings.is_empty());
+}
+
+#[test]
+fn a_bad_line_of_dotenv_is_refused() {
+    let folder = Folder::with(&[("gantry.yaml", ""), (".env", "A=1\n\nB\n")]);
+    assert_eq!(folder.refused(), ".env:3: expected KEY=value, with a name of letters, digits and _");
+}
+
+#[test]
+fn large_and_binary_files_are_refused() {
+    let folder = Folder::with(&[("gantry.yaml", &"#".repeat((1 << 20) + 1))]);
+    assert_eq!(folder.refused(), "gantry.yaml: the file is larger than 1 MiB, which no configuration needs");
+    fs::write(folder.path("gantry.yaml"), "#".repeat(1 << 20)).unwrap();
+    folder.load();
+    fs::write(folder.path("gantry.yaml"), b"# fine\nworkspace: \xff\n").unwrap();
+    assert_eq!(folder.refused(), "gantry.yaml:2: not UTF-8 text; save the file as UTF-8");
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    let folder = Folder::with(&[("gantry.json", "\u{feff}{}")]);
+    folder.load();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_refused() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    struct Bytes;
+    impl crate::config::Env for Bytes {
+        fn var(&self, name: &str) -> Option<OsString> {
+            (name == "RAW").then(|| OsString::from_vec(vec![0xff]))
+        }
+    }
+    let folder = Folder::with(&[("gantry.yaml", "workspace: ${RAW}")]);
+    let error = Config::load(&folder.source(), &Bytes).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "gantry.yaml:1: workspace: ${RAW} is not UTF-8 text in the environment; set it to text"
+    );
+}
+
+#[test]
+fn dotenv_lines_are_read_as_a_shell_would() {
+    let text = r#"
+# comment
+  A = 1
+export B=two words # comment
+C='single # $X \n'
+D="double \"q\" \\ \n \$ \x" # comment
+E=
+F= # nothing
+G=a#b
+H="two
+lines"
+export=word
+A=last
+"#;
+    let found = parse_dotenv(&text.replace('\n', "\r\n").replace("two\r\nlines", "two\nlines")).unwrap();
+    let expected = [
+        ("A", "last"),
+        ("B", "two words"),
+        ("C", r"single # $X \n"),
+        ("D", "double \"q\" \\ \n $ \\x"),
+        ("E", ""),
+        ("F", ""),
+        ("G", "a#b"),
+        ("H", "two\nlines"),
+        ("export", "word"),
+    ];
+    assert_eq!(found.len(), expected.len());
+    for (name, value) in expected {
+        assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
+    }
+}
+
+#[test]
+fn bad_dotenv_lines_are_named() {
+    let bad = |text: &str| parse_dotenv(text).map_err(|BadLine { line, .. }| line);
+    assert_eq!(bad("A=1\nB='x\n\n"), Err(2));
+    assert_eq!(bad("A=\"1\n2\"\nB=\"x"), Err(3));
+    assert_eq!(bad("A=\"1\" 2"), Err(1));
+    assert_eq!(bad("A-B=1"), Err(1));
+    assert_eq!(bad("=1"), Err(1));
+    assert_eq!(bad("A\nB=1"), Err(1));
+}

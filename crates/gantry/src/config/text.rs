@@ -1,0 +1,106 @@
+//! What texts may look like: names, patterns, addresses, hosts, origins, the URL of the store.
+
+use std::net::SocketAddr;
+
+/// Longest name of an agent, a queue, a rule.
+const MAX_NAME_BYTES: usize = 64;
+/// Longest name or glob of a tool.
+const MAX_PATTERN_BYTES: usize = 256;
+
+/// What a text must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    Any,
+    NotEmpty,
+    Name,
+    Pattern,
+    Path,
+    Bind,
+    Host,
+    Origin,
+    StoreUrl,
+}
+
+/// How a text is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judgement {
+    Good,
+    Bad,
+    /// Right, but only in a later version.
+    Later,
+}
+
+impl Rule {
+    /// The rule in the words of messages and of the reference page.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Any => "text",
+            Self::NotEmpty => "text that is not empty",
+            Self::Name => "a name of 1 to 64 letters, digits, _ and -",
+            Self::Pattern => "the name of a tool or a glob",
+            Self::Path => "a path",
+            Self::Bind => "an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420",
+            Self::Host => "a host name without scheme, port and wildcard, such as gantry.example.com",
+            Self::Origin => "an origin without path and wildcard, such as https://app.example.com",
+            Self::StoreUrl => "a URL such as sqlite://.gantry/gantry.db",
+        }
+    }
+
+    pub(super) fn judge(self, text: &str) -> Judgement {
+        let good = match self {
+            Self::Any => true,
+            Self::NotEmpty => !text.trim().is_empty(),
+            Self::Name => is_name(text),
+            Self::Pattern => is_pattern(text),
+            Self::Path => !text.is_empty() && !text.contains('\0'),
+            Self::Bind => text.parse::<SocketAddr>().is_ok(),
+            Self::Host => is_host(text),
+            Self::Origin => is_origin(text),
+            Self::StoreUrl if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+                return Judgement::Later;
+            }
+            Self::StoreUrl => sqlite_path(text).is_some(),
+        };
+        if good { Judgement::Good } else { Judgement::Bad }
+    }
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+pub(super) fn is_pattern(text: &str) -> bool {
+    (1..=MAX_PATTERN_BYTES).contains(&text.len())
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// The path in a `sqlite://` URL. Parameters are not read, so a URL with some is none of ours.
+pub(super) fn sqlite_path(url: &str) -> Option<&str> {
+    url.strip_prefix("sqlite://").filter(|path| !path.is_empty() && !path.contains(['?', '#', '\0']))
+}
+
+fn is_host(text: &str) -> bool {
+    let bracketed = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    match bracketed {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            !text.is_empty()
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+                && !text.starts_with(['.', '-'])
+        }
+    }
+}
+
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    let (name, port) = match host.rsplit_once(':') {
+        // The colons of an IPv6 address stand before its bracket.
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
+    };
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        && is_host(name)
+        && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}

@@ -1,0 +1,93 @@
+//! The one place where this crate starts other programs.
+
+#![expect(clippy::disallowed_methods, reason = "automation runs cargo, npm and python; the product does not")]
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A program to run in a folder, with what to show for it.
+#[derive(Debug)]
+pub(crate) struct Program {
+    command: Command,
+    shown: String,
+}
+
+impl Program {
+    pub(crate) fn new(name: impl AsRef<OsStr>, folder: &Path) -> Self {
+        let mut command = Command::new(name.as_ref());
+        command.current_dir(folder);
+        let shown =
+            Path::new(name.as_ref()).file_name().unwrap_or(name.as_ref()).to_string_lossy().into_owned();
+        Self { command, shown }
+    }
+
+    /// Cargo of the toolchain that runs us.
+    pub(crate) fn cargo(folder: &Path) -> Self {
+        Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), folder)
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        for arg in args {
+            self.shown.push(' ');
+            self.shown.push_str(&arg.as_ref().to_string_lossy());
+            self.command.arg(arg);
+        }
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Shows the command, runs it with our terminal, and fails unless it succeeds.
+    pub(crate) fn run(mut self) -> Result<()> {
+        eprintln!("$ {}", self.shown);
+        let status = self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
+        if !status.success() {
+            bail!("`{}` failed ({status})", self.shown);
+        }
+        Ok(())
+    }
+
+    /// Runs quietly and gives what it printed on standard output; what it says on standard error stays visible.
+    pub(crate) fn output(mut self) -> Result<String> {
+        self.command.stdin(Stdio::null()).stderr(Stdio::inherit());
+        let output = self.command.output().with_context(|| format!("cannot start `{}`", self.shown))?;
+        if !output.status.success() {
+            bail!("`{}` failed ({})", self.shown, output.status);
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no valid UTF-8", self.shown))
+    }
+
+    /// Asks a program that may not be there: what it printed, or `None` when it is absent or fails.
+    pub(crate) fn probe(mut self) -> Option<String> {
+        let output = self.command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Becomes the program, so that its signals and its exit code are its own.
+    #[cfg(unix)]
+    pub(crate) fn replace(mut self) -> Result<ExitCode> {
+        use std::os::unix::process::CommandExt as _;
+        eprintln!("$ {}", self.shown);
+        Err(self.command.exec()).with_context(|| format!("cannot start `{}`", self.shown))
+    }
+
+    /// Runs the program and hands on its exit code.
+    #[cfg(not(unix))]
+    pub(crate) fn replace(mut self) -> Result<ExitCode> {
+        eprintln!("$ {}", self.shown);
+        let status = self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    }
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_dir(root: &Path) -> PathBuf {
+    root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}

@@ -1,0 +1,114 @@
+//! The steps of `cargo xtask test`, as a table.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::{Options, Outcome, clients, tools};
+use crate::shell::Program;
+use crate::{reference, tidy};
+
+/// One step: what it is called, what it does, what to do when it fails.
+pub(super) struct Step {
+    pub(super) key: &'static str,
+    pub(super) title: &'static str,
+    pub(super) advice: &'static str,
+    pub(super) run: fn(&Path, &Options) -> Result<Outcome>,
+}
+
+pub(super) const STEPS: [Step; 10] = [
+    Step {
+        key: "tools",
+        title: "the programs the tests need are here",
+        advice: "install what is named above",
+        run: tools::ensure,
+    },
+    Step {
+        key: "clients",
+        title: "foreign MCP clients in Python and JavaScript",
+        advice: "check that the Python and npm package indexes can be reached",
+        run: |root, _| clients::ensure(root),
+    },
+    Step { key: "format", title: "rustfmt", advice: "run `cargo fmt --all`", run: format },
+    Step { key: "lint", title: "clippy", advice: "mend the warnings above", run: lint },
+    Step {
+        key: "tidy",
+        title: "the rules of this repository",
+        advice: "do what each finding above says",
+        run: check_tidy,
+    },
+    Step { key: "build", title: "every crate and test", advice: "mend the errors above", run: build },
+    Step {
+        key: "tests",
+        title: "unit and end-to-end tests",
+        advice: "read the first failure above, mend it",
+        run: run_tests,
+    },
+    Step {
+        key: "doc",
+        title: "documentation tests, with the proofs that a bypass does not compile",
+        advice: "mend the examples above; a proof that compiles now is a hole in the pipeline",
+        run: run_doc_tests,
+    },
+    Step {
+        key: "reference",
+        title: "the generated reference pages are fresh",
+        advice: "run `cargo xtask reference` and read the difference",
+        run: |root, _| reference::check(root).map(|()| Outcome::Done),
+    },
+    Step {
+        key: "deny",
+        title: "licences, sources and advisories of the dependencies",
+        advice: "mend what is named above, or say in deny.toml why it is acceptable",
+        run: deny,
+    },
+];
+
+fn format(root: &Path, _: &Options) -> Result<Outcome> {
+    cargo(root, &["fmt", "--all", "--check"])
+}
+
+fn lint(root: &Path, _: &Options) -> Result<Outcome> {
+    cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn check_tidy(root: &Path, _: &Options) -> Result<Outcome> {
+    if !tidy::run(root)? {
+        bail!("the repository is not tidy");
+    }
+    Ok(Outcome::Done)
+}
+
+fn build(root: &Path, _: &Options) -> Result<Outcome> {
+    cargo(root, &["build", "--workspace", "--all-targets"])
+}
+
+fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
+    let mut nextest = Program::cargo(root)
+        .args(["nextest", "run", "--workspace"])
+        .args(&options.nextest)
+        .env("GANTRY_TEST_CLIENTS", clients::folder(root));
+    if options.long {
+        nextest = nextest.env("GANTRY_TEST_LONG", "1");
+    }
+    nextest.run().map(|()| Outcome::Done)
+}
+
+/// The two crates whose proofs live in their documentation. `--doc` would run every crate's examples, even those
+/// of crates that switch documentation tests off, so they are named.
+fn run_doc_tests(root: &Path, _: &Options) -> Result<Outcome> {
+    cargo(root, &["test", "--doc", "-p", "gantry-core", "-p", "gantry-runtime"])
+}
+
+fn deny(root: &Path, _: &Options) -> Result<Outcome> {
+    if Program::cargo(root).args(["deny", "--version"]).probe().is_none() {
+        return Ok(Outcome::Skipped(
+            "cargo-deny is not installed; `cargo install --locked cargo-deny` adds it",
+        ));
+    }
+    cargo(root, &["deny", "check"])
+}
+
+fn cargo(root: &Path, args: &[&str]) -> Result<Outcome> {
+    Program::cargo(root).args(args).run().map(|()| Outcome::Done)
+}
