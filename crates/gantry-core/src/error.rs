@@ -28,6 +28,12 @@ macro_rules! codes {
                 match self { $(Self::$name => $text),+ }
             }
 
+            /// The code that is written like this.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.as_str() == text)
+            }
+
             /// What the code means, for the reference page.
             #[must_use]
             pub fn meaning(self) -> &'static str {
@@ -74,6 +80,18 @@ codes! {
     ToolQuarantined = "TOOL_QUARANTINED",
     /// Gantry itself failed; the log says more.
     InternalError = "INTERNAL_ERROR",
+}
+
+impl EffectState {
+    /// The word used in the ledger and in replies.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Possible => "possible",
+            Self::Done => "done",
+        }
+    }
 }
 
 impl fmt::Display for ErrorCode {

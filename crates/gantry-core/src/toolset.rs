@@ -133,6 +133,12 @@ impl Toolset {
         (Self { pool: Arc::clone(pool), visible }, unmatched)
     }
 
+    /// Whether this is a view of that pool.
+    #[must_use]
+    pub fn is_of(&self, pool: &Arc<Pool>) -> bool {
+        Arc::ptr_eq(&self.pool, pool)
+    }
+
     /// The tools, in the order of the names.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.visible.iter().filter_map(|n| self.pool.tools.get(*n))

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! MCP as raw JSON-RPC: Gantry as a server for any client of any protocol version.
+//!
+//! **Invariant:** a message is scanned once for what could mean two things (`gantry_core::json::check`), its
+//! envelope is borrowed once, and everything else stays the text that came in. There is no typed model of MCP
+//! here, so no field is dropped, no number rewritten and no key moved on the way through.
+//!
+//! Two eras are alive and share one endpoint. In the *legacy* versions a client shakes hands (`initialize`) and
+//! then owns a session; since 2026-07-28, the *modern* one, every request carries its version and its
+//! capabilities and belongs to no session. [`server::Server`] tells them apart message by message.
+
+pub mod envelope;
+pub mod error;
+pub mod limits;
+pub mod server;
+pub mod version;
+
+pub use error::ErrorObject;
+pub use server::{ClientInfo, Handler, Options, Peer, Server, ServerInfo, ToolAnswer, ToolCall};
+pub use version::Version;

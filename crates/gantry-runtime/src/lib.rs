@@ -3,5 +3,27 @@
 //! A call enters by [`Runtime::call`] from whatever door and leaves as a [`Reply`]. What happens in between is one
 //! sentence, written in `pipeline.rs`: resolve → authorise → approve → cache → queue → execute → shape → record → reply.
 
+mod cache;
+pub mod clock;
 pub mod context;
+pub mod event;
+/// What the ledger keeps, for those who read it.
+pub mod ledger {
+    pub use gantry_store::{CallFilter, CallRow, Error, SessionFilter, SessionSummary, State};
+}
+pub mod metrics;
+pub mod options;
+mod outputs;
+mod pipeline;
 pub mod provider;
+pub mod queue;
+pub mod records;
+pub mod reply;
+mod runtime;
+pub mod session;
+
+pub use context::CallCx;
+pub use options::Options;
+pub use reply::Reply;
+pub use runtime::{Error, Explanation, Runtime};
+pub use session::Session;

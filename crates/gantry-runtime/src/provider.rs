@@ -61,7 +61,11 @@ pub trait Provider: Send + Sync + Debug {
 
     /// Looks at the world to say what the tool's own rule comes to for this call. Only asked where the tool's rule
     /// is `Depends`, after policies and schema let the call pass. Must change nothing.
-    fn inspect<'a>(&'a self, cx: &'a CallCx, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>>;
+    fn inspect<'a>(
+        &'a self,
+        cx: &'a CallCx,
+        call: &'a ResolvedCall,
+    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>>;
 
     /// Runs the call that the permit is for.
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>>;

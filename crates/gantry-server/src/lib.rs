@@ -1,1 +1,47 @@
-//! Placeholder.
+//! The doors over HTTP: the API, MCP, metrics and health, each in front of the same runtime.
+//!
+//! A request passes three gates before any handler sees it: the shape and origin of the request (`guard.rs`), who
+//! sends it (`auth.rs`), and, for calls, the pipeline itself. The command line uses the same API in its own process
+//! ([`App::local`]), so there is one way to do each thing, whether a server runs or not.
+
+pub mod api;
+pub mod auth;
+mod error;
+mod guard;
+mod listen;
+pub mod mcp;
+pub mod openapi;
+
+pub use auth::Identity;
+pub use listen::{Error, Options, serve};
+
+use gantry_runtime::Runtime;
+use std::sync::Arc;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) mcp: Arc<mcp::Endpoint>,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// The doors of this runtime.
+    #[must_use]
+    pub fn new(runtime: Arc<Runtime>) -> Self {
+        let mcp = Arc::new(mcp::endpoint(Arc::clone(&runtime)));
+        Self { runtime, mcp }
+    }
+
+    /// The runtime behind the doors.
+    #[must_use]
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+}

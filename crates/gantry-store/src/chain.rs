@@ -15,12 +15,15 @@ pub(crate) struct Head {
 
 impl Head {
     /// What the first entry is chained to.
-    const GENESIS: Self = Self { seq: 0, hash: Digest::from_bytes([0; 32]) };
+    fn genesis() -> Self {
+        Self { seq: 0, hash: Digest::from_bytes([0; 32]) }
+    }
 
     pub(crate) fn read(conn: &Connection) -> Result<Self, Error> {
         conn.prepare_cached("SELECT seq, hash FROM ledger_head")
             .and_then(|mut query| {
-                query.query_row([], |row| Ok(Self { seq: row.get(0)?, hash: Digest::from_bytes(row.get(1)?) }))
+                query
+                    .query_row([], |row| Ok(Self { seq: row.get(0)?, hash: Digest::from_bytes(row.get(1)?) }))
             })
             .map_err(Error::sqlite)
     }
@@ -86,11 +89,13 @@ impl<'a> Columns<'a> {
 pub(crate) fn verify(conn: &Connection) -> Result<Verification, Error> {
     // One statement, so that the head and the last entry are of the same moment.
     let (target, last): (Head, i64) = conn
-        .query_row("SELECT seq, hash, (SELECT coalesce(max(seq), 0) FROM ledger) FROM ledger_head", [], |row| {
-            Ok((Head { seq: row.get(0)?, hash: Digest::from_bytes(row.get(1)?) }, row.get(2)?))
-        })
+        .query_row(
+            "SELECT seq, hash, (SELECT coalesce(max(seq), 0) FROM ledger) FROM ledger_head",
+            [],
+            |row| Ok((Head { seq: row.get(0)?, hash: Digest::from_bytes(row.get(1)?) }, row.get(2)?)),
+        )
         .map_err(Error::sqlite)?;
-    let mut reached = Head::GENESIS;
+    let mut reached = Head::genesis();
     let mut bad = None;
     while bad.is_none() && reached.seq < target.seq {
         let from = reached.seq;
@@ -100,7 +105,10 @@ pub(crate) fn verify(conn: &Connection) -> Result<Verification, Error> {
         bad = Some(BadEntry { seq: reached.seq, what: "it is not the entry that was written last" });
     }
     if bad.is_none() && last > target.seq {
-        bad = Some(BadEntry { seq: target.seq.saturating_add(1), what: "it was added behind the newest entry" });
+        bad = Some(BadEntry {
+            seq: target.seq.saturating_add(1),
+            what: "it was added behind the newest entry",
+        });
     }
     Ok(Verification { entries: u64::try_from(reached.seq).unwrap_or_default(), bad })
 }

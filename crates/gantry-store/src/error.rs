@@ -74,9 +74,9 @@ pub enum Error {
     /// The disk refused a read or a write.
     #[error("the disk that holds the store failed: check it and its permissions, then retry")]
     Disk(#[source] Cause),
-    /// SQLite refused a statement.
-    #[error("the store could not run a statement")]
-    Statement(#[source] Cause),
+    /// Something that should not happen: a statement was refused, or a thread could not be started.
+    #[error("the store failed unexpectedly: retry, and report it if it stays")]
+    Unexpected(#[source] Cause),
     /// The call has an entry that says it is running or has ended, so it cannot begin or end again.
     #[error("{call} is already {}: read it instead of running it again", state.as_str())]
     Taken {
@@ -117,6 +117,10 @@ impl Error {
         Self::Folder { path: path.to_path_buf(), source: Arc::new(source) }
     }
 
+    pub(crate) fn unexpected(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unexpected(Arc::new(source))
+    }
+
     pub(crate) fn corrupt(detail: impl Into<String>) -> Self {
         Self::Corrupt { detail: detail.into() }
     }
@@ -131,7 +135,7 @@ impl Error {
             Some(Code::SystemIoFailure | Code::ReadOnly | Code::CannotOpen | Code::PermissionDenied) => {
                 Self::Disk(Arc::new(error))
             }
-            Some(_) | None => Self::Statement(Arc::new(error)),
+            Some(_) | None => Self::unexpected(error),
         }
     }
 }
@@ -143,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_driver_error_says_what_to_do() {
-        let said = |code| Error::sqlite(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
+        let said =
+            |code| Error::sqlite(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
         assert!(said(ffi::SQLITE_FULL).contains("free space and retry"));
         assert!(said(ffi::SQLITE_BUSY_SNAPSHOT).contains("another process"));
         assert!(said(ffi::SQLITE_IOERR_WRITE).contains("check it"));

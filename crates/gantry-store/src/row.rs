@@ -303,7 +303,7 @@ pub struct Page<T> {
 pub struct Recovery {
     /// Calls that were running in processes that have died; their outcome is unknown.
     pub unknown: Vec<CallRow>,
-    /// How many processes had ended without shutting their store down.
+    /// How many processes had died, or had shut down while calls were running.
     pub dead_nodes: usize,
 }
 

@@ -70,11 +70,12 @@ pub(crate) fn quick_check(conn: &Connection) -> Result<(), Error> {
 }
 
 fn refuse_foreign(conn: &Connection, path: &Path) -> Result<(), Error> {
-    let id: i32 =
-        conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(Error::sqlite)?;
     let empty: bool = conn
         .query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
         .map_err(Error::sqlite)?;
+    // Order: the id comes with the first table, so it is read after the tables; another process may just be
+    // making both.
+    let id: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(Error::sqlite)?;
     if empty || id == APPLICATION_ID { Ok(()) } else { Err(Error::Foreign { path: path.to_path_buf() }) }
 }
 
@@ -100,7 +101,6 @@ fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
         "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
     )
     .map_err(Error::sqlite)?;
-    tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(Error::sqlite)?;
     let applied: Vec<(i64, [u8; 32])> = tx
         .prepare("SELECT version, checksum FROM migrations ORDER BY version")
         .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
@@ -115,6 +115,9 @@ fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
         if Digest::of(sql.as_bytes()).as_bytes() != checksum {
             return Err(Error::ChangedMigration { path: path.to_path_buf(), version: *version });
         }
+    }
+    if applied.is_empty() {
+        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(Error::sqlite)?;
     }
     for (version, sql) in (1_i64..).zip(MIGRATIONS).skip(applied.len()) {
         tx.execute_batch(sql).map_err(Error::sqlite)?;

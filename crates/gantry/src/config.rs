@@ -19,6 +19,7 @@ mod table;
 mod tests;
 mod text;
 mod toml;
+mod trail;
 mod tree;
 mod yaml;
 

@@ -51,7 +51,7 @@ pub(super) fn file(source: &Source, folder: &Path, env: &dyn Env) -> Result<Opti
     if let Some(name) = set(env, "GANTRY_CONFIG") {
         return named(folder, name.into(), " ($GANTRY_CONFIG)").map(Some);
     }
-    let mut found = NAMES.iter().filter(|name| folder.join(name).is_file());
+    let mut found = NAMES.iter().filter(|name| exists(&folder.join(name)));
     match (found.next(), found.next()) {
         (None, _) => Ok(None),
         (Some(name), None) => named(folder, name.into(), "").map(Some),
@@ -62,10 +62,24 @@ pub(super) fn file(source: &Source, folder: &Path, env: &dyn Env) -> Result<Opti
     }
 }
 
+/// Whether something of this name is there. A folder (which some container tools put where a mounted file is missing)
+/// or a dangling link counts, so that it is reported: to run on defaults instead would drop every rule of the file.
+fn exists(path: &Path) -> bool {
+    !path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 fn named(folder: &Path, name: PathBuf, origin: &str) -> Result<Found, Problem> {
     let path = absolute(folder, &name);
-    if !path.is_file() {
-        return Err(Problem::in_file(&name, format!("there is no such file{origin}; check the path")));
+    let wrong = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => None,
+        Ok(_) => Some(format!("this is not a file{origin}; remove it or name another")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(format!("there is no such file{origin}; check the path"))
+        }
+        Err(error) => Some(format!("cannot be read{origin}: {error}")),
+    };
+    if let Some(message) = wrong {
+        return Err(Problem::in_file(&name, message));
     }
     let Some(format) = Format::of(&name) else {
         let message = "the name of a configuration must end in .yaml, .yml, .json or .toml";

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use gantry_core::limits::PATTERN_BYTES;
+
 /// Longest name of an agent, a queue, a rule.
 const MAX_NAME_BYTES: usize = 64;
-/// Longest name or glob of a tool.
-const MAX_PATTERN_BYTES: usize = 256;
 
 /// What a text must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub(super) enum Rule {
 pub(super) enum Judgement {
     Good,
     Bad,
-    /// Right, but only in a later version.
-    Later,
+    /// Right, but what it asks for comes with a later version.
+    Later(&'static str),
 }
 
 impl Rule {
@@ -57,7 +57,7 @@ impl Rule {
             Self::Host => is_host(text),
             Self::Origin => is_origin(text),
             Self::StoreUrl if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
-                return Judgement::Later;
+                return Judgement::Later("PostgreSQL");
             }
             Self::StoreUrl => sqlite_path(text).is_some(),
         };
@@ -71,8 +71,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 pub(super) fn is_pattern(text: &str) -> bool {
-    (1..=MAX_PATTERN_BYTES).contains(&text.len())
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    (1..=PATTERN_BYTES).contains(&text.len()) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// The path in a `sqlite://` URL. Parameters are not read, so a URL with some is none of ours.

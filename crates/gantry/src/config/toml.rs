@@ -36,11 +36,12 @@ fn too_deep(text: &str) -> Option<usize> {
         } else if matches!(kind, EventKind::InlineTableClose | EventKind::ArrayClose) && nested {
             levels.pop();
         } else if let Some(level) = levels.last_mut() {
-            match kind {
-                EventKind::KeySep => *level += 1,
-                EventKind::ValueSep => *level = 1,
-                EventKind::Newline if !nested => *level = 0,
-                _ => {}
+            if kind == EventKind::KeySep {
+                *level += 1;
+            } else if kind == EventKind::ValueSep {
+                *level = 1;
+            } else if kind == EventKind::Newline && !nested {
+                *level = 0;
             }
         }
         if found.is_none() && levels.iter().sum::<usize>() > MAX_DEPTH {

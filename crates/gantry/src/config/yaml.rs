@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
         let anchor = event.anchor_id();
         let value = match event {
-            Event::Alias(id) => return self.alias(id, span),
+            Event::Alias(id) => return self.alias(id, span, depth),
             Event::Scalar(text, ScalarStyle::Plain, ..) => plain(&text),
             Event::Scalar(text, ..) => Value::text(text),
             Event::SequenceStart(..) => self.list(depth)?,
@@ -109,11 +109,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<Node, Syntax> {
+    fn alias(&mut self, id: usize, span: &Span, depth: usize) -> Result<Node, Syntax> {
         // An anchor is known once its node is complete, so an alias inside its own anchor finds nothing.
         let Some(node) = self.anchors.get(&id).cloned() else {
             return Err(at(span, "this alias is inside the value it refers to"));
         };
+        if depth + height(&node) > MAX_DEPTH {
+            return Err(at(span, TOO_DEEP));
+        }
         self.charge(&node, span)?;
         Ok(node)
     }
@@ -128,6 +131,14 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
+}
+
+/// Levels below a node.
+fn height(node: &Node) -> usize {
+    let items = node.value.items().iter();
+    let below =
+        items.chain(node.value.entries().iter().map(|entry| &entry.node)).map(|node| height(node) + 1);
+    below.max().unwrap_or(0)
 }
 
 fn weight(node: &Node) -> usize {

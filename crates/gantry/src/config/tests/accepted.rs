@@ -184,6 +184,14 @@ fn yaml_words_that_readers_disagree_about_are_text() {
 }
 
 #[test]
+fn toml_numbers_are_read_in_all_their_forms() {
+    let text = "[defaults]\ntoolTimeout = 1_000\nmaxDepth = 0x3\nmaxConcurrentCalls = +7\n";
+    let config = load(Format::Toml, text).unwrap();
+    assert_eq!(config.defaults.tool_timeout, Duration::from_secs(1));
+    assert_eq!((config.defaults.max_depth, config.defaults.max_concurrent_calls), (3, 7));
+}
+
+#[test]
 fn anchors_and_aliases_work() {
     let config = yaml("queues: { a: &q { concurrent: 2 }, b: *q }\n");
     assert_eq!(config.queues["b"].concurrent, 2);

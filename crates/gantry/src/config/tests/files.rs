@@ -106,6 +106,18 @@ fn a_file_that_is_named_must_be_there_and_have_a_known_ending() {
 }
 
 #[test]
+fn what_only_has_the_name_of_a_configuration_is_refused() {
+    let folder = Folder::with(&[("gantry.yaml/inside", "")]);
+    assert_eq!(folder.refused(), "gantry.yaml: this is not a file; remove it or name another");
+    #[cfg(unix)]
+    {
+        let folder = Folder::with(&[]);
+        std::os::unix::fs::symlink("gone", folder.path("gantry.json")).unwrap();
+        assert_eq!(folder.refused(), "gantry.json: there is no such file; check the path");
+    }
+}
+
+#[test]
 fn the_data_folder_follows_flag_variable_and_file() {
     let folder = Folder::with(&[("gantry.yaml", "")]);
     let env = FixedEnv::from([("GANTRY_DATA", "by-variable")]);

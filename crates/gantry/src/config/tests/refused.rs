@@ -23,7 +23,12 @@ fn check_as(format: Format, text: &str, expected: Expect) {
 fn unknown_keys_name_the_nearest() {
     check(
         "tools:\n  workspace:\n    chache: 5\npolices: []\nserver:\n  port: 1\ndefaults: { tool_timeout: 1 }\nmcpServer: {}\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:3: unknown key "chache" in tools.workspace; did you mean "cache"?
+            gantry.yaml:4: unknown key "polices"; did you mean "policies"?
+            gantry.yaml:6: unknown key "port" in server; known keys are bind, allowedHosts, allowedOrigins
+            gantry.yaml:7: unknown key "tool_timeout" in defaults; did you mean "toolTimeout"?
+            gantry.yaml:8: unknown key "mcpServer"; the nearest key, "mcpServers", is not available in this version of Gantry"#]],
     );
 }
 
@@ -31,7 +36,13 @@ fn unknown_keys_name_the_nearest() {
 fn all_problems_come_together_in_the_order_of_lines() {
     check(
         "workspace: 5\nserver: { bind: localhost }\ndefaults:\n  toolTimeout: soon\n  maxDepth: -1\nqueues:\n  q: {}\nnope: 1\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:1: workspace must be a path, found 5
+            gantry.yaml:2: server.bind must be an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420, found "localhost"
+            gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
+            gantry.yaml:5: defaults.maxDepth must be a whole number, found -1
+            gantry.yaml:7: queues.q needs the key "concurrent"
+            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, agents, approvals, policies, store"#]],
     );
 }
 
@@ -43,7 +54,28 @@ fn keys_of_later_versions_are_refused_by_name() {
          tools: { files: { kind: builtin }, workspace: { builtinPolicy: {}, kind: mcp } }\n\
          agents: { a: { model: main, prompt: x, surface: auto, router: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:1: "mcpServers" is not available in this version of Gantry; remove it
+            gantry.yaml:2: "restTools" is not available in this version of Gantry; remove it
+            gantry.yaml:3: "openapiSpecs" is not available in this version of Gantry; remove it
+            gantry.yaml:4: "models" is not available in this version of Gantry; remove it
+            gantry.yaml:5: "code" is not available in this version of Gantry; remove it
+            gantry.yaml:6: "web" is not available in this version of Gantry; remove it
+            gantry.yaml:7: "auth" is not available in this version of Gantry; remove it
+            gantry.yaml:8: "projects" is not available in this version of Gantry; remove it
+            gantry.yaml:9: "approvals.approvalTimeoutMs" is not available in this version of Gantry; remove it
+            gantry.yaml:9: "approvals.delivery" is not available in this version of Gantry; remove it
+            gantry.yaml:10: "defaults.mcpInitConcurrency" is not available in this version of Gantry; remove it
+            gantry.yaml:10: "defaults.traceMCP" is not available in this version of Gantry; remove it
+            gantry.yaml:11: "tools.files" is not available in this version of Gantry; remove it (known here: workspace)
+            gantry.yaml:11: "tools.workspace.builtinPolicy" is not available in this version of Gantry; remove it
+            gantry.yaml:11: tools.workspace.kind: "mcp" is not available in this version of Gantry; use builtin
+            gantry.yaml:12: "agents.a.model" is not available in this version of Gantry; remove it
+            gantry.yaml:12: "agents.a.prompt" is not available in this version of Gantry; remove it
+            gantry.yaml:12: "agents.a.surface" is not available in this version of Gantry; remove it
+            gantry.yaml:12: "agents.a.router" is not available in this version of Gantry; remove it
+            gantry.yaml:13: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
+            gantry.yaml:14: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
     );
 }
 
@@ -53,7 +85,23 @@ fn types_are_not_guessed() {
         "workspace: [a]\nserver: nothing\ndefaults:\n  toolTimeout: '60000'\n  maxDepth: 1.5\n  toolResponseMaxBytes: true\n  maxConcurrentCalls:\n\
          queues: []\ntools:\n  workspace:\n    enabled: yes\n    toolsAllowed: read_file\n    toolsDenied: [1, a b, '']\n    toolsCache: 5\n\
          agents:\n  a:\n    tools:\npolicies:\napprovals:\n  requiresApprovalTools: read_file\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:1: workspace must be a path, found a list
+            gantry.yaml:2: server must be a group of keys, found "nothing"
+            gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "60000"
+            gantry.yaml:5: defaults.maxDepth must be a whole number, found 1.5
+            gantry.yaml:6: defaults.toolResponseMaxBytes must be a whole number of bytes, found true
+            gantry.yaml:7: defaults.maxConcurrentCalls must be a whole number, found nothing
+            gantry.yaml:8: queues must be a group of keys, found a list
+            gantry.yaml:11: tools.workspace.enabled must be true or false, found "yes"
+            gantry.yaml:12: tools.workspace.toolsAllowed must be a list, each the name of a tool or a glob, found "read_file"
+            gantry.yaml:13: tools.workspace.toolsDenied[0] must be the name of a tool or a glob, found 1
+            gantry.yaml:13: tools.workspace.toolsDenied[1] must be the name of a tool or a glob, found "a b"
+            gantry.yaml:13: tools.workspace.toolsDenied[2] must be the name of a tool or a glob, found ""
+            gantry.yaml:14: tools.workspace.toolsCache must be a group of keys, found 5
+            gantry.yaml:17: agents.a.tools must be a list, each the name of a tool or a glob, found nothing
+            gantry.yaml:18: policies must be a list of groups of keys ([] for none), found nothing
+            gantry.yaml:20: approvals.requiresApprovalTools must be "all", "none" or a list of tool names, found "read_file""#]],
     );
 }
 
@@ -62,7 +110,13 @@ fn numbers_have_bounds() {
     check(
         "defaults:\n  toolTimeout: 86400001\n  contextBudgetTokens: 0\n  outputRetentionMs: 99999999999999999999999\n  maxDepth: -0.0\n\
          queues:\n  q: { concurrent: 0, maxWaiting: 100001 }\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:2: defaults.toolTimeout must be a whole number of milliseconds, at most 86400000, found 86400001
+            gantry.yaml:3: defaults.contextBudgetTokens must be a whole number of tokens, at least 1, found 0
+            gantry.yaml:4: defaults.outputRetentionMs must be a whole number of milliseconds, found 1e+23
+            gantry.yaml:5: defaults.maxDepth must be a whole number, found -0.0
+            gantry.yaml:7: queues.q.concurrent must be a whole number, at least 1, found 0
+            gantry.yaml:7: queues.q.maxWaiting must be a whole number, at most 100000, found 100001"#]],
     );
 }
 
@@ -70,16 +124,28 @@ fn numbers_have_bounds() {
 fn queues_must_exist() {
     check(
         "queues: { disk: { concurrent: 1 }, net: { concurrent: 1 } }\ntools:\n  workspace:\n    queue: dsik\n    toolsQueue:\n      a: gpu\n      b: 5\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:4: tools.workspace.queue: unknown queue "dsik"; did you mean "disk"?
+            gantry.yaml:6: tools.workspace.toolsQueue.a: unknown queue "gpu"; queues are disk, net
+            gantry.yaml:7: tools.workspace.toolsQueue.b must be the name of a queue, or null, found 5"#]],
     );
-    check("tools: { workspace: { queue: disk } }", expect![[""]]);
+    check(
+        "tools: { workspace: { queue: disk } }",
+        expect![[
+            r#"gantry.yaml:1: tools.workspace.queue: unknown queue "disk"; no queue is configured; add it under "queues""#
+        ]],
+    );
 }
 
 #[test]
 fn names_have_a_form() {
     check(
         "queues: { 'my queue': { concurrent: 1 } }\nagents:\n  a/b: {}\n  '': {}\n  ok_1-2: {}\npolicies: [{ name: 'ä', tools: [x], decide: deny }]\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:1: "my queue" in queues must be a name of 1 to 64 letters, digits, _ and -
+            gantry.yaml:3: "a/b" in agents must be a name of 1 to 64 letters, digits, _ and -
+            gantry.yaml:4: "" in agents must be a name of 1 to 64 letters, digits, _ and -
+            gantry.yaml:6: policies[0].name must be a name of 1 to 64 letters, digits, _ and -, found "ä""#]],
     );
 }
 
@@ -87,7 +153,16 @@ fn names_have_a_form() {
 fn hosts_and_origins_are_exact() {
     check(
         "server:\n  allowedHosts: ['*', 'a:80', 'http://a', '', '[::1]', a.b]\n  allowedOrigins: ['*', 'null', 'https://a/', 'https://*.a', 'http://[::1]:80', 'https://a:99999']\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:2: server.allowedHosts[0] must be a host name without scheme, port and wildcard, such as gantry.example.com, found "*"
+            gantry.yaml:2: server.allowedHosts[1] must be a host name without scheme, port and wildcard, such as gantry.example.com, found "a:80"
+            gantry.yaml:2: server.allowedHosts[2] must be a host name without scheme, port and wildcard, such as gantry.example.com, found "http://a"
+            gantry.yaml:2: server.allowedHosts[3] must be a host name without scheme, port and wildcard, such as gantry.example.com, found ""
+            gantry.yaml:3: server.allowedOrigins[0] must be an origin without path and wildcard, such as https://app.example.com, found "*"
+            gantry.yaml:3: server.allowedOrigins[1] must be an origin without path and wildcard, such as https://app.example.com, found "null"
+            gantry.yaml:3: server.allowedOrigins[2] must be an origin without path and wildcard, such as https://app.example.com, found "https://a/"
+            gantry.yaml:3: server.allowedOrigins[3] must be an origin without path and wildcard, such as https://app.example.com, found "https://*.a"
+            gantry.yaml:3: server.allowedOrigins[5] must be an origin without path and wildcard, such as https://app.example.com, found "https://a:99999""#]],
     );
 }
 
@@ -96,7 +171,17 @@ fn policies_are_complete_and_unique() {
     check(
         "policies:\n  - name: a\n    tools: []\n    decide: allow\n  - name: a\n    tools: [x]\n    decide: deny\n    when: ' '\n\
          \x20   examples: { deny: [1], allow: [] }\n  - {}\n  - text\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:3: policies[0].tools must be a list of at least 1, each the name of a tool or a glob, found 0
+            gantry.yaml:4: policies[0].decide must be deny or ask, found "allow"
+            gantry.yaml:5: policies[1].name: "a" is already used on line 2; names are unique
+            gantry.yaml:8: policies[1].when must be text that is not empty, found " "
+            gantry.yaml:9: policies[1].examples.deny[0] must be an object of arguments, found 1
+            gantry.yaml:9: unknown key "allow" in policies[1].examples; known keys are deny, ask, pass
+            gantry.yaml:10: policies[2] needs the key "name"
+            gantry.yaml:10: policies[2] needs the key "tools"
+            gantry.yaml:10: policies[2] needs the key "decide"
+            gantry.yaml:11: policies[3] must be a group of keys, found "text""#]],
     );
 }
 
@@ -107,16 +192,23 @@ fn duplicate_keys_are_refused() {
         "{\n\"server\": {},\n\"server\": {}}",
         "[server]\nbind = '127.0.0.1:1'\nbind = '127.0.0.1:2'\n",
     );
-    check(yaml, expect![[""]]);
-    check_as(Format::Json, json, expect![[""]]);
-    check_as(Format::Toml, toml, expect![[""]]);
+    check(
+        yaml,
+        expect![[r#"
+        gantry.yaml:3: key "bind" in server is already on line 2; keep one
+        gantry.yaml:4: key "name" in policies[0] is already on line 4; keep one"#]],
+    );
+    check_as(Format::Json, json, expect![[r#"gantry.json:3: key "server" is already on line 2; keep one"#]]);
+    check_as(Format::Toml, toml, expect!["gantry.toml:3:1: not valid TOML: duplicate key"]);
 }
 
 #[test]
 fn unset_variables_say_what_to_do() {
     check(
         "server:\n  bind: ${ADDRESS}\npolicies: [{ name: p, tools: [a], decide: deny, examples: { deny: [{ x: ['${ARG}'] }] } }]\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:2: server.bind: ${ADDRESS} is not set; set it in the environment or in .env, or write ${ADDRESS:-default}
+            gantry.yaml:3: policies[0].examples.deny[0].x[0]: ${ARG} is not set; set it in the environment or in .env, or write ${ARG:-default}"#]],
     );
 }
 
@@ -125,31 +217,83 @@ fn values_of_variables_are_not_shown() {
     check(
         "server: { bind: '${SECRET}' }\ndefaults: { toolTimeout: '${SECRET}' }\ntools: { workspace: { queue: '${SECRET}', enabled: '${SECRET}' } }\n\
          policies: [{ name: '${SECRET} ', tools: [a], decide: '${SECRET}' }]\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.yaml:1: server.bind must be an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420, found "${SECRET}"
+            gantry.yaml:2: defaults.toolTimeout must be a whole number of milliseconds, found "${SECRET}"
+            gantry.yaml:3: tools.workspace.queue: unknown queue "${SECRET}"; no queue is configured; add it under "queues"
+            gantry.yaml:3: tools.workspace.enabled must be true or false, found "${SECRET}"
+            gantry.yaml:4: policies[0].name must be a name of 1 to 64 letters, digits, _ and -, found "${SECRET} "
+            gantry.yaml:4: policies[0].decide must be deny or ask, found "${SECRET}""#]],
     );
 }
 
 #[test]
 fn syntax_errors_have_line_and_column() {
-    check("server:\n  bind: [1\n", expect![[""]]);
-    check("a: b: c\n", expect![[""]]);
-    check("a:\n\t- b\n", expect![[""]]);
-    check("server: {}\n---\nserver: {}\n", expect![[""]]);
-    check("a: !secret x\n", expect![[""]]);
-    check("a: &a\n  <<: {}\n", expect![[""]]);
-    check("? [a]\n: b\n", expect![[""]]);
-    check("a: *missing\n", expect![[""]]);
-    check("a: &x [*x]\n", expect![[""]]);
-    check("just text\n", expect![[""]]);
-    check_as(Format::Json, "{\n  \"server\": {,}\n}", expect![[""]]);
-    check_as(Format::Json, "", expect![[""]]);
-    check_as(Format::Json, "{\"a\": 1} x", expect![[""]]);
-    check_as(Format::Json, "{\n\"a\": \"\\ud800\"}", expect![[""]]);
-    check_as(Format::Json, "[]", expect![[""]]);
-    check_as(Format::Toml, "[server]\nbind = \n", expect![[""]]);
-    check_as(Format::Toml, "a = 1979-05-27\n", expect![[""]]);
-    check_as(Format::Toml, "a = inf\n", expect![[""]]);
-    check_as(Format::Toml, "a = 99999999999999999999\n", expect![[""]]);
+    check("server:\n  bind: [1\n", expect!["gantry.yaml:2:9: not valid YAML: unclosed bracket '['"]);
+    check(
+        "a: b: c\n",
+        expect!["gantry.yaml:1:5: not valid YAML: mapping values are not allowed in this context"],
+    );
+    check(
+        "a:\n\t- b\n",
+        expect!["gantry.yaml:2:2: not valid YAML: tabs disallowed within this context (block indentation)"],
+    );
+    check(
+        "server: {}\n---\nserver: {}\n",
+        expect!["gantry.yaml:3:1: a second document starts here; a configuration is one"],
+    );
+    check(
+        "a: !secret x\n",
+        expect!["gantry.yaml:1:12: tags are not read; remove it, or put the value in quotes if it is text"],
+    );
+    check("a: &a\n  <<: {}\n", expect!["gantry.yaml:2:3: merge keys (<<) are not read; write the keys out"]);
+    check("? [a]\n: b\n", expect!["gantry.yaml:1:3: a key must be plain text, without a tag or an alias"]);
+    check(
+        "a: *missing\n",
+        expect!["gantry.yaml:1:4: not valid YAML: while parsing node, found unknown anchor"],
+    );
+    check("a: &x [*x]\n", expect!["gantry.yaml:1:8: this alias is inside the value it refers to"]);
+    check(
+        "just text\n",
+        expect![[r#"gantry.yaml:1: the configuration must be a group of keys, found "just text""#]],
+    );
+    check_as(
+        Format::Json,
+        "{\n  \"server\": {,}\n}",
+        expect!["gantry.json:2:14: not valid JSON: key must be a string"],
+    );
+    check_as(Format::Json, "", expect!["gantry.json:1:1: not valid JSON: EOF while parsing a value"]);
+    check_as(Format::Json, "{\"a\": 1} x", expect!["gantry.json:1:10: not valid JSON: trailing characters"]);
+    check_as(
+        Format::Json,
+        "{\n\"a\": \"\\ud800\"}",
+        expect!["gantry.json:2:6: not valid JSON: unexpected end of hex escape"],
+    );
+    check_as(
+        Format::Json,
+        "[]",
+        expect!["gantry.json:1: the configuration must be a group of keys, found a list"],
+    );
+    check_as(
+        Format::Toml,
+        "[server]\nbind = \n",
+        expect!["gantry.toml:2:8: not valid TOML: string values must be quoted, expected literal string"],
+    );
+    check_as(
+        Format::Toml,
+        "a = 1979-05-27\n",
+        expect!["gantry.toml:1:5: dates and times have no meaning here; put it in quotes if it is text"],
+    );
+    check_as(
+        Format::Toml,
+        "a = inf\n",
+        expect!["gantry.toml:1:5: number not finite; put it in quotes if it is text"],
+    );
+    check_as(
+        Format::Toml,
+        "a = 99999999999999999999\n",
+        expect!["gantry.toml:1:5: number too large; put it in quotes if it is text"],
+    );
 }
 
 #[test]
@@ -157,11 +301,17 @@ fn json_and_toml_point_at_the_line_of_the_key() {
     check_as(
         Format::Json,
         "{\n  \"defaults\": {\n    \"nope\":\n      1\n  },\n  \"models\": {}\n}",
-        expect![[""]],
+        expect![[r#"
+            gantry.json:3: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls
+            gantry.json:6: "models" is not available in this version of Gantry; remove it"#]],
     );
     check_as(
         Format::Toml,
         "[defaults]\nnope = 1\n\n[models]\n\n[queues.q]\nmaxWaiting = 'x'\n",
-        expect![[""]],
+        expect![[r#"
+            gantry.toml:2: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls
+            gantry.toml:4: "models" is not available in this version of Gantry; remove it
+            gantry.toml:6: queues.q needs the key "concurrent"
+            gantry.toml:7: queues.q.maxWaiting must be a whole number, found "x""#]],
     );
 }

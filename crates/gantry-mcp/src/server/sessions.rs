@@ -1,0 +1,104 @@
+//! The HTTP sessions of legacy clients: found by a random id, and only by the identity that opened them.
+
+use super::{Lane, handler::Handler};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// All open sessions, bounded in number.
+pub(super) struct Sessions<H: Handler> {
+    // Invariant: never held across an await; readers hold it for one look-up.
+    entries: RwLock<HashMap<Uuid, Arc<Entry<H>>>>,
+    started: Instant,
+    limit: usize,
+    idle: Duration,
+}
+
+/// One session.
+pub(super) struct Entry<H: Handler> {
+    identity: H::Identity,
+    pub(super) lane: Lane<H>,
+    /// When the session was last used, in milliseconds since `started`.
+    touched: AtomicU64,
+}
+
+impl<H: Handler> Sessions<H> {
+    pub(super) fn new(limit: usize, idle: Duration) -> Self {
+        Self { entries: RwLock::default(), started: Instant::now(), limit: limit.max(1), idle }
+    }
+
+    /// Keeps a new session and returns its id, and the session that had to go to make room.
+    pub(super) fn insert(&self, identity: H::Identity, lane: Lane<H>) -> (Uuid, Option<Arc<Entry<H>>>) {
+        let id = Uuid::new_v4();
+        let entry = Arc::new(Entry { identity, lane, touched: AtomicU64::new(self.now()) });
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let oldest = (entries.len() >= self.limit)
+            .then(|| entries.iter().min_by_key(|(_, entry)| entry.touched.load(Ordering::Relaxed)))
+            .flatten()
+            .map(|(id, _)| *id);
+        let evicted = oldest.and_then(|id| entries.remove(&id));
+        entries.insert(id, entry);
+        drop(entries);
+        (id, evicted)
+    }
+
+    /// The session with this id, if it is alive and belongs to this identity.
+    pub(super) fn find(&self, id: &str, identity: &H::Identity) -> Option<Arc<Entry<H>>> {
+        let id = parse(id)?;
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get(&id).filter(|entry| entry.identity == *identity && !self.is_idle(entry))?;
+        self.touch(entry);
+        Some(Arc::clone(entry))
+    }
+
+    /// Takes a session out, if it is alive and belongs to this identity.
+    pub(super) fn remove(&self, id: &str, identity: &H::Identity) -> Option<Arc<Entry<H>>> {
+        let entry = self.find(id, identity)?;
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        // Another request may have removed it in between; only one of them may close it.
+        entries.remove(&parse(id)?).filter(|removed| Arc::ptr_eq(removed, &entry))
+    }
+
+    /// Takes out every session that was idle for too long.
+    pub(super) fn take_idle(&self) -> Vec<Arc<Entry<H>>> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.extract_if(|_, entry| self.is_idle(entry)).map(|(_, entry)| entry).collect()
+    }
+
+    /// Takes out every session.
+    pub(super) fn take_all(&self) -> Vec<Arc<Entry<H>>> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.drain().map(|(_, entry)| entry).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Notes that a session is in use.
+    pub(super) fn touch(&self, entry: &Entry<H>) {
+        entry.touched.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// A session with a call under way is in use, however long that takes.
+    fn is_idle(&self, entry: &Entry<H>) -> bool {
+        let idle = self.now().saturating_sub(entry.touched.load(Ordering::Relaxed));
+        u128::from(idle) > self.idle.as_millis() && entry.lane.flights.is_empty()
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Reads an id in the one form that is given out.
+fn parse(id: &str) -> Option<Uuid> {
+    (id.len() == uuid::fmt::Simple::LENGTH).then(|| Uuid::try_parse(id).ok())?
+}

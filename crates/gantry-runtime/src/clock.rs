@@ -1,0 +1,53 @@
+//! The wall clock, read in one place.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Microseconds since 1970, UTC. A clock set before that reads as zero.
+#[must_use]
+pub fn now_us() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|d| i64::try_from(d.as_micros()).ok())
+        .unwrap_or(0)
+}
+
+/// The same moment as people and programs read it.
+#[must_use]
+pub fn iso(us: i64) -> String {
+    jiff::Timestamp::from_microsecond(us).map_or_else(|_| us.to_string(), |t| t.to_string())
+}
+
+/// Reads a moment: RFC 3339, or a span back from now such as `15m`, `2h`, `7d`. In microseconds.
+#[must_use]
+pub fn parse(text: &str) -> Option<i64> {
+    if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+        return Some(moment.as_microsecond());
+    }
+    let unit = text.chars().last()?;
+    let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|n| *n >= 0)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    count.checked_mul(seconds * 1_000_000).map(|span| now_us().saturating_sub(span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_absolute_or_back_from_now() {
+        assert_eq!(parse("1970-01-01T00:00:01Z"), Some(1_000_000));
+        let hour = now_us() - parse("1h").unwrap();
+        assert!((3_600_000_000..3_610_000_000).contains(&hour), "{hour}");
+        for bad in ["", "h", "-1h", "1w", "yesterday", "1.5h", "99999999999999999d"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        assert_eq!(iso(1_000_000), "1970-01-01T00:00:01Z");
+    }
+}

@@ -1,0 +1,149 @@
+//! Counters and histograms in the Prometheus text form.
+
+use crate::event::EventKind;
+use crate::queue;
+use gantry_store::Stats;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    namespace: String,
+    status: &'static str,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NamespaceLabel {
+    namespace: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueLabel {
+    queue: String,
+}
+
+/// Everything that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    calls: Family<CallLabels, Counter>,
+    latency: Family<NamespaceLabel, Histogram>,
+    characters_in: Family<NamespaceLabel, Counter>,
+    characters_out: Family<NamespaceLabel, Counter>,
+    cache_hits: Counter,
+    outputs: Counter,
+    sessions: Counter,
+    queue_depth: Family<QueueLabel, Gauge>,
+    queue_in_use: Family<QueueLabel, Gauge>,
+    queue_wait: Family<QueueLabel, Gauge>,
+    queue_rejected: Family<QueueLabel, Gauge>,
+    ledger_entries: Gauge,
+    ledger_commits: Gauge,
+    ledger_lost: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("gantry");
+        // 50 µs to about 50 s.
+        let buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_05, 4.0, 11));
+        let latency = Family::new_with_constructor(buckets);
+        let mut metrics = Self {
+            calls: Family::default(),
+            latency,
+            characters_in: Family::default(),
+            characters_out: Family::default(),
+            cache_hits: Counter::default(),
+            outputs: Counter::default(),
+            sessions: Counter::default(),
+            queue_depth: Family::default(),
+            queue_in_use: Family::default(),
+            queue_wait: Family::default(),
+            queue_rejected: Family::default(),
+            ledger_entries: Gauge::default(),
+            ledger_commits: Gauge::default(),
+            ledger_lost: Gauge::default(),
+            registry: Registry::default(),
+        };
+        metrics.register(&mut registry);
+        metrics.registry = registry;
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&self, r: &mut Registry) {
+        r.register("tool_calls", "Tool calls by outcome", self.calls.clone());
+        r.register_with_unit("tool_latency", "How long tool calls took", Unit::Seconds, self.latency.clone());
+        r.register("tool_characters_in", "Size of arguments", self.characters_in.clone());
+        r.register("tool_characters_out", "Size of results", self.characters_out.clone());
+        r.register("cache_hits", "Calls answered from the cache", self.cache_hits.clone());
+        r.register("outputs_stored", "Results stored because of their size", self.outputs.clone());
+        r.register("sessions_opened", "Sessions opened", self.sessions.clone());
+        r.register("queue_depth", "Calls that wait", self.queue_depth.clone());
+        r.register("queue_in_use", "Calls that run", self.queue_in_use.clone());
+        r.register("queue_last_wait_milliseconds", "The last wait", self.queue_wait.clone());
+        r.register("queue_rejected", "Calls turned away since the start", self.queue_rejected.clone());
+        r.register("ledger_entries", "Ledger entries written by this process", self.ledger_entries.clone());
+        r.register("ledger_commits", "Ledger groups committed by this process", self.ledger_commits.clone());
+        r.register("ledger_lost", "Reads whose record was lost", self.ledger_lost.clone());
+    }
+
+    pub(crate) fn count(&self, event: &EventKind) {
+        match event {
+            EventKind::ToolFinished(f) => {
+                let namespace = NamespaceLabel { namespace: f.namespace.to_string() };
+                let labels = CallLabels {
+                    namespace: namespace.namespace.clone(),
+                    status: f.status,
+                    code: f.code.unwrap_or_default(),
+                };
+                self.calls.get_or_create(&labels).inc();
+                let latency = Duration::from_micros(f.latency_us).as_secs_f64();
+                self.latency.get_or_create(&namespace).observe(latency);
+                self.characters_in.get_or_create(&namespace).inc_by(f.characters_in);
+                self.characters_out.get_or_create(&namespace).inc_by(f.characters_out);
+                if f.cached {
+                    self.cache_hits.inc();
+                }
+            }
+            EventKind::OutputStored { .. } => {
+                self.outputs.inc();
+            }
+            EventKind::SessionOpened { .. } => {
+                self.sessions.inc();
+            }
+            EventKind::SessionClosed { .. }
+            | EventKind::SessionCanceled { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::CallsRecovered { .. } => {}
+        }
+    }
+
+    /// The page that `/metrics` serves.
+    #[must_use]
+    pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats) -> String {
+        let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        for queue in queues {
+            let label = QueueLabel { queue: queue.name.to_string() };
+            self.queue_depth.get_or_create(&label).set(gauge(queue.depth as u64));
+            self.queue_in_use.get_or_create(&label).set(gauge(queue.in_use as u64));
+            self.queue_wait.get_or_create(&label).set(gauge(queue.last_wait_ms));
+            self.queue_rejected.get_or_create(&label).set(gauge(queue.rejected));
+        }
+        self.ledger_entries.set(gauge(ledger.entries));
+        self.ledger_commits.set(gauge(ledger.commits));
+        self.ledger_lost.set(gauge(ledger.lost));
+        let mut page = String::new();
+        // Writing into a string does not fail; if it ever did, an empty page says so to whoever scrapes it.
+        encode(&mut page, &self.registry).ok();
+        page
+    }
+}

@@ -1,0 +1,65 @@
+//! The life of a tool call, in order.
+//!
+//! Each stage takes what the stage before it made, so a stage cannot be left out or moved without a type error. The
+//! entry opens before anything can happen and is closed on every way out, and only the receipt of closing it can
+//! become a reply.
+
+mod admit;
+mod approve;
+mod authorise;
+mod execute;
+mod record;
+mod resolve;
+mod shape;
+
+use crate::context::CallCx;
+use crate::provider::RawOutput;
+use crate::reply::{Reply, Shaped};
+use crate::runtime::Runtime;
+use gantry_core::{CallError, CallRequest, Permit, Verdict};
+use record::Entry;
+
+/// Runs one call from request to reply.
+pub(crate) async fn run(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Reply {
+    let mut entry = record::open(cx, request);
+    let outcome = record::unpanicked(stages(rt, cx, request, &mut entry)).await;
+    record::close(rt, cx, entry, outcome).await.into_reply()
+}
+
+async fn stages(
+    rt: &Runtime,
+    cx: &CallCx,
+    request: &CallRequest,
+    entry: &mut Entry,
+) -> Result<Shaped, CallError> {
+    let call = resolve::tool(rt, cx, request)?;
+    entry.resolved(&call);
+    let permit = match authorise::call(rt, cx, call).await {
+        Verdict::Allow(permit) => permit,
+        Verdict::Ask(question) => approve::obtain(request, question)?,
+        Verdict::Deny(refusal) => return Err(refusal.into()),
+    };
+    entry.permitted(&permit);
+    let entry = &*entry;
+    let answer = match request.idempotency_key {
+        // A key promises one execution and its result, so the cache has no say.
+        Some(_) => entry.fresh(dispatch(rt, cx, request, &permit, entry).await?),
+        None => rt.cache.through(&permit, || dispatch(rt, cx, request, &permit, entry)).await?,
+    };
+    shape::apply(rt, cx, answer).await
+}
+
+/// What only one of several equal calls does: wait for its turn, put the intent on record, and execute.
+async fn dispatch(
+    rt: &Runtime,
+    cx: &CallCx,
+    request: &CallRequest,
+    permit: &Permit,
+    entry: &Entry,
+) -> Result<RawOutput, CallError> {
+    let slot = admit::slot(rt, cx, request, permit).await?;
+    if let Some(earlier) = record::intend(rt, cx, request, permit, entry).await? {
+        return earlier;
+    }
+    execute::run(rt, cx, request, permit, slot).await
+}

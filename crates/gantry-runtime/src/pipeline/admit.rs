@@ -1,0 +1,26 @@
+//! Queue: wait for a slot where the tool has a queue.
+
+use crate::context::CallCx;
+use crate::queue::Slot;
+use crate::runtime::Runtime;
+use gantry_core::error::{ErrorCode, Refusal};
+use gantry_core::{CallRequest, Permit};
+
+pub(super) async fn slot(
+    rt: &Runtime,
+    cx: &CallCx,
+    request: &CallRequest,
+    permit: &Permit,
+) -> Result<Slot, Refusal> {
+    let Some(name) = &permit.tool().settings.queue else { return Ok(Slot::unqueued()) };
+    // Names are checked when the configuration is loaded; if one is missing all the same, nothing is let through.
+    let queue = rt.queues.get(name).ok_or_else(|| {
+        Refusal::new(ErrorCode::InternalError, format!("queue {name} is not configured; nothing was run"))
+    })?;
+    // Cancel-safety: `admit` gives its place back when it is dropped.
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => Err(Refusal::new(ErrorCode::Canceled, "canceled while waiting; nothing was run")),
+        slot = queue.admit(cx.session.id(), request.priority, &cx.held) => slot,
+    }
+}

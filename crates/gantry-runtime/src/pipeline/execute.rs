@@ -1,0 +1,66 @@
+//! Execute: run the permitted call under its time limit, and stop it when its caller gives up.
+
+use crate::context::CallCx;
+use crate::event::EventKind;
+use crate::provider::RawOutput;
+use crate::queue::Slot;
+use crate::runtime::Runtime;
+use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_core::shape::TIMEOUT_MESSAGE;
+use gantry_core::{CallError, CallRequest, Effect, Permit};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Takes the slot so that it is held until the call has ended.
+pub(super) async fn run(
+    rt: &Runtime,
+    cx: &CallCx,
+    request: &CallRequest,
+    permit: &Permit,
+    slot: Slot,
+) -> Result<RawOutput, CallError> {
+    let tool = permit.tool();
+    let provider = rt.provider(&tool.key.provider)?;
+    let mut inner = cx.clone();
+    inner.cancel = cx.cancel.child_token();
+    if let Some(queue) = &tool.settings.queue {
+        inner.held = cx.held.with(queue);
+    }
+    rt.events.emit(EventKind::ToolStarted {
+        call: cx.id,
+        session: cx.session.id(),
+        tool: Arc::clone(&tool.name),
+        namespace: Arc::clone(&tool.namespace),
+        parameters: Arc::clone(permit.recorded_arguments()),
+    });
+    let limit = time_limit(rt, request, permit);
+    // Cancel-safety: a provider's future may be dropped anywhere; what it sent stays sent, and the fault says so.
+    let result = tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => Err(stopped(permit, ToolError::new(ErrorCode::Canceled, "canceled"))),
+        result = tokio::time::timeout(limit, provider.execute(&inner, permit)) => result.unwrap_or_else(|_elapsed| {
+            let error = ToolError::new(ErrorCode::Timeout, TIMEOUT_MESSAGE);
+            Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
+        }),
+    };
+    // Whatever the provider left running for this call is told to stop.
+    inner.cancel.cancel();
+    drop(slot);
+    Ok(result?)
+}
+
+/// The most specific configured limit; a call may shorten it.
+fn time_limit(rt: &Runtime, request: &CallRequest, permit: &Permit) -> Duration {
+    let configured = permit.tool().settings.timeout.unwrap_or(rt.limits.tool_timeout);
+    request.timeout.map_or(configured, |asked| asked.min(configured))
+}
+
+/// The fault of a call that was cut off: if it can change something, it may have.
+fn stopped(permit: &Permit, error: ToolError) -> Fault {
+    let effect = match permit.tool().effect {
+        Effect::Read => EffectState::None,
+        Effect::Write | Effect::Destructive => EffectState::Possible,
+    };
+    Fault { error, effect }
+}

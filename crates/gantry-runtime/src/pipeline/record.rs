@@ -1,0 +1,325 @@
+//! Record: the entry of a call in the ledger, opened first, closed last, on every way out.
+//!
+//! A call that can change something is on record, durably, before it is dispatched, and its outcome is durable before
+//! anybody hears of it. A read is recorded once, after it ended, with the next group. If closing fails after the
+//! effect, the caller hears that the call ran and was not recorded, and never that it may be repeated.
+
+use crate::cache::Answer;
+use crate::clock;
+use crate::context::CallCx;
+use crate::event::{EventKind, Finished};
+use crate::provider::RawOutput;
+use crate::reply::{Receipt, Reply, Shaped};
+use crate::runtime::Runtime;
+use futures_util::FutureExt as _;
+use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::id::CallId;
+use gantry_core::limits::{RECORDED_ARGUMENT_BYTES, TOOL_NAME_CHARS};
+use gantry_core::permit::Basis;
+use gantry_core::shape::truncated;
+use gantry_core::tool::Tool;
+use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
+use gantry_store::{
+    CallHead, CallRow, CalledTool, IdempotencyKey, Intended, Intent, Outcome, SessionKey, State, WholeCall,
+};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// A call's entry while the call runs.
+#[derive(Debug)]
+pub(super) struct Entry {
+    head: CallHead,
+    tool: Option<Arc<Tool>>,
+    approved_by: Option<Arc<str>>,
+    characters_in: u64,
+    keep_result: bool,
+    started: Instant,
+    /// Set once the intent is durable.
+    intended: OnceLock<()>,
+    /// The earlier call whose result is repeated.
+    repeats: OnceLock<CallId>,
+}
+
+/// Opens the entry of a call about which nothing is known yet but who asks for what.
+pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
+    let now = clock::now_us();
+    cx.session.touch(now);
+    let caller = cx.caller();
+    let asked: Arc<str> = truncated(&request.tool, 2 * TOOL_NAME_CHARS).into();
+    let head = CallHead {
+        id: cx.id,
+        session: cx.session.id(),
+        parent: cx.parent,
+        turn: cx.turn,
+        caller: SessionKey {
+            project: Arc::clone(&caller.project),
+            principal: Arc::clone(&caller.principal),
+            agent: caller.agent.clone(),
+            door: cx.session.door().as_str().into(),
+        },
+        tool: CalledTool {
+            provider: "".into(),
+            tool: Arc::clone(&asked),
+            name: asked,
+            kind: "".into(),
+            namespace: "".into(),
+            effect: "".into(),
+            fingerprint: None,
+        },
+        arguments_digest: None,
+        arguments: String::new(),
+        decision: None,
+        started_us: now,
+    };
+    Entry {
+        head,
+        tool: None,
+        approved_by: None,
+        characters_in: request.arguments.as_ref().map_or(0, |text| text.chars().count() as u64),
+        keep_result: request.keep_result || request.idempotency_key.is_some(),
+        started: Instant::now(),
+        intended: OnceLock::new(),
+        repeats: OnceLock::new(),
+    }
+}
+
+impl Entry {
+    /// Notes which tool is meant.
+    pub(super) fn resolved(&mut self, call: &ResolvedCall) {
+        let tool = call.tool();
+        self.head.tool = CalledTool {
+            provider: Arc::clone(&tool.key.provider),
+            tool: Arc::clone(&tool.key.tool),
+            name: Arc::clone(&tool.name),
+            kind: tool.kind.as_str().into(),
+            namespace: Arc::clone(&tool.namespace),
+            effect: tool.effect.as_str().into(),
+            fingerprint: Some(tool.fingerprint),
+        };
+        self.head.arguments = gantry_core::redact::shown(call.canonical(), RECORDED_ARGUMENT_BYTES);
+        self.tool = Some(Arc::clone(tool));
+    }
+
+    /// Notes what was permitted, and on whose word.
+    pub(super) fn permitted(&mut self, permit: &Permit) {
+        self.head.arguments_digest = Some(permit.arguments_digest());
+        if let Basis::Person(person) = permit.basis() {
+            self.head.decision = Some(format!("approved by {person}"));
+            self.approved_by = Some(Arc::clone(person));
+        }
+    }
+
+    /// An output that was made for this call, or repeated for it.
+    pub(super) fn fresh(&self, output: RawOutput) -> Answer {
+        Answer { output: Arc::new(output), cached: self.repeats.get().is_some() }
+    }
+}
+
+/// Puts the intent on record where the call can change something or must not run twice. Returns the earlier answer
+/// if the same call was made before under the same key.
+pub(super) async fn intend(
+    rt: &Runtime,
+    cx: &CallCx,
+    request: &CallRequest,
+    permit: &Permit,
+    entry: &Entry,
+) -> Result<Option<Result<RawOutput, CallError>>, CallError> {
+    if !permit.tool().effect.needs_intent() && request.idempotency_key.is_none() && !request.keep_result {
+        return Ok(None);
+    }
+    let digest = permit.arguments_digest();
+    let idempotency = request.idempotency_key.clone().map(|key| IdempotencyKey { key, arguments: digest });
+    let intent = Intent { head: entry.head.clone(), idempotency };
+    let intended = rt.store.intend(intent).await.map_err(|error| {
+        tracing::error!("call {}: the intent could not be recorded: {error}", cx.id);
+        Refusal::new(
+            ErrorCode::InternalError,
+            format!("the call could not be put on record, so it was not run: {error}"),
+        )
+    })?;
+    match intended {
+        Intended::Fresh => {
+            entry.intended.set(()).ok(); // Set once: an entry belongs to one dispatch.
+            Ok(None)
+        }
+        Intended::Repeated(row) => {
+            entry.repeats.set(row.head.id).ok();
+            earlier(&row, permit).map(Some).map_err(Into::into)
+        }
+    }
+}
+
+/// The answer that the earlier call with this key got.
+fn earlier(row: &CallRow, permit: &Permit) -> Result<Result<RawOutput, CallError>, Refusal> {
+    let conflict = |message: String| Refusal::new(ErrorCode::IdempotencyConflict, message);
+    let same_tool =
+        row.head.tool.provider == permit.tool().key.provider && row.head.tool.tool == permit.tool().key.tool;
+    if !same_tool || row.head.arguments_digest != Some(permit.arguments_digest()) {
+        return Err(conflict("this idempotency key was used for another call; choose a new key".into()));
+    }
+    let stored = row.outcome.as_ref().and_then(|outcome| outcome.result.as_deref());
+    match (row.state, stored) {
+        (State::Executing | State::PendingApproval, _) => {
+            Err(conflict(format!("the first call with this key, {}, still runs; ask for it later", row.head.id)))
+        }
+        (State::OutcomeUnknown, _) => Ok(Err(Fault::with_possible_effect(ToolError::new(
+            ErrorCode::OutcomeUnknown,
+            format!("whether {}, the first call with this key, took effect is unknown. Check before you repeat it under a new key.", row.head.id),
+        ))
+        .into())),
+        (State::CompletedSuccess | State::CompletedFailure | State::Refused, Some(reply)) => replayed(reply),
+        (State::CompletedSuccess | State::CompletedFailure | State::Refused, None) => {
+            Err(conflict("the result of the first call with this key is no longer kept; choose a new key".into()))
+        }
+    }
+}
+
+/// Reads a stored reply back.
+fn replayed(reply: &str) -> Result<Result<RawOutput, CallError>, Refusal> {
+    #[derive(serde::Deserialize)]
+    struct Stored<'a> {
+        #[serde(borrow)]
+        result: Option<&'a serde_json::value::RawValue>,
+        error: Option<StoredError>,
+    }
+    #[derive(serde::Deserialize)]
+    struct StoredError {
+        code: String,
+        message: String,
+        details: Option<serde_json::Value>,
+    }
+    let unreadable = || {
+        Refusal::new(
+            ErrorCode::InternalError,
+            "the stored result of this key cannot be read; choose a new key",
+        )
+    };
+    let stored: Stored<'_> = serde_json::from_str(reply).map_err(|_invalid| unreadable())?;
+    match (stored.result, stored.error) {
+        (Some(result), None) => Ok(Ok(match serde_json::from_str::<String>(result.get()) {
+            Ok(text) => RawOutput::Text(text),
+            Err(_) => RawOutput::Json(result.get().to_owned()),
+        })),
+        (_, Some(error)) => {
+            let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
+            let error = ToolError { code, message: error.message, details: error.details };
+            Ok(Err(Fault { error, effect: EffectState::Possible }.into()))
+        }
+        (None, None) => Err(unreadable()),
+    }
+}
+
+/// Runs the stages; a panic in any of them is a fault like others, and the entry is closed all the same.
+pub(super) async fn unpanicked(
+    stages: impl Future<Output = Result<Shaped, CallError>>,
+) -> Result<Shaped, CallError> {
+    AssertUnwindSafe(stages).catch_unwind().await.unwrap_or_else(|_panic| {
+        let error = ToolError::new(
+            ErrorCode::InternalError,
+            "Gantry failed while running this call; the log says more",
+        );
+        Err(Fault::with_possible_effect(error).into())
+    })
+}
+
+/// Closes the entry and tells everybody.
+pub(super) async fn close(
+    rt: &Runtime,
+    cx: &CallCx,
+    entry: Entry,
+    outcome: Result<Shaped, CallError>,
+) -> Receipt {
+    let mut reply = reply(cx, &entry, outcome);
+    let characters_out = match &reply.outcome {
+        Ok(shaped) => shaped.text().chars().count() as u64,
+        Err(_) => 0,
+    };
+    let record = record(&entry, &reply, characters_out);
+    let intended = entry.intended.get().is_some();
+    let (asked, characters_in) = (Arc::clone(&entry.head.tool.name), entry.characters_in);
+    let written = if intended {
+        rt.store.close(cx.id, record).await
+    } else {
+        rt.store.record(WholeCall { head: entry.head, outcome: record }).await
+    };
+    if let Err(error) = written {
+        tracing::error!("call {}: its outcome could not be recorded: {error}", cx.id);
+        reply = unrecorded(reply, intended);
+    }
+    let finished = Finished { characters_in, characters_out, ..finished(cx, &reply, asked) };
+    rt.events.emit(EventKind::ToolFinished(Box::new(finished)));
+    Receipt(reply)
+}
+
+fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Reply {
+    let state = match &outcome {
+        Ok(_) => State::CompletedSuccess,
+        Err(CallError::Failed(_)) => State::CompletedFailure,
+        Err(CallError::Refused(_) | CallError::Held(_)) => State::Refused,
+    };
+    let effect = match &outcome {
+        Ok(_) => EffectState::Done,
+        Err(error) => error.effect(),
+    };
+    Reply {
+        id: cx.id,
+        state,
+        outcome: outcome.map_err(|error| error.error()),
+        effect,
+        latency: entry.started.elapsed(),
+        tool: entry.tool.clone(),
+        approved_by: entry.approved_by.clone(),
+        repeats: entry.repeats.get().copied(),
+        budget_exceeded: cx.session.budget().is_some_and(gantry_core::budget::Budget::was_exceeded),
+    }
+}
+
+fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
+    let error = reply.outcome.as_ref().err();
+    Outcome {
+        state: reply.state,
+        code: error.map(|error| error.code.as_str().into()),
+        message: error.map(|error| truncated(&error.message, RECORDED_ARGUMENT_BYTES).into_owned()),
+        effect_state: reply.effect.as_str().into(),
+        latency_us: u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX),
+        characters_in: entry.characters_in,
+        characters_out,
+        cost_micros: 0,
+        finished_us: clock::now_us(),
+        cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
+        result: entry.keep_result.then(|| reply.to_json()),
+    }
+}
+
+/// What the caller hears when the outcome is not on record.
+fn unrecorded(mut reply: Reply, intended: bool) -> Reply {
+    let message = if intended {
+        reply.state = State::Executing;
+        "the call ran, but its outcome could not be recorded. Do not repeat it before you have checked what it did."
+    } else {
+        "the call could not be recorded, so its result is withheld. It changed nothing."
+    };
+    reply.outcome = Err(ToolError::new(ErrorCode::InternalError, message));
+    reply
+}
+
+fn finished(cx: &CallCx, reply: &Reply, asked: Arc<str>) -> Finished {
+    let error = reply.outcome.as_ref().err();
+    Finished {
+        call: cx.id,
+        session: cx.session.id(),
+        principal: Arc::clone(&cx.caller().principal),
+        tool: asked,
+        namespace: reply.tool.as_ref().map_or_else(|| "".into(), |tool| Arc::clone(&tool.namespace)),
+        status: if error.is_none() { "ok" } else { "failed" },
+        code: error.map(|error| error.code.as_str()),
+        error: error.map(|error| error.logged().into()),
+        latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
+        latency_us: u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX),
+        characters_in: 0,
+        characters_out: 0,
+        cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
+    }
+}

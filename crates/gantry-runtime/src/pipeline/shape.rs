@@ -1,0 +1,59 @@
+//! Shape: cap the size, then check the budget.
+
+use crate::cache::Answer;
+use crate::context::CallCx;
+use crate::event::EventKind;
+use crate::reply::{Body, Shaped};
+use crate::runtime::Runtime;
+use gantry_core::CallError;
+use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_core::shape::{BUDGET_MESSAGE, Measure, handle_message, tokens};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Faults of shaping come after the effect: a result was made and cannot be given.
+fn lost(error: ToolError) -> CallError {
+    Fault { error, effect: EffectState::Done }.into()
+}
+
+pub(super) async fn apply(rt: &Runtime, cx: &CallCx, answer: Answer) -> Result<Shaped, CallError> {
+    let Answer { output, cached } = answer;
+    let body = if output.text().len() > rt.limits.response_max_bytes {
+        stored(rt, cx, output.text()).await?
+    } else {
+        Body::Whole(output)
+    };
+    if let Some(budget) = cx.session.budget() {
+        let cost = tokens(body.text());
+        let reservation = budget.reserve(cost).map_err(|exceeded| {
+            let details = json!({ "neededTokens": exceeded.wanted, "leftTokens": exceeded.left, "limitTokens": exceeded.limit });
+            lost(ToolError::new(ErrorCode::BudgetExceeded, BUDGET_MESSAGE).with_details(details))
+        })?;
+        reservation.commit(cost);
+    }
+    Ok(Shaped { body, cached })
+}
+
+async fn stored(rt: &Runtime, cx: &CallCx, text: &str) -> Result<Body, CallError> {
+    let (outputs, session, whole) = (rt.outputs.clone(), cx.session.id(), text.to_owned());
+    let written = tokio::task::spawn_blocking(move || {
+        let measure = Measure::of(&whole);
+        outputs.store(session, &whole).map(|handle| (handle, measure))
+    });
+    let (handle, measure) = match written.await {
+        Ok(Ok(stored)) => stored,
+        Ok(Err(error)) => return Err(unstored(&error.to_string())),
+        Err(error) => return Err(unstored(&error.to_string())),
+    };
+    cx.session.note_output();
+    let message = Arc::from(handle_message(&handle, measure).to_string());
+    rt.events.emit(EventKind::OutputStored { call: cx.id, session, handle, bytes: measure.bytes });
+    Ok(Body::Stored(message))
+}
+
+fn unstored(error: &str) -> CallError {
+    let message = format!(
+        "the result is too large to show and could not be stored: {error}. Free disk space, or ask for less."
+    );
+    lost(ToolError::new(ErrorCode::InternalError, message))
+}

@@ -1,0 +1,219 @@
+//! Cutting a piece out of a stored text: by page, lines, pattern, JSON path, head or tail.
+
+use gantry_core::shape::truncated;
+use regex::RegexBuilder;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use serde_json_path::JsonPath;
+
+/// Compiled size of a caller's regular expression.
+const REGEX_BYTES: usize = 1024 * 1024;
+
+/// Lines that head and tail show unless told otherwise.
+const DEFAULT_COUNT: usize = 100;
+
+/// The piece that is asked for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct View {
+    mode: Mode,
+    page: Option<usize>,
+    from: Option<usize>,
+    to: Option<usize>,
+    pattern: Option<String>,
+    context: Option<usize>,
+    path: Option<String>,
+    count: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Mode {
+    #[default]
+    Page,
+    Lines,
+    Grep,
+    JsonPath,
+    Head,
+    Tail,
+}
+
+/// A piece of a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Slice {
+    content: String,
+    truncated: bool,
+    total_bytes: usize,
+    total_lines: usize,
+    page: Option<(usize, usize)>,
+    matches: Option<usize>,
+}
+
+impl Slice {
+    pub(super) fn to_json(&self, handle: &str) -> Value {
+        let mut json = Map::new();
+        json.insert("handle".into(), handle.into());
+        json.insert("content".into(), self.content.as_str().into());
+        json.insert("truncated".into(), self.truncated.into());
+        json.insert("totalBytes".into(), self.total_bytes.into());
+        json.insert("totalLines".into(), self.total_lines.into());
+        if let Some((page, pages)) = self.page {
+            json.insert("page".into(), page.into());
+            json.insert("pages".into(), pages.into());
+        }
+        if let Some(matches) = self.matches {
+            json.insert("matches".into(), matches.into());
+        }
+        json.into()
+    }
+}
+
+/// Cuts the piece out, at most `limit` bytes of it. An error says what is wrong with the request.
+pub(super) fn cut(text: &str, view: &View, limit: usize) -> Result<Slice, String> {
+    let mut slice = match view.mode {
+        Mode::Page => page(text, view.page.unwrap_or(1), limit)?,
+        Mode::Lines => lines(text, view)?,
+        Mode::Grep => grep(text, view, limit)?,
+        Mode::JsonPath => json_path(text, view)?,
+        Mode::Head => joined(text.lines().take(view.count.unwrap_or(DEFAULT_COUNT))),
+        Mode::Tail => {
+            let skip = text.lines().count().saturating_sub(view.count.unwrap_or(DEFAULT_COUNT));
+            joined(text.lines().skip(skip))
+        }
+    };
+    if slice.content.len() > limit {
+        slice.content = truncated(&slice.content, limit).into_owned();
+        slice.truncated = true;
+    }
+    slice.total_bytes = text.len();
+    slice.total_lines = text.lines().count();
+    Ok(slice)
+}
+
+fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> Slice {
+    Slice { content: lines.collect::<Vec<_>>().join("\n"), ..Slice::default() }
+}
+
+fn page(text: &str, wanted: usize, limit: usize) -> Result<Slice, String> {
+    let mut starts = vec![0];
+    let mut at = 0;
+    while text.len() - at > limit {
+        let rest = text.get(at..).unwrap_or_default();
+        let full = rest.floor_char_boundary(limit);
+        // A page ends with a line where it can.
+        let end = rest.get(..full).and_then(|page| page.rfind('\n')).map_or(full, |newline| newline + 1);
+        at += end.max(1);
+        starts.push(at);
+    }
+    let pages = starts.len();
+    let start =
+        starts.get(wanted - 1).ok_or_else(|| format!("there is no page {wanted}; the output has {pages}"))?;
+    let end = starts.get(wanted).copied().unwrap_or(text.len());
+    let content = text.get(*start..end).unwrap_or_default().to_owned();
+    Ok(Slice { content, page: Some((wanted, pages)), ..Slice::default() })
+}
+
+fn lines(text: &str, view: &View) -> Result<Slice, String> {
+    let from = view.from.unwrap_or(1);
+    let to = view.to.unwrap_or(usize::MAX);
+    if to < from {
+        return Err(format!("to ({to}) is before from ({from})"));
+    }
+    Ok(joined(text.lines().skip(from - 1).take(to - from + 1)))
+}
+
+fn grep(text: &str, view: &View, limit: usize) -> Result<Slice, String> {
+    let pattern = view.pattern.as_deref().ok_or("grep needs a pattern")?;
+    let regex = RegexBuilder::new(pattern).size_limit(REGEX_BYTES).build();
+    let regex = regex.map_err(|error| format!("the pattern is not a regular expression: {error}"))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let context = view.context.unwrap_or(0);
+    let mut content = String::new();
+    let (mut matches, mut shown, mut cut_off) = (0, 0, false);
+    for (n, _) in lines.iter().enumerate().filter(|(_, line)| regex.is_match(line)) {
+        matches += 1;
+        for at in n.saturating_sub(context).max(shown)..(n + context + 1).min(lines.len()) {
+            if content.len() > limit {
+                cut_off = true;
+                break;
+            }
+            content.push_str(&format!("{}:{}\n", at + 1, lines.get(at).copied().unwrap_or_default()));
+            shown = at + 1;
+        }
+    }
+    Ok(Slice { content, truncated: cut_off, matches: Some(matches), ..Slice::default() })
+}
+
+fn json_path(text: &str, view: &View) -> Result<Slice, String> {
+    let path = view.path.as_deref().ok_or("jsonPath needs a path")?;
+    let path = JsonPath::parse(path).map_err(|error| format!("the path is not a JSON path: {error}"))?;
+    let value: Value = serde_json::from_str(text)
+        .map_err(|_invalid| "the output is not JSON; use lines or grep".to_owned())?;
+    let found = path.query(&value).all();
+    let content = match found.as_slice() {
+        [Value::String(text)] => text.clone(),
+        [one] => serde_json::to_string_pretty(one).unwrap_or_default(),
+        many => serde_json::to_string_pretty(many).unwrap_or_default(),
+    };
+    Ok(Slice { content, matches: Some(found.len()), ..Slice::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn view(json: Value) -> View {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn content(text: &str, json: Value) -> String {
+        cut(text, &view(json), 1000).unwrap().content
+    }
+
+    #[test]
+    fn every_mode_cuts_its_piece() {
+        let text = "one\ntwo\nthree\nfour";
+        assert_eq!(content(text, json!({})), text);
+        assert_eq!(content(text, json!({ "mode": "lines", "from": 2, "to": 3 })), "two\nthree");
+        assert_eq!(content(text, json!({ "mode": "head", "count": 1 })), "one");
+        assert_eq!(content(text, json!({ "mode": "tail", "count": 2 })), "three\nfour");
+        assert_eq!(content(text, json!({ "mode": "grep", "pattern": "^t" })), "2:two\n3:three\n");
+        assert_eq!(
+            content(text, json!({ "mode": "grep", "pattern": "tw", "context": 1 })),
+            "1:one\n2:two\n3:three\n"
+        );
+        let json_text = r#"{"items":[{"name":"a"},{"name":"b"}]}"#;
+        assert_eq!(content(json_text, json!({ "mode": "jsonPath", "path": "$.items[1].name" })), "b");
+    }
+
+    #[test]
+    fn requests_that_make_no_sense_say_so() {
+        for bad in [
+            json!({ "page": 9 }),
+            json!({ "mode": "grep" }),
+            json!({ "mode": "grep", "pattern": "(" }),
+            json!({ "mode": "jsonPath", "path": "$[" }),
+            json!({ "mode": "jsonPath", "path": "$" }),
+            json!({ "mode": "lines", "from": 3, "to": 2 }),
+        ] {
+            assert!(cut("not json", &view(bad.clone()), 100).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_pages_together_are_the_text(text in "([a-zé]{0,9}\n?){0,30}", limit in 4usize..40) {
+            let pages = cut(&text, &view(json!({})), limit).unwrap().page.unwrap().1;
+            let all: String = (1..=pages)
+                .map(|page| {
+                    let slice = cut(&text, &view(json!({ "page": page })), limit).unwrap();
+                    assert!(slice.content.len() <= limit && !slice.truncated);
+                    slice.content
+                })
+                .collect();
+            prop_assert_eq!(all, text);
+        }
+    }
+}

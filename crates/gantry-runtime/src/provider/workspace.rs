@@ -1,0 +1,148 @@
+//! The workspace provider: Gantry's own file tools, confined to one folder.
+//!
+//! The folder is opened once, at the start. A path is resolved beneath that handle by the kernel, down to the
+//! directory that holds its last name; everything after that happens on the opened directory with that single name.
+//! So no path is ever checked as text and then used as text, and a folder that is swapped for a link in between
+//! leads nowhere.
+//!
+//! **Invariant:** nothing is overwritten that was not looked at. `inspect` says what is there, the permit carries it
+//! as a precondition, and `execute` compares it with what is there by then.
+
+mod act;
+mod fault;
+mod list;
+mod path;
+mod place;
+mod protect;
+mod read;
+mod remove;
+mod rename;
+mod spec;
+mod state;
+mod write;
+
+use crate::context::CallCx;
+use crate::provider::{BoxFuture, Provider, RawOutput};
+use act::{Act, Job};
+use gantry_core::names::Style;
+use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolKind};
+use place::Root;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+/// The id and the namespace of this provider.
+pub const NAMESPACE: &str = "workspace";
+
+/// The file tools of one folder.
+#[derive(Debug)]
+pub struct Workspace {
+    origin: Origin,
+    tools: Vec<ToolSpec>,
+    root: Arc<Root>,
+}
+
+impl Workspace {
+    /// Opens the folder that the tools work in. `protected` are absolute paths that no tool may reach, wherever
+    /// they are and whether or not they exist yet.
+    ///
+    /// # Errors
+    /// There is no such folder, it cannot be opened, or it lies inside a protected one.
+    pub fn open(root: &Path, protected: Vec<PathBuf>) -> Result<Self, Error> {
+        Ok(Self {
+            origin: Origin {
+                provider: NAMESPACE.into(),
+                namespace: NAMESPACE.into(),
+                kind: ToolKind::Builtin,
+            },
+            tools: spec::tools(),
+            root: Arc::new(Root::open(root, protected)?),
+        })
+    }
+
+    /// Says what a tool's own rule comes to. The call's file system work happens on a thread that may block.
+    async fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Refusal> {
+        let act = Act::parse(tool, arguments)?;
+        let root = Arc::clone(&self.root);
+        match spawn_blocking(move || act.inspect(&root)).await {
+            Ok(verdict) => verdict.map_err(|fault| Refusal::from(fault.error)),
+            Err(crash) => Err(Refusal::new(
+                ErrorCode::InternalError,
+                format!("looking at the files failed: {crash}. Nothing was changed."),
+            )),
+        }
+    }
+
+    /// Does what the permit is for. Dropping the future stops work that consists of many steps at its next step.
+    async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<RawOutput, Fault> {
+        let job = Job::of(permit).map_err(Fault::without_effect)?;
+        let changes = job.changes();
+        let root = Arc::clone(&self.root);
+        let stop = cancel.child_token();
+        let _stops_when_dropped = stop.clone().drop_guard();
+        match spawn_blocking(move || job.run(&root, &stop)).await {
+            Ok(result) => result.map(RawOutput::Json),
+            Err(crash) => Err(fault::crashed(&crash, changes)),
+        }
+    }
+}
+
+impl Provider for Workspace {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn style(&self) -> Style {
+        Style::Bare
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        self.tools.clone()
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        _: &'a CallCx,
+        call: &'a ResolvedCall,
+    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+        Box::pin(self.look(&call.tool().spec.name, call.arguments()))
+    }
+
+    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+        Box::pin(self.run(&cx.cancel, permit))
+    }
+
+    fn instructions(&self) -> Option<String> {
+        Some(spec::INSTRUCTIONS.to_owned())
+    }
+}
+
+/// Why a workspace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing at the path.
+    #[error("the workspace folder {} does not exist; create it or set `workspace` to another one", path.display())]
+    Missing { path: PathBuf },
+    /// There is something else at the path.
+    #[error("the workspace {} is not a folder; set `workspace` to a folder", path.display())]
+    NotAFolder { path: PathBuf },
+    /// It cannot be opened.
+    #[error("the workspace folder {} cannot be opened; check its permissions", path.display())]
+    Unusable { path: PathBuf, source: std::io::Error },
+    /// No tool could ever touch anything in it.
+    #[error(
+        "the workspace folder {} lies inside {}, which no tool may touch; set `workspace` to a folder outside of it",
+        path.display(), protected.display()
+    )]
+    Protected { path: PathBuf, protected: PathBuf },
+}
+
+#[cfg(test)]
+mod tests;

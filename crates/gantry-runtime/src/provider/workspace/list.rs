@@ -1,0 +1,129 @@
+//! `list_directory`: what is in a directory, in order, up to a limit.
+
+use super::act::List;
+use super::fault;
+use super::path::{RelPath, printable};
+use super::place::{Descent, Kind, Root, open_dir, stat_at};
+use super::protect::{Fences, Id};
+use super::state::{modified, size};
+use gantry_core::Fault;
+use rustix::fs::{Dir, Stat, fstat};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+use std::collections::BinaryHeap;
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use tokio_util::sync::CancellationToken;
+
+/// Entries in one answer.
+pub(super) const LISTED: usize = 10_000;
+/// Directories within directories that `recursive` enters.
+pub(super) const DEPTH: usize = 16;
+/// Names that are read to find the first [`LISTED`]; beyond, their order is not looked for any more.
+const SCANNED: usize = 2_000_000;
+
+pub(super) fn run(root: &Root, args: &List, stop: &CancellationToken) -> Result<Value, Fault> {
+    let path = RelPath::parse(&args.path)?;
+    let shown = path.shown();
+    let ground = match root.descend(&path.whole(), shown)? {
+        Descent::Reached(ground) => ground,
+        Descent::Missing { .. } => return Err(fault::missing(shown)),
+        Descent::NotADirectory => {
+            return Err(fault::failed(format!("{shown} is not a directory; read_file reads files")));
+        }
+    };
+    let mut listing =
+        Listing { args, fences: &ground.fences, stop, entries: Vec::new(), scanned: 0, complete: true };
+    listing.add(&ground.dir, "", 1).map_err(|error| fault::os(shown, "listing", error))?;
+    if stop.is_cancelled() {
+        return Err(fault::canceled());
+    }
+    listing.entries.sort_by(|a, b| a.0.cmp(&b.0));
+    let entries: Vec<Value> = listing.entries.iter().map(|(name, stat)| entry(name, stat)).collect();
+    Ok(match listing.complete {
+        true => json!({ "entries": entries }),
+        false => json!({ "entries": entries, "truncated": true }),
+    })
+}
+
+struct Listing<'a> {
+    args: &'a List,
+    fences: &'a Fences,
+    stop: &'a CancellationToken,
+    entries: Vec<(String, Stat)>,
+    scanned: usize,
+    complete: bool,
+}
+
+impl Listing<'_> {
+    fn add(&mut self, dir: impl AsFd, prefix: &str, depth: usize) -> Result<(), Errno> {
+        for name in self.first_names(dir.as_fd())? {
+            if self.entries.len() == LISTED || self.stop.is_cancelled() {
+                self.complete = false;
+                return Ok(());
+            }
+            let os_name = OsStr::from_bytes(&name);
+            // What is gone by now is not there.
+            let Some(stat) = stat_at(dir.as_fd(), os_name)? else { continue };
+            if self.fences.has(Id::of(&stat)) {
+                continue;
+            }
+            let shown = format!("{prefix}{}", printable(&name));
+            self.entries.push((shown.clone(), stat));
+            if self.args.recursive && Kind::of(&stat) == Kind::Directory {
+                self.enter(dir.as_fd(), os_name, &shown, depth);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists a directory within. One that cannot be read leaves the listing incomplete, not failed.
+    fn enter(&mut self, dir: impl AsFd, name: &OsStr, shown: &str, depth: usize) {
+        let listed = depth < DEPTH
+            && open_dir(dir, name)
+                .and_then(|inner| {
+                    if self.fences.has(Id::of(&fstat(&inner)?)) {
+                        return Err(Errno::ACCESS);
+                    }
+                    self.add(&inner, &format!("{shown}/"), depth + 1)
+                })
+                .is_ok();
+        self.complete &= listed;
+    }
+
+    /// The first names in order, as many as an answer can still take and one more. A directory with millions of
+    /// entries costs time but no memory.
+    fn first_names(&mut self, dir: impl AsFd) -> Result<Vec<Vec<u8>>, Errno> {
+        let limit = LISTED - self.entries.len() + 1;
+        let mut names = BinaryHeap::new();
+        for entry in Dir::read_from(dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") || (!self.args.include_hidden && name.starts_with(b".")) {
+                continue;
+            }
+            self.scanned += 1;
+            if self.scanned > SCANNED || self.stop.is_cancelled() {
+                self.complete = false;
+                break;
+            }
+            if names.len() < limit || names.peek().is_some_and(|last: &Vec<u8>| name < last.as_slice()) {
+                names.push(name.to_vec());
+            }
+            if names.len() > limit {
+                names.pop();
+            }
+        }
+        Ok(names.into_sorted_vec())
+    }
+}
+
+fn entry(name: &str, stat: &Stat) -> Value {
+    let (kind, size) = match Kind::of(stat) {
+        Kind::Directory => ("directory", 0),
+        Kind::Link => ("symlink", size(stat)),
+        Kind::File | Kind::Special => ("file", size(stat)),
+    };
+    json!({ "name": name, "type": kind, "size": size, "modified": modified(stat) })
+}

@@ -1,0 +1,252 @@
+//! From a path to an opened directory and one name in it.
+//!
+//! The workspace root is a handle, so replacing the folder's path by something else later changes nothing. What is
+//! behind a path is always reached in two steps: the directory, resolved beneath the root by the kernel, and the
+//! name, used on that directory without following links. A link as the last name is followed here, by resolving
+//! what it says beneath the root again.
+
+use super::Error;
+use super::fault;
+use super::protect::{Ground, Guard};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use gantry_core::Fault;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Links that are followed from the last name of a path; what Linux follows.
+const LINKS_FOLLOWED: usize = 40;
+
+/// The opened workspace folder.
+#[derive(Debug)]
+pub(super) struct Root {
+    dir: Dir,
+    guard: Guard,
+}
+
+/// How far the directory part of a path leads.
+#[derive(Debug)]
+pub(super) enum Descent {
+    /// To a directory.
+    Reached(Ground),
+    /// To `base`, in which the first of `rest` does not exist.
+    Missing { base: Ground, rest: Vec<OsString> },
+    /// To something else.
+    NotADirectory,
+}
+
+/// What is at a path.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// A name in a directory that exists.
+    Place(Place),
+    /// Not even the directory exists; `rest` ends in the directory that is missing last.
+    NoParent { base: Ground, rest: Vec<OsString>, name: OsString },
+}
+
+/// A name in an opened directory.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) ground: Ground,
+    pub(super) name: OsString,
+    /// What has the name, if anything has. A link is itself here, not what it points at.
+    pub(super) stat: Option<Stat>,
+}
+
+/// What is done with a link that has the last name of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    /// It means what it points at.
+    Follow,
+    /// It means itself.
+    Keep,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path, protected: Vec<PathBuf>) -> Result<Self, Error> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| {
+            let path = path.into();
+            match Errno::from_io_error(&source) {
+                Some(Errno::NOENT) => Error::Missing { path },
+                Some(Errno::NOTDIR) => Error::NotAFolder { path },
+                Some(_) | None => Error::Unusable { path, source },
+            }
+        })?;
+        let guard = Guard::new(path, &dir, protected)?;
+        Ok(Self { dir, guard })
+    }
+
+    /// Opens a directory beneath the root, or as much of the way as there is.
+    pub(super) fn descend(&self, directory: &Path, shown: &str) -> Result<Descent, Fault> {
+        let mut rest = Vec::new();
+        let mut reached = directory.as_os_str().as_bytes();
+        let mut blocked = false;
+        loop {
+            let error = match self.dir.open_dir(OsStr::from_bytes(reached)) {
+                Ok(dir) => {
+                    // Checked in every case, so that no answer tells what is inside something protected.
+                    let ground = self.guard.enter(dir.into_std_file().into(), shown)?;
+                    rest.reverse();
+                    return Ok(match (blocked, rest.is_empty()) {
+                        (true, _) => Descent::NotADirectory,
+                        (false, true) => Descent::Reached(ground),
+                        (false, false) => Descent::Missing { base: ground, rest },
+                    });
+                }
+                Err(error) => error,
+            };
+            match Errno::from_io_error(&error) {
+                Some(Errno::NOTDIR) => blocked = true,
+                Some(Errno::NOENT) if reached != b"." => {}
+                Some(_) | None => return Err(fault::resolution(shown, &error)),
+            }
+            let (above, name) = split(reached);
+            rest.push(OsStr::from_bytes(name).to_owned());
+            reached = above;
+        }
+    }
+
+    /// Finds what is at a path that ends in a name.
+    pub(super) fn find(
+        &self,
+        (mut directory, mut name): (PathBuf, OsString),
+        links: Links,
+        shown: &str,
+    ) -> Result<Target, Fault> {
+        for _ in 0..LINKS_FOLLOWED {
+            let ground = match self.descend(&directory, shown)? {
+                Descent::Reached(ground) => ground,
+                Descent::Missing { base, rest } => return Ok(Target::NoParent { base, rest, name }),
+                Descent::NotADirectory => return Err(fault::os(shown, "opening", Errno::NOTDIR)),
+            };
+            let stat = stat_at(&ground.dir, &name).map_err(|error| fault::os(shown, "looking at", error))?;
+            let is_link = stat.is_some_and(|stat| Kind::of(&stat) == Kind::Link);
+            if !is_link || links == Links::Keep {
+                return Ok(Target::Place(Place { ground, name, stat }));
+            }
+            let target =
+                link_target(&ground.dir, &name).map_err(|error| fault::os(shown, "following", error))?;
+            (directory, name) = self.pointed_at(&directory, &target, shown)?;
+        }
+        Err(fault::os(shown, "following", Errno::LOOP))
+    }
+
+    /// The same where a missing directory is a missing file.
+    pub(super) fn place(
+        &self,
+        entry: (PathBuf, OsString),
+        links: Links,
+        shown: &str,
+    ) -> Result<Place, Fault> {
+        match self.find(entry, links, shown)? {
+            Target::Place(place) => Ok(place),
+            Target::NoParent { .. } => Err(fault::missing(shown)),
+        }
+    }
+
+    /// Where a link leads that is in `directory`. The kernel resolves the joined path, so that `..` in it means the
+    /// same as it would to anyone who follows the link.
+    fn pointed_at(&self, directory: &Path, target: &[u8], shown: &str) -> Result<(PathBuf, OsString), Fault> {
+        if target.first().is_none_or(|first| *first == b'/') {
+            return Err(fault::outside(shown));
+        }
+        let mut joined = directory.as_os_str().as_bytes().to_vec();
+        joined.push(b'/');
+        joined.extend_from_slice(target);
+        let trimmed = trim_slashes(&joined);
+        let (above, name) = split(trimmed);
+        if trimmed.len() < joined.len() || matches!(name, b"." | b"..") {
+            // Only a directory can be meant. Resolving it tells an escape from a directory.
+            self.dir
+                .open_dir(OsStr::from_bytes(trimmed))
+                .map_err(|error| fault::resolution(shown, &error))?;
+            return Err(fault::failed(format!("{shown} is a directory")));
+        }
+        Ok((OsStr::from_bytes(above).into(), OsString::from_vec(name.to_vec())))
+    }
+}
+
+impl Place {
+    /// What has the name, or that nothing has.
+    pub(super) fn existing(&self, shown: &str) -> Result<&Stat, Fault> {
+        self.stat.as_ref().ok_or_else(|| fault::missing(shown))
+    }
+}
+
+fn trim_slashes(path: &[u8]) -> &[u8] {
+    let kept = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    path.get(..kept).unwrap_or_default()
+}
+
+/// The directory part and the last name. What has no slash is in the root.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
+        None => (b".", path),
+    }
+}
+
+/// What kind of thing has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Directory,
+    Link,
+    /// A pipe, a socket, a device: nothing that these tools read or write.
+    Special,
+}
+
+impl Kind {
+    pub(super) fn of(stat: &Stat) -> Self {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Self::Special,
+        }
+    }
+}
+
+/// What has this name, without following links; nothing if nothing has.
+pub(super) fn stat_at(dir: impl AsFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
+    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a link says.
+pub(super) fn link_target(dir: impl AsFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
+    Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
+}
+
+/// Opens a directory by a single name, and no link to one.
+pub(super) fn open_dir(dir: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(dir, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// How a directory is opened to work in it.
+#[cfg(target_os = "linux")]
+pub(super) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// Makes a change of a directory's entries outlive a power cut.
+pub(super) fn sync(dir: impl AsFd) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::openat(dir, ".", flags, Mode::empty()) {
+        Ok(readable) => rustix::fs::fsync(readable),
+        // A directory that may be changed but not read cannot be synced; the change stands all the same.
+        Err(Errno::ACCESS) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,223 @@
+//! What the tools must leave alone although it is inside the workspace: Gantry's own data, and those parts of a git
+//! repository that make git run programs.
+//!
+//! Both are recognised by what is opened, not by how it is spelled: from an opened directory the way up to the root
+//! is walked by handle, and each directory on it is compared by device and inode. A link, a `..` or another spelling
+//! of a name changes nothing about that.
+
+use super::Error;
+use super::fault;
+use super::place::{DIRECTORY, Kind, open_dir};
+use cap_std::fs::Dir;
+use gantry_core::Fault;
+use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Directories between a place and the root; deeper ones are not worked in.
+const LEVELS: usize = 4096;
+/// Where a repository keeps its own things.
+const GIT: &str = ".git";
+/// What in there makes git run programs, or makes it look for that elsewhere.
+const GIT_SEALED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
+
+/// A file or directory, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Id(rustix::fs::Dev, u64);
+
+impl Id {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self(stat.st_dev, stat.st_ino)
+    }
+}
+
+/// Knows what is protected.
+#[derive(Debug)]
+pub(super) struct Guard {
+    root: Id,
+    protected: Vec<PathBuf>,
+}
+
+/// What is protected at the moment. Found anew for each call, because a data folder may come and go.
+#[derive(Debug)]
+pub(super) struct Fences {
+    there: Vec<Id>,
+    /// Where something protected would come to be: the directory, and the name in it.
+    missing: Vec<(Id, OsString)>,
+    /// Directories with something protected below them.
+    holding: Vec<Id>,
+}
+
+/// Where in a repository a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Git {
+    /// In none, or among its files.
+    Files,
+    /// It is the `.git` itself.
+    Top,
+    /// In one of its sealed directories.
+    Sealed,
+    /// Elsewhere below it.
+    Below,
+}
+
+/// An opened directory inside the workspace and outside of everything protected.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) dir: OwnedFd,
+    pub(super) id: Id,
+    pub(super) fences: Fences,
+    git: Git,
+}
+
+impl Guard {
+    pub(super) fn new(path: &Path, root: &Dir, protected: Vec<PathBuf>) -> Result<Self, Error> {
+        let unusable = |source| Error::Unusable { path: path.into(), source };
+        let real = std::fs::canonicalize(path).map_err(unusable)?;
+        let mut all = Vec::new();
+        for given in protected {
+            let absolute = std::path::absolute(&given).map_err(unusable)?;
+            let resolved = resolved(&absolute);
+            if real.starts_with(&resolved) {
+                return Err(Error::Protected { path: path.into(), protected: given });
+            }
+            if resolved != absolute {
+                all.push(resolved);
+            }
+            all.push(absolute);
+        }
+        let root = Id::of(&fstat(root).map_err(|error| unusable(error.into()))?);
+        Ok(Self { root, protected: all })
+    }
+
+    /// Walks from an opened directory up to the root.
+    pub(super) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<Ground, Fault> {
+        let fences = self.fences();
+        let failed = |error: Errno| fault::os(shown, "opening", error);
+        let id = Id::of(&fstat(&dir).map_err(failed)?);
+        let mut git = Git::Files;
+        let (mut current, mut below) = (id, None);
+        let mut handle: Option<OwnedFd> = None;
+        for _ in 0..LEVELS {
+            fences.check(current, shown)?;
+            if current == self.root {
+                return Ok(Ground { dir, id, fences, git });
+            }
+            let at = handle.as_ref().unwrap_or(&dir);
+            let up = rustix::fs::openat(at, "..", DIRECTORY, Mode::empty()).map_err(failed)?;
+            let parent = Id::of(&fstat(&up).map_err(failed)?);
+            if parent == current {
+                break;
+            }
+            if has(&up, GIT, current) {
+                git = match below {
+                    None => Git::Top,
+                    Some(below) if GIT_SEALED.iter().any(|name| has(at, name, below)) => Git::Sealed,
+                    Some(_) if git == Git::Files => Git::Below,
+                    Some(_) => git,
+                };
+            }
+            below = Some(current);
+            current = parent;
+            handle = Some(up);
+        }
+        // The way up does not pass the root: the directory was moved out of the workspace meanwhile.
+        Err(fault::outside(shown))
+    }
+
+    fn fences(&self) -> Fences {
+        let mut fences = Fences { there: Vec::new(), missing: Vec::new(), holding: Vec::new() };
+        for path in &self.protected {
+            // The entry itself counts too, if it is a link.
+            fences.there.extend(rustix::fs::lstat(path).ok().map(|stat| Id::of(&stat)));
+            let mut missing = None;
+            for (n, ancestor) in path.ancestors().enumerate() {
+                match rustix::fs::stat(ancestor) {
+                    Ok(stat) if n == 0 => fences.there.push(Id::of(&stat)),
+                    Ok(stat) => {
+                        let id = Id::of(&stat);
+                        fences.missing.extend(missing.take().map(|name: &OsStr| (id, name.to_owned())));
+                        fences.holding.push(id);
+                    }
+                    Err(_) => missing = ancestor.file_name(),
+                }
+            }
+        }
+        fences
+    }
+}
+
+/// Whether this name in the directory is that thing.
+fn has(dir: impl AsFd, name: &str, id: Id) -> bool {
+    statat(dir, name, AtFlags::empty()).is_ok_and(|stat| Id::of(&stat) == id)
+}
+
+/// The path with the links in it resolved as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let real = path.ancestors().find_map(|ancestor| {
+        let real = std::fs::canonicalize(ancestor).ok()?;
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    });
+    real.unwrap_or_else(|| path.to_owned())
+}
+
+impl Fences {
+    /// Whether this is protected.
+    pub(super) fn has(&self, id: Id) -> bool {
+        self.there.contains(&id)
+    }
+
+    fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
+        if self.has(id) { Err(protected(shown)) } else { Ok(()) }
+    }
+}
+
+impl Ground {
+    /// Refuses to change what has, or would get, this name in the directory.
+    pub(super) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
+        if let Some(stat) = stat {
+            self.fences.check(Id::of(stat), shown)?;
+            if Kind::of(stat) == Kind::Directory && self.fences.holding.contains(&Id::of(stat)) {
+                return Err(fault::denied(format!(
+                    "{shown} contains files of Gantry itself, which tools cannot change"
+                )));
+            }
+        }
+        if self.fences.missing.iter().any(|(id, missing)| *id == self.id && missing == name) {
+            return Err(protected(shown));
+        }
+        let sealed = match self.git {
+            Git::Files | Git::Below => false,
+            Git::Top => GIT_SEALED.iter().any(|sealed| name.eq_ignore_ascii_case(sealed)),
+            Git::Sealed => true,
+        };
+        if sealed || is_git(name) {
+            return Err(fault::denied(format!(
+                "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Goes into a directory of this one, whose name was checked by [`Ground::may_change`].
+    pub(super) fn step(self, name: &OsStr, shown: &str) -> Result<Self, Fault> {
+        let failed = |error: Errno| fault::os(shown, "opening", error);
+        let dir = open_dir(&self.dir, name).map_err(failed)?;
+        let id = Id::of(&fstat(&dir).map_err(failed)?);
+        self.fences.check(id, shown)?;
+        let git = if self.git == Git::Top { Git::Below } else { self.git };
+        Ok(Self { dir, id, fences: self.fences, git })
+    }
+}
+
+/// Whether this is the name of a repository's own directory, on any file system.
+pub(super) fn is_git(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(GIT)
+}
+
+fn protected(shown: &str) -> Fault {
+    fault::denied(format!("{shown} belongs to Gantry itself, which tools can neither read nor change"))
+}

@@ -1,0 +1,148 @@
+//! `move_file`: one rename, which replaces something only if that was looked at.
+
+use super::act::{Move, Precondition};
+use super::path::RelPath;
+use super::place::{Kind, Links, Place, Root, Target, stat_at, sync};
+use super::protect::Id;
+use super::{fault, state};
+use gantry_core::Fault;
+use gantry_core::policy::OwnVerdict;
+use rustix::fs::{AtFlags, Mode, RenameFlags};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+
+/// Both ends of a move, checked.
+struct Ends {
+    from: Place,
+    to: Place,
+    from_path: RelPath,
+    to_path: RelPath,
+}
+
+pub(super) fn inspect(root: &Root, args: &Move) -> Result<OwnVerdict, Fault> {
+    let ends = Ends::find(root, args)?;
+    let (from, to) = (ends.from_path.shown(), ends.to_path.shown());
+    match (&ends.to.stat, args.overwrite) {
+        (None, _) => Ok(OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) }),
+        // Nothing to ask about: the call fails without replacing anything.
+        (Some(_), false) => Ok(OwnVerdict::default()),
+        (Some(_), true) => {
+            let Some(existing) = state::look(&ends.to, to)? else { return Err(fault::missing(to)) };
+            Ok(OwnVerdict {
+                ask: Some(format!("{to} exists ({}) and would be replaced by {from}", existing.words)),
+                precondition: Some(Precondition::Unchanged(existing.fingerprint).to_text()),
+            })
+        }
+    }
+}
+
+pub(super) fn run(root: &Root, args: &Move, precondition: Option<&Precondition>) -> Result<Value, Fault> {
+    let ends = Ends::find(root, args)?;
+    let (old, new) = (ends.from.entry(), ends.to.entry());
+    let to = ends.to_path.shown();
+    match (args.overwrite, precondition) {
+        (false, _) => without_replacing(old, new).map_err(|error| match error {
+            Errno::EXIST => fault::failed(format!(
+                "{to} exists, and nothing was moved; pass overwrite: true to replace it"
+            )),
+            _ => ends.failed(error),
+        })?,
+        (true, Some(Precondition::Absent)) => without_replacing(old, new).map_err(|error| match error {
+            Errno::EXIST => fault::outdated(format!(
+                "{to} appeared since the call was judged, and nothing was moved; call again"
+            )),
+            _ => ends.failed(error),
+        })?,
+        (true, Some(Precondition::Unchanged(fingerprint))) => {
+            if state::look(&ends.to, to)?.is_none_or(|existing| existing.fingerprint != *fingerprint) {
+                return Err(fault::outdated(format!(
+                    "{to} has changed since it was approved, and nothing was moved; call again"
+                )));
+            }
+            rustix::fs::renameat(old.0, old.1, new.0, new.1).map_err(|error| ends.failed(error))?;
+        }
+        (true, None) => return Err(fault::unjudged()),
+    }
+    for dir in [old.0, new.0] {
+        sync(dir).map_err(|error| fault::not_synced(to, error))?;
+    }
+    Ok(json!({ "from": ends.from_path.text(), "to": ends.to_path.text() }))
+}
+
+impl Ends {
+    fn find(root: &Root, args: &Move) -> Result<Self, Fault> {
+        let (from_path, to_path) = (RelPath::parse(&args.from)?, RelPath::parse(&args.to)?);
+        let (old, new) = (from_path.shown(), to_path.shown());
+        let from = root.place(from_path.entry()?, Links::Keep, old)?;
+        let Target::Place(to) = root.find(to_path.entry()?, Links::Keep, new)? else {
+            return Err(fault::missing_parent(new));
+        };
+        let moved = from.existing(old)?;
+        from.ground.may_change(&from.name, Some(moved), old)?;
+        to.ground.may_change(&to.name, to.stat.as_ref(), new)?;
+        if let Some(replaced) = &to.stat {
+            // A rename between two names of one file does nothing and says that it succeeded.
+            if Id::of(moved) == Id::of(replaced) {
+                return Err(fault::failed(format!("{old} and {new} are the same file; nothing was moved")));
+            }
+            if args.overwrite && Kind::of(moved) == Kind::Directory && Kind::of(replaced) != Kind::Directory {
+                return Err(fault::failed(format!("{old} is a directory and cannot replace the file {new}")));
+            }
+        }
+        Ok(Self { from, to, from_path, to_path })
+    }
+
+    /// What a failed rename means.
+    fn failed(&self, error: Errno) -> Fault {
+        let (from, to) = (self.from_path.shown(), self.to_path.shown());
+        match error {
+            Errno::INVAL => fault::failed(format!("{from} cannot be moved into itself ({to})")),
+            Errno::XDEV => fault::failed(format!(
+                "{from} and {to} are on different file systems; write the file anew and delete the old one"
+            )),
+            _ => fault::os(from, "moving", error),
+        }
+    }
+}
+
+impl Place {
+    fn entry(&self) -> (&OwnedFd, &OsString) {
+        (&self.ground.dir, &self.name)
+    }
+}
+
+/// Renames in one step that fails with `EXIST` if the new name is taken.
+pub(super) fn without_replacing(
+    (old_dir, old): (&OwnedFd, &OsString),
+    (new_dir, new): (&OwnedFd, &OsString),
+) -> Result<(), Errno> {
+    let (old, new) = (old.as_os_str(), new.as_os_str());
+    match rustix::fs::renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => by_claiming((old_dir, old), (new_dir, new)),
+        renamed => renamed,
+    }
+}
+
+/// The same where the file system has no such rename: the new name is claimed first, by something that fails if it
+/// is taken.
+pub(super) fn by_claiming(
+    (old_dir, old): (&OwnedFd, &OsStr),
+    (new_dir, new): (&OwnedFd, &OsStr),
+) -> Result<(), Errno> {
+    let stat = stat_at(old_dir, old)?.ok_or(Errno::NOENT)?;
+    let (moved, undo) = if Kind::of(&stat) == Kind::Directory {
+        rustix::fs::mkdirat(new_dir, new, Mode::from_raw_mode(0o700))?;
+        // A directory may take the place of an empty one.
+        (rustix::fs::renameat(old_dir, old, new_dir, new), AtFlags::REMOVEDIR)
+    } else {
+        rustix::fs::linkat(old_dir, old, new_dir, new, AtFlags::empty())?;
+        (rustix::fs::unlinkat(old_dir, old, AtFlags::empty()), AtFlags::empty())
+    };
+    moved.inspect_err(|_| {
+        if let Err(error) = rustix::fs::unlinkat(new_dir, new, undo) {
+            tracing::warn!(name = ?new, %error, "a name that was claimed for a move could not be given back");
+        }
+    })
+}

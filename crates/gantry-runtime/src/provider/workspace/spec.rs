@@ -1,0 +1,198 @@
+//! How the file tools present themselves: names, schemas, hints.
+
+use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
+use serde_json::{Value, json};
+
+/// What an agent should know before it uses any of them.
+pub(super) const INSTRUCTIONS: &str = "Files are named by paths relative to the workspace root, with forward \
+slashes (\"src/main.rs\"); \".\" is the root. Absolute paths and paths that lead outside are refused. Overwriting \
+and deleting wait for a person's approval; creating, reading, listing and moving to a free name do not.";
+
+/// The hints of a tool that changes nothing.
+const READS: Annotations = Annotations {
+    read_only_hint: Some(true),
+    destructive_hint: Some(false),
+    idempotent_hint: Some(true),
+    open_world_hint: Some(false),
+};
+
+/// The hints of a tool that changes something, which can be changed back.
+const CHANGES: Annotations = Annotations {
+    read_only_hint: Some(false),
+    destructive_hint: Some(false),
+    idempotent_hint: Some(false),
+    open_world_hint: Some(false),
+};
+
+/// The tools.
+pub(super) fn tools() -> Vec<ToolSpec> {
+    vec![list_directory(), read_file(), write_file(), delete_file(), move_file()]
+}
+
+fn list_directory() -> ToolSpec {
+    ToolSpec {
+        name: "list_directory".into(),
+        title: Some("List directory".into()),
+        description: "Lists the files and directories in a directory of the workspace, sorted by name. Use it to \
+                      find out what exists before reading or writing. With recursive, names are paths relative to \
+                      the listed directory, up to 16 levels deep. At most 10,000 entries are returned."
+            .into(),
+        input_schema: object(
+            &["path"],
+            &json!({
+                "path": { "type": "string", "description": "The directory, relative to the workspace root; \".\" is the root itself." },
+                "recursive": { "type": "boolean", "default": false, "description": "Whether to list the directories within as well. Symbolic links are not followed." },
+                "includeHidden": { "type": "boolean", "default": false, "description": "Whether to list entries whose name starts with a dot." },
+            }),
+        ),
+        output_schema: Some(object(
+            &["entries"],
+            &json!({
+                "entries": { "type": "array", "description": "The entries, sorted by name.", "items": object_part(
+                    &["name", "type", "size", "modified"],
+                    &json!({
+                        "name": { "type": "string", "description": "The name; with recursive, the path relative to the listed directory. Bytes that are not UTF-8 stand as \\xNN." },
+                        "type": { "enum": ["file", "directory", "symlink"], "description": "What it is." },
+                        "size": { "type": "integer", "minimum": 0, "description": "The size in bytes; 0 for directories." },
+                        "modified": modified(),
+                    }),
+                ) },
+                "truncated": { "type": "boolean", "description": "True if there is more than what is listed; absent otherwise." },
+            }),
+        )),
+        annotations: READS,
+        own_rule: OwnRule::Never,
+    }
+}
+
+fn read_file() -> ToolSpec {
+    ToolSpec {
+        name: "read_file".into(),
+        title: Some("Read file".into()),
+        description: "Reads a whole file of the workspace. Use it to see a file's content before changing it. Text \
+                      comes as it is; read anything that is not UTF-8 text with encoding base64. At most 10 MiB."
+            .into(),
+        input_schema: object(
+            &["path"],
+            &json!({
+                "path": { "type": "string", "description": "The file, relative to the workspace root." },
+                "encoding": encoding("How to return the content: as text, or as base64 for binary files."),
+            }),
+        ),
+        output_schema: Some(object(
+            &["content", "size", "modified"],
+            &json!({
+                "content": { "type": "string", "description": "The content, in the encoding that was asked for." },
+                "size": { "type": "integer", "minimum": 0, "description": "The size of the file in bytes." },
+                "modified": modified(),
+            }),
+        )),
+        annotations: READS,
+        own_rule: OwnRule::Never,
+    }
+}
+
+fn write_file() -> ToolSpec {
+    ToolSpec {
+        name: "write_file".into(),
+        title: Some("Write file".into()),
+        description: "Writes a whole file of the workspace. Use it to create a file, or to replace the content of \
+                      one; replacing waits for a person's approval. The file changes in one step: it has the old \
+                      content or the new one, never a part. At most 10 MiB."
+            .into(),
+        input_schema: object(
+            &["path", "content"],
+            &json!({
+                "path": { "type": "string", "description": "The file, relative to the workspace root." },
+                "content": { "type": "string", "description": "The whole new content, in the given encoding." },
+                "encoding": encoding("How the content is given: as text, or as base64 for binary files."),
+                "createDirs": { "type": "boolean", "default": false, "description": "Whether to create the directories of the path that do not exist." },
+            }),
+        ),
+        output_schema: Some(object(
+            &["path", "size"],
+            &json!({
+                "path": { "type": "string", "description": "The file, relative to the workspace root." },
+                "size": { "type": "integer", "minimum": 0, "description": "The size of the file in bytes." },
+            }),
+        )),
+        annotations: Annotations { idempotent_hint: Some(true), ..CHANGES },
+        own_rule: OwnRule::Depends,
+    }
+}
+
+fn delete_file() -> ToolSpec {
+    ToolSpec {
+        name: "delete_file".into(),
+        title: Some("Delete file".into()),
+        description:
+            "Deletes a file, a symbolic link or a directory of the workspace for good. Always waits for a \
+                      person's approval. Use move_file instead to keep the content under another name."
+                .into(),
+        input_schema: object(
+            &["path"],
+            &json!({
+                "path": { "type": "string", "description": "The file or directory, relative to the workspace root." },
+                "recursive": { "type": "boolean", "default": false, "description": "Whether to delete a directory with everything in it; without it, only an empty directory is deleted." },
+            }),
+        ),
+        output_schema: Some(object(
+            &["deleted"],
+            &json!({
+                "deleted": { "type": "array", "items": { "type": "string" }, "description": "What was deleted, as paths relative to the workspace root, sorted; at most 10,000." },
+                "truncated": { "type": "boolean", "description": "True if more was deleted than is named; absent otherwise." },
+            }),
+        )),
+        annotations: Annotations { destructive_hint: Some(true), ..CHANGES },
+        // It always asks; as `Depends` the question can say what would be deleted.
+        own_rule: OwnRule::Depends,
+    }
+}
+
+fn move_file() -> ToolSpec {
+    ToolSpec {
+        name: "move_file".into(),
+        title: Some("Move file".into()),
+        description: "Moves or renames a file or directory within the workspace, in one step. The directory of the \
+                      new path must exist. An existing target is left alone unless overwrite is true, which waits \
+                      for a person's approval."
+            .into(),
+        input_schema: object(
+            &["from", "to"],
+            &json!({
+                "from": { "type": "string", "description": "The file or directory to move, relative to the workspace root." },
+                "to": { "type": "string", "description": "Its new path including its new name, relative to the workspace root." },
+                "overwrite": { "type": "boolean", "default": false, "description": "Whether to replace a file that has the new path." },
+            }),
+        ),
+        output_schema: Some(object(
+            &["from", "to"],
+            &json!({
+                "from": { "type": "string", "description": "The old path." },
+                "to": { "type": "string", "description": "The new path." },
+            }),
+        )),
+        annotations: CHANGES,
+        own_rule: OwnRule::Depends,
+    }
+}
+
+fn object(required: &[&str], properties: &Value) -> Value {
+    let mut schema = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema" });
+    if let (Value::Object(schema), Value::Object(part)) = (&mut schema, object_part(required, properties)) {
+        schema.extend(part);
+    }
+    schema
+}
+
+fn object_part(required: &[&str], properties: &Value) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn encoding(description: &str) -> Value {
+    json!({ "enum": ["utf-8", "base64"], "default": "utf-8", "description": description })
+}
+
+fn modified() -> Value {
+    json!({ "type": "string", "format": "date-time", "description": "When the content was last changed, in UTC." })
+}

@@ -1,0 +1,118 @@
+//! What is at a place right now: in words for the person who is asked, and as a fingerprint to compare later.
+
+use super::fault;
+use super::place::{Kind, Place, link_target, stat_at};
+use gantry_core::Fault;
+use gantry_core::digest::Digest;
+use rustix::fs::{Mode, OFlags, Stat, fstat};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+/// A file whose content is compared; of a larger one, identity, size and times are.
+const HASHED_BYTES: u64 = 64 * 1024 * 1024;
+/// What is read at a time to hash a file.
+const HASH_BUFFER: usize = 64 * 1024;
+
+/// Something that would be overwritten.
+#[derive(Debug)]
+pub(super) struct Existing {
+    /// What it is, such as `12 bytes, sha256 ab12cd…`.
+    pub(super) words: String,
+    /// Equal fingerprints mean that it is still the same.
+    pub(super) fingerprint: String,
+}
+
+/// Looks at what has the place's name now, which may not be what had it when the place was found.
+pub(super) fn look(place: &Place, shown: &str) -> Result<Option<Existing>, Fault> {
+    let failed = |error: Errno| fault::os(shown, "looking at", error);
+    let dir = &place.ground.dir;
+    let Some(stat) = stat_at(dir, &place.name).map_err(failed)? else { return Ok(None) };
+    let existing = match Kind::of(&stat) {
+        Kind::File => regular(place, &stat).map_err(|error| fault::resolution(shown, &error))?,
+        Kind::Link => {
+            let target = link_target(dir, &place.name).map_err(failed)?;
+            let digest = Digest::of_parts(&[b"link", &target]);
+            Existing { words: "a symbolic link".to_owned(), fingerprint: digest.to_string() }
+        }
+        Kind::Directory => {
+            return Err(fault::failed(format!("{shown} is a directory, which is never replaced")));
+        }
+        Kind::Special => by_stat("a special file", &stat),
+    };
+    Ok(Some(existing))
+}
+
+fn regular(place: &Place, stat: &Stat) -> io::Result<Existing> {
+    let size = size(stat);
+    let words = format!("{size} bytes");
+    if size > HASHED_BYTES {
+        return Ok(by_stat(&words, stat));
+    }
+    let file = match open_regular(place) {
+        // A file that may be replaced but not read is still told from another one.
+        Err(Errno::ACCESS) => return Ok(by_stat(&words, stat)),
+        opened => opened?,
+    };
+    let (digest, hashed) = hash(File::from(file).take(HASHED_BYTES + 1))?;
+    if hashed > HASHED_BYTES {
+        return Ok(by_stat(&words, stat));
+    }
+    let words = format!("{hashed} bytes, sha256 {}…", digest.short(6));
+    Ok(Existing { words, fingerprint: digest.to_string() })
+}
+
+fn hash(mut content: impl Read) -> io::Result<(Digest, u64)> {
+    let mut hasher = Sha256::new();
+    let mut hashed = 0;
+    let mut buffer = vec![0; HASH_BUFFER];
+    loop {
+        let n = match content.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if n == 0 {
+            return Ok((Digest::from_bytes(hasher.finalize().into()), hashed));
+        }
+        hasher.update(buffer.get(..n).unwrap_or_default());
+        hashed += n as u64;
+    }
+}
+
+/// The fingerprint of what cannot be read as a whole. Any write to it changes it.
+fn by_stat(words: &str, stat: &Stat) -> Existing {
+    let identity = format!(
+        "{}:{}:{}:{}.{}:{}.{}",
+        stat.st_dev,
+        stat.st_ino,
+        stat.st_size,
+        stat.st_mtime,
+        stat.st_mtime_nsec,
+        stat.st_ctime,
+        stat.st_ctime_nsec
+    );
+    let fingerprint = format!("stat-{}", Digest::of(identity.as_bytes()));
+    Existing { words: words.to_owned(), fingerprint }
+}
+
+/// Opens the file at a place to read it. Neither a link nor a pipe without a writer can hold this up.
+pub(super) fn open_regular(place: &Place) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&place.ground.dir, &place.name, flags, Mode::empty())?;
+    if Kind::of(&fstat(&file)?) == Kind::File { Ok(file) } else { Err(Errno::INVAL) }
+}
+
+/// The size in bytes.
+pub(super) fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// The time of the last change of the content, as RFC 3339 in UTC.
+pub(super) fn modified(stat: &Stat) -> String {
+    let nanoseconds = i32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    let time = jiff::Timestamp::new(stat.st_mtime, nanoseconds);
+    // A file system can hold times that no calendar has.
+    time.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}

@@ -1,0 +1,364 @@
+//! Named queues: how many calls may run at once, and who goes next.
+//!
+//! Waiting is first in, first out within a priority, fair between sessions (each session's oldest call in turn), and
+//! bounded. A call made below one that holds a slot borrows that slot while its parent waits for it, so a queue can
+//! never be deadlocked by its own descendants; siblings borrow one after the other, so the limit still holds.
+
+use gantry_core::error::{ErrorCode, Refusal};
+use gantry_core::id::SessionId;
+use gantry_core::{Priority, ToolError};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// How a queue is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Calls that run at once; at least one.
+    pub concurrent: usize,
+    /// Calls that may wait.
+    pub max_waiting: usize,
+}
+
+/// How a queue is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Calls that may run at once.
+    pub concurrent: usize,
+    /// Calls that may wait.
+    pub max_waiting: usize,
+    /// Calls that run.
+    pub in_use: usize,
+    /// Calls that wait.
+    pub depth: usize,
+    /// Calls that were let through since the start.
+    pub admitted: u64,
+    /// Calls that were turned away since the start.
+    pub rejected: u64,
+    /// The last wait.
+    pub last_wait_ms: u64,
+    /// All waits together.
+    pub total_wait_ms: u64,
+}
+
+/// All queues of a project.
+#[derive(Debug, Default)]
+pub struct Queues(BTreeMap<Arc<str>, Arc<Queue>>);
+
+impl Queues {
+    /// Sets the queues up.
+    #[must_use]
+    pub fn new(options: Vec<Options>) -> Self {
+        Self(options.into_iter().map(|o| (Arc::clone(&o.name), Arc::new(Queue::new(o)))).collect())
+    }
+
+    /// The queue of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Queue>> {
+        self.0.get(name)
+    }
+
+    /// How all of them are doing, by name.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<Snapshot> {
+        self.0.values().map(|queue| queue.snapshot()).collect()
+    }
+}
+
+/// One queue.
+#[derive(Debug)]
+pub struct Queue {
+    options: Options,
+    state: Mutex<State>,
+    admitted: AtomicU64,
+    rejected: AtomicU64,
+    last_wait: AtomicU64,
+    total_wait: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    in_use: usize,
+    waiting: usize,
+    next_ticket: u64,
+    /// One lane per priority, the most urgent first.
+    lanes: [Lane; 3],
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    /// Sessions that have a waiting call, in the order of their turns.
+    turns: VecDeque<SessionId>,
+    waiters: HashMap<SessionId, VecDeque<Waiter>>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    grant: oneshot::Sender<Slot>,
+}
+
+/// The right to run, given back when dropped.
+#[derive(Debug)]
+#[must_use = "a slot that is dropped is given back"]
+pub struct Slot {
+    queue: Option<Arc<Queue>>,
+    /// Held only to be given back.
+    _borrowed: Option<OwnedSemaphorePermit>,
+}
+
+impl Slot {
+    /// The slot of a call that passes no queue.
+    pub fn unqueued() -> Self {
+        Self { queue: None, _borrowed: None }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue.take() {
+            queue.release();
+        }
+    }
+}
+
+/// The queue slots that the calls above a call hold, each of which one descendant at a time may borrow.
+#[derive(Debug, Clone, Default)]
+pub struct Held(Option<Arc<HeldSlot>>);
+
+#[derive(Debug)]
+struct HeldSlot {
+    queue: Arc<str>,
+    lend: Arc<Semaphore>,
+    above: Held,
+}
+
+impl Held {
+    /// The same, with a slot of this queue added.
+    #[must_use]
+    pub fn with(&self, queue: &Arc<str>) -> Self {
+        let lend = Arc::new(Semaphore::new(1));
+        Self(Some(Arc::new(HeldSlot { queue: Arc::clone(queue), lend, above: self.clone() })))
+    }
+
+    /// What can be borrowed of this queue, from the nearest holder.
+    fn lender(&self, queue: &str) -> Option<Arc<Semaphore>> {
+        let mut at = self.0.as_ref();
+        while let Some(slot) = at {
+            if &*slot.queue == queue {
+                return Some(Arc::clone(&slot.lend));
+            }
+            at = slot.above.0.as_ref();
+        }
+        None
+    }
+}
+
+impl Queue {
+    fn new(options: Options) -> Self {
+        let counter = || AtomicU64::new(0);
+        Self {
+            options,
+            state: Mutex::default(),
+            admitted: counter(),
+            rejected: counter(),
+            last_wait: counter(),
+            total_wait: counter(),
+        }
+    }
+
+    /// Waits for a slot.
+    ///
+    /// Cancel-safety: dropping the future gives the place in the line, or the slot, back.
+    ///
+    /// # Errors
+    /// Too many calls wait already.
+    pub async fn admit(
+        self: &Arc<Self>,
+        session: SessionId,
+        priority: Priority,
+        held: &Held,
+    ) -> Result<Slot, Refusal> {
+        let started = Instant::now();
+        let slot = match held.lender(&self.options.name) {
+            None => self.own(session, priority).await?,
+            Some(lender) => match Arc::clone(&lender).try_acquire_owned() {
+                Ok(permit) => Slot { queue: None, _borrowed: Some(permit) },
+                Err(_) => tokio::select! {
+                    permit = lender.acquire_owned() => Slot { queue: None, _borrowed: permit.ok() },
+                    slot = self.own(session, priority) => slot?,
+                },
+            },
+        };
+        self.note_wait(started.elapsed());
+        Ok(slot)
+    }
+
+    async fn own(self: &Arc<Self>, session: SessionId, priority: Priority) -> Result<Slot, Refusal> {
+        let (ticket, granted) = {
+            let mut state = self.state();
+            if state.in_use < self.options.concurrent {
+                state.in_use += 1;
+                return Ok(self.slot());
+            }
+            if state.waiting >= self.options.max_waiting {
+                self.rejected.fetch_add(1, Ordering::Relaxed);
+                return Err(self.full());
+            }
+            state.enqueue(session, priority)
+        };
+        let place = Place { queue: self, session, priority, ticket };
+        let slot = granted.await;
+        // The place is gone from the line once the slot is granted; only a wait that is given up has to leave it.
+        std::mem::forget(place);
+        slot.map_err(|_closed| self.full())
+    }
+
+    fn slot(self: &Arc<Self>) -> Slot {
+        Slot { queue: Some(Arc::clone(self)), _borrowed: None }
+    }
+
+    /// Hands the slot to the next in line, or frees it.
+    fn release(self: Arc<Self>) {
+        let mut unwanted = Vec::new();
+        let mut state = self.state();
+        loop {
+            let Some(waiter) = state.next() else {
+                state.in_use = state.in_use.saturating_sub(1);
+                break;
+            };
+            match waiter.grant.send(self.slot()) {
+                Ok(()) => break,
+                // It gave up a moment ago. Its slot must not be dropped while the lock is held, nor count twice.
+                Err(mut slot) => {
+                    slot.queue = None;
+                    unwanted.push(slot);
+                }
+            }
+        }
+    }
+
+    fn full(&self) -> Refusal {
+        let Options { name, max_waiting, .. } = &self.options;
+        let message = format!(
+            "queue {name} is full: {max_waiting} calls wait already. Nothing was run; try again later."
+        );
+        Refusal::from(
+            ToolError::new(ErrorCode::QueueFull, message).with_details(serde_json::json!({ "queue": name })),
+        )
+    }
+
+    fn note_wait(&self, wait: Duration) {
+        let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        self.admitted.fetch_add(1, Ordering::Relaxed);
+        self.last_wait.store(ms, Ordering::Relaxed);
+        self.total_wait.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let (in_use, depth) = {
+            let state = self.state();
+            (state.in_use, state.waiting)
+        };
+        Snapshot {
+            name: Arc::clone(&self.options.name),
+            concurrent: self.options.concurrent,
+            max_waiting: self.options.max_waiting,
+            in_use,
+            depth,
+            admitted: self.admitted.load(Ordering::Relaxed),
+            rejected: self.rejected.load(Ordering::Relaxed),
+            last_wait_ms: self.last_wait.load(Ordering::Relaxed),
+            total_wait_ms: self.total_wait.load(Ordering::Relaxed),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is consistent between any two statements, so a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn lane(&mut self, priority: Priority) -> &mut Lane {
+        let [high, normal, low] = &mut self.lanes;
+        match priority {
+            Priority::High => high,
+            Priority::Normal => normal,
+            Priority::Low => low,
+        }
+    }
+
+    fn enqueue(&mut self, session: SessionId, priority: Priority) -> (u64, oneshot::Receiver<Slot>) {
+        let (grant, granted) = oneshot::channel();
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting += 1;
+        let lane = self.lane(priority);
+        let line = lane.waiters.entry(session).or_default();
+        if line.is_empty() {
+            lane.turns.push_back(session);
+        }
+        line.push_back(Waiter { ticket, grant });
+        (ticket, granted)
+    }
+
+    /// The call whose turn it is.
+    fn next(&mut self) -> Option<Waiter> {
+        let waiter = self.lanes.iter_mut().find_map(Lane::next)?;
+        self.waiting = self.waiting.saturating_sub(1);
+        Some(waiter)
+    }
+
+    fn leave(&mut self, session: SessionId, priority: Priority, ticket: u64) {
+        let lane = self.lane(priority);
+        let Some(line) = lane.waiters.get_mut(&session) else { return };
+        let before = line.len();
+        line.retain(|waiter| waiter.ticket != ticket);
+        let left = before - line.len();
+        if line.is_empty() {
+            lane.waiters.remove(&session);
+            lane.turns.retain(|turn| *turn != session);
+        }
+        self.waiting = self.waiting.saturating_sub(left);
+    }
+}
+
+impl Lane {
+    fn next(&mut self) -> Option<Waiter> {
+        let session = self.turns.pop_front()?;
+        let line = self.waiters.get_mut(&session)?;
+        let waiter = line.pop_front();
+        if line.is_empty() {
+            self.waiters.remove(&session);
+        } else {
+            self.turns.push_back(session);
+        }
+        waiter
+    }
+}
+
+/// A place in the line that is left when the wait is given up.
+struct Place<'a> {
+    queue: &'a Queue,
+    session: SessionId,
+    priority: Priority,
+    ticket: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.queue.state().leave(self.session, self.priority, self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests;

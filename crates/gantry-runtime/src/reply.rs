@@ -1,0 +1,183 @@
+//! The reply: what every door makes its answer of. Only a receipt of the record stage becomes one.
+
+use crate::provider::RawOutput;
+use gantry_core::error::{EffectState, ErrorCode, Refusal, ToolError};
+use gantry_core::id::CallId;
+use gantry_core::json::write_string;
+use gantry_core::tool::Tool;
+use gantry_store::State;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An output that fits the conversation.
+#[derive(Debug, Clone)]
+pub struct Shaped {
+    pub(crate) body: Body,
+    pub(crate) cached: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// The output itself.
+    Whole(Arc<RawOutput>),
+    /// The message that stands for a stored output, as JSON text.
+    Stored(Arc<str>),
+}
+
+impl Body {
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Whole(output) => output.text(),
+            Self::Stored(message) => message,
+        }
+    }
+}
+
+impl Shaped {
+    /// The result as a conversation shows it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.body.text()
+    }
+
+    /// The result as JSON text, if the tool gave JSON and it is shown whole.
+    #[must_use]
+    pub fn structured(&self) -> Option<&str> {
+        match &self.body {
+            Body::Whole(output) => match &**output {
+                RawOutput::Json(text) => Some(text),
+                RawOutput::Text(_) => None,
+            },
+            Body::Stored(_) => None,
+        }
+    }
+
+    fn write_json(&self, out: &mut String) {
+        match &self.body {
+            Body::Whole(output) => match &**output {
+                RawOutput::Json(text) => out.push_str(text),
+                RawOutput::Text(text) => write_string(out, text),
+            },
+            Body::Stored(message) => out.push_str(message),
+        }
+    }
+}
+
+/// Proof that a call is on record.
+#[derive(Debug)]
+pub(crate) struct Receipt(pub(crate) Reply);
+
+impl Receipt {
+    pub(crate) fn into_reply(self) -> Reply {
+        self.0
+    }
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The call.
+    pub id: CallId,
+    /// Its state in the ledger.
+    pub state: State,
+    /// What it gave, or why it gave nothing.
+    pub outcome: Result<Shaped, ToolError>,
+    /// How far it may have got.
+    pub effect: EffectState,
+    /// How long it took.
+    pub latency: Duration,
+    /// The tool, if one was found.
+    pub tool: Option<Arc<Tool>>,
+    /// The person who said yes, if one was asked.
+    pub approved_by: Option<Arc<str>>,
+    /// The earlier call with the same idempotency key whose result this is.
+    pub repeats: Option<CallId>,
+    /// Whether the session has run out of budget.
+    pub budget_exceeded: bool,
+}
+
+impl Reply {
+    /// The answer to a call that never entered the pipeline, or was torn out of it.
+    pub(crate) fn shed(id: CallId, refusal: &Refusal) -> Self {
+        let error = refusal.error().clone();
+        let unknown = error.code == ErrorCode::OutcomeUnknown;
+        Self {
+            id,
+            state: if unknown { State::OutcomeUnknown } else { State::Refused },
+            outcome: Err(error),
+            effect: if unknown { EffectState::Possible } else { EffectState::None },
+            latency: Duration::ZERO,
+            tool: None,
+            approved_by: None,
+            repeats: None,
+            budget_exceeded: false,
+        }
+    }
+
+    /// Whether the call succeeded.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
+    /// What stands in a conversation: the result, or `(tool failed: …)`.
+    #[must_use]
+    pub fn conversation(&self) -> String {
+        match &self.outcome {
+            Ok(shaped) => shaped.text().to_owned(),
+            Err(error) => error.conversation(),
+        }
+    }
+
+    /// The reply as `gantry call --json` and the HTTP API give it.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::with_capacity(256);
+        match &self.outcome {
+            Ok(shaped) => {
+                out.push_str("{\"ok\":true,\"result\":");
+                shaped.write_json(&mut out);
+            }
+            Err(error) => {
+                out.push_str("{\"ok\":false,\"error\":");
+                out.push_str(&json!(error).to_string());
+            }
+        }
+        let rest = json!({
+            "latencyMs": u64::try_from(self.latency.as_millis()).unwrap_or(u64::MAX),
+            "kind": self.tool.as_ref().map(|tool| tool.kind.as_str()),
+            "namespace": self.tool.as_ref().map(|tool| &*tool.namespace),
+            "extras": self.extras(),
+            "id": self.id,
+            "state": self.state.as_str(),
+        })
+        .to_string();
+        out.push(',');
+        out.push_str(rest.strip_prefix('{').unwrap_or_default());
+        out
+    }
+
+    fn extras(&self) -> Value {
+        let mut extras = Map::new();
+        if let Some(tool) = &self.tool {
+            extras.insert("tool".into(), (*tool.name).into());
+        }
+        if self.outcome.as_ref().is_ok_and(|shaped| shaped.cached) {
+            extras.insert("cached".into(), true.into());
+        }
+        if self.outcome.is_err() {
+            extras.insert("effect".into(), self.effect.as_str().into());
+        }
+        if let Some(person) = &self.approved_by {
+            extras.insert("approvedBy".into(), (**person).into());
+        }
+        if let Some(earlier) = &self.repeats {
+            extras.insert("repeats".into(), earlier.to_string().into());
+        }
+        if self.budget_exceeded {
+            extras.insert("toolBudgetExceeded".into(), true.into());
+        }
+        extras.into()
+    }
+}

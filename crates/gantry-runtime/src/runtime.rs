@@ -1,0 +1,285 @@
+//! The runtime: a few handles that the stages share, and the one way for a call to enter.
+
+mod lifecycle;
+mod pool;
+mod view;
+
+use crate::cache::Cache;
+use crate::context::CallCx;
+use crate::event::{EventKind, Events};
+use crate::outputs::Outputs;
+use crate::pipeline;
+use crate::provider::Provider;
+use crate::queue::Queues;
+use crate::reply::Reply;
+use crate::session::{Session, Sessions, StandingKey};
+use arc_swap::ArcSwap;
+use gantry_core::budget::Budget;
+use gantry_core::error::{ErrorCode, Refusal};
+use gantry_core::id::{CallId, SessionId};
+use gantry_core::policy::Policies;
+use gantry_core::toolset::{Pool, Selection};
+use gantry_core::{CallRequest, Caller, Door, Tool, Toolset};
+use gantry_store::{SessionKey, SessionRow, Store};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+pub use view::Explanation;
+
+/// Why a runtime cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The tools of the project clash.
+    #[error("{0}")]
+    Pool(String),
+    /// A tool names a queue that is not there.
+    #[error("tool {tool} names queue {queue}, which is not configured; add it under queues")]
+    UnknownQueue { tool: String, queue: String },
+}
+
+/// The limits that the stages look at for every call.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    pub(crate) tool_timeout: Duration,
+    pub(crate) response_max_bytes: usize,
+    context_budget: Option<u64>,
+    retention: Duration,
+    max_calls: usize,
+}
+
+/// The governed pipeline and what it works on. One per project.
+#[derive(Debug)]
+pub struct Runtime {
+    project: Arc<str>,
+    pub(crate) limits: Limits,
+    pub(crate) policies: ArcSwap<Policies>,
+    pool: ArcSwap<Pool>,
+    providers: HashMap<Arc<str>, Arc<dyn Provider>>,
+    agents: HashMap<Arc<str>, Selection>,
+    pub(crate) output_tool: Arc<Tool>,
+    pub(crate) queues: Queues,
+    pub(crate) cache: Cache,
+    pub(crate) outputs: Outputs,
+    pub(crate) store: Store,
+    pub(crate) events: Events,
+    sessions: Sessions,
+    running: Mutex<HashMap<CallId, (CancellationToken, Arc<str>)>>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl Runtime {
+    /// Runs one call, to its end even if nobody waits for it any more.
+    pub async fn call(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Reply {
+        let rt = Arc::clone(self);
+        let id = cx.id;
+        let session = Arc::clone(&cx.session);
+        let task = self.tasks.spawn(async move {
+            match rt.enter(&cx) {
+                Ok(_running) => pipeline::run(&rt, &cx, &request).await,
+                Err(refusal) => Reply::shed(cx.id, &refusal),
+            }
+        });
+        match task.await {
+            Ok(reply) => reply,
+            // The pipeline catches panics itself; this is what is left when the runtime is torn down under a call.
+            Err(error) => {
+                tracing::error!("call {id} of session {} was torn down: {error}", session.id());
+                let message =
+                    "Gantry stopped while running this call; look it up in the ledger before you repeat it";
+                Reply::shed(id, &Refusal::new(ErrorCode::OutcomeUnknown, message))
+            }
+        }
+    }
+
+    /// Runs one call that nobody waits for; its result is looked up by its id.
+    pub fn defer(self: &Arc<Self>, cx: CallCx, request: CallRequest) {
+        let rt = Arc::clone(self);
+        self.tasks.spawn(async move { rt.call(cx, request).await });
+    }
+
+    /// Counts a call as running, unless there are too many or the runtime closes.
+    fn enter(&self, cx: &CallCx) -> Result<Running<'_>, Refusal> {
+        if self.closing.is_cancelled() {
+            return Err(Refusal::new(
+                ErrorCode::Canceled,
+                "Gantry is shutting down; nothing was run. Try again later.",
+            ));
+        }
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Calls below another call are never shed: their parent was let in and waits for them.
+        if cx.parent.is_none() && running.len() >= self.limits.max_calls {
+            let message = format!("{} calls run already. Nothing was run; try again later.", running.len());
+            return Err(Refusal::new(ErrorCode::QueueFull, message));
+        }
+        running.insert(cx.id, (cx.cancel.clone(), Arc::clone(&cx.caller().principal)));
+        Ok(Running { rt: self, id: cx.id })
+    }
+
+    /// Cancels a running call, if it is one of `own`'s or anybody's calls may be cancelled. Returns whether it was.
+    pub fn cancel_call(&self, id: CallId, own: Option<&str>) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = running.get(&id).filter(|(_, principal)| own.is_none_or(|own| **principal == *own));
+        found.inspect(|(token, _)| token.cancel()).is_some()
+    }
+
+    /// Whether a call runs or waits in this process.
+    #[must_use]
+    pub fn is_running(&self, id: CallId) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    }
+
+    /// Opens a session of its own for a connected client or a run.
+    ///
+    /// # Errors
+    /// The agent is not configured.
+    pub async fn open_session(&self, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
+        self.begin(SessionId::mint(), caller, door, None).await
+    }
+
+    /// The session that requests without a connection of their own share: one per identity, agent and door, for as
+    /// long as it is used.
+    ///
+    /// # Errors
+    /// The agent is not configured.
+    pub async fn standing_session(&self, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
+        let key = StandingKey::of(&caller, door);
+        if let Some(session) = self.sessions.standing(&key) {
+            self.renew(&session)?;
+            return Ok(session);
+        }
+        // Another process may have had one lately: `gantry call` is a new process each time.
+        let since =
+            crate::clock::now_us() - i64::try_from(self.limits.retention.as_micros()).unwrap_or(i64::MAX);
+        let stored =
+            self.store.standing_session(&stored_key(&caller, door), since).await.unwrap_or_else(|error| {
+                tracing::warn!(
+                    "the session of {} could not be looked up, so a new one is opened: {error}",
+                    caller.principal
+                );
+                None
+            });
+        self.begin(stored.map_or_else(SessionId::mint, |row| row.id), caller, door, Some(key)).await
+    }
+
+    async fn begin(
+        &self,
+        id: SessionId,
+        caller: Caller,
+        door: Door,
+        key: Option<StandingKey>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let toolset = self.toolset(caller.agent.as_deref())?;
+        let budget = self.limits.context_budget.map(Budget::new);
+        let session = Arc::new(Session::new(id, caller, door, toolset, budget));
+        if self.outputs.has_any(id) {
+            session.note_output();
+        }
+        let now = crate::clock::now_us();
+        let row = SessionRow {
+            id,
+            key: stored_key(session.caller(), door),
+            parent: None,
+            started_us: now,
+            last_us: now,
+            ended_us: None,
+        };
+        if let Err(error) = self.store.open_session(row).await {
+            tracing::warn!("session {id} could not be recorded: {error}");
+        }
+        for forgotten in self.sessions.insert(&session, key) {
+            self.end(&forgotten).await;
+        }
+        let caller = session.caller();
+        self.events.emit(EventKind::SessionOpened {
+            session: id,
+            principal: Arc::clone(&caller.principal),
+            agent: caller.agent.clone(),
+            door: door.as_str(),
+        });
+        Ok(session)
+    }
+
+    /// Starts a new execution of a session: what it sees is resolved anew.
+    ///
+    /// # Errors
+    /// The agent is no longer configured.
+    pub fn renew(&self, session: &Session) -> Result<(), Refusal> {
+        if session.toolset().is_of(&self.pool.load()) {
+            return Ok(());
+        }
+        let toolset = self.toolset(session.caller().agent.as_deref())?;
+        session.renew(toolset);
+        Ok(())
+    }
+
+    /// Ends a session: its calls are cancelled and it is forgotten.
+    pub async fn close_session(&self, session: &Session) {
+        if self.sessions.remove(session.id()).is_some() {
+            self.end(session).await;
+        }
+    }
+
+    async fn end(&self, session: &Session) {
+        session.cancellation().cancel();
+        if let Err(error) = self.store.close_session(session.id(), crate::clock::now_us()).await {
+            tracing::warn!("the end of session {} could not be recorded: {error}", session.id());
+        }
+        self.events.emit(EventKind::SessionClosed { session: session.id() });
+    }
+
+    /// Cancels everything that a session has queued or running. Returns whether it is known here.
+    pub async fn cancel_session(&self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.remove(id) else { return false };
+        self.events.emit(EventKind::SessionCanceled { session: id });
+        self.end(&session).await;
+        true
+    }
+
+    fn toolset(&self, agent: Option<&str>) -> Result<Toolset, Refusal> {
+        let everything = Selection::everything();
+        let selection = match agent {
+            None => &everything,
+            Some(name) => self.agents.get(name).ok_or_else(|| {
+                let known: Vec<&str> = self.agents.keys().map(|name| &**name).collect();
+                Refusal::new(
+                    ErrorCode::PermissionDenied,
+                    format!("there is no agent {name:?}; configured: {}", known.join(", ")),
+                )
+            })?,
+        };
+        Ok(Toolset::resolve(&self.pool.load_full(), selection).0)
+    }
+
+    pub(crate) fn provider(&self, id: &str) -> Result<&Arc<dyn Provider>, Refusal> {
+        self.providers.get(id).ok_or_else(|| {
+            Refusal::new(
+                ErrorCode::UpstreamUnavailable,
+                format!("provider {id} is not there any more; nothing was run"),
+            )
+        })
+    }
+}
+
+fn stored_key(caller: &Caller, door: Door) -> SessionKey {
+    SessionKey {
+        project: Arc::clone(&caller.project),
+        principal: Arc::clone(&caller.principal),
+        agent: caller.agent.clone(),
+        door: door.as_str().into(),
+    }
+}
+
+/// A call that counts as running until this is dropped.
+struct Running<'a> {
+    rt: &'a Runtime,
+    id: CallId,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.rt.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}

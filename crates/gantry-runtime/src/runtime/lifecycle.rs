@@ -1,0 +1,139 @@
+//! Starting and stopping a runtime.
+
+use super::{Error, Limits, Runtime, pool};
+use crate::cache::Cache;
+use crate::event::{EventKind, Events};
+use crate::options::Options;
+use crate::outputs::Outputs;
+use crate::provider::Provider;
+use crate::provider::output::OutputTool;
+use crate::queue::Queues;
+use crate::session::Sessions;
+use arc_swap::ArcSwap;
+use gantry_core::tool::{Settings, Tool};
+use gantry_core::toolset::Toolset;
+use gantry_store::{Recovery, Store};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How often outputs of ended sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(300);
+
+/// How long calls that were told to stop may take to do so.
+const STOP: Duration = Duration::from_secs(2);
+
+impl Runtime {
+    /// Warms the providers up, builds the pool and starts.
+    ///
+    /// # Errors
+    /// The tools clash or name a queue that is not configured. A provider that cannot get ready is no error: it is
+    /// reported and the others go on.
+    pub async fn start(
+        options: Options,
+        providers: Vec<Arc<dyn Provider>>,
+        store: Store,
+        recovery: &Recovery,
+    ) -> Result<Arc<Self>, Error> {
+        let queues = Queues::new(options.queues);
+        let outputs = Outputs::new(&options.data);
+        for provider in &providers {
+            if let Err(reason) = provider.warm_up().await {
+                tracing::warn!("{} is not available: {reason}", provider.origin().provider);
+            }
+        }
+        let pool = pool::build(&providers, &options.providers, &queues)?;
+        let output_provider: Arc<dyn Provider> =
+            Arc::new(OutputTool::new(outputs.clone(), options.response_max_bytes));
+        let mut specs = output_provider.tools();
+        let spec = specs.pop().ok_or_else(|| Error::Pool("the output tool has no definition".into()))?;
+        let name = spec.name.clone();
+        let output_tool = Arc::new(Tool::new(output_provider.origin(), name, spec, Settings::default()));
+        let providers: HashMap<_, _> = providers
+            .into_iter()
+            .chain([output_provider])
+            .map(|provider| (Arc::clone(&provider.origin().provider), provider))
+            .collect();
+        let rt = Arc::new(Self {
+            project: options.project,
+            limits: Limits {
+                tool_timeout: options.tool_timeout,
+                response_max_bytes: options.response_max_bytes,
+                context_budget: options.context_budget,
+                retention: options.retention,
+                max_calls: options.max_calls,
+            },
+            policies: ArcSwap::from_pointee(options.policies),
+            pool: ArcSwap::from_pointee(pool),
+            providers,
+            agents: options.agents,
+            output_tool,
+            queues,
+            cache: Cache::default(),
+            outputs,
+            store,
+            events: Events::default(),
+            sessions: Sessions::default(),
+            running: Mutex::default(),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        });
+        rt.report(recovery);
+        rt.tasks.spawn(Arc::clone(&rt).sweep());
+        Ok(rt)
+    }
+
+    fn report(&self, recovery: &Recovery) {
+        if !recovery.unknown.is_empty() {
+            let calls = recovery.unknown.iter().map(|row| row.head.id).collect();
+            self.events.emit(EventKind::CallsRecovered { calls });
+        }
+        for (agent, selection) in &self.agents {
+            for pattern in Toolset::resolve(&self.pool.load_full(), selection).1 {
+                tracing::warn!("agent {agent}: {pattern:?} matches no tool");
+            }
+        }
+    }
+
+    async fn sweep(self: Arc<Self>) {
+        let mut every = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                () = self.closing.cancelled() => return,
+                _ = every.tick() => {}
+            }
+            let live: Vec<String> =
+                self.sessions.all().iter().map(|s| format!("session-{}", s.id().uuid())).collect();
+            let (outputs, retention) = (self.outputs.clone(), self.limits.retention);
+            let swept = tokio::task::spawn_blocking(move || {
+                outputs.sweep(retention, |name| live.iter().any(|l| l == name))
+            });
+            if let Ok(Err(error)) = swept.await {
+                tracing::warn!("stored outputs could not be cleaned up: {error}");
+            }
+        }
+    }
+
+    /// Lets running calls end for as long as `grace`, then cancels them, closes the providers and the store.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.closing.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            tracing::warn!("calls still run after {} s; they are canceled", grace.as_secs());
+            for session in self.sessions.all() {
+                session.cancellation().cancel();
+            }
+            if tokio::time::timeout(STOP, self.tasks.wait()).await.is_err() {
+                tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
+            }
+        }
+        for provider in self.providers.values() {
+            provider.close().await;
+        }
+        if let Err(error) = self.store.shutdown().await {
+            tracing::error!("the ledger could not be closed cleanly: {error}");
+        }
+    }
+}

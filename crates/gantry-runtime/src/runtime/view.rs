@@ -1,0 +1,167 @@
+//! What can be seen of a runtime: tools, instructions, queues, metrics, and why a tool is there or not.
+
+use super::Runtime;
+use crate::event::Events;
+use crate::queue;
+use crate::session::Session;
+use gantry_core::Tool;
+use gantry_core::toolset::Pool;
+use gantry_store::Store;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Why a tool is visible to an agent, or not.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The tool that was asked about.
+    pub tool: String,
+    /// The agent, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Whether it can be called.
+    pub visible: bool,
+    /// Why, one sentence per fact.
+    pub reasons: Vec<String>,
+}
+
+impl Runtime {
+    /// The project's name.
+    #[must_use]
+    pub fn project(&self) -> &Arc<str> {
+        &self.project
+    }
+
+    /// The ledger.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The stream of events.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// How the queues are doing.
+    #[must_use]
+    pub fn queues(&self) -> Vec<queue::Snapshot> {
+        self.queues.snapshot()
+    }
+
+    /// The page that `/metrics` serves.
+    #[must_use]
+    pub fn metrics_page(&self) -> String {
+        self.events.metrics().page(&self.queues.snapshot(), self.store.stats())
+    }
+
+    /// Every tool of the project.
+    #[must_use]
+    pub fn pool(&self) -> Arc<Pool> {
+        self.pool.load_full()
+    }
+
+    /// The names of the configured agents.
+    #[must_use]
+    pub fn agents(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<_> = self.agents.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    /// What agents should know about the tools, provider by provider.
+    #[must_use]
+    pub fn instructions(&self) -> Option<String> {
+        let mut all: Vec<_> = self
+            .providers
+            .values()
+            .filter_map(|p| Some((&p.origin().namespace, p.instructions()?)))
+            .collect();
+        all.sort();
+        let text =
+            all.iter().map(|(name, text)| format!("# {name}\n{text}")).collect::<Vec<_>>().join("\n\n");
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The tools that a session sees, `tool_output` included once there is something to read.
+    #[must_use]
+    pub fn visible(&self, session: &Session) -> Vec<Arc<Tool>> {
+        let mut tools: Vec<_> =
+            session.toolset().tools().filter(|tool| tool.quarantined().is_none()).cloned().collect();
+        if session.has_outputs() {
+            let at = tools.partition_point(|tool| tool.name < self.output_tool.name);
+            tools.insert(at, Arc::clone(&self.output_tool));
+        }
+        tools
+    }
+
+    /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason.
+    #[must_use]
+    pub fn listing(&self, session: &Session) -> Vec<Value> {
+        let mut rows: Vec<Value> = session.toolset().tools().map(|tool| listed(tool)).collect();
+        if session.has_outputs() {
+            rows.push(listed(&self.output_tool));
+        }
+        rows
+    }
+
+    /// Why a tool is visible to an agent, or not. For people who may know.
+    #[must_use]
+    pub fn explain(&self, spelling: &str, agent: Option<&str>) -> Explanation {
+        let mut reasons = Vec::new();
+        let everything = self.toolset(None).ok();
+        let tool = everything.as_ref().and_then(|set| set.find(spelling).ok()).cloned();
+        let mut visible = false;
+        match (&tool, self.toolset(agent)) {
+            (_, Err(refusal)) => reasons.push(refusal.error().message.clone()),
+            (None, _) => reasons.push(match everything.map(|set| set.find(spelling).map(drop)) {
+                Some(Err(refusal)) => refusal.error().message.clone(),
+                Some(Ok(())) | None => format!("tool not found: {spelling}"),
+            }),
+            (Some(tool), Ok(set)) => {
+                let by = format!(
+                    "it is {} of provider {} ({})",
+                    tool.key.tool,
+                    tool.key.provider,
+                    tool.kind.as_str()
+                );
+                reasons.push(by);
+                reasons.push(format!(
+                    "its effect is {}, its own approval rule {:?}",
+                    tool.effect.as_str(),
+                    tool.spec.own_rule
+                ));
+                let selected = set.find(spelling).is_ok();
+                let who = agent
+                    .map_or_else(|| "a caller without an agent".to_owned(), |agent| format!("agent {agent}"));
+                reasons.push(format!(
+                    "{who} {}",
+                    if selected { "has it in its tools" } else { "does not have it in its tools" }
+                ));
+                if let Some(reason) = tool.quarantined() {
+                    reasons.push(format!("it is quarantined: {reason}"));
+                }
+                visible = selected && tool.quarantined().is_none();
+            }
+        }
+        let tool = tool.map_or_else(|| spelling.to_owned(), |tool| tool.name.to_string());
+        Explanation { tool, agent: agent.map(str::to_owned), visible, reasons }
+    }
+}
+
+fn listed(tool: &Tool) -> Value {
+    let reason = tool.quarantined();
+    json!({
+        "name": &*tool.name,
+        "title": tool.spec.title,
+        "description": tool.spec.description,
+        "inputSchema": tool.spec.input_schema,
+        "outputSchema": tool.spec.output_schema,
+        "annotations": tool.spec.annotations,
+        "provider": { "id": &*tool.key.provider, "kind": tool.kind, "namespace": &*tool.namespace },
+        "status": if reason.is_some() { "quarantined" } else { "ready" },
+        "reason": reason,
+    })
+}

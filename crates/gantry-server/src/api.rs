@@ -1,0 +1,80 @@
+//! The HTTP API: one table of routes, which is also what the OpenAPI document is checked against.
+
+mod audit;
+mod calls;
+mod events;
+mod health;
+pub(crate) mod query;
+mod runs;
+mod tools;
+
+use crate::error::ApiError;
+use crate::{App, mcp, openapi};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+
+use axum::response::Response;
+use axum::routing::{MethodRouter, any, get, post};
+use std::time::Duration;
+
+/// Bytes of a request's body.
+pub(crate) const BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long a client may take to send a body.
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(15);
+
+/// Every route of the documented API, as `(path, methods)`.
+pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
+    vec![
+        ("/api/v1/tools", get(tools::list)),
+        ("/api/v1/calls", post(calls::create).get(calls::list)),
+        ("/api/v1/calls/{id}", get(calls::show)),
+        ("/api/v1/calls/{id}/cancel", post(calls::cancel)),
+        ("/api/v1/events", get(events::stream)),
+        ("/api/v1/runs", get(runs::list)),
+        ("/api/v1/runs/{id}", get(runs::show)),
+        ("/api/v1/runs/{id}/cancel", post(runs::cancel)),
+        ("/api/v1/queues", get(health::queues)),
+        ("/api/v1/audit", get(audit::list)),
+        ("/api/v1/audit/verify", get(audit::verify)),
+        ("/api/v1/explain", get(tools::explain)),
+        ("/api/openapi.json", get(openapi::serve)),
+        ("/metrics", get(health::metrics)),
+        ("/healthz", get(health::live)),
+        ("/readyz", get(health::ready)),
+    ]
+}
+
+/// The whole site.
+#[must_use]
+pub fn router(app: App) -> Router {
+    let mut router = Router::new();
+    for (path, methods) in routes() {
+        router = router.route(path, methods);
+    }
+    router
+        .route("/mcp", any(mcp::serve))
+        .route("/mcp/{project}", any(mcp::serve_project))
+        .route("/mcp/{project}/agents/{agent}", any(mcp::serve_agent))
+        .route("/", get(health::page))
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(app)
+}
+
+async fn unknown(request: Request) -> ApiError {
+    ApiError::not_found(format!("there is nothing at {}; see /api/openapi.json", request.uri().path()))
+}
+
+/// For the command line: the same routes, in this process.
+impl App {
+    /// Answers one request without a socket. Whoever calls this can read the data folder, so they are its person.
+    pub async fn local(&self, mut request: http::Request<axum::body::Body>) -> Response {
+        request.extensions_mut().insert(crate::Identity::person());
+        let service = hyper_util::service::TowerToHyperService::new(router(self.clone()));
+        match hyper::service::Service::call(&service, request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `/api/v1/calls`: make a call, look calls up, cancel one.
+
+use super::query::{self, Part};
+use super::tools::door;
+use crate::error::{ApiError, status};
+use crate::{App, Identity};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use gantry_core::id::CallId;
+use gantry_core::{CallRequest, Priority, Role};
+use gantry_runtime::ledger::{self, CallFilter};
+use gantry_runtime::{CallCx, Reply, records};
+use http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    #[default]
+    Wait,
+    Defer,
+}
+
+/// The body of `POST /api/v1/calls`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CallBody<'a> {
+    tool: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    agent: Option<String>,
+    project: Option<String>,
+    #[serde(default)]
+    mode: Mode,
+    idempotency_key: Option<String>,
+    #[serde(default)]
+    priority: Priority,
+    timeout_ms: Option<u64>,
+    /// The sender's yes to whatever the call asks; only for those who may decide.
+    #[serde(default)]
+    approve: bool,
+}
+
+pub(super) async fn create(State(app): State<App>, who: Identity, body: Body) -> Result<Response, ApiError> {
+    let bytes = query::body(body).await?;
+    let body: CallBody<'_> = serde_json::from_str(query::json_text(&bytes)?)
+        .map_err(|error| ApiError::invalid(format!("the body is not a call: {error}")))?;
+    let rt = &app.runtime;
+    if body.project.as_deref().is_some_and(|project| project != &**rt.project()) {
+        return Err(ApiError::not_found("there is no such project"));
+    }
+    if body.approve && who.role < Role::Approver {
+        return Err(ApiError::forbidden("approving takes the key of the data folder"));
+    }
+    let caller = who.caller(rt.project(), body.agent.as_deref());
+    let session = rt.standing_session(caller, door(&who)).await?;
+    let request = CallRequest {
+        tool: body.tool,
+        arguments: body.arguments.map(|raw| raw.get().into()),
+        priority: body.priority,
+        idempotency_key: body.idempotency_key,
+        timeout: body.timeout_ms.filter(|ms| *ms > 0).map(Duration::from_millis),
+        approver: body.approve.then(|| who.principal.clone()),
+        keep_result: body.mode == Mode::Defer,
+    };
+    let cx = CallCx::new(&session);
+    if body.mode == Mode::Defer {
+        let id = cx.id;
+        rt.defer(cx, request);
+        let body = json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string();
+        return Ok(json_response(StatusCode::ACCEPTED, body));
+    }
+    Ok(reply_response(&rt.call(cx, request).await))
+}
+
+fn reply_response(reply: &Reply) -> Response {
+    let status = reply.outcome.as_ref().map_or_else(|error| status(error.code), |_| StatusCode::OK);
+    let mut response = json_response(status, reply.to_json());
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn json_response(status: StatusCode, body: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Filter {
+    tool: Option<String>,
+    session: Option<String>,
+    state: Option<String>,
+    principal: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+    cursor: Option<i64>,
+    limit: Option<u32>,
+}
+
+impl Filter {
+    /// What the store is asked for; the sender's own calls unless they may see all.
+    pub(super) fn of(self, app: &App, who: &Identity) -> Result<CallFilter, ApiError> {
+        let part = Part { cursor: self.cursor, limit: self.limit };
+        let state = self.state.as_deref().map(|word| {
+            ledger::State::parse(word).ok_or_else(|| {
+                let words = ledger::State::ALL.map(ledger::State::as_str).join(", ");
+                ApiError::invalid(format!("state is one of {words}"))
+            })
+        });
+        Ok(CallFilter {
+            project: Some(app.runtime.project().clone()),
+            principal: who.sees().or_else(|| self.principal.map(Into::into)),
+            session: self.session.as_deref().map(query::id).transpose()?,
+            name: self.tool.map(Into::into),
+            state: state.transpose()?,
+            since_us: query::moment("since", self.since.as_deref())?,
+            until_us: query::moment("until", self.until.as_deref())?,
+            cursor: part.cursor,
+            limit: part.limit.unwrap_or(0),
+        })
+    }
+}
+
+pub(super) async fn list(
+    State(app): State<App>,
+    who: Identity,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Value>, ApiError> {
+    let page = app.runtime.store().calls(filter.of(&app, &who)?).await?;
+    Ok(query::list(page.items.iter().map(records::call).collect(), page.next))
+}
+
+pub(super) async fn show(
+    State(app): State<App>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let id: CallId = query::id(&id)?;
+    let found = app.runtime.store().call(id).await?;
+    let row = found.filter(|row| who.sees().is_none_or(|own| row.head.caller.principal == own));
+    let Some(row) = row else {
+        // A deferred call that waits for its turn is not in the ledger yet.
+        if app.runtime.is_running(id) {
+            return Ok(json_response(
+                StatusCode::OK,
+                json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string(),
+            ));
+        }
+        return Err(ApiError::not_found(format!("there is no call {id}")));
+    };
+    let record = records::call(&row);
+    // A kept reply is given as it was first given, with the record beside it.
+    let kept = row
+        .outcome
+        .and_then(|outcome| outcome.result)
+        .and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let mut body = kept.unwrap_or_else(|| json!({ "id": id, "state": row.state.as_str() }));
+    if let Some(body) = body.as_object_mut() {
+        body.insert("record".into(), record);
+    }
+    Ok(json_response(StatusCode::OK, body.to_string()))
+}
+
+pub(super) async fn cancel(
+    State(app): State<App>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let id: CallId = query::id(&id)?;
+    if !app.runtime.cancel_call(id, who.sees().as_deref()) {
+        return Err(ApiError::not_found(format!("call {id} does not run")));
+    }
+    Ok(Json(json!({ "id": id, "canceled": true })))
+}

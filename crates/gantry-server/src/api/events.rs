@@ -1,0 +1,85 @@
+//! `/api/v1/events`: what happens, as server-sent events: first what happened lately, then what happens from now on.
+
+use crate::{App, Identity};
+use axum::extract::{Query, State};
+use axum::response::sse::{self, KeepAlive, Sse};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use gantry_runtime::event::{Event, EventKind};
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    /// Whether to stay for what happens next.
+    #[serde(default = "yes")]
+    follow: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) async fn stream(
+    State(app): State<App>,
+    who: Identity,
+    Query(wanted): Query<Wanted>,
+) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
+    let (recent, live) = app.runtime.events().subscribe();
+    let mut filter = Filter { own: who.sees(), sessions: HashSet::new() };
+    let recent: Vec<_> =
+        recent.into_iter().filter(|event| filter.shows(event)).map(|event| told(&event)).collect();
+    let live = wanted.follow.then(|| following(live, filter));
+    let stream = stream::iter(recent).chain(stream::iter(live).flatten());
+    Sse::new(stream).keep_alive(KeepAlive::default())
+}
+
+fn following(
+    live: broadcast::Receiver<Arc<Event>>,
+    filter: Filter,
+) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    stream::unfold((live, filter), |(mut live, mut filter)| async move {
+        loop {
+            match live.recv().await {
+                Ok(event) if filter.shows(&event) => return Some((told(&event), (live, filter))),
+                Ok(_) => {}
+                // A reader that is too slow is told what it missed, and goes on.
+                Err(RecvError::Lagged(missed)) => {
+                    let notice =
+                        sse::Event::default().event("missed").data(format!("{{\"missed\":{missed}}}"));
+                    return Some((Ok(notice), (live, filter)));
+                }
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    })
+}
+
+fn told(event: &Event) -> Result<sse::Event, Infallible> {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    Ok(sse::Event::default().id(event.seq.to_string()).event("gantry").data(data))
+}
+
+/// Which events a reader may see: all, or those of its own sessions.
+struct Filter {
+    own: Option<Arc<str>>,
+    sessions: HashSet<gantry_core::id::SessionId>,
+}
+
+impl Filter {
+    fn shows(&mut self, event: &Event) -> bool {
+        let Some(own) = &self.own else { return true };
+        if let EventKind::SessionOpened { session, principal, .. } = &event.kind
+            && principal == own
+        {
+            self.sessions.insert(*session);
+        }
+        let finished_own =
+            matches!(&event.kind, EventKind::ToolFinished(finished) if finished.principal == *own);
+        finished_own || event.kind.session().is_some_and(|session| self.sessions.contains(&session))
+    }
+}

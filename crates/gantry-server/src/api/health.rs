@@ -1,0 +1,36 @@
+//! Health, metrics, queues, and the first page.
+
+use crate::{App, Identity};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Response};
+use http::{StatusCode, header};
+use serde_json::{Value, json};
+
+pub(super) async fn live() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// Ready means that a call could be put on record now.
+pub(super) async fn ready(State(app): State<App>) -> Response {
+    match app.runtime.store().flush().await {
+        Ok(()) => Json(json!({ "status": "ready" })).into_response(),
+        Err(error) => {
+            let body = Json(json!({ "status": "unavailable", "reason": error.to_string() }));
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    }
+}
+
+pub(super) async fn metrics(State(app): State<App>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], app.runtime.metrics_page()).into_response()
+}
+
+pub(super) async fn queues(State(app): State<App>, _who: Identity) -> Json<Value> {
+    Json(json!({ "items": app.runtime.queues(), "next": null }))
+}
+
+pub(super) async fn page() -> Html<&'static str> {
+    Html(include_str!("page.html"))
+}

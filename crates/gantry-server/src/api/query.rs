@@ -1,0 +1,61 @@
+//! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
+
+use crate::error::ApiError;
+use axum::body::{Body, to_bytes};
+use bytes::Bytes;
+use gantry_core::ErrorCode;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::str::FromStr;
+
+/// Reads a whole body, bounded in size and time.
+pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
+    let too_large = || {
+        let message = format!("the body is larger than {} bytes", super::BODY_BYTES);
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, message)
+    };
+    match tokio::time::timeout(super::BODY_TIME, to_bytes(body, super::BODY_BYTES)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(too_large()),
+        Err(_) => {
+            let message = "the body did not arrive in time";
+            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidArguments, message))
+        }
+    }
+}
+
+/// The text of a JSON body that every reader reads alike.
+pub(crate) fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;
+    gantry_core::json::check(text)
+        .map_err(|error| ApiError::invalid(format!("the body is unusable: {error}")))?;
+    Ok(text)
+}
+
+/// An id from the path.
+pub(crate) fn id<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, ApiError> {
+    text.parse().map_err(|error: T::Err| ApiError::invalid(error.to_string()))
+}
+
+/// A moment, as RFC 3339 or as a span back from now such as `15m`, in microseconds.
+pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiError> {
+    let Some(text) = text else { return Ok(None) };
+    gantry_runtime::clock::parse(text).map(Some).ok_or_else(|| {
+        ApiError::invalid(format!(
+            "{name} is a time such as 2026-11-15T09:00:00Z or a span back from now such as 15m, not {text:?}"
+        ))
+    })
+}
+
+/// The part of a list that is asked for.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) cursor: Option<i64>,
+    pub(crate) limit: Option<u32>,
+}
+
+/// A list as every endpoint gives it.
+pub(crate) fn list(items: Vec<Value>, next: Option<i64>) -> axum::Json<Value> {
+    axum::Json(json!({ "items": items, "next": next.map(|next| next.to_string()) }))
+}

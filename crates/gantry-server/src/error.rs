@@ -1,0 +1,86 @@
+//! Errors of the HTTP doors: one mapping from codes to statuses, one shape.
+
+use axum::response::{IntoResponse, Response};
+use gantry_core::error::{ErrorCode, Refusal, ToolError};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+
+/// A request that is not answered with what it asked for.
+#[derive(Debug)]
+pub struct ApiError {
+    status: StatusCode,
+    error: ToolError,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { status, error: ToolError::new(code, message) }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, message)
+    }
+
+    pub(crate) fn unauthorised(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::PermissionDenied, message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::FileNotFound, message)
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self { status: status(refusal.error().code), error: refusal.error().clone() }
+    }
+}
+
+impl From<gantry_runtime::ledger::Error> for ApiError {
+    fn from(error: gantry_runtime::ledger::Error) -> Self {
+        tracing::error!("the store failed: {error}");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::InternalError,
+            format!("the ledger cannot be read: {error}"),
+        )
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = json!({ "ok": false, "error": self.error }).to_string();
+        let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// The status of a reply with this code. A call that was tried and failed is a good answer to the request for it.
+pub(crate) fn status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::ToolNotFound => StatusCode::NOT_FOUND,
+        ErrorCode::InvalidArguments => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::PermissionDenied
+        | ErrorCode::ApprovalRequired
+        | ErrorCode::RejectedByUser
+        | ErrorCode::RejectedByTimeout => StatusCode::FORBIDDEN,
+        ErrorCode::QueueFull => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::IdempotencyConflict => StatusCode::CONFLICT,
+        ErrorCode::UpstreamUnavailable | ErrorCode::ToolQuarantined => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::InvalidPath
+        | ErrorCode::FileNotFound
+        | ErrorCode::Canceled
+        | ErrorCode::Timeout
+        | ErrorCode::ExecutionError
+        | ErrorCode::BudgetExceeded
+        | ErrorCode::OutcomeUnknown => StatusCode::OK,
+    }
+}

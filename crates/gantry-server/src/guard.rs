@@ -1,0 +1,146 @@
+//! The first gate: requests whose shape or origin no honest client has.
+//!
+//! A page in a browser can make the browser send requests to loopback; what it cannot forge is the Host and Origin
+//! that the browser adds. Requests that two parsers could read differently are refused before anything reads them.
+
+use crate::error::ApiError;
+use gantry_core::ErrorCode;
+use http::uri::Authority;
+use http::{HeaderMap, Request, StatusCode, header};
+use std::net::SocketAddr;
+
+/// Which Host and Origin values are accepted.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Guard {
+    /// Loopback names and the bound address, and what the configuration adds.
+    #[must_use]
+    pub(crate) fn new(bind: SocketAddr, extra_hosts: &[String], extra_origins: &[String]) -> Self {
+        let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into();
+        hosts.push(bind_host(bind));
+        hosts.extend(extra_hosts.iter().map(|host| host.to_ascii_lowercase()));
+        Self { hosts, origins: extra_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect() }
+    }
+
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), ApiError> {
+        let headers = request.headers();
+        self.check_host(request.uri().authority(), headers)?;
+        if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+            return Err(ApiError::invalid(
+                "a request has either Content-Length or Transfer-Encoding, not both",
+            ));
+        }
+        for origin in headers.get_all(header::ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+            if !self.origin_is_known(&origin) {
+                return Err(refused(format!(
+                    "the origin {origin:?} may not call this server; see server.allowedOrigins"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_host(&self, target: Option<&Authority>, headers: &HeaderMap) -> Result<(), ApiError> {
+        let mut sent = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (sent.next(), sent.next()) else {
+            return Err(ApiError::invalid("a request has exactly one Host header"));
+        };
+        let host = host.to_str().unwrap_or_default().to_ascii_lowercase();
+        if target.is_some_and(|target| target.as_str().to_ascii_lowercase() != host) {
+            return Err(ApiError::invalid("the address and the Host header of a request name the same host"));
+        }
+        if self.hosts.iter().any(|known| known == without_port(&host)) {
+            return Ok(());
+        }
+        Err(refused(format!("this server is not known as {host:?}; see server.allowedHosts")))
+    }
+
+    fn origin_is_known(&self, origin: &str) -> bool {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        self.origins.iter().any(|known| known == origin)
+            || host.is_some_and(|host| self.hosts.iter().any(|known| known == without_port(host)))
+    }
+}
+
+fn refused(message: String) -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, message)
+}
+
+fn bind_host(bind: SocketAddr) -> String {
+    match bind {
+        SocketAddr::V4(v4) => v4.ip().to_string(),
+        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
+    }
+}
+
+/// The host without a port; the brackets of an IPv6 address stay.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port))
+            if port.bytes().all(|b| b.is_ascii_digit())
+                && !name.ends_with(':')
+                && (!name.contains(':') || name.ends_with(']')) =>
+        {
+            name
+        }
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(headers: &[(&str, &str)], uri: &str) -> Option<u16> {
+        let guard = Guard::new(
+            "127.0.0.1:7420".parse().unwrap(),
+            &["gantry.test".into()],
+            &["https://app.test".into()],
+        );
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let error = guard.check(&request.body(()).unwrap()).err()?;
+        Some(axum::response::IntoResponse::into_response(error).status().as_u16())
+    }
+
+    #[test]
+    fn known_hosts_pass_and_others_do_not() {
+        for host in ["localhost", "localhost:7420", "127.0.0.1:1", "[::1]:7420", "[::1]", "GANTRY.test:80"] {
+            assert_eq!(status(&[("host", host)], "/"), None, "{host}");
+        }
+        for host in
+            ["evil.test", "127.0.0.1.evil.test", "localhost.evil", "localhost:80:80", "::1", "", "127.0.0.2"]
+        {
+            assert_eq!(status(&[("host", host)], "/"), Some(403), "{host}");
+        }
+        assert_eq!(status(&[], "/"), Some(400));
+        assert_eq!(status(&[("host", "localhost"), ("host", "localhost")], "/"), Some(400));
+        assert_eq!(status(&[("host", "localhost")], "http://evil.test/"), Some(400));
+    }
+
+    #[test]
+    fn foreign_origins_are_refused() {
+        let check = |origin| status(&[("host", "localhost"), ("origin", origin)], "/");
+        for origin in ["http://localhost:5173", "http://127.0.0.1", "https://app.test"] {
+            assert_eq!(check(origin), None, "{origin}");
+        }
+        for origin in
+            ["https://evil.test", "null", "file://", "https://app.test.evil", "http://localhost.evil:80"]
+        {
+            assert_eq!(check(origin), Some(403), "{origin}");
+        }
+    }
+
+    #[test]
+    fn two_lengths_are_refused() {
+        let both = [("host", "localhost"), ("content-length", "1"), ("transfer-encoding", "chunked")];
+        assert_eq!(status(&both, "/"), Some(400));
+    }
+}

@@ -1,0 +1,153 @@
+//! The listener: its own accept loop, because timeouts, limits and `TCP_NODELAY` have to be set per connection.
+
+use crate::auth::Keys;
+use crate::error::ApiError;
+use crate::guard::Guard;
+use crate::{App, api};
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use http::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Connections at once; more wait to be accepted.
+const CONNECTIONS: usize = 4096;
+
+/// How long a client may take to send its headers.
+const HEADER_TIME: Duration = Duration::from_secs(5);
+
+/// How long open connections may take to finish when the server stops.
+const DRAIN: Duration = Duration::from_secs(25);
+
+/// How a server listens.
+#[derive(Debug)]
+pub struct Options {
+    /// The address.
+    pub bind: SocketAddr,
+    /// More names by which the server is known.
+    pub allowed_hosts: Vec<String>,
+    /// More pages that may call it.
+    pub allowed_origins: Vec<String>,
+    /// The key of the data folder.
+    pub admin_key: Arc<str>,
+}
+
+/// Why a server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is taken or not ours.
+    #[error(
+        "cannot listen on {address}: {source}. Set server.bind to another address, or stop what listens there"
+    )]
+    Bind { address: SocketAddr, source: std::io::Error },
+}
+
+/// Listens and hands the bound address to `ready`, then serves until `stop` fires and open requests have ended.
+///
+/// # Errors
+/// The address cannot be bound.
+pub async fn serve(
+    app: App,
+    options: Options,
+    stop: CancellationToken,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), Error> {
+    let bind = |source| Error::Bind { address: options.bind, source };
+    let listener = TcpListener::bind(options.bind).await.map_err(bind)?;
+    let address = listener.local_addr().map_err(bind)?;
+    let gate = Arc::new(Gate {
+        guard: Guard::new(address, &options.allowed_hosts, &options.allowed_origins),
+        keys: Keys::new(options.admin_key, address.ip().is_loopback()),
+        router: api::router(app),
+    });
+    ready(address);
+    let connections = TaskTracker::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let place = tokio::select! {
+            () = stop.cancelled() => break,
+            place = Arc::clone(&places).acquire_owned() => place,
+        };
+        let stream = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _peer)) => stream,
+                Err(error) => {
+                    // Out of file descriptors, usually: wait for connections to end instead of spinning.
+                    tracing::warn!("a connection could not be accepted: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        let (gate, stop) = (Arc::clone(&gate), stop.clone());
+        connections.spawn(async move {
+            connection(stream, gate, stop).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
+        tracing::warn!("connections were still open after {} s and are cut", DRAIN.as_secs());
+    }
+    Ok(())
+}
+
+async fn connection(stream: TcpStream, gate: Arc<Gate>, stop: CancellationToken) {
+    // Without this, an answer in two writes waits for the client's delayed acknowledgement.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("TCP_NODELAY could not be set: {error}");
+    }
+    let service = hyper::service::service_fn(move |request| {
+        let gate = Arc::clone(&gate);
+        async move { Ok::<_, Infallible>(gate.answer(request).await) }
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    let serving = http
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended early: {error}");
+    }
+}
+
+/// The gates that every request passes before a handler sees it.
+struct Gate {
+    guard: Guard,
+    keys: Keys,
+    router: Router,
+}
+
+impl Gate {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response {
+        let identity = match self.guard.check(&request).and_then(|()| self.keys.identify(request.headers())) {
+            Ok(identity) => identity,
+            Err(refused) => return ApiError::into_response(refused),
+        };
+        request.extensions_mut().insert(identity);
+        let service = TowerToHyperService::new(self.router.clone());
+        match hyper::service::Service::call(&service, request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! MCP in front of the runtime, over HTTP and stdio: the protocol is gantry-mcp's, the work is the runtime's.
+
+use crate::api::query;
+use crate::error::ApiError;
+use crate::{App, Identity};
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use gantry_core::error::ErrorCode;
+use gantry_core::id::CallId;
+use gantry_core::json::write_string;
+use gantry_core::{CallRequest, Door, Priority, Refusal};
+use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use gantry_mcp::{ErrorObject, Handler, Peer, Server, ServerInfo, ToolAnswer, ToolCall, Version};
+use gantry_runtime::{CallCx, Reply, Runtime, Session};
+use http::{Method, Request};
+use serde::Deserialize;
+use serde_json::json;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// An MCP server in front of a runtime.
+pub type Endpoint = Server<Tools>;
+
+/// The MCP server in front of this runtime.
+#[must_use]
+pub fn endpoint(runtime: Arc<Runtime>) -> Endpoint {
+    Server::new(Tools { runtime }, &gantry_mcp::Options::default())
+}
+
+/// Who speaks MCP, and as which agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Who.
+    pub identity: Identity,
+    /// As which agent.
+    pub agent: Option<Arc<str>>,
+}
+
+/// The runtime's tools, for MCP.
+#[derive(Debug)]
+pub struct Tools {
+    runtime: Arc<Runtime>,
+}
+
+impl Tools {
+    fn caller(&self, client: &Client) -> gantry_core::Caller {
+        client.identity.caller(self.runtime.project(), client.agent.as_deref())
+    }
+}
+
+impl Handler for Tools {
+    type Identity = Client;
+    type Session = Session;
+
+    fn server_info(&self) -> ServerInfo {
+        ServerInfo {
+            name: "gantry".into(),
+            title: Some("Gantry".into()),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+
+    fn instructions(&self, _client: &Client) -> Option<String> {
+        self.runtime.instructions()
+    }
+
+    async fn open(&self, peer: Peer<'_, Client>) -> Result<Arc<Session>, ErrorObject> {
+        self.runtime
+            .open_session(self.caller(peer.identity), Door::Mcp)
+            .await
+            .map_err(|refusal| refused(&refusal))
+    }
+
+    async fn standing(&self, peer: Peer<'_, Client>) -> Result<Arc<Session>, ErrorObject> {
+        self.runtime
+            .standing_session(self.caller(peer.identity), Door::Mcp)
+            .await
+            .map_err(|refusal| refused(&refusal))
+    }
+
+    async fn list_tools(&self, session: &Arc<Session>, _version: Version) -> Result<Arc<str>, ErrorObject> {
+        // A client that lists begins anew: it sees, and can call, what there is now.
+        self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
+        let tools = self.runtime.visible(session);
+        let mut list =
+            String::with_capacity(tools.iter().map(|tool| tool.definition().len() + 1).sum::<usize>() + 2);
+        list.push('[');
+        for (n, tool) in tools.iter().enumerate() {
+            if n > 0 {
+                list.push(',');
+            }
+            list.push_str(tool.definition());
+        }
+        list.push(']');
+        Ok(list.into())
+    }
+
+    async fn call_tool(
+        &self,
+        session: &Arc<Session>,
+        call: ToolCall,
+        cancel: CancellationToken,
+    ) -> Result<ToolAnswer, ErrorObject> {
+        let wishes = Wishes::of(&call)?;
+        let request = CallRequest {
+            tool: call.name,
+            arguments: call.arguments,
+            priority: wishes.priority,
+            idempotency_key: wishes.idempotency_key,
+            ..CallRequest::default()
+        };
+        let cx = CallCx::new(session);
+        let (token, id) = (cx.cancel.clone(), cx.id);
+        let mut reply = pin!(self.runtime.call(cx, request));
+        let reply = tokio::select! {
+            reply = &mut reply => reply,
+            () = cancel.cancelled() => {
+                tracing::debug!("call {id} was withdrawn by its client");
+                token.cancel();
+                reply.await
+            }
+        };
+        answer(&reply)
+    }
+
+    async fn close(&self, session: Arc<Session>) {
+        self.runtime.close_session(&session).await;
+    }
+}
+
+/// What a client may say about a call besides its arguments, in `_meta`.
+#[derive(Debug, Default, Deserialize)]
+struct Wishes {
+    #[serde(rename = "gantry/priority", default)]
+    priority: Priority,
+    #[serde(rename = "gantry/idempotencyKey")]
+    idempotency_key: Option<String>,
+}
+
+impl Wishes {
+    fn of(call: &ToolCall) -> Result<Self, ErrorObject> {
+        match &call.meta {
+            Some(meta) if meta.get().contains("gantry/") => serde_json::from_str(meta.get())
+                .map_err(|error| ErrorObject::new(INVALID_PARAMS, format!("_meta cannot be read: {error}"))),
+            Some(_) | None => Ok(Self::default()),
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> ErrorObject {
+    let code = match refusal.error().code {
+        ErrorCode::InternalError => INTERNAL_ERROR,
+        _ => INVALID_PARAMS,
+    };
+    ErrorObject::new(code, refusal.error().message.clone())
+}
+
+fn answer(reply: &Reply) -> Result<ToolAnswer, ErrorObject> {
+    match &reply.outcome {
+        Ok(shaped) => {
+            let promised = reply.tool.as_ref().is_some_and(|tool| tool.spec.output_schema.is_some());
+            let structured = shaped.structured().filter(|_| promised);
+            Ok(ToolAnswer {
+                content: text_block(shaped.text()),
+                // Clients refuse a result that lacks the structure its tool promises, unless it is marked as an
+                // error; a handle that stands for a stored output lacks it.
+                is_error: promised && structured.is_none(),
+                structured: structured.map(str::to_owned),
+                meta: None,
+            })
+        }
+        Err(error) if error.code == ErrorCode::ToolNotFound => {
+            Err(ErrorObject::new(INVALID_PARAMS, error.message.clone()))
+        }
+        Err(error) => Ok(ToolAnswer {
+            content: text_block(&error.conversation()),
+            structured: None,
+            is_error: true,
+            meta: Some(error_meta(reply.id, error)),
+        }),
+    }
+}
+
+fn text_block(text: &str) -> String {
+    let mut block = String::with_capacity(text.len() + 32);
+    block.push_str("[{\"type\":\"text\",\"text\":");
+    write_string(&mut block, text);
+    block.push_str("}]");
+    block
+}
+
+/// The error for programs; what models read is the text.
+fn error_meta(id: CallId, error: &gantry_core::ToolError) -> String {
+    json!({ "gantry/call": id, "gantry/error": error }).to_string()
+}
+
+/// `/mcp`: the tools of the project, as no agent in particular.
+pub(crate) async fn serve(State(app): State<App>, identity: Identity, request: Request<Body>) -> Response {
+    respond(&app, Client { identity, agent: None }, request).await
+}
+
+/// `/mcp/{project}`.
+pub(crate) async fn serve_project(
+    State(app): State<App>,
+    Path(project): Path<String>,
+    identity: Identity,
+    request: Request<Body>,
+) -> Response {
+    match known_project(&app, &project) {
+        Ok(()) => respond(&app, Client { identity, agent: None }, request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// `/mcp/{project}/agents/{agent}`: what this agent sees.
+pub(crate) async fn serve_agent(
+    State(app): State<App>,
+    Path((project, agent)): Path<(String, String)>,
+    identity: Identity,
+    request: Request<Body>,
+) -> Response {
+    match known_project(&app, &project) {
+        Ok(()) => respond(&app, Client { identity, agent: Some(agent.into()) }, request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn known_project(app: &App, project: &str) -> Result<(), ApiError> {
+    if project == &**app.runtime.project() {
+        Ok(())
+    } else {
+        Err(ApiError::not_found("there is no such project"))
+    }
+}
+
+async fn respond(app: &App, client: Client, request: Request<Body>) -> Response {
+    let (parts, body) = request.into_parts();
+    let answer = match parts.method {
+        Method::POST => match query::body(body).await {
+            Ok(bytes) => app.mcp.post(&parts.headers, &client, bytes).await,
+            Err(error) => return error.into_response(),
+        },
+        Method::DELETE => app.mcp.delete(&parts.headers, &client),
+        _ => app.mcp.get(),
+    };
+    answer.map(Body::from)
+}

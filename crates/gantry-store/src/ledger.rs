@@ -1,0 +1,280 @@
+//! The writing side of the ledger: what one group's transaction may append, and under which conditions.
+//!
+//! **Invariant:** rows of `ledger` are only ever inserted. Every entry is chained to the head that was read inside
+//! the same transaction, because another process may have appended since the last one.
+//!
+//! An operation answers in two layers: the outer error is the transaction's and fails the whole group, the inner
+//! one concerns its caller alone and leaves the transaction as it was.
+
+use crate::body::{self, HeadBody, OutcomeBody};
+use crate::chain::{Columns, Head};
+use crate::error::Error;
+use crate::keep::{self, now_us};
+use crate::read::{self, Kind};
+use crate::row::{CallHead, Intended, Intent, Outcome, SessionRow, State, WholeCall};
+use crate::tally::Tally;
+use gantry_core::id::{CallId, NodeId, SessionId};
+use rusqlite::{Connection, OptionalExtension as _, Params, params};
+use std::borrow::Cow;
+
+/// The answer to one caller inside a transaction that goes on.
+pub(crate) type Answer<T> = Result<Result<T, Error>, Error>;
+
+/// One transaction's worth of appending.
+pub(crate) struct Ledger<'tx> {
+    conn: &'tx Connection,
+    node: NodeId,
+    head: Head,
+    first: i64,
+    tally: Tally,
+}
+
+/// What an entry of a call repeats from the entry before it.
+struct Newest {
+    project: String,
+    session: SessionId,
+    principal: String,
+    name: String,
+    state: State,
+}
+
+impl<'tx> Ledger<'tx> {
+    /// Begins to append; `conn` must be inside a write transaction.
+    pub(crate) fn begin(conn: &'tx Connection, node: NodeId) -> Result<Self, Error> {
+        let head = Head::read(conn)?;
+        Ok(Self { conn, node, head, first: head.seq, tally: Tally::default() })
+    }
+
+    /// Writes what the group changed beside its entries, and says how many entries there were.
+    pub(crate) fn finish(self) -> Result<u64, Error> {
+        self.tally.write(self.conn)?;
+        let appended = u64::try_from(self.head.seq - self.first).unwrap_or_default();
+        if appended > 0 {
+            let row = (self.head.seq, self.head.hash.as_bytes());
+            execute(self.conn, "UPDATE ledger_head SET seq = ?1, hash = ?2", row)?;
+        }
+        Ok(appended)
+    }
+
+    /// Records that a call is about to have its effect, unless its key or its id says that it already has.
+    pub(crate) fn intend(&mut self, intent: &Intent) -> Answer<Intended> {
+        let head = &intent.head;
+        match self.earlier_use(intent) {
+            Ok(None) => {}
+            Ok(Some(call)) => {
+                let repeated = read::call_with_result(self.conn, call)
+                    .and_then(|row| row.ok_or(Error::UnknownCall { call }));
+                return Ok(repeated.map(|row| Intended::Repeated(Box::new(row))));
+            }
+            Err(error) => return Ok(Err(error)),
+        }
+        match self.newest(head.id) {
+            // A call that waited for a person may begin now; any other has begun before.
+            Ok(None) => {}
+            Ok(Some(newest)) if newest.state == State::PendingApproval => {}
+            Ok(Some(newest)) => return Ok(Err(Error::Taken { call: head.id, state: newest.state })),
+            Err(error) => return Ok(Err(error)),
+        }
+        let body = body::encode(&HeadBody::new(head, intent.idempotency.as_ref(), None))?;
+        self.append_head(Kind::Intent, head, State::Executing, &body)?;
+        let open = (head.id.as_bytes(), self.node.as_bytes());
+        execute(self.conn, "INSERT INTO open_calls (call, node) VALUES (?1, ?2)", open)?;
+        if let Some(key) = &intent.idempotency {
+            let row =
+                params![head.id.as_bytes(), head.caller.project, head.caller.principal, key.key, now_us()];
+            let insert = "INSERT INTO idempotency (call, project, principal, key, at)
+                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+            execute(self.conn, insert, row)?;
+        }
+        self.tally.touch(head.session, head.started_us);
+        Ok(Ok(Intended::Fresh))
+    }
+
+    /// Records how a call ended that has begun, waits or is unknown.
+    pub(crate) fn close(&mut self, call: CallId, outcome: &Outcome) -> Answer<()> {
+        let newest = match self.newest(call) {
+            Ok(Some(newest)) if newest.state.is_settled() => {
+                return Ok(Err(Error::Taken { call, state: newest.state }));
+            }
+            Ok(Some(newest)) => newest,
+            Ok(None) => return Ok(Err(Error::UnknownCall { call })),
+            Err(error) => return Ok(Err(error)),
+        };
+        self.end(Kind::Outcome, call, &newest, outcome)?;
+        Ok(Ok(()))
+    }
+
+    /// Records a call that has ended, in one entry. Its id is not looked up: this is the path of plain reads.
+    pub(crate) fn record(&mut self, whole: &WholeCall) -> Result<(), Error> {
+        let body = body::encode(&HeadBody::new(&whole.head, None, Some(&whole.outcome)))?;
+        self.append_head(Kind::Whole, &whole.head, whole.outcome.state, &body)?;
+        keep::result(self.conn, whole.head.id, &whole.outcome)?;
+        self.tally.count(whole.head.session, None, &whole.outcome);
+        Ok(())
+    }
+
+    /// Records that the process of an open call has died.
+    pub(crate) fn recover(&mut self, call: CallId) -> Result<(), Error> {
+        let newest = self.newest(call)?.ok_or(Error::UnknownCall { call })?;
+        let outcome = Outcome {
+            state: State::OutcomeUnknown,
+            code: Some(Cow::Borrowed("OUTCOME_UNKNOWN")),
+            message: Some(
+                "gantry stopped while this call was running, so it may have had its effect; \
+                 check before running it again"
+                    .to_owned(),
+            ),
+            effect_state: Cow::Borrowed("possible"),
+            latency_us: 0,
+            characters_in: 0,
+            characters_out: 0,
+            cost_micros: 0,
+            finished_us: now_us(),
+            cached: false,
+            result: None,
+        };
+        self.end(Kind::Recovered, call, &newest, &outcome)
+    }
+
+    /// Records a session; one that is there already is left as it is.
+    pub(crate) fn open_session(&mut self, session: &SessionRow) -> Result<(), Error> {
+        let key = &session.key;
+        let row = params![
+            session.id.as_bytes(),
+            key.project,
+            key.principal,
+            key.agent,
+            key.door,
+            session.parent.as_ref().map(CallId::as_bytes),
+            session.started_us,
+            session.last_us,
+            session.ended_us,
+        ];
+        let insert = "INSERT INTO sessions
+             (id, project, principal, agent, door, parent, started_us, last_us, ended_us)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
+        execute(self.conn, insert, row)
+    }
+
+    /// Records that a session was used.
+    pub(crate) fn touch_session(&mut self, id: SessionId, at: i64) {
+        self.tally.touch(id, at);
+    }
+
+    /// Records that a session ended; the first end counts.
+    pub(crate) fn close_session(&mut self, id: SessionId, at: i64) -> Result<(), Error> {
+        self.tally.touch(id, at);
+        let update = "UPDATE sessions SET ended_us = ?2 WHERE id = ?1 AND ended_us IS NULL";
+        execute(self.conn, update, (id.as_bytes(), at))
+    }
+
+    /// The other call that has used the intent's key. A call that waited for a person meets its own key again.
+    fn earlier_use(&self, intent: &Intent) -> Result<Option<CallId>, Error> {
+        let Some(key) = &intent.idempotency else { return Ok(None) };
+        let caller = &intent.head.caller;
+        let query = "SELECT call FROM idempotency WHERE project = ?1 AND principal = ?2 AND key = ?3";
+        let used = self
+            .conn
+            .prepare_cached(query)
+            .and_then(|mut query| {
+                query
+                    .query_row(params![caller.project, caller.principal, key.key], |row| row.get(0))
+                    .optional()
+            })
+            .map_err(Error::sqlite)?;
+        Ok(used.map(CallId::from_bytes).filter(|call| *call != intent.head.id))
+    }
+
+    fn newest(&self, call: CallId) -> Result<Option<Newest>, Error> {
+        let mut query = self
+            .conn
+            .prepare_cached(
+                "SELECT project, session, principal, name, state, seq
+                 FROM ledger WHERE call = ?1 ORDER BY seq DESC LIMIT 1",
+            )
+            .map_err(Error::sqlite)?;
+        let mut rows = query.query([call.as_bytes()]).map_err(Error::sqlite)?;
+        let Some(row) = rows.next().map_err(Error::sqlite)? else { return Ok(None) };
+        let seq = row.get(5).map_err(Error::sqlite)?;
+        let state = read::word(row, 4, seq, State::parse)?;
+        let newest = || {
+            Ok(Newest {
+                project: row.get(0)?,
+                session: SessionId::from_bytes(row.get(1)?),
+                principal: row.get(2)?,
+                name: row.get(3)?,
+                state,
+            })
+        };
+        newest().map(Some).map_err(Error::sqlite)
+    }
+
+    fn end(&mut self, kind: Kind, call: CallId, newest: &Newest, outcome: &Outcome) -> Result<(), Error> {
+        let body = body::encode(&OutcomeBody::new(outcome))?;
+        let node = self.node;
+        self.append(&Columns {
+            seq: self.head.seq.saturating_add(1),
+            kind: kind.as_str(),
+            call: call.as_bytes(),
+            node: node.as_bytes(),
+            at: outcome.finished_us,
+            project: &newest.project,
+            session: newest.session.as_bytes(),
+            principal: &newest.principal,
+            name: &newest.name,
+            state: outcome.state.as_str(),
+            body: &body,
+        })?;
+        execute(self.conn, "DELETE FROM open_calls WHERE call = ?1", [call.as_bytes()])?;
+        keep::result(self.conn, call, outcome)?;
+        self.tally.count(newest.session, Some(newest.state), outcome);
+        Ok(())
+    }
+
+    fn append_head(&mut self, kind: Kind, head: &CallHead, state: State, body: &str) -> Result<(), Error> {
+        let node = self.node;
+        self.append(&Columns {
+            seq: self.head.seq.saturating_add(1),
+            kind: kind.as_str(),
+            call: head.id.as_bytes(),
+            node: node.as_bytes(),
+            at: head.started_us,
+            project: &head.caller.project,
+            session: head.session.as_bytes(),
+            principal: &head.caller.principal,
+            name: &head.tool.name,
+            state: state.as_str(),
+            body,
+        })
+    }
+
+    fn append(&mut self, entry: &Columns<'_>) -> Result<(), Error> {
+        let hash = entry.hash(&self.head.hash);
+        let row = params![
+            entry.seq,
+            entry.kind,
+            entry.call,
+            entry.node,
+            entry.at,
+            entry.project,
+            entry.session,
+            entry.principal,
+            entry.name,
+            entry.state,
+            entry.body,
+            hash.as_bytes(),
+        ];
+        let insert = "INSERT INTO ledger
+             (seq, kind, call, node, at, project, session, principal, name, state, body, hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        execute(self.conn, insert, row)?;
+        self.head = Head { seq: entry.seq, hash };
+        Ok(())
+    }
+}
+
+/// Runs a statement that is prepared once per connection.
+pub(crate) fn execute(conn: &Connection, sql: &str, row: impl Params) -> Result<(), Error> {
+    conn.prepare_cached(sql).and_then(|mut statement| statement.execute(row)).map_err(Error::sqlite)?;
+    Ok(())
+}

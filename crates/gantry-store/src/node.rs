@@ -1,0 +1,173 @@
+//! Which processes use the data folder, told by locks that the kernel releases when a process dies.
+//!
+//! Each process holds a lock on `nodes/<node>.lock` for as long as its store is open. Whoever can take the lock of
+//! another node has proof that the process is gone, however it ended.
+
+use crate::error::Error;
+use gantry_core::id::NodeId;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Limit: how often a new node tries to get a lock file that nobody has mistaken for a dead one's.
+const TRIES: usize = 16;
+
+/// A held lock; its file goes when the lock does.
+#[derive(Debug)]
+pub(crate) struct NodeLock {
+    pub(crate) node: NodeId,
+    path: PathBuf,
+    /// Closing it releases the lock.
+    _file: File,
+}
+
+impl Drop for NodeLock {
+    fn drop(&mut self) {
+        // Order: the file goes while the lock is held, so that nobody locks a name that is about to vanish.
+        if let Err(error) = fs::remove_file(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.path.display(), %error, "a lock file could not be removed");
+        }
+    }
+}
+
+/// Makes the data folder and the folder of the locks, readable by their owner alone.
+pub(crate) fn prepare(folder: &Path) -> Result<PathBuf, Error> {
+    let nodes = folder.join("nodes");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&nodes)
+        .map_err(|source| Error::folder(&nodes, source))?;
+    refuse_network(folder)?;
+    Ok(nodes)
+}
+
+/// Makes this process a node.
+pub(crate) fn join(nodes: &Path) -> Result<NodeLock, Error> {
+    for _ in 0..TRIES {
+        let node = NodeId::mint();
+        let path = nodes.join(format!("{node}.lock"));
+        let file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|source| Error::folder(&path, source))?;
+        // Between the two steps another process may have taken the lock, and even removed the file.
+        if let Some(lock) = take(node, path, file)? {
+            return Ok(lock);
+        }
+    }
+    Err(Error::Busy)
+}
+
+/// The locks of nodes that have died. Holding them keeps other processes from recovering the same nodes.
+pub(crate) fn dead(nodes: &Path) -> Result<Vec<NodeLock>, Error> {
+    let mut dead = Vec::new();
+    for entry in fs::read_dir(nodes).map_err(|source| Error::folder(nodes, source))? {
+        let path = entry.map_err(|source| Error::folder(nodes, source))?.path();
+        let name =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".lock"));
+        let Some(node) = name.and_then(|name| name.parse().ok()) else { continue };
+        match OpenOptions::new().write(true).open(&path) {
+            Ok(file) => dead.extend(take(node, path, file)?),
+            // It ended well, or somebody else has just recovered it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::folder(&path, source)),
+        }
+    }
+    Ok(dead)
+}
+
+/// Whether the node is somebody's: its lock file is there. To be asked about nodes that are not in `dead`.
+pub(crate) fn is_claimed(nodes: &Path, node: NodeId) -> bool {
+    // Fail closed: a file that cannot be looked at may well be there.
+    nodes.join(format!("{node}.lock")).try_exists().unwrap_or(true)
+}
+
+/// Locks the file, unless another process holds it or has removed it from under its name.
+fn take(node: NodeId, path: PathBuf, file: File) -> Result<Option<NodeLock>, Error> {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(error) if error == rustix::io::Errno::WOULDBLOCK => return Ok(None),
+        Err(error) => return Err(Error::folder(&path, error.into())),
+    }
+    let mine = file.metadata().map_err(|source| Error::folder(&path, source))?;
+    match fs::metadata(&path) {
+        Ok(named) if (named.dev(), named.ino()) == (mine.dev(), mine.ino()) => {
+            Ok(Some(NodeLock { node, path, _file: file }))
+        }
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::folder(&path, source)),
+    }
+}
+
+/// SQLite's WAL needs shared memory and honest locks, which network file systems do not give.
+#[cfg(target_os = "linux")]
+fn refuse_network(folder: &Path) -> Result<(), Error> {
+    /// NFS, SMB, CIFS, SMB2, Ceph, AFS: the numbers of statfs(2).
+    const NETWORK: [u32; 6] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x00C3_6400, 0x5346_414F];
+    let found = rustix::fs::statfs(folder).map_err(|error| Error::folder(folder, error.into()))?;
+    if NETWORK.into_iter().any(|kind| i64::from(kind) == found.f_type & 0xFFFF_FFFF) {
+        return Err(Error::NetworkFolder { path: folder.to_path_buf() });
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse_network(_folder: &Path) -> Result<(), Error> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_living_node_is_not_dead_and_a_left_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let nodes = prepare(folder.path()).unwrap();
+        let living = join(&nodes).unwrap();
+        let gone = NodeId::mint();
+        fs::write(nodes.join(format!("{gone}.lock")), "").unwrap();
+        fs::write(nodes.join("README"), "").unwrap();
+
+        let found = dead(&nodes).unwrap();
+        assert_eq!(found.iter().map(|lock| lock.node).collect::<Vec<_>>(), [gone]);
+        assert!(dead(&nodes).unwrap().is_empty(), "a held lock was taken twice");
+        drop(found);
+        assert!(!is_claimed(&nodes, gone));
+        assert!(is_claimed(&nodes, living.node));
+        drop(living);
+        assert_eq!(fs::read_dir(&nodes).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_lock_on_a_file_that_lost_its_name_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let nodes = prepare(folder.path()).unwrap();
+        let node = NodeId::mint();
+        let path = nodes.join(format!("{node}.lock"));
+        let file = File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(take(node, path.clone(), file).unwrap().is_none());
+        let file = File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        File::create(&path).unwrap();
+        assert!(take(node, path, file).unwrap().is_none());
+    }
+
+    #[test]
+    fn folders_are_for_their_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a/b");
+        let nodes = prepare(&data).unwrap();
+        assert_eq!(fs::metadata(data).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(nodes).unwrap().mode() & 0o777, 0o700);
+    }
+}

@@ -1,0 +1,110 @@
+//! Sums per session, gathered over a group and written once, so that a call costs no update of its own.
+
+use crate::error::Error;
+use crate::row::{Outcome, State};
+use gantry_core::id::SessionId;
+use rusqlite::Connection;
+use std::collections::HashMap;
+
+/// Limit: what one call adds to a sum at most, so that no sum can overflow.
+const ADDEND_MAX: u64 = 1 << 40;
+
+/// What a group changes in the sums of its sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    sessions: HashMap<SessionId, Delta>,
+}
+
+#[derive(Debug, Default)]
+struct Delta {
+    last_us: i64,
+    calls: i64,
+    failed: i64,
+    refused: i64,
+    unknown: i64,
+    latency_us: i64,
+    characters_in: i64,
+    characters_out: i64,
+    cost_micros: i64,
+}
+
+impl Tally {
+    /// The session was used at that time.
+    pub(crate) fn touch(&mut self, session: SessionId, at: i64) {
+        self.delta(session, at);
+    }
+
+    /// A call of the session went from `before` to its outcome.
+    pub(crate) fn count(&mut self, session: SessionId, before: Option<State>, outcome: &Outcome) {
+        let delta = self.delta(session, outcome.finished_us);
+        // A person has found out what an unknown call did: it is counted anew, not twice.
+        if before == Some(State::OutcomeUnknown) {
+            delta.count(State::OutcomeUnknown, -1);
+        }
+        // Order: a call that waits is counted when it has ended, with what it cost until then.
+        if matches!(outcome.state, State::Executing | State::PendingApproval) {
+            return;
+        }
+        delta.count(outcome.state, 1);
+        delta.latency_us = delta.latency_us.saturating_add(addend(outcome.latency_us));
+        delta.characters_in = delta.characters_in.saturating_add(addend(outcome.characters_in));
+        delta.characters_out = delta.characters_out.saturating_add(addend(outcome.characters_out));
+        delta.cost_micros = delta.cost_micros.saturating_add(addend(outcome.cost_micros));
+    }
+
+    /// Adds the sums to the rows of the sessions; a session that was never opened has none, and is left out.
+    pub(crate) fn write(self, conn: &Connection) -> Result<(), Error> {
+        let mut update = conn
+            .prepare_cached(
+                "UPDATE sessions SET last_us = max(last_us, ?2), calls = calls + ?3, failed = failed + ?4,
+                 refused = refused + ?5, unknown = unknown + ?6, latency_us = latency_us + ?7,
+                 characters_in = characters_in + ?8, characters_out = characters_out + ?9,
+                 cost_micros = cost_micros + ?10 WHERE id = ?1",
+            )
+            .map_err(Error::sqlite)?;
+        for (id, delta) in self.sessions {
+            let row = (
+                id.as_bytes(),
+                delta.last_us,
+                delta.calls,
+                delta.failed,
+                delta.refused,
+                delta.unknown,
+                delta.latency_us,
+                delta.characters_in,
+                delta.characters_out,
+                delta.cost_micros,
+            );
+            update.execute(row).map_err(Error::sqlite)?;
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, session: SessionId, at: i64) -> &mut Delta {
+        let delta = self.sessions.entry(session).or_default();
+        delta.last_us = delta.last_us.max(at);
+        delta
+    }
+}
+
+impl Delta {
+    fn count(&mut self, state: State, n: i64) {
+        match state {
+            State::Executing | State::PendingApproval | State::CompletedSuccess => {}
+            State::CompletedFailure => self.failed += n,
+            State::Refused => {
+                self.failed += n;
+                self.refused += n;
+            }
+            State::OutcomeUnknown => {
+                self.failed += n;
+                self.unknown += n;
+            }
+        }
+        self.calls += n;
+    }
+}
+
+fn addend(value: u64) -> i64 {
+    i64::try_from(value.min(ADDEND_MAX)).unwrap_or_default()
+}

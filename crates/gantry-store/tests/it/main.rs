@@ -1,0 +1,26 @@
+//! The store through its public face, on real files.
+
+#[cfg(test)]
+mod chain;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod group;
+#[cfg(test)]
+mod idempotency;
+#[cfg(test)]
+mod ledger;
+#[cfg(test)]
+mod list;
+#[cfg(test)]
+mod open;
+#[cfg(test)]
+mod recovery;
+#[cfg(test)]
+mod sessions;
+#[cfg(test)]
+mod wal;

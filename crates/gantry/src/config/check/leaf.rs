@@ -1,0 +1,137 @@
+//! Judges single values: texts, numbers, flags, words, names of queues, and the variables in them.
+
+use serde_json::Number;
+
+use super::{LATER, Walk};
+use crate::config::expand::expand;
+use crate::config::table::{self, Kind, Zero};
+use crate::config::text::{Judgement, Rule};
+use crate::config::trail::Trail;
+use crate::config::tree::{Node, Value};
+use crate::config::{suggest, yaml};
+
+impl Walk<'_> {
+    pub(super) fn texts(&mut self, node: &mut Node, path: &Trail<'_>, rule: Rule, min: usize) {
+        let noun = Kind::Texts(rule, min).noun();
+        let Value::List(items) = &mut node.value else {
+            return self.mismatch(node, path, &noun);
+        };
+        if items.len() < min {
+            return self.report(node.line, format!("{path} must be {noun}, found {}", items.len()));
+        }
+        for (n, item) in items.iter_mut().enumerate() {
+            let path = path.item(n);
+            if self.expand(item, &path) {
+                self.text(item, &path, rule);
+            }
+        }
+    }
+
+    pub(super) fn gated(&mut self, node: &mut Node, path: &Trail<'_>, noun: &str) {
+        if matches!(node.value, Value::List(_)) {
+            return self.texts(node, path, Rule::Pattern, 0);
+        }
+        if !self.expand(node, path) {
+            return;
+        }
+        if !node.value.as_text().is_some_and(|text| text.text == "all" || text.text == "none") {
+            self.mismatch(node, path, noun);
+        }
+    }
+
+    pub(super) fn scalar(&mut self, node: &mut Node, path: &Trail<'_>, kind: &'static Kind) {
+        let noun = kind.noun();
+        match (kind, &node.value) {
+            (Kind::Text(rule), _) => self.text(node, path, *rule),
+            (Kind::Number(bounds), _) => self.number(node, path, *bounds, &noun),
+            (Kind::QueueOrNone, Value::Null | Value::Flag(false)) | (Kind::Flag, Value::Flag(_)) => {}
+            (Kind::Flag, Value::Text(text)) if text.written.is_some() => match text.text.as_str() {
+                "true" => node.value = Value::Flag(true),
+                "false" => node.value = Value::Flag(false),
+                _ => self.mismatch(node, path, &noun),
+            },
+            (Kind::Queue | Kind::QueueOrNone, Value::Text(text)) => {
+                if !self.queues.contains(&text.text) {
+                    let message = self.unknown_queue(path, &text.text, &text.quoted());
+                    self.report(node.line, message);
+                }
+            }
+            (Kind::Choice(words, later), Value::Text(text)) => {
+                let word = text.text.as_str();
+                if later.contains(&word) {
+                    self.report(node.line, format!("{path}: {} {LATER}; use {noun}", text.quoted()));
+                } else if !words.contains(&word) {
+                    self.mismatch(node, path, &noun);
+                }
+            }
+            _ => self.mismatch(node, path, &noun),
+        }
+    }
+
+    fn unknown_queue(&self, path: &Trail<'_>, name: &str, shown: &str) -> String {
+        let names = self.queues.iter().map(String::as_str);
+        let advice = match suggest::nearest(name, names.clone()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None if self.queues.is_empty() => "no queue is configured; add it under \"queues\"".to_owned(),
+            None => format!("queues are {}", suggest::list(names)),
+        };
+        format!("{path}: unknown queue {shown}; {advice}")
+    }
+
+    fn text(&mut self, node: &Node, path: &Trail<'_>, rule: Rule) {
+        match node.value.as_text().map_or(Judgement::Bad, |text| rule.judge(&text.text)) {
+            Judgement::Good => {}
+            Judgement::Bad => self.mismatch(node, path, rule.noun()),
+            Judgement::Later(what) => {
+                // The text may hold a password, so it is not quoted.
+                self.report(node.line, format!("{path}: {what} {LATER}; use {}", rule.noun()));
+            }
+        }
+    }
+
+    fn number(&mut self, node: &mut Node, path: &Trail<'_>, bounds: table::Number, noun: &str) {
+        let spelled = node.value.as_text().filter(|text| text.written.is_some());
+        let spelled = spelled.and_then(|text| yaml::number(&text.text));
+        match node.value.as_number().or(spelled.as_ref()).and_then(Number::as_u64) {
+            None => self.mismatch(node, path, noun),
+            Some(0) if bounds.zero == Zero::Refused => {
+                self.mismatch(node, path, &format!("{noun}, at least 1"))
+            }
+            Some(n) if n > bounds.max => {
+                self.mismatch(node, path, &format!("{noun}, at most {}", bounds.max))
+            }
+            Some(n) => node.value = Value::Number(n.into()),
+        }
+    }
+
+    /// Puts variables into a text. False when that failed and was reported.
+    pub(super) fn expand(&mut self, node: &mut Node, path: &Trail<'_>) -> bool {
+        let Value::Text(text) = &mut node.value else { return true };
+        match expand(&text.text, self.variables) {
+            Ok(None) => true,
+            Ok(Some(expanded)) => {
+                text.written = Some(std::mem::replace(&mut text.text, expanded));
+                true
+            }
+            Err(message) => {
+                self.report(node.line, format!("{path}: {message}"));
+                false
+            }
+        }
+    }
+
+    pub(super) fn expand_all(&mut self, node: &mut Node, path: &Trail<'_>) {
+        match &mut node.value {
+            Value::Null | Value::Flag(_) | Value::Number(_) => {}
+            Value::Text(_) => {
+                self.expand(node, path);
+            }
+            Value::List(items) => {
+                items.iter_mut().enumerate().for_each(|(n, item)| self.expand_all(item, &path.item(n)));
+            }
+            Value::Map(entries) => {
+                entries.iter_mut().for_each(|entry| self.expand_all(&mut entry.node, &path.key(&entry.key)));
+            }
+        }
+    }
+}

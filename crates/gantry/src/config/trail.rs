@@ -1,0 +1,44 @@
+//! Where a walk stands in a tree, as messages print it: `policies[0].when`.
+
+use std::fmt;
+
+use super::tree::quoted;
+
+/// A chain of borrowed steps, so that a walk over a large tree copies no keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trail<'a> {
+    Root,
+    Key(&'a Trail<'a>, &'a str),
+    Item(&'a Trail<'a>, usize),
+}
+
+impl<'a> Trail<'a> {
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self::Key(self, key)
+    }
+
+    pub(super) fn item(&'a self, n: usize) -> Self {
+        Self::Item(self, n)
+    }
+
+    /// ` in tools.workspace`, and nothing at the top.
+    pub(super) fn within(&self) -> String {
+        if matches!(self, Self::Root) { String::new() } else { format!(" in {self}") }
+    }
+}
+
+impl fmt::Display for Trail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parent, key) = match self {
+            Self::Root => return f.write_str("the configuration"),
+            Self::Item(parent, n) => return write!(f, "{parent}[{n}]"),
+            Self::Key(parent, key) => (parent, key),
+        };
+        if !matches!(parent, Self::Root) {
+            write!(f, "{parent}.")?;
+        }
+        let plain = key.len() <= 64
+            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-@/*".contains(&byte));
+        if plain { f.write_str(key) } else { f.write_str(&quoted(key)) }
+    }
+}
