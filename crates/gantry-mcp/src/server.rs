@@ -309,3 +309,6 @@ impl<H: Handler> Server<H> {
 fn no_batches() -> ErrorObject {
     ErrorObject::invalid_request("batches exist only in sessions of 2025-03-26; send one message at a time")
 }
+
+#[cfg(test)]
+mod tests;

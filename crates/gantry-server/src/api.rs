@@ -11,10 +11,12 @@ mod tools;
 use crate::error::ApiError;
 use crate::{App, mcp, openapi};
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, Request};
 
-use axum::response::Response;
 use axum::routing::{MethodRouter, any, get, post};
+use bytes::Bytes;
+use http::{Method, StatusCode};
 use std::time::Duration;
 
 /// Bytes of a request's body.
@@ -69,12 +71,20 @@ async fn unknown(request: Request) -> ApiError {
 /// For the command line: the same routes, in this process.
 impl App {
     /// Answers one request without a socket. Whoever calls this can read the data folder, so they are its person.
-    pub async fn local(&self, mut request: http::Request<axum::body::Body>) -> Response {
+    ///
+    /// # Errors
+    /// The path is not one.
+    pub async fn local(&self, method: Method, path: &str, body: Bytes) -> Result<(StatusCode, Bytes), http::Error> {
+        let mut request = http::Request::builder().method(method).uri(path).body(Body::from(body))?;
         request.extensions_mut().insert(crate::Identity::person());
         let service = hyper_util::service::TowerToHyperService::new(router(self.clone()));
-        match hyper::service::Service::call(&service, request).await {
+        let response = match hyper::service::Service::call(&service, request).await {
             Ok(response) => response,
             Err(never) => match never {},
-        }
+        };
+        let status = response.status();
+        // The answer was made in this process, within its limits.
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
+        Ok((status, bytes))
     }
 }

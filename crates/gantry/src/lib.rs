@@ -1,2 +1,39 @@
-//! Placeholder.
+//! The program: command line, configuration, wiring, exit codes.
+//!
+//! It is a library so that a test Gantry can be the same program with one more provider; `main.rs` is two lines.
+
+mod cli;
+mod cmd;
 pub mod config;
+mod desk;
+mod exit;
+mod folder;
+mod log;
+mod output;
+mod wiring;
+
+pub use cli::reference as cli_reference;
+
+use clap::Parser as _;
+use gantry_runtime::provider::Provider;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Runs the program with these arguments. `extra` are providers besides those that are built in.
+#[must_use]
+pub fn run(args: impl IntoIterator<Item = OsString>, extra: Vec<Arc<dyn Provider>>) -> ExitCode {
+    let cli = match cli::Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    log::start(&cli);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::code(Err(anyhow::Error::new(error).context("cannot start"))),
+    };
+    let done = runtime.block_on(cmd::dispatch(cli, extra));
+    // Reading standard input blocks a thread that cannot be stopped; do not wait for it.
+    runtime.shutdown_background();
+    exit::code(done)
+}

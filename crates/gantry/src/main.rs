@@ -1,2 +1,7 @@
-//! The program.
-fn main() {}
+//! The program `gantry`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gantry::run(std::env::args_os(), Vec::new())
+}

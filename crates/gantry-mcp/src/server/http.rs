@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     ErrorObject, Version,
-    envelope::{self, Batch, Id, Incoming, Message, Notification, Request, failure},
+    envelope::{self, Batch, Id, Incoming, Message, Notification, Request},
     limits::SESSION_IN_FLIGHT,
 };
 use bytes::Bytes;

@@ -89,11 +89,12 @@ pub(super) fn os(shown: &str, doing: &str, error: Errno) -> Fault {
     }
 }
 
-/// The same for an error of the confined resolution, which reports an escape as an error without a number.
-pub(super) fn resolution(shown: &str, error: &io::Error) -> Fault {
+/// The same for an error of the standard library or of the confined resolution. The latter reports an escape as a
+/// permission denied by nobody: an error without a number.
+pub(super) fn io(shown: &str, doing: &str, error: &io::Error) -> Fault {
     match Errno::from_io_error(error) {
-        Some(errno) => os(shown, "opening", errno),
+        Some(errno) => os(shown, doing, errno),
         None if error.kind() == io::ErrorKind::PermissionDenied => outside(shown),
-        None => failed(format!("opening {shown} failed: {error}")),
+        None => failed(format!("{doing} {shown} failed: {error}")),
     }
 }

@@ -3,15 +3,15 @@
 use super::act::List;
 use super::fault;
 use super::path::{RelPath, printable};
-use super::place::{Descent, Kind, Root, open_dir, stat_at};
+use super::place::{Descent, Kind, Root, names, open_dir, stat_at};
 use super::protect::{Fences, Id};
 use super::state::{modified, size};
 use gantry_core::Fault;
-use rustix::fs::{Dir, Stat, fstat};
+use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::collections::BinaryHeap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use tokio_util::sync::CancellationToken;
@@ -63,16 +63,15 @@ impl Listing<'_> {
                 self.complete = false;
                 return Ok(());
             }
-            let os_name = OsStr::from_bytes(&name);
             // What is gone by now is not there.
-            let Some(stat) = stat_at(dir.as_fd(), os_name)? else { continue };
+            let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
             if self.fences.has(Id::of(&stat)) {
                 continue;
             }
-            let shown = format!("{prefix}{}", printable(&name));
+            let shown = format!("{prefix}{}", printable(name.as_bytes()));
             self.entries.push((shown.clone(), stat));
             if self.args.recursive && Kind::of(&stat) == Kind::Directory {
-                self.enter(dir.as_fd(), os_name, &shown, depth);
+                self.enter(dir.as_fd(), &name, &shown, depth);
             }
         }
         Ok(())
@@ -94,13 +93,12 @@ impl Listing<'_> {
 
     /// The first names in order, as many as an answer can still take and one more. A directory with millions of
     /// entries costs time but no memory.
-    fn first_names(&mut self, dir: impl AsFd) -> Result<Vec<Vec<u8>>, Errno> {
+    fn first_names(&mut self, dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
         let limit = LISTED - self.entries.len() + 1;
-        let mut names = BinaryHeap::new();
-        for entry in Dir::read_from(dir)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if matches!(name, b"." | b"..") || (!self.args.include_hidden && name.starts_with(b".")) {
+        let mut first = BinaryHeap::new();
+        for name in names(dir)? {
+            let name = name?;
+            if !self.args.include_hidden && name.as_bytes().starts_with(b".") {
                 continue;
             }
             self.scanned += 1;
@@ -108,14 +106,12 @@ impl Listing<'_> {
                 self.complete = false;
                 break;
             }
-            if names.len() < limit || names.peek().is_some_and(|last: &Vec<u8>| name < last.as_slice()) {
-                names.push(name.to_vec());
-            }
-            if names.len() > limit {
-                names.pop();
+            first.push(name);
+            if first.len() > limit {
+                first.pop();
             }
         }
-        Ok(names.into_sorted_vec())
+        Ok(first.into_sorted_vec())
     }
 }
 

@@ -124,7 +124,7 @@ fn leaves(names: &[String]) -> bool {
 }
 
 /// A text with control characters, reversed writing and invisible characters escaped, and cut to a sensible length.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut out = String::new();
     for (n, c) in text.chars().enumerate() {
         if n == SHOWN_CHARS {

@@ -102,7 +102,7 @@ impl Root {
             match Errno::from_io_error(&error) {
                 Some(Errno::NOTDIR) => blocked = true,
                 Some(Errno::NOENT) if reached != b"." => {}
-                Some(_) | None => return Err(fault::resolution(shown, &error)),
+                Some(_) | None => return Err(fault::io(shown, "opening", &error)),
             }
             let (above, name) = split(reached);
             rest.push(OsStr::from_bytes(name).to_owned());
@@ -128,9 +128,12 @@ impl Root {
             if !is_link || links == Links::Keep {
                 return Ok(Target::Place(Place { ground, name, stat }));
             }
-            let target =
-                link_target(&ground.dir, &name).map_err(|error| fault::os(shown, "following", error))?;
-            (directory, name) = self.pointed_at(&directory, &target, shown)?;
+            match link_target(&ground.dir, &name) {
+                Ok(target) => (directory, name) = self.pointed_at(&directory, &target, shown)?,
+                // It is no link any more, so look again at what it is.
+                Err(Errno::INVAL | Errno::NOENT) => {}
+                Err(error) => return Err(fault::os(shown, "following", error)),
+            }
         }
         Err(fault::os(shown, "following", Errno::LOOP))
     }
@@ -163,7 +166,7 @@ impl Root {
             // Only a directory can be meant. Resolving it tells an escape from a directory.
             self.dir
                 .open_dir(OsStr::from_bytes(trimmed))
-                .map_err(|error| fault::resolution(shown, &error))?;
+                .map_err(|error| fault::io(shown, "opening", &error))?;
             return Err(fault::failed(format!("{shown} is a directory")));
         }
         Ok((OsStr::from_bytes(above).into(), OsString::from_vec(name.to_vec())))
@@ -240,10 +243,23 @@ pub(super) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union
 #[cfg(not(target_os = "linux"))]
 pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
+/// What is in a directory, `.` and `..` left out.
+pub(super) fn names(dir: impl AsFd) -> Result<impl Iterator<Item = Result<OsString, Errno>>, Errno> {
+    let entries = rustix::fs::Dir::new(readable(dir)?)?;
+    Ok(entries
+        .map(|entry| entry.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()))
+        .filter(|name| !name.as_ref().is_ok_and(|name| name == "." || name == "..")))
+}
+
+/// The same directory, opened to read its entries.
+fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, ".", flags, Mode::empty())
+}
+
 /// Makes a change of a directory's entries outlive a power cut.
 pub(super) fn sync(dir: impl AsFd) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match rustix::fs::openat(dir, ".", flags, Mode::empty()) {
+    match readable(dir) {
         Ok(readable) => rustix::fs::fsync(readable),
         // A directory that may be changed but not read cannot be synced; the change stands all the same.
         Err(Errno::ACCESS) => Ok(()),

@@ -165,12 +165,13 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 impl Fences {
-    /// Whether this is protected.
+    /// Whether this is protected, so that a listing leaves it out.
     pub(super) fn has(&self, id: Id) -> bool {
         self.there.contains(&id)
     }
 
-    fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
+    /// Refuses what is protected.
+    pub(super) fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
         if self.has(id) { Err(protected(shown)) } else { Ok(()) }
     }
 }
@@ -194,12 +195,15 @@ impl Ground {
             Git::Top => GIT_SEALED.iter().any(|sealed| name.eq_ignore_ascii_case(sealed)),
             Git::Sealed => true,
         };
-        if sealed || is_git(name) {
-            return Err(fault::denied(format!(
-                "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
-            )));
+        if sealed || is_git(name) { Err(runs_programs(shown)) } else { Ok(()) }
+    }
+
+    /// Refuses to make these directories, each in the one before and the first in this one, and the file in the last.
+    pub(super) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<(), Fault> {
+        if rest.iter().any(|name| is_git(name)) || is_git(name) {
+            return Err(runs_programs(shown));
         }
-        Ok(())
+        rest.first().map_or(Ok(()), |first| self.may_change(first, None, shown))
     }
 
     /// Goes into a directory of this one, whose name was checked by [`Ground::may_change`].
@@ -216,6 +220,12 @@ impl Ground {
 /// Whether this is the name of a repository's own directory, on any file system.
 pub(super) fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(GIT)
+}
+
+fn runs_programs(shown: &str) -> Fault {
+    fault::denied(format!(
+        "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
+    ))
 }
 
 fn protected(shown: &str) -> Fault {

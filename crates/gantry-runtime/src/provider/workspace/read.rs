@@ -21,7 +21,9 @@ pub(super) fn run(root: &Root, args: &Read) -> Result<Value, Fault> {
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
     let place = root.place(path.entry()?, Links::Follow, shown)?;
-    match Kind::of(place.existing(shown)?) {
+    let found = place.existing(shown)?;
+    place.ground.fences.check(Id::of(found), shown)?;
+    match Kind::of(found) {
         Kind::File => {}
         Kind::Directory => {
             return Err(fault::failed(format!("{shown} is a directory; list_directory shows what is in it")));
@@ -33,9 +35,8 @@ pub(super) fn run(root: &Root, args: &Read) -> Result<Value, Fault> {
     let opening = |error| fault::os(shown, "reading", error);
     let file = open_regular(&place).map_err(opening)?;
     let stat = fstat(&file).map_err(opening)?;
-    if place.ground.fences.has(Id::of(&stat)) {
-        return Err(fault::denied(format!("{shown} belongs to Gantry itself, which tools cannot read")));
-    }
+    // What is open counts, not what had the name a moment ago.
+    place.ground.fences.check(Id::of(&stat), shown)?;
     let bytes = bounded(file.into(), size(&stat), shown)?;
     let size = bytes.len();
     let content = match args.encoding {
@@ -62,6 +63,6 @@ fn bounded(file: File, size: u64, shown: &str) -> Result<Vec<u8>, Fault> {
     }
     let mut bytes = Vec::new();
     let read = file.take(READ_BYTES + 1).read_to_end(&mut bytes);
-    let read = read.map_err(|error| fault::resolution(shown, &error))? as u64;
+    let read = read.map_err(|error| fault::io(shown, "reading", &error))? as u64;
     if read > READ_BYTES { Err(too_large(read)) } else { Ok(bytes) }
 }

@@ -5,13 +5,13 @@
 
 use super::act::Delete;
 use super::fault;
-use super::path::{RelPath, printable};
-use super::place::{Kind, Links, Place, Root, open_dir, stat_at, sync};
+use super::path::{RelPath, printable, shown};
+use super::place::{Kind, Links, Place, Root, names, open_dir, stat_at, sync};
 use super::protect::{Fences, Id, is_git};
-use super::state::size;
+use super::state::{bytes, size};
 use gantry_core::policy::OwnVerdict;
 use gantry_core::{ErrorCode, Fault, ToolError};
-use rustix::fs::{AtFlags, Dir, fstat};
+use rustix::fs::{AtFlags, fstat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -40,7 +40,7 @@ pub(super) fn inspect(root: &Root, args: &Delete) -> Result<OwnVerdict, Fault> {
         Kind::Link => {
             format!("the symbolic link {shown} would be deleted; what it points at stays")
         }
-        Kind::File | Kind::Special => format!("the file {shown} ({} bytes) would be deleted", size(stat)),
+        Kind::File | Kind::Special => format!("the file {shown} ({}) would be deleted", bytes(size(stat))),
     };
     Ok(OwnVerdict { ask: Some(ask), precondition: None })
 }
@@ -79,7 +79,7 @@ fn find(root: &Root, path: &RelPath) -> Result<Place, Fault> {
     Ok(place)
 }
 
-fn half_way(fault: &Fault, count: usize, deleted: &[String]) -> Fault {
+pub(super) fn half_way(fault: &Fault, count: usize, deleted: &[String]) -> Fault {
     let message = format!("{} ({count} entries were deleted before)", fault.error.message);
     let error = ToolError::new(fault.error.code, message);
     Fault::with_possible_effect(error.with_details(json!({ "deletedCount": count, "deleted": deleted })))
@@ -90,7 +90,7 @@ fn survey(place: &Place, args: &Delete, shown: &str) -> Result<usize, Fault> {
     let listing = |error| fault::os(shown, "listing", error);
     let dir = open_dir(&place.ground.dir, &place.name).map_err(listing)?;
     if !args.recursive {
-        return match names(&dir).map_err(listing)?.len() {
+        return match all_names(&dir).map_err(listing)?.len() {
             0 => Ok(0),
             n => Err(fault::failed(format!(
                 "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
@@ -115,7 +115,7 @@ impl Survey<'_> {
         if depth > DEPTH {
             return Err(fault::failed(format!("{shown} has more than {DEPTH} levels of directories")));
         }
-        for name in names(dir).map_err(listing)? {
+        for name in all_names(dir).map_err(listing)? {
             self.count += 1;
             if self.count > DELETED {
                 return Err(fault::failed(format!(
@@ -161,13 +161,15 @@ impl Removal<'_> {
         path: &str,
         recursive: bool,
     ) -> Result<(), Fault> {
-        let failed = |error| fault::os(path, "deleting", error);
+        let failed = |error| fault::os(&shown(path), "deleting", error);
         if recursive {
             let dir = open_dir(parent, name).map_err(failed)?;
             self.content(&dir, path, 1)?;
         }
         rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|error| match error {
-            Errno::NOTEMPTY => fault::failed(format!("something was added to {path} meanwhile; call again")),
+            Errno::NOTEMPTY => {
+                fault::failed(format!("something was added to {} meanwhile; call again", shown(path)))
+            }
             _ => failed(error),
         })?;
         // The directory that was asked for is named even when the list is full.
@@ -179,15 +181,15 @@ impl Removal<'_> {
     }
 
     fn content(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<(), Fault> {
-        let listing = |error| fault::os(path, "listing", error);
+        let listing = |error| fault::os(&shown(path), "listing", error);
         // The survey saw neither, but what it saw can have been swapped for something else.
         if depth > DEPTH || self.count > DELETED {
-            return Err(fault::failed(format!("{path} has grown while it was deleted; call again")));
+            return Err(fault::failed(format!("{} has grown while it was deleted; call again", shown(path))));
         }
         if self.fences.has(Id::of(&fstat(dir).map_err(listing)?)) {
-            return Err(contains_protected(path));
+            return Err(contains_protected(&shown(path)));
         }
-        for name in names(dir).map_err(listing)? {
+        for name in all_names(dir).map_err(listing)? {
             if self.stop.is_cancelled() {
                 return Err(fault::canceled());
             }
@@ -202,10 +204,10 @@ impl Removal<'_> {
     }
 
     fn entry(&mut self, dir: &OwnedFd, name: &OsStr, path: &str, depth: usize) -> Result<(), Fault> {
-        let failed = |error| fault::os(path, "deleting", error);
-        let stat = stat_at(dir, name).map_err(failed)?.ok_or_else(|| fault::missing(path))?;
+        let failed = |error| fault::os(&shown(path), "deleting", error);
+        let stat = stat_at(dir, name).map_err(failed)?.ok_or_else(|| fault::missing(&shown(path)))?;
         if self.fences.has(Id::of(&stat)) || is_git(name) {
-            return Err(contains_protected(path));
+            return Err(contains_protected(&shown(path)));
         }
         let flags = if Kind::of(&stat) == Kind::Directory {
             self.content(&open_dir(dir, name).map_err(failed)?, path, depth + 1)?;
@@ -224,17 +226,6 @@ fn contains_protected(shown: &str) -> Fault {
 }
 
 /// The names in a directory; one more than may be deleted is enough to refuse it.
-fn names(dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            names.push(OsStr::from_bytes(name).to_owned());
-        }
-        if names.len() > DELETED {
-            break;
-        }
-    }
-    Ok(names)
+fn all_names(dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    names(dir)?.take(DELETED + 1).collect()
 }

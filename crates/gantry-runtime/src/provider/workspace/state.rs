@@ -31,7 +31,7 @@ pub(super) fn look(place: &Place, shown: &str) -> Result<Option<Existing>, Fault
     let dir = &place.ground.dir;
     let Some(stat) = stat_at(dir, &place.name).map_err(failed)? else { return Ok(None) };
     let existing = match Kind::of(&stat) {
-        Kind::File => regular(place, &stat).map_err(|error| fault::resolution(shown, &error))?,
+        Kind::File => regular(place, &stat).map_err(|error| fault::io(shown, "looking at", &error))?,
         Kind::Link => {
             let target = link_target(dir, &place.name).map_err(failed)?;
             let digest = Digest::of_parts(&[b"link", &target]);
@@ -47,7 +47,7 @@ pub(super) fn look(place: &Place, shown: &str) -> Result<Option<Existing>, Fault
 
 fn regular(place: &Place, stat: &Stat) -> io::Result<Existing> {
     let size = size(stat);
-    let words = format!("{size} bytes");
+    let words = bytes(size);
     if size > HASHED_BYTES {
         return Ok(by_stat(&words, stat));
     }
@@ -60,7 +60,7 @@ fn regular(place: &Place, stat: &Stat) -> io::Result<Existing> {
     if hashed > HASHED_BYTES {
         return Ok(by_stat(&words, stat));
     }
-    let words = format!("{hashed} bytes, sha256 {}…", digest.short(6));
+    let words = format!("{}, sha256 {}…", bytes(hashed), digest.short(6));
     Ok(Existing { words, fingerprint: digest.to_string() })
 }
 
@@ -102,6 +102,11 @@ pub(super) fn open_regular(place: &Place) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(&place.ground.dir, &place.name, flags, Mode::empty())?;
     if Kind::of(&fstat(&file)?) == Kind::File { Ok(file) } else { Err(Errno::INVAL) }
+}
+
+/// A number of bytes in words.
+pub(super) fn bytes(n: u64) -> String {
+    if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
 /// The size in bytes.

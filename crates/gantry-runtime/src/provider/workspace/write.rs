@@ -1,7 +1,8 @@
 //! `write_file`: a file appears whole or not at all, and replaces only what was looked at.
 //!
 //! The content goes to a temporary file in the same directory and takes its name by a rename, so a reader sees the
-//! old content or the new one. That also leaves alone whatever else shares the old file by a hard link.
+//! old content or the new one. That also leaves alone whatever else shares the old file by a hard link. A crash can
+//! leave the temporary file behind, as `.gantry-….tmp`, and nothing worse.
 
 use super::act::{Encoding, Precondition, Write};
 use super::path::RelPath;
@@ -30,8 +31,8 @@ pub(super) fn inspect(root: &Root, args: &Write) -> Result<OwnVerdict, Fault> {
     content(args)?;
     let place = match root.find(path.entry()?, Links::Follow, shown)? {
         Target::Place(place) => place,
-        Target::NoParent { base, rest, .. } => {
-            check_new(&base, &rest, args, shown)?;
+        Target::NoParent { base, rest, name } => {
+            check_new((&base, &rest, &name), args, shown)?;
             return Ok(OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) });
         }
     };
@@ -53,7 +54,7 @@ pub(super) fn run(root: &Root, args: &Write, precondition: Option<&Precondition>
     match root.find(path.entry()?, Links::Follow, shown)? {
         Target::Place(place) => put(&place, &content, precondition, shown)?,
         Target::NoParent { base, rest, name } => {
-            check_new(&base, &rest, args, shown)?;
+            check_new((&base, &rest, &name), args, shown)?;
             let place = make_parents(base, &rest, name, shown)?;
             put(&place, &content, precondition, shown).map_err(after_directories)?;
         }
@@ -94,7 +95,11 @@ fn check(place: &Place, shown: &str) -> Result<(), Fault> {
 }
 
 /// Whether the missing directories of a path may be made.
-fn check_new(base: &Ground, rest: &[OsString], args: &Write, shown: &str) -> Result<(), Fault> {
+fn check_new(
+    (base, rest, name): (&Ground, &[OsString], &OsStr),
+    args: &Write,
+    shown: &str,
+) -> Result<(), Fault> {
     if !args.create_dirs {
         return Err(fault::missing_parent(shown));
     }
@@ -103,7 +108,7 @@ fn check_new(base: &Ground, rest: &[OsString], args: &Write, shown: &str) -> Res
             "{shown} goes back from a directory that does not exist; leave that part out"
         )));
     }
-    rest.first().map_or(Ok(()), |name| base.may_change(name, None, shown))
+    base.may_make(rest, name, shown)
 }
 
 /// Makes the missing directories, each inside the one before by handle, so that no link can lead astray.
@@ -112,13 +117,12 @@ fn make_parents(base: Ground, rest: &[OsString], name: OsString, shown: &str) ->
     for (n, directory) in rest.iter().enumerate() {
         let effect = |fault: Fault| if n == 0 { fault } else { after_directories(fault) };
         ground.may_change(directory, None, shown).map_err(effect)?;
+        let creating = |error| fault::os(shown, "creating the directory of", error);
         match rustix::fs::mkdirat(&ground.dir, directory, Mode::from_raw_mode(0o777)) {
-            Ok(()) => {
-                sync(&ground.dir).map_err(|error| after_directories(fault::not_synced(shown, error)))?
-            }
+            Ok(()) => sync(&ground.dir).map_err(|error| after_directories(creating(error)))?,
             // Somebody else made it meanwhile.
             Err(Errno::EXIST) => {}
-            Err(error) => return Err(effect(fault::os(shown, "creating the directory of", error))),
+            Err(error) => return Err(effect(creating(error))),
         }
         ground = ground.step(directory, shown).map_err(after_directories)?;
     }
@@ -129,14 +133,17 @@ fn make_parents(base: Ground, rest: &[OsString], name: OsString, shown: &str) ->
 
 /// Directories that were made stay, even if the file does not come.
 fn after_directories(fault: Fault) -> Fault {
-    Fault { effect: EffectState::Possible, ..fault }
+    match fault.effect {
+        EffectState::None => Fault { effect: EffectState::Possible, ..fault },
+        EffectState::Possible | EffectState::Done => fault,
+    }
 }
 
 /// Puts the content in place, if what is there is what was judged.
 fn put(place: &Place, content: &[u8], precondition: &Precondition, shown: &str) -> Result<(), Fault> {
     check(place, shown)?;
     let dir = &place.ground.dir;
-    let writing = |error: io::Error| fault::resolution(shown, &error);
+    let writing = |error: io::Error| fault::io(shown, "writing", &error);
     let mut temporary = Temporary::create(dir, place.stat.as_ref()).map_err(writing)?;
     temporary.fill(content).map_err(writing)?;
     match precondition {

@@ -1,0 +1,133 @@
+//! What the tools leave alone: Gantry's own data, and what makes git run programs.
+
+use super::*;
+
+#[test]
+fn gantrys_own_data_is_neither_read_nor_changed_nor_listed() {
+    let bench = Bench::new();
+    fs::create_dir(bench.ws("d")).unwrap();
+    bench.put("mover", "MOVER");
+    bench.link(".gantry", "l");
+    bench.link("../.gantry", "d/l");
+    bench.link(".", "self");
+    let before = bench.tree("ws/.gantry");
+    let paths =
+        [".gantry/gantry.db", ".gantry/new", "l/gantry.db", "d/l/gantry.db", "self/.gantry/gantry.db"];
+    let deeper = [".gantry/none/x", ".gantry/gantry.db/x", "d/../l/gantry.db", "./d/l/../.gantry/gantry.db"];
+    for path in paths.into_iter().chain(deeper) {
+        for (tool, arguments) in every_tool(path) {
+            assert_eq!(bench.approved(tool, arguments).code(), "PERMISSION_DENIED", "{tool} {path}");
+        }
+    }
+    for path in ["l", "d/l", "l/."] {
+        let list = json!({ "path": path, "includeHidden": true });
+        assert_eq!(bench.call("list_directory", list).code(), "PERMISSION_DENIED", "{path}");
+    }
+    let all =
+        bench.call("list_directory", json!({ "path": ".", "recursive": true, "includeHidden": true })).done();
+    assert!(!all.to_string().contains("gantry"), "{all}");
+    assert_eq!(bench.tree("ws/.gantry"), before);
+}
+
+#[test]
+fn a_directory_around_protected_data_is_neither_deleted_nor_moved() {
+    let bench = Bench::new();
+    bench.put("a/b/data/db", "SECRET");
+    bench.put("a/f", "f");
+    let provider = Workspace::open(&bench.ws(""), vec![bench.ws("a/b/data")]).unwrap();
+    let bench = Bench { provider, ..bench };
+    let before = bench.tree("ws");
+    for path in ["a", "a/b", "a/b/data"] {
+        let delete = json!({ "path": path, "recursive": true });
+        assert_eq!(bench.approved("delete_file", delete).code(), "PERMISSION_DENIED", "{path}");
+        let moving = json!({ "from": path, "to": "moved" });
+        assert_eq!(bench.approved("move_file", moving).code(), "PERMISSION_DENIED", "{path}");
+    }
+    assert_eq!(bench.tree("ws"), before);
+    bench.call("move_file", json!({ "from": "a/f", "to": "a/g" })).done();
+}
+
+#[test]
+fn protected_data_that_does_not_exist_yet_cannot_be_made_by_a_tool() {
+    let bench = Bench::new();
+    bench.link(".", "self");
+    let provider = Workspace::open(&bench.ws(""), vec![bench.ws("later/data")]).unwrap();
+    let bench = Bench { provider, ..bench };
+    for path in ["later", "self/later", "later/data/x"] {
+        let write = json!({ "path": path, "content": "", "createDirs": true });
+        assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED", "{path}");
+    }
+    fs::create_dir(bench.ws("later")).unwrap();
+    let write = json!({ "path": "self/later/data/x", "content": "", "createDirs": true });
+    assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED");
+    bench.call("write_file", json!({ "path": "later/other", "content": "" })).done();
+    fs::create_dir(bench.ws("later/data")).unwrap();
+    let write = json!({ "path": "later/data/x", "content": "" });
+    assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED");
+}
+
+#[test]
+fn a_single_protected_file_is_kept_by_any_name() {
+    let bench = Bench::new();
+    bench.put("gantry.yaml", "SECRET");
+    fs::hard_link(bench.ws("gantry.yaml"), bench.ws("other")).unwrap();
+    bench.link("gantry.yaml", "l");
+    let provider = Workspace::open(&bench.ws(""), vec![bench.ws("gantry.yaml")]).unwrap();
+    let bench = Bench { provider, ..bench };
+    for path in ["gantry.yaml", "other", "l"] {
+        assert_eq!(bench.call("read_file", json!({ "path": path })).code(), "PERMISSION_DENIED", "{path}");
+        let write = json!({ "path": path, "content": "" });
+        assert_eq!(bench.approved("write_file", write).code(), "PERMISSION_DENIED", "{path}");
+    }
+}
+
+#[test]
+fn what_makes_git_run_programs_is_read_but_not_changed() {
+    let bench = Bench::new();
+    bench.put(".git/config", "SECRET");
+    bench.put(".git/hooks/pre-commit", "SECRET");
+    bench.put(".git/index", "index");
+    bench.put("sub/.git/config", "SECRET");
+    bench.put("sub/f", "");
+    bench.put("evil/config", "");
+    bench.put("mover", "MOVER");
+    bench.link(".git", "g");
+    bench.link(".git/hooks", "h");
+    let before = bench.tree("ws");
+    let paths = [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".git/hooks/new",
+        ".git/hooks/a/b",
+        "g/config",
+        "h/pre-commit",
+    ];
+    let others =
+        ["sub/.git/config", ".git/commondir", ".git/modules/m/config", ".GIT/config", "g/../.git/config"];
+    for path in paths.into_iter().chain(others) {
+        for (tool, arguments) in every_tool(path).into_iter().skip(2) {
+            let error = bench.approved(tool, arguments.clone()).error();
+            let missing = error.code.as_str() == "FILE_NOT_FOUND" && !bench.ws(path).exists();
+            assert!(missing || error.code.as_str() == "PERMISSION_DENIED", "{tool} {arguments}: {error:?}");
+        }
+    }
+    for (tool, arguments) in [
+        ("move_file", json!({ "from": ".git", "to": "other" })),
+        ("move_file", json!({ "from": "evil", "to": "evil/.git" })),
+        ("move_file", json!({ "from": "evil", "to": ".git/hooks", "overwrite": true })),
+        ("move_file", json!({ "from": "evil", "to": "sub/.git" })),
+        ("delete_file", json!({ "path": ".git", "recursive": true })),
+        ("delete_file", json!({ "path": "sub", "recursive": true })),
+        ("write_file", json!({ "path": "evil/.git", "content": "gitdir: ." })),
+        ("write_file", json!({ "path": "new/.git/config", "content": "", "createDirs": true })),
+    ] {
+        assert_eq!(bench.approved(tool, arguments.clone()).code(), "PERMISSION_DENIED", "{tool} {arguments}");
+    }
+    assert_eq!(bench.tree("ws"), before);
+    assert_eq!(bench.call("read_file", json!({ "path": ".git/config" })).done()["content"], "SECRET");
+    bench.approved("delete_file", json!({ "path": ".git/index" })).done();
+    bench
+        .call("write_file", json!({ "path": ".git/info/exclude", "content": "x", "createDirs": true }))
+        .done();
+    bench.call("move_file", json!({ "from": "sub", "to": "renamed" })).done();
+}

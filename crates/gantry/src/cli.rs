@@ -1,0 +1,209 @@
+//! The command line as the person types it.
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The one door between AI agents and everything they can do.
+///
+/// Gantry gives agents tools through one governed pipeline: resolved, authorised, approved by a person where that is
+/// due, cached, queued, executed under limits, shaped and recorded. Without a configuration file it runs on defaults:
+/// the working folder is the workspace, and the built-in file tools are on.
+#[derive(Debug, Parser)]
+#[command(name = "gantry", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Examples:\n  gantry serve\n  gantry tools\n  gantry call read_file '{\"path\": \"README.md\"}'\n  gantry audit --since 1h")]
+pub(crate) struct Cli {
+    /// Configuration file [default: gantry.yaml, .json or .toml in the working folder]
+    #[arg(long, short, global = true, env = "GANTRY_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Data folder [default: .gantry beside the configuration]
+    #[arg(long, global = true, env = "GANTRY_DATA", value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    /// Say more: -v tells every call, -vv everything
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve MCP clients, the HTTP API and metrics
+    Serve {
+        /// Address to listen on instead of the configured one
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        bind: Option<std::net::SocketAddr>,
+    },
+    /// Speak MCP on standard input and output, for a client that starts Gantry itself
+    Mcp {
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Call a tool and print its result
+    #[command(after_help = "Examples:\n  gantry call list_directory '{\"path\": \".\"}'\n  gantry call write_file @arguments.json --yes\n  echo '{\"path\": \"a.txt\"}' | gantry call read_file -")]
+    Call(Call),
+    /// List the tools
+    Tools {
+        #[command(flatten)]
+        who: Who,
+        /// How to print them
+        #[arg(long, value_enum, default_value_t = Format::Table)]
+        format: Format,
+        /// The same as --format json
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what happens: sessions and calls
+    Events {
+        /// Stay and show what happens next
+        #[arg(long, short)]
+        follow: bool,
+        /// Print each event as a line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show or verify the audit trail
+    #[command(args_conflicts_with_subcommands = true)]
+    Audit {
+        #[command(subcommand)]
+        verify: Option<Audit>,
+        #[command(flatten)]
+        filter: Filter,
+    },
+    /// Show runs and their operations
+    Runs {
+        /// The run to show as a tree
+        id: Option<String>,
+        /// Cancel this run and all its calls
+        #[arg(long, requires = "id")]
+        cancel: bool,
+        /// How many to list
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check the set-up, or explain why a tool is there or not
+    Doctor {
+        /// The tool to explain
+        tool: Option<String>,
+        /// The agent to explain it for
+        #[arg(long)]
+        agent: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// As whom.
+#[derive(Debug, Args)]
+pub(crate) struct Who {
+    /// Act as this agent
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+    /// In this project
+    #[arg(long, default_value = "default")]
+    pub(crate) project: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The tool, by any of its names
+    pub(crate) tool: String,
+    /// Its arguments as JSON; @FILE reads them from a file, - from standard input
+    #[arg(default_value = "{}")]
+    pub(crate) arguments: String,
+    #[command(flatten)]
+    pub(crate) who: Who,
+    /// Print the whole reply as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say yes to whatever the call asks; recorded as your approval
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Repeating a call under the same key gives the first result and runs nothing
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    /// How urgent it is where calls have to wait
+    #[arg(long, value_enum, default_value_t = Priority::Normal)]
+    pub(crate) priority: Priority,
+    /// Give up after so many milliseconds, if that is sooner than the configured limit
+    #[arg(long, value_name = "MS")]
+    pub(crate) timeout: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Priority {
+    Low,
+    Normal,
+    High,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people
+    Table,
+    /// Everything that is known about each tool
+    Json,
+    /// As an MCP client gets them
+    Mcp,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Prove that no entry was changed, removed or added in between
+    Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Begun after this: 2026-11-15T09:00:00Z, or back from now: 15m, 2h, 7d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Begun before this
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Of this tool
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// In this state, such as OUTCOME_UNKNOWN
+    #[arg(long)]
+    pub(crate) state: Option<String>,
+    /// How many at most
+    #[arg(long, default_value_t = 50)]
+    pub(crate) limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The help of every command, for the reference page.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = String::from("# Command line\n\nGenerated from the program itself by `cargo xtask reference`.\n");
+    let mut root = Cli::command().term_width(100);
+    root.build();
+    let mut pending = vec![root];
+    while let Some(mut command) = pending.pop() {
+        let name = command.get_bin_name().unwrap_or("gantry").to_owned();
+        page.push_str(&format!("\n## {name}\n\n```text\n{}```\n", command.render_long_help()));
+        let below: Vec<_> = command.get_subcommands().filter(|c| c.get_name() != "help").cloned().collect();
+        pending.extend(below.into_iter().rev());
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,40 @@
+//! The commands, one file each.
+
+mod audit;
+mod call;
+mod doctor;
+mod events;
+mod mcp;
+mod runs;
+mod serve;
+mod tools;
+
+use crate::cli::{Cli, Command};
+use crate::desk::Setup;
+use crate::exit::{Done, Usage};
+use gantry_runtime::provider::Provider;
+use std::sync::Arc;
+
+pub(crate) async fn dispatch(cli: Cli, extra: Vec<Arc<dyn Provider>>) -> anyhow::Result<Done> {
+    // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
+    if let Command::Doctor { tool, agent, json } = &cli.command {
+        let (tool, agent, json) = (tool.clone(), agent.clone(), *json);
+        return doctor::run(&cli, extra, tool, agent, json).await;
+    }
+    let setup = Setup::new(&cli, extra)?;
+    match cli.command {
+        Command::Serve { bind } => serve::run(setup, bind).await,
+        Command::Mcp { who } => mcp::run(setup, &who).await,
+        Command::Call(call) => call::run(setup, call).await,
+        Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
+        Command::Events { follow, json } => events::run(setup, follow, json).await,
+        Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
+        Command::Runs { id, cancel, limit, json } => runs::run(setup, id, cancel, limit, json).await,
+        Command::Doctor { .. } => Ok(Done::Well),
+    }
+}
+
+/// There is one project in this version.
+pub(crate) fn known_project(project: &str) -> Result<(), Usage> {
+    if project == "default" { Ok(()) } else { Err(Usage(format!("there is no project {project:?}; there is \"default\""))) }
+}

@@ -1,0 +1,144 @@
+//! `gantry doctor`: is everything there that a call needs, and why is a tool there or not?
+
+use crate::cli::Cli;
+use crate::desk::{Desk, Setup, query};
+use crate::exit::Done;
+use crate::output;
+use gantry_runtime::provider::Provider;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Good,
+    Odd,
+    Bad,
+}
+
+/// One thing that was looked at.
+struct Check {
+    health: Health,
+    what: &'static str,
+    found: String,
+}
+
+pub(super) async fn run(
+    cli: &Cli,
+    extra: Vec<Arc<dyn Provider>>,
+    tool: Option<String>,
+    agent: Option<String>,
+    json: bool,
+) -> anyhow::Result<Done> {
+    if let Some(tool) = tool {
+        return explain(Setup::new(cli, extra)?, &tool, agent.as_deref(), json).await;
+    }
+    let mut checks = Vec::new();
+    match Setup::new(cli, extra) {
+        Ok(setup) => examine(setup, &mut checks).await,
+        Err(error) => checks.push(bad("configuration", format!("{error:#}"))),
+    }
+    let worst = checks.iter().any(|check| check.health == Health::Bad);
+    if json {
+        let items: Vec<Value> = checks
+            .iter()
+            .map(|c| json!({ "check": c.what, "health": format!("{:?}", c.health).to_lowercase(), "found": c.found }))
+            .collect();
+        output::json(&items.into());
+    } else {
+        checks.iter().for_each(show);
+    }
+    Ok(if worst { Done::Badly } else { Done::Well })
+}
+
+async fn examine(setup: Setup, checks: &mut Vec<Check>) {
+    let file = setup.loaded.file.as_ref().map_or_else(|| "none, running on defaults".into(), |f| f.display().to_string());
+    checks.push(good("configuration", file));
+    checks.extend(setup.loaded.warnings.iter().map(|warning| odd("configuration", warning.clone())));
+    checks.push(good("workspace", setup.loaded.config.workspace.display().to_string()));
+    checks.push(good("data folder", setup.folder.path().display().to_string()));
+    checks.push(match setup.folder.server() {
+        Some(note) => good("server", format!("running at http://{} (process {})", note.address, note.pid)),
+        None => good("server", format!("not running; gantry serve would listen on {}", setup.loaded.config.server.bind)),
+    });
+    let desk = match setup.desk().await {
+        Ok(desk) => desk,
+        Err(error) => return checks.push(bad("runtime", format!("{error:#}"))),
+    };
+    ledger(&desk, checks).await;
+    tools(&desk, checks).await;
+    desk.close().await;
+}
+
+async fn ledger(desk: &Desk, checks: &mut Vec<Check>) {
+    checks.push(match ask(desk, "/api/v1/audit/verify").await {
+        Ok(body) if body.get("ok") == Some(&Value::Bool(true)) => {
+            good("ledger", format!("{} entries, whole", body.get("entries").cloned().unwrap_or_default()))
+        }
+        Ok(body) => bad("ledger", format!("tampered with: {body}")),
+        Err(error) => bad("ledger", format!("{error:#}")),
+    });
+    if let Ok(body) = ask(desk, "/api/v1/audit?state=OUTCOME_UNKNOWN&limit=1000").await {
+        let open = body.get("items").and_then(Value::as_array).map_or(0, Vec::len);
+        if open > 0 {
+            let text = format!("{open} calls may or may not have taken effect; see gantry audit --state OUTCOME_UNKNOWN");
+            checks.push(odd("ledger", text));
+        }
+    }
+}
+
+async fn tools(desk: &Desk, checks: &mut Vec<Check>) {
+    let body = match ask(desk, "/api/v1/tools").await {
+        Ok(body) => body,
+        Err(error) => return checks.push(bad("tools", format!("{error:#}"))),
+    };
+    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    checks.push(if items.is_empty() { odd("tools", "none".into()) } else { good("tools", format!("{} available", items.len())) });
+    for tool in items.iter().filter(|tool| tool.get("reason").is_some_and(Value::is_string)) {
+        let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
+        checks.push(odd("tools", format!("{} is quarantined: {}", text("name"), text("reason"))));
+    }
+}
+
+async fn ask(desk: &Desk, path: &str) -> anyhow::Result<Value> {
+    desk.get(path).await?.expect_ok()
+}
+
+async fn explain(setup: Setup, tool: &str, agent: Option<&str>, json: bool) -> anyhow::Result<Done> {
+    let desk = setup.desk().await?;
+    let answer = desk.get(&format!("/api/v1/explain{}", query(&[("tool", Some(tool)), ("agent", agent)]))).await;
+    desk.close().await;
+    let body = answer?.expect_ok()?;
+    let visible = body.get("visible") == Some(&Value::Bool(true));
+    if json {
+        output::json(&body);
+    } else {
+        let name = body.get("tool").and_then(Value::as_str).unwrap_or(tool);
+        output::data(&format!("{name} {}", if visible { "can be called" } else { "cannot be called" }));
+        for reason in body.get("reasons").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            output::data(&format!("  - {}", output::clean(reason)));
+        }
+    }
+    Ok(if visible { Done::Well } else { Done::Badly })
+}
+
+fn good(what: &'static str, found: String) -> Check {
+    Check { health: Health::Good, what, found }
+}
+
+fn odd(what: &'static str, found: String) -> Check {
+    Check { health: Health::Odd, what, found }
+}
+
+fn bad(what: &'static str, found: String) -> Check {
+    Check { health: Health::Bad, what, found }
+}
+
+fn show(check: &Check) {
+    let (mark, colour) = match check.health {
+        Health::Good => ("✓", "32"),
+        Health::Odd => ("!", "33"),
+        Health::Bad => ("✗", "31"),
+    };
+    let mark = if output::colour() { format!("\x1b[{colour}m{mark}\x1b[0m") } else { mark.to_owned() };
+    output::data(&format!("{mark} {:14} {}", check.what, check.found.replace('\n', "\n                 ")));
+}

@@ -1,0 +1,81 @@
+//! `gantry events`: the server's stream, or what the ledger remembers where no server runs.
+
+use crate::desk::{Desk, Setup};
+use crate::exit::{Done, Usage};
+use crate::output;
+use bytes::Bytes;
+use gantry_egress::LocalServer;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+
+/// Bytes of one event; a longer one is not ours.
+const EVENT_BYTES: usize = 1024 * 1024;
+
+pub(super) async fn run(setup: Setup, follow: bool, json: bool) -> anyhow::Result<Done> {
+    if let Some(server) = setup.server()? {
+        return streamed(&server, follow, json).await;
+    }
+    if follow {
+        return Err(Usage("no server runs on this data folder, so there is nothing to follow; start one with gantry serve".into()).into());
+    }
+    let desk = setup.desk().await?;
+    let done = remembered(&desk, json).await;
+    desk.close().await;
+    done
+}
+
+async fn streamed(server: &LocalServer, follow: bool, json: bool) -> anyhow::Result<Done> {
+    let request = http::Request::builder().uri(format!("/api/v1/events?follow={follow}"));
+    let mut body = server.open(request, Bytes::new()).await?.into_body();
+    let mut pending = String::new();
+    while let Some(frame) = body.frame().await {
+        let Some(chunk) = frame?.into_data().ok() else { continue };
+        pending.push_str(&String::from_utf8_lossy(&chunk));
+        while let Some((event, rest)) = pending.split_once("\n\n").map(|(event, rest)| (event.to_owned(), rest.to_owned())) {
+            for data in event.lines().filter_map(|line| line.strip_prefix("data:")) {
+                show(data.trim(), json);
+            }
+            pending = rest;
+        }
+        anyhow::ensure!(pending.len() <= EVENT_BYTES, "the server sent an event without an end");
+    }
+    Ok(Done::Well)
+}
+
+/// Calls that ended, as events, oldest first.
+async fn remembered(desk: &Desk, as_json: bool) -> anyhow::Result<Done> {
+    let body = desk.get("/api/v1/audit?limit=100").await?.expect_ok()?;
+    for call in body.get("items").and_then(Value::as_array).into_iter().flatten().rev() {
+        let accounting = |key: &str| call.pointer(&format!("/accounting/{key}")).cloned().unwrap_or_default();
+        let event = json!({
+            "type": "tool_finished",
+            "at": call.get("finishedAt").or(call.get("startedAt")),
+            "call": call.get("id"), "session": call.get("session"), "tool": call.get("tool"),
+            "namespace": call.get("namespace"), "status": accounting("status"), "code": call.pointer("/error/code"),
+            "latencyMs": accounting("latencyMs"), "charactersOut": accounting("charactersOut"),
+        });
+        show(&event.to_string(), as_json);
+    }
+    Ok(Done::Well)
+}
+
+fn show(data: &str, as_json: bool) {
+    if as_json {
+        output::data(data);
+        return;
+    }
+    let event: Value = serde_json::from_str(data).unwrap_or_default();
+    let text = |key: &str| match event.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    let time = text("at").chars().skip(11).take(12).collect::<String>();
+    let about = match text("type").as_str() {
+        "tool_started" => format!("{} {}", text("tool"), text("parameters")),
+        "tool_finished" => format!("{} {} {} {} ms", text("tool"), text("status"), text("code"), text("latencyMs")),
+        "session_opened" => format!("{} for {} by {}", text("session"), text("principal"), text("door")),
+        _ => text("session"),
+    };
+    output::data(&output::clean(&format!("{time:12} {:16} {about}", text("type"))));
+}

@@ -1,0 +1,91 @@
+//! `gantry runs`.
+
+use crate::desk::{Desk, Setup};
+use crate::exit::Done;
+use crate::output;
+use serde_json::Value;
+
+pub(super) async fn run(setup: Setup, id: Option<String>, cancel: bool, limit: u32, json: bool) -> anyhow::Result<Done> {
+    let desk = setup.desk().await?;
+    let done = match id {
+        Some(id) if cancel => canceled(&desk, &id, json).await,
+        Some(id) => shown(&desk, &id, json).await,
+        None => listed(&desk, limit, json).await,
+    };
+    desk.close().await;
+    done
+}
+
+async fn listed(desk: &Desk, limit: u32, json: bool) -> anyhow::Result<Done> {
+    let body = desk.get(&format!("/api/v1/runs?limit={limit}")).await?.expect_ok()?;
+    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if json {
+        output::json(&items.to_vec().into());
+        return Ok(Done::Well);
+    }
+    let text = |run: &Value, pointer: &str| match run.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    let rows: Vec<Vec<String>> = items
+        .iter()
+        .map(|run| {
+            let last = text(run, "/lastAt").chars().take(19).collect::<String>().replace('T', " ");
+            let cells = ["/id", "/door", "/principal", "/agent", "/totals/toolsRun", "/totals/failed"];
+            cells.iter().map(|cell| text(run, cell)).chain([last]).collect()
+        })
+        .collect();
+    if rows.is_empty() {
+        output::talk("There are no runs yet.");
+    } else {
+        output::table(&["RUN", "DOOR", "WHO", "AGENT", "CALLS", "FAILED", "LAST USED"], &rows);
+    }
+    Ok(Done::Well)
+}
+
+async fn shown(desk: &Desk, id: &str, json: bool) -> anyhow::Result<Done> {
+    let tree = desk.get(&format!("/api/v1/runs/{id}")).await?.expect_ok()?;
+    if json {
+        output::json(&tree);
+        return Ok(Done::Well);
+    }
+    let text = |node: &Value, pointer: &str| node.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    output::data(&format!("{} by {} ({})", text(&tree, "/id"), text(&tree, "/principal"), text(&tree, "/door")));
+    for turn in tree.get("turns").and_then(Value::as_array).into_iter().flatten() {
+        let index = turn.get("index").and_then(Value::as_u64).unwrap_or_default();
+        output::data(&format!("└ turn {index}"));
+        for op in turn.get("ops").and_then(Value::as_array).into_iter().flatten() {
+            operation(op, 1);
+        }
+    }
+    Ok(Done::Well)
+}
+
+fn operation(op: &Value, depth: usize) {
+    let text = |pointer: &str| op.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let ms = op.pointer("/accounting/latencyMs").and_then(Value::as_u64);
+    let time = ms.map(|ms| format!(" {ms} ms")).unwrap_or_default();
+    let error = match text("/error/code") {
+        "" => String::new(),
+        code => format!(" {code}"),
+    };
+    let line = format!("{}└ {} {}{error}{time}  {}", "  ".repeat(depth), text("/status"), text("/name"), text("/request/payload"));
+    output::data(&output::clean(&line));
+    for below in op.get("ops").and_then(Value::as_array).into_iter().flatten() {
+        operation(below, depth + 1);
+    }
+}
+
+async fn canceled(desk: &Desk, id: &str, json: bool) -> anyhow::Result<Done> {
+    let body = desk.post(&format!("/api/v1/runs/{id}/cancel"), String::new()).await?.expect_ok()?;
+    let was = body.get("canceled") == Some(&Value::Bool(true));
+    if json {
+        output::json(&body);
+    } else if was {
+        output::talk(&format!("Canceled {id} and its calls."));
+    } else {
+        output::talk(&format!("{id} is not running."));
+    }
+    Ok(if was { Done::Well } else { Done::Badly })
+}

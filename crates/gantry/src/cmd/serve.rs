@@ -1,0 +1,74 @@
+//! `gantry serve`.
+
+use crate::desk::Setup;
+use crate::exit::Done;
+use crate::{output, wiring};
+use anyhow::Context as _;
+use gantry_server::{App, Options};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// How long running calls may take to end when the server is told to stop.
+const GRACE: Duration = Duration::from_secs(25);
+
+pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Result<Done> {
+    let Setup { loaded, folder, extra } = setup;
+    let _lock = folder.claim()?;
+    let (key, fresh) = folder.key()?;
+    let server = loaded.config.server.clone();
+    let runtime = wiring::start(loaded.config, &folder, extra).await?;
+    let tools = runtime.pool().tools().len();
+    let options = Options {
+        bind: bind.unwrap_or(server.bind),
+        allowed_hosts: server.allowed_hosts,
+        allowed_origins: server.allowed_origins,
+        admin_key: key.as_str().into(),
+    };
+    let stop = stop_on_signal()?;
+    let app = App::new(std::sync::Arc::clone(&runtime));
+    let ready = |address| {
+        if let Err(error) = folder.announce(address) {
+            tracing::warn!("other commands will not find this server: {error:#}");
+        }
+        output::talk(&greeting(address, tools, &folder, fresh.then_some(&*key)));
+    };
+    let served = gantry_server::serve(app, options, stop, ready).await;
+    runtime.shutdown(GRACE).await;
+    served?;
+    output::talk("Gantry has stopped.");
+    Ok(Done::Well)
+}
+
+fn greeting(address: SocketAddr, tools: usize, folder: &crate::folder::Folder, key: Option<&str>) -> String {
+    let mut text = format!(
+        "Gantry is running with {tools} tools.\n\n  open  http://{address}/\n  MCP   http://{address}/mcp\n  data  {}\n",
+        folder.path().display()
+    );
+    match key {
+        Some(key) => text.push_str(&format!("\n  This key approves and administers. It is kept in admin.key in the data folder:\n  {key}\n")),
+        None => text.push_str("  key   admin.key in the data folder\n"),
+    }
+    text.push_str("\nStop it with Ctrl-C.");
+    text
+}
+
+/// Fires at the first SIGINT or SIGTERM. The second one ends the process at once.
+fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let fired = stop.clone();
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            if fired.is_cancelled() {
+                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
+            }
+            output::talk("\nStopping: running calls may end first. Once more stops at once.");
+            fired.cancel();
+        }
+    });
+    Ok(stop)
+}

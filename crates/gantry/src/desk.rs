@@ -1,0 +1,136 @@
+//! The desk: where commands get things done. The server that runs on the same data folder does them, else this process.
+//!
+//! Either way it is the same API with the same answers, so a command is written once.
+
+use crate::cli::Cli;
+use crate::config::{Config, Loaded, ProcessEnv, Source};
+use crate::folder::Folder;
+use crate::wiring;
+use anyhow::Context as _;
+use bytes::Bytes;
+use gantry_egress::LocalServer;
+use gantry_runtime::provider::Provider;
+use gantry_server::App;
+use http::{Method, StatusCode};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long calls may take to end when a command is done.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a command needs to know first.
+pub(crate) struct Setup {
+    pub(crate) loaded: Loaded,
+    pub(crate) folder: Folder,
+    pub(crate) extra: Vec<Arc<dyn Provider>>,
+}
+
+impl Setup {
+    /// Reads the configuration and opens the data folder.
+    pub(crate) fn new(cli: &Cli, extra: Vec<Arc<dyn Provider>>) -> anyhow::Result<Self> {
+        let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
+        let source = Source { folder, config: cli.config.clone(), data: cli.data.clone() };
+        let loaded = Config::load(&source, &ProcessEnv)?;
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        let folder = Folder::open(&loaded.data)?;
+        Ok(Self { loaded, folder, extra })
+    }
+
+    /// The server that runs on this data folder, with the key of the folder.
+    pub(crate) fn server(&self) -> anyhow::Result<Option<LocalServer>> {
+        let Some(note) = self.folder.server() else { return Ok(None) };
+        let (key, _) = self.folder.key()?;
+        Ok(Some(LocalServer::new(note.address, Some(key))))
+    }
+
+    /// Opens the desk.
+    pub(crate) async fn desk(self) -> anyhow::Result<Desk> {
+        if let Some(server) = self.server()? {
+            return Ok(Desk::Server(server));
+        }
+        let runtime = wiring::start(self.loaded.config, &self.folder, self.extra).await?;
+        Ok(Desk::Here(App::new(runtime)))
+    }
+}
+
+/// Where things get done.
+pub(crate) enum Desk {
+    /// By the running server.
+    Server(LocalServer),
+    /// In this process.
+    Here(App),
+}
+
+/// What the API answered.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
+    /// The body as it came, for those who print it unchanged.
+    pub(crate) text: String,
+}
+
+impl Desk {
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        self.request(Method::GET, path, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: String) -> anyhow::Result<Answer> {
+        self.request(Method::POST, path, body.into()).await
+    }
+
+    async fn request(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let (status, bytes) = match self {
+            Self::Server(server) => {
+                let request = http::Request::builder().method(method).uri(path);
+                let (status, _, bytes) = server.send(request, body).await?;
+                (status, bytes)
+            }
+            Self::Here(app) => app.local(method, path, body).await?,
+        };
+        let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
+        let body = serde_json::from_str(&text).with_context(|| format!("the answer is not JSON (status {status})"))?;
+        Ok(Answer { status, body, text })
+    }
+
+    /// Closes what this process opened.
+    pub(crate) async fn close(self) {
+        if let Self::Here(app) = self {
+            app.runtime().shutdown(GRACE).await;
+        }
+    }
+}
+
+impl Answer {
+    /// The body, or the error that the API answered with, in words.
+    pub(crate) fn expect_ok(self) -> anyhow::Result<Value> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        let error = self.body.get("error");
+        let message = error.and_then(|e| e.get("message")).and_then(Value::as_str).unwrap_or("the request failed").to_owned();
+        if self.status.is_client_error() {
+            return Err(crate::exit::Usage(message).into());
+        }
+        anyhow::bail!(message)
+    }
+}
+
+/// A query string from the parts that were given.
+pub(crate) fn query(parts: &[(&str, Option<&str>)]) -> String {
+    let given = parts.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
+    let query = given.collect::<Vec<_>>().join("&");
+    if query.is_empty() { query } else { format!("?{query}") }
+}
+
+/// Percent-encodes everything that is not plain in a query.
+fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|b| match b {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(b).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}

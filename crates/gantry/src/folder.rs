@@ -1,0 +1,122 @@
+//! The data folder: its key, and the note by which a running server is found.
+//!
+//! Who can read the folder is its administrator. The server holds a lock for as long as it lives, so the note of one
+//! that died is never believed and the key is never sent to a stranger who took over its port.
+
+use anyhow::Context as _;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A data folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder(PathBuf);
+
+/// What a running server leaves for the command line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Note {
+    /// Where the command line reaches it.
+    pub(crate) address: SocketAddr,
+    /// Its process.
+    pub(crate) pid: u32,
+}
+
+/// Held by a server for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct ServerLock {
+    _file: File,
+    note: PathBuf,
+}
+
+impl Drop for ServerLock {
+    fn drop(&mut self) {
+        // A note that stays is not believed without the lock.
+        fs::remove_file(&self.note).ok();
+    }
+}
+
+impl Folder {
+    /// Makes the folder, for its owner only, if it is not there.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .with_context(|| format!("cannot make the data folder {}; choose another with --data", path.display()))?;
+        // Nothing in here belongs into a repository.
+        let ignore = path.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(&ignore, "*\n").with_context(|| format!("cannot write {}", ignore.display()))?;
+        }
+        Ok(Self(path.to_owned()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The key of the folder, and whether it was made just now.
+    pub(crate) fn key(&self) -> anyhow::Result<(String, bool)> {
+        let path = self.0.join("admin.key");
+        match fs::read_to_string(&path) {
+            Ok(key) if key.trim().len() >= 32 => return Ok((key.trim().to_owned(), false)),
+            Ok(_) => anyhow::bail!("{} holds no key; remove it and a new one is made", path.display()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+        let key = format!("gantry_{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        // Written beside and linked into place, so that of two processes that start at once one wins and no reader
+        // ever sees half a key.
+        let fresh = self.0.join(format!("admin.key.{}", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        file.write_all(key.as_bytes()).and_then(|()| file.sync_all())?;
+        let linked = fs::hard_link(&fresh, &path);
+        fs::remove_file(&fresh)?;
+        match linked {
+            Ok(()) => Ok((key, true)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.key(),
+            Err(error) => Err(error).with_context(|| format!("cannot write {}", path.display())),
+        }
+    }
+
+    fn lock_file(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.0.join("server.lock"))
+    }
+
+    /// Claims the folder for a server.
+    pub(crate) fn claim(&self) -> anyhow::Result<ServerLock> {
+        let file = self.lock_file().context("cannot open the server's lock file")?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let where_ = self.server().map_or_else(String::new, |note| format!(" at http://{} (process {})", note.address, note.pid));
+            anyhow::bail!("a server already runs on {}{where_}", self.0.display());
+        }
+        Ok(ServerLock { _file: file, note: self.0.join("server.json") })
+    }
+
+    /// Leaves the note of a server that listens.
+    pub(crate) fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
+        // Listening everywhere includes this machine.
+        let reachable = match address.ip() {
+            ip if !ip.is_unspecified() => address,
+            std::net::IpAddr::V4(_) => SocketAddr::from(([127, 0, 0, 1], address.port())),
+            std::net::IpAddr::V6(_) => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
+        };
+        let note = Note { address: reachable, pid: std::process::id() };
+        fs::write(self.0.join("server.json"), serde_json::to_string(&note)?).context("cannot leave the server's note")
+    }
+
+    /// The server that runs on this folder, if one does.
+    pub(crate) fn server(&self) -> Option<Note> {
+        let file = self.lock_file().ok()?;
+        // A lock that can be had is nobody's: the server is gone, whatever its note says.
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+            return None;
+        }
+        serde_json::from_str(&fs::read_to_string(self.0.join("server.json")).ok()?).ok()
+    }
+}

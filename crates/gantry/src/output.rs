@@ -1,0 +1,85 @@
+//! What people read: data on standard output, talk on standard error, tables without frills.
+
+use serde_json::Value;
+use std::io::{self, IsTerminal as _, Write as _};
+
+/// The widest line of a table where no terminal says otherwise.
+const WIDTH: usize = 120;
+
+/// Writes a line of data. A reader that went away (`| head`) is no error.
+pub(crate) fn data(line: &str) {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).ok();
+}
+
+/// Writes a line of talk.
+pub(crate) fn talk(line: &str) {
+    writeln!(io::stderr().lock(), "{line}").ok();
+}
+
+/// Writes a value as indented JSON.
+pub(crate) fn json(value: &Value) {
+    data(&serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()));
+}
+
+/// Whether standard output is a terminal that wants colour.
+pub(crate) fn colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Writes a table: columns as wide as their content, the last one cut to the width of the terminal.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
+    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(clean(cell).chars().count().min(60));
+        }
+    }
+    let total = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(WIDTH);
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let title = line(&head, &widths, total);
+    data(&if colour() { format!("\x1b[1m{title}\x1b[0m") } else { title });
+    for row in rows {
+        data(&line(row, &widths, total));
+    }
+}
+
+fn line(row: &[String], widths: &[usize], total: usize) -> String {
+    let mut line = String::new();
+    for (n, (cell, width)) in row.iter().zip(widths).enumerate() {
+        if n > 0 {
+            line.push_str("  ");
+        }
+        let left = total.saturating_sub(line.chars().count());
+        let room = if n + 1 == widths.len() { left } else { *width };
+        line.push_str(&cut(&clean(cell), room));
+        if n + 1 < widths.len() {
+            let used = clean(cell).chars().count().min(room);
+            line.push_str(&" ".repeat(width.saturating_sub(used)));
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+/// A cell on one line, with nothing in it that a terminal would obey.
+pub(crate) fn clean(cell: &str) -> String {
+    cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_aligned_and_cut_and_obey_nobody() {
+        let row = ["a".to_owned(), "bb\x1b[31m".to_owned(), "long text here".to_owned()];
+        assert_eq!(line(&row, &[3, 8, 4], 24), "a    bb [31m   long tex…");
+    }
+}

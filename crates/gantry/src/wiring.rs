@@ -1,0 +1,137 @@
+//! From the configuration to a running runtime.
+
+use crate::config::{Config, Decide, Error, Gated, Located, Location, Policy, Problem, ToolSource};
+use crate::folder::Folder;
+use anyhow::Context as _;
+use gantry_core::pattern::Pattern;
+use gantry_core::policy::{self, Policies, RequiresApproval, RuleSpec};
+use gantry_core::toolset::Selection;
+use gantry_runtime::options::ProviderOptions;
+use gantry_runtime::provider::Provider;
+use gantry_runtime::provider::workspace::Workspace;
+use gantry_runtime::{Options, Runtime, queue};
+use gantry_store::Store;
+use std::sync::Arc;
+
+/// Opens the store and starts the runtime that the configuration describes.
+pub(crate) async fn start(config: Config, folder: &Folder, extra: Vec<Arc<dyn Provider>>) -> anyhow::Result<Arc<Runtime>> {
+    let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
+    if config.tools.workspace.enabled {
+        let protected = vec![folder.path().to_owned()];
+        providers.push(Arc::new(Workspace::open(&config.workspace, protected)?));
+    }
+    providers.extend(extra);
+    let store = config.store.path.clone();
+    let options = options(config, folder)?;
+    let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
+    let (store, recovery) = opened.context("cannot open the ledger")?;
+    Ok(Runtime::start(options, providers, store, &recovery).await?)
+}
+
+fn options(config: Config, folder: &Folder) -> anyhow::Result<Options> {
+    let mut problems = Vec::new();
+    let agents = config
+        .agents
+        .iter()
+        .map(|(name, agent)| (Arc::from(name.as_str()), Selection { patterns: patterns(&agent.tools, &mut problems) }))
+        .collect();
+    let workspace = provider(&config.tools.workspace, &mut problems);
+    let policies = policies(&config, &mut problems);
+    if let Some(error) = Error::all(problems) {
+        return Err(error.into());
+    }
+    let queues = config.queues.iter().map(|(name, queue)| queue::Options {
+        name: name.as_str().into(),
+        concurrent: queue.concurrent,
+        max_waiting: queue.max_waiting,
+    });
+    Ok(Options {
+        tool_timeout: config.defaults.tool_timeout,
+        response_max_bytes: config.defaults.tool_response_max_bytes,
+        context_budget: config.defaults.context_budget_tokens,
+        retention: config.defaults.output_retention,
+        max_calls: config.defaults.max_concurrent_calls,
+        queues: queues.collect(),
+        policies,
+        agents,
+        providers: [(Arc::from("workspace"), workspace)].into(),
+        ..Options::new(folder.path().to_owned())
+    })
+}
+
+fn patterns(texts: &[Located<String>], problems: &mut Vec<Problem>) -> Vec<Pattern> {
+    let mut patterns = Vec::new();
+    for text in texts {
+        match Pattern::parse(&text.value) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => problems.push(Problem::at(&text.at, error.to_string())),
+        }
+    }
+    patterns
+}
+
+fn provider(source: &ToolSource, problems: &mut Vec<Problem>) -> ProviderOptions {
+    ProviderOptions {
+        allowed: source.allowed.as_deref().map(|texts| patterns(texts, problems)).unwrap_or_default(),
+        denied: patterns(&source.denied, problems),
+        timeout: source.request_timeout,
+        queue: source.queue.as_deref().map(Into::into),
+        cache: source.cache,
+        tools_timeout: source.tools_timeout.iter().map(|(tool, time)| (tool.clone(), time.value)).collect(),
+        tools_queue: source
+            .tools_queue
+            .iter()
+            .map(|(tool, queue)| (tool.clone(), queue.value.as_deref().map(Into::into)))
+            .collect(),
+        tools_cache: source
+            .tools_cache
+            .iter()
+            .map(|(tool, time)| (tool.clone(), time.value.unwrap_or_default()))
+            .collect(),
+    }
+}
+
+fn policies(config: &Config, problems: &mut Vec<Problem>) -> Policies {
+    let requires = match &config.approvals.requires {
+        Gated::All => RequiresApproval::Everything,
+        Gated::None => RequiresApproval::Nothing,
+        Gated::Tools(tools) => RequiresApproval::Listed(patterns(tools, problems)),
+    };
+    let specs: Vec<RuleSpec> = config.policies.iter().map(rule).collect();
+    Policies::compile(&specs, requires).unwrap_or_else(|errors| {
+        for (n, error) in errors {
+            if let Some(policy) = config.policies.get(n) {
+                problems.push(Problem::at(place(policy, &error), format!("policy {}: {error}", policy.name)));
+            }
+        }
+        Policies::default()
+    })
+}
+
+fn rule(policy: &Policy) -> RuleSpec {
+    let decide = match policy.decide {
+        Decide::Deny => policy::Decide::Deny,
+        Decide::Ask => policy::Decide::Ask,
+    };
+    let values = |examples: &[Located<crate::config::Arguments>]| examples.iter().map(|e| e.value.clone().into()).collect();
+    RuleSpec {
+        name: policy.name.clone(),
+        tools: policy.tools.iter().map(|tool| tool.value.clone()).collect(),
+        when: policy.when.as_ref().map(|when| when.value.clone()),
+        decide: Some(decide),
+        reason: policy.reason.clone(),
+        applies_to: match policy.decide {
+            Decide::Deny => values(&policy.examples.deny),
+            Decide::Ask => values(&policy.examples.ask),
+        },
+        passes: values(&policy.examples.pass),
+    }
+}
+
+/// The line that a rule's error is about.
+fn place<'a>(policy: &'a Policy, error: &policy::RuleError) -> &'a Location {
+    match (error, &policy.when) {
+        (policy::RuleError::Condition { .. }, Some(when)) => &when.at,
+        _ => &policy.at,
+    }
+}
