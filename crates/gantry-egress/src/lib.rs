@@ -63,7 +63,11 @@ impl LocalServer {
     ///
     /// # Errors
     /// The server cannot be reached, or the connection breaks.
-    pub async fn open(&self, request: http::request::Builder, body: Bytes) -> Result<Response<Incoming>, Error> {
+    pub async fn open(
+        &self,
+        request: http::request::Builder,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Error> {
         let connect = |reason: String| Error::Connect { address: self.address, reason };
         let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(self.address)).await {
             Ok(Ok(stream)) => stream,
@@ -72,7 +76,8 @@ impl LocalServer {
         };
         stream.set_nodelay(true).map_err(|error| connect(error.to_string()))?;
         let broken = |error: hyper::Error| Error::Broken { address: self.address, reason: error.to_string() };
-        let (mut sender, connection) = handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(broken)?;
+        let (mut sender, connection) =
+            handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection);
         sender.send_request(self.prepared(request, body)?).await.map_err(broken)
     }
@@ -81,10 +86,17 @@ impl LocalServer {
     ///
     /// # Errors
     /// The server cannot be reached, or the connection breaks.
-    pub async fn send(&self, request: http::request::Builder, body: Bytes) -> Result<(StatusCode, http::HeaderMap, Bytes), Error> {
+    pub async fn send(
+        &self,
+        request: http::request::Builder,
+        body: Bytes,
+    ) -> Result<(StatusCode, http::HeaderMap, Bytes), Error> {
         let (parts, incoming) = self.open(request, body).await?.into_parts();
         let limited = http_body_util::Limited::new(incoming, ANSWER_BYTES);
-        let whole = limited.collect().await.map_err(|error| Error::Broken { address: self.address, reason: error.to_string() })?;
+        let whole = limited
+            .collect()
+            .await
+            .map_err(|error| Error::Broken { address: self.address, reason: error.to_string() })?;
         Ok((parts.status, parts.headers, whole.to_bytes()))
     }
 

@@ -74,7 +74,12 @@ impl App {
     ///
     /// # Errors
     /// The path is not one.
-    pub async fn local(&self, method: Method, path: &str, body: Bytes) -> Result<(StatusCode, Bytes), http::Error> {
+    pub async fn local(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), http::Error> {
         let mut request = http::Request::builder().method(method).uri(path).body(Body::from(body))?;
         request.extensions_mut().insert(crate::Identity::person());
         let service = hyper_util::service::TowerToHyperService::new(router(self.clone()));

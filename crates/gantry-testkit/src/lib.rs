@@ -1,1 +1,25 @@
-//! Placeholder.
+//! What the tests stand on: a home for one Gantry, a test Gantry with misbehaving tools, and small clients.
+//!
+//! The program under test is always the real one, as a process of its own. The test Gantry (`src/bin/test-gantry.rs`)
+//! is that same program with one more provider, for misbehaviour that no real tool shows.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests start processes, and a test that cannot go on has to fail loudly"
+)]
+
+pub mod home;
+pub mod provider;
+pub mod server;
+
+pub use home::{Home, Ran};
+pub use server::Server;
+
+/// Whether the long forms of the crash, fault and load tests are to run.
+#[must_use]
+pub fn long() -> bool {
+    std::env::var_os("GANTRY_TEST_LONG").is_some()
+}

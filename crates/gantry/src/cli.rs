@@ -10,7 +10,9 @@ use std::path::PathBuf;
 /// the working folder is the workspace, and the built-in file tools are on.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Examples:\n  gantry serve\n  gantry tools\n  gantry call read_file '{\"path\": \"README.md\"}'\n  gantry audit --since 1h")]
+#[command(
+    after_help = "Examples:\n  gantry serve\n  gantry tools\n  gantry call read_file '{\"path\": \"README.md\"}'\n  gantry audit --since 1h"
+)]
 pub(crate) struct Cli {
     /// Configuration file [default: gantry.yaml, .json or .toml in the working folder]
     #[arg(long, short, global = true, env = "GANTRY_CONFIG", value_name = "FILE")]
@@ -39,7 +41,9 @@ pub(crate) enum Command {
         who: Who,
     },
     /// Call a tool and print its result
-    #[command(after_help = "Examples:\n  gantry call list_directory '{\"path\": \".\"}'\n  gantry call write_file @arguments.json --yes\n  echo '{\"path\": \"a.txt\"}' | gantry call read_file -")]
+    #[command(
+        after_help = "Examples:\n  gantry call list_directory '{\"path\": \".\"}'\n  gantry call write_file @arguments.json --yes\n  echo '{\"path\": \"a.txt\"}' | gantry call read_file -"
+    )]
     Call(Call),
     /// List the tools
     Tools {
@@ -185,7 +189,8 @@ pub(crate) struct Filter {
 /// The help of every command, for the reference page.
 #[must_use]
 pub fn reference() -> String {
-    let mut page = String::from("# Command line\n\nGenerated from the program itself by `cargo xtask reference`.\n");
+    let mut page =
+        String::from("# Command line\n\nGenerated from the program itself by `cargo xtask reference`.\n");
     let mut root = Cli::command().term_width(100);
     root.build();
     let mut pending = vec![root];

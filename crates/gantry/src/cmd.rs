@@ -9,13 +9,12 @@ mod runs;
 mod serve;
 mod tools;
 
+use crate::Extra;
 use crate::cli::{Cli, Command};
 use crate::desk::Setup;
 use crate::exit::{Done, Usage};
-use gantry_runtime::provider::Provider;
-use std::sync::Arc;
 
-pub(crate) async fn dispatch(cli: Cli, extra: Vec<Arc<dyn Provider>>) -> anyhow::Result<Done> {
+pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
     if let Command::Doctor { tool, agent, json } = &cli.command {
         let (tool, agent, json) = (tool.clone(), agent.clone(), *json);
@@ -36,5 +35,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Vec<Arc<dyn Provider>>) -> anyhow:
 
 /// There is one project in this version.
 pub(crate) fn known_project(project: &str) -> Result<(), Usage> {
-    if project == "default" { Ok(()) } else { Err(Usage(format!("there is no project {project:?}; there is \"default\""))) }
+    if project == "default" {
+        Ok(())
+    } else {
+        Err(Usage(format!("there is no project {project:?}; there is \"default\"")))
+    }
 }

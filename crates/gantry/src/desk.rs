@@ -2,6 +2,7 @@
 //!
 //! Either way it is the same API with the same answers, so a command is written once.
 
+use crate::Extra;
 use crate::cli::Cli;
 use crate::config::{Config, Loaded, ProcessEnv, Source};
 use crate::folder::Folder;
@@ -9,11 +10,9 @@ use crate::wiring;
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
-use gantry_runtime::provider::Provider;
 use gantry_server::App;
 use http::{Method, StatusCode};
 use serde_json::Value;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long calls may take to end when a command is done.
@@ -23,12 +22,12 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Setup {
     pub(crate) loaded: Loaded,
     pub(crate) folder: Folder,
-    pub(crate) extra: Vec<Arc<dyn Provider>>,
+    pub(crate) extra: Extra,
 }
 
 impl Setup {
     /// Reads the configuration and opens the data folder.
-    pub(crate) fn new(cli: &Cli, extra: Vec<Arc<dyn Provider>>) -> anyhow::Result<Self> {
+    pub(crate) fn new(cli: &Cli, extra: Extra) -> anyhow::Result<Self> {
         let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
         let source = Source { folder, config: cli.config.clone(), data: cli.data.clone() };
         let loaded = Config::load(&source, &ProcessEnv)?;
@@ -91,7 +90,8 @@ impl Desk {
             Self::Here(app) => app.local(method, path, body).await?,
         };
         let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
-        let body = serde_json::from_str(&text).with_context(|| format!("the answer is not JSON (status {status})"))?;
+        let body = serde_json::from_str(&text)
+            .with_context(|| format!("the answer is not JSON (status {status})"))?;
         Ok(Answer { status, body, text })
     }
 
@@ -110,7 +110,11 @@ impl Answer {
             return Ok(self.body);
         }
         let error = self.body.get("error");
-        let message = error.and_then(|e| e.get("message")).and_then(Value::as_str).unwrap_or("the request failed").to_owned();
+        let message = error
+            .and_then(|e| e.get("message"))
+            .and_then(Value::as_str)
+            .unwrap_or("the request failed")
+            .to_owned();
         if self.status.is_client_error() {
             return Err(crate::exit::Usage(message).into());
         }

@@ -43,11 +43,9 @@ impl Drop for ServerLock {
 impl Folder {
     /// Makes the folder, for its owner only, if it is not there.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .with_context(|| format!("cannot make the data folder {}; choose another with --data", path.display()))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
+            format!("cannot make the data folder {}; choose another with --data", path.display())
+        })?;
         // Nothing in here belongs into a repository.
         let ignore = path.join(".gitignore");
         if !ignore.exists() {
@@ -85,14 +83,22 @@ impl Folder {
     }
 
     fn lock_file(&self) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.0.join("server.lock"))
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.0.join("server.lock"))
     }
 
     /// Claims the folder for a server.
     pub(crate) fn claim(&self) -> anyhow::Result<ServerLock> {
         let file = self.lock_file().context("cannot open the server's lock file")?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let where_ = self.server().map_or_else(String::new, |note| format!(" at http://{} (process {})", note.address, note.pid));
+            let where_ = self.server().map_or_else(String::new, |note| {
+                format!(" at http://{} (process {})", note.address, note.pid)
+            });
             anyhow::bail!("a server already runs on {}{where_}", self.0.display());
         }
         Ok(ServerLock { _file: file, note: self.0.join("server.json") })
@@ -107,7 +113,8 @@ impl Folder {
             std::net::IpAddr::V6(_) => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
         };
         let note = Note { address: reachable, pid: std::process::id() };
-        fs::write(self.0.join("server.json"), serde_json::to_string(&note)?).context("cannot leave the server's note")
+        fs::write(self.0.join("server.json"), serde_json::to_string(&note)?)
+            .context("cannot leave the server's note")
     }
 
     /// The server that runs on this folder, if one does.

@@ -15,14 +15,39 @@ mod wiring;
 pub use cli::reference as cli_reference;
 
 use clap::Parser as _;
+use gantry_runtime::Runtime;
+use gantry_runtime::options::ProviderOptions;
 use gantry_runtime::provider::Provider;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Runs the program with these arguments. `extra` are providers besides those that are built in.
+/// What a program built on this one adds to it.
+pub struct Extra {
+    /// Providers besides those that are built in.
+    pub providers: Vec<Arc<dyn Provider>>,
+    /// How the tools of those providers are run, by the provider's id.
+    pub options: HashMap<Arc<str>, ProviderOptions>,
+    /// Told once the runtime has started.
+    pub started: Box<dyn Fn(&Arc<Runtime>) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Extra {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extra").field("providers", &self.providers).finish_non_exhaustive()
+    }
+}
+
+impl Default for Extra {
+    fn default() -> Self {
+        Self { providers: Vec::new(), options: HashMap::new(), started: Box::new(|_| ()) }
+    }
+}
+
+/// Runs the program with these arguments.
 #[must_use]
-pub fn run(args: impl IntoIterator<Item = OsString>, extra: Vec<Arc<dyn Provider>>) -> ExitCode {
+pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     let cli = match cli::Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

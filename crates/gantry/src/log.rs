@@ -18,7 +18,8 @@ pub(crate) fn start(cli: &Cli) {
         (_, _) => "debug",
     };
     let filter = EnvFilter::try_from_env("GANTRY_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Words);
+    let subscriber =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Words);
     // A second start in one process keeps the first log.
     tracing::subscriber::set_global_default(subscriber.finish()).ok();
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    gantry::run(std::env::args_os(), Vec::new())
+    gantry::run(std::env::args_os(), gantry::Extra::default())
 }

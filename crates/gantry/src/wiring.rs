@@ -1,5 +1,6 @@
 //! From the configuration to a running runtime.
 
+use crate::Extra;
 use crate::config::{Config, Decide, Error, Gated, Located, Location, Policy, Problem, ToolSource};
 use crate::folder::Folder;
 use anyhow::Context as _;
@@ -14,18 +15,21 @@ use gantry_store::Store;
 use std::sync::Arc;
 
 /// Opens the store and starts the runtime that the configuration describes.
-pub(crate) async fn start(config: Config, folder: &Folder, extra: Vec<Arc<dyn Provider>>) -> anyhow::Result<Arc<Runtime>> {
+pub(crate) async fn start(config: Config, folder: &Folder, extra: Extra) -> anyhow::Result<Arc<Runtime>> {
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
     if config.tools.workspace.enabled {
         let protected = vec![folder.path().to_owned()];
         providers.push(Arc::new(Workspace::open(&config.workspace, protected)?));
     }
-    providers.extend(extra);
+    providers.extend(extra.providers);
     let store = config.store.path.clone();
-    let options = options(config, folder)?;
+    let mut options = options(config, folder)?;
+    options.providers.extend(extra.options);
     let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
     let (store, recovery) = opened.context("cannot open the ledger")?;
-    Ok(Runtime::start(options, providers, store, &recovery).await?)
+    let runtime = Runtime::start(options, providers, store, &recovery).await?;
+    (extra.started)(&runtime);
+    Ok(runtime)
 }
 
 fn options(config: Config, folder: &Folder) -> anyhow::Result<Options> {
@@ -33,7 +37,9 @@ fn options(config: Config, folder: &Folder) -> anyhow::Result<Options> {
     let agents = config
         .agents
         .iter()
-        .map(|(name, agent)| (Arc::from(name.as_str()), Selection { patterns: patterns(&agent.tools, &mut problems) }))
+        .map(|(name, agent)| {
+            (Arc::from(name.as_str()), Selection { patterns: patterns(&agent.tools, &mut problems) })
+        })
         .collect();
     let workspace = provider(&config.tools.workspace, &mut problems);
     let policies = policies(&config, &mut problems);
@@ -113,7 +119,9 @@ fn rule(policy: &Policy) -> RuleSpec {
         Decide::Deny => policy::Decide::Deny,
         Decide::Ask => policy::Decide::Ask,
     };
-    let values = |examples: &[Located<crate::config::Arguments>]| examples.iter().map(|e| e.value.clone().into()).collect();
+    let values = |examples: &[Located<crate::config::Arguments>]| {
+        examples.iter().map(|e| e.value.clone().into()).collect()
+    };
     RuleSpec {
         name: policy.name.clone(),
         tools: policy.tools.iter().map(|tool| tool.value.clone()).collect(),

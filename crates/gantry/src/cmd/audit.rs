@@ -65,10 +65,16 @@ async fn verified(desk: &Desk, json: bool) -> anyhow::Result<Done> {
         output::json(&body);
     } else if ok {
         let entries = body.get("entries").and_then(Value::as_u64).unwrap_or_default();
-        output::data(&format!("The audit trail is whole: {entries} entries, each bound to the one before it."));
+        output::data(&format!(
+            "The audit trail is whole: {entries} entries, each bound to the one before it."
+        ));
     } else {
         let text = |pointer: &str| body.pointer(pointer).map(ToString::to_string).unwrap_or_default();
-        let found = format!("The audit trail was tampered with at entry {}: {}.", text("/firstBad/entry"), text("/firstBad/what"));
+        let found = format!(
+            "The audit trail was tampered with at entry {}: {}.",
+            text("/firstBad/entry"),
+            text("/firstBad/what")
+        );
         output::data(&found);
     }
     Ok(if ok { Done::Well } else { Done::Badly })

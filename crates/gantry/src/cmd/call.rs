@@ -24,16 +24,20 @@ fn body(call: &Call) -> anyhow::Result<String> {
     let text = match call.arguments.as_str() {
         "-" => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from standard input")?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("cannot read the arguments from standard input")?;
             text
         }
         other => match other.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {file}: {error}")))?,
+            Some(file) => std::fs::read_to_string(file)
+                .map_err(|error| Usage(format!("cannot read {file}: {error}")))?,
             None => other.to_owned(),
         },
     };
-    let arguments: Box<RawValue> = RawValue::from_string(text.trim().to_owned())
-        .map_err(|error| Usage(format!("the arguments are not JSON: {error}. Write them like '{{\"path\": \"a.txt\"}}'")))?;
+    let arguments: Box<RawValue> = RawValue::from_string(text.trim().to_owned()).map_err(|error| {
+        Usage(format!("the arguments are not JSON: {error}. Write them like '{{\"path\": \"a.txt\"}}'"))
+    })?;
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Body<'a> {

@@ -1,12 +1,11 @@
 //! `gantry doctor`: is everything there that a call needs, and why is a tool there or not?
 
+use crate::Extra;
 use crate::cli::Cli;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
-use gantry_runtime::provider::Provider;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
@@ -24,7 +23,7 @@ struct Check {
 
 pub(super) async fn run(
     cli: &Cli,
-    extra: Vec<Arc<dyn Provider>>,
+    extra: Extra,
     tool: Option<String>,
     agent: Option<String>,
     json: bool,
@@ -51,14 +50,21 @@ pub(super) async fn run(
 }
 
 async fn examine(setup: Setup, checks: &mut Vec<Check>) {
-    let file = setup.loaded.file.as_ref().map_or_else(|| "none, running on defaults".into(), |f| f.display().to_string());
+    let file = setup
+        .loaded
+        .file
+        .as_ref()
+        .map_or_else(|| "none, running on defaults".into(), |f| f.display().to_string());
     checks.push(good("configuration", file));
     checks.extend(setup.loaded.warnings.iter().map(|warning| odd("configuration", warning.clone())));
     checks.push(good("workspace", setup.loaded.config.workspace.display().to_string()));
     checks.push(good("data folder", setup.folder.path().display().to_string()));
     checks.push(match setup.folder.server() {
         Some(note) => good("server", format!("running at http://{} (process {})", note.address, note.pid)),
-        None => good("server", format!("not running; gantry serve would listen on {}", setup.loaded.config.server.bind)),
+        None => good(
+            "server",
+            format!("not running; gantry serve would listen on {}", setup.loaded.config.server.bind),
+        ),
     });
     let desk = match setup.desk().await {
         Ok(desk) => desk,
@@ -80,7 +86,9 @@ async fn ledger(desk: &Desk, checks: &mut Vec<Check>) {
     if let Ok(body) = ask(desk, "/api/v1/audit?state=OUTCOME_UNKNOWN&limit=1000").await {
         let open = body.get("items").and_then(Value::as_array).map_or(0, Vec::len);
         if open > 0 {
-            let text = format!("{open} calls may or may not have taken effect; see gantry audit --state OUTCOME_UNKNOWN");
+            let text = format!(
+                "{open} calls may or may not have taken effect; see gantry audit --state OUTCOME_UNKNOWN"
+            );
             checks.push(odd("ledger", text));
         }
     }
@@ -92,7 +100,11 @@ async fn tools(desk: &Desk, checks: &mut Vec<Check>) {
         Err(error) => return checks.push(bad("tools", format!("{error:#}"))),
     };
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    checks.push(if items.is_empty() { odd("tools", "none".into()) } else { good("tools", format!("{} available", items.len())) });
+    checks.push(if items.is_empty() {
+        odd("tools", "none".into())
+    } else {
+        good("tools", format!("{} available", items.len()))
+    });
     for tool in items.iter().filter(|tool| tool.get("reason").is_some_and(Value::is_string)) {
         let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
         checks.push(odd("tools", format!("{} is quarantined: {}", text("name"), text("reason"))));
@@ -105,7 +117,8 @@ async fn ask(desk: &Desk, path: &str) -> anyhow::Result<Value> {
 
 async fn explain(setup: Setup, tool: &str, agent: Option<&str>, json: bool) -> anyhow::Result<Done> {
     let desk = setup.desk().await?;
-    let answer = desk.get(&format!("/api/v1/explain{}", query(&[("tool", Some(tool)), ("agent", agent)]))).await;
+    let answer =
+        desk.get(&format!("/api/v1/explain{}", query(&[("tool", Some(tool)), ("agent", agent)]))).await;
     desk.close().await;
     let body = answer?.expect_ok()?;
     let visible = body.get("visible") == Some(&Value::Bool(true));
@@ -114,7 +127,9 @@ async fn explain(setup: Setup, tool: &str, agent: Option<&str>, json: bool) -> a
     } else {
         let name = body.get("tool").and_then(Value::as_str).unwrap_or(tool);
         output::data(&format!("{name} {}", if visible { "can be called" } else { "cannot be called" }));
-        for reason in body.get("reasons").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        for reason in
+            body.get("reasons").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        {
             output::data(&format!("  - {}", output::clean(reason)));
         }
     }

@@ -16,7 +16,11 @@ pub(super) async fn run(setup: Setup, follow: bool, json: bool) -> anyhow::Resul
         return streamed(&server, follow, json).await;
     }
     if follow {
-        return Err(Usage("no server runs on this data folder, so there is nothing to follow; start one with gantry serve".into()).into());
+        return Err(Usage(
+            "no server runs on this data folder, so there is nothing to follow; start one with gantry serve"
+                .into(),
+        )
+        .into());
     }
     let desk = setup.desk().await?;
     let done = remembered(&desk, json).await;
@@ -31,7 +35,9 @@ async fn streamed(server: &LocalServer, follow: bool, json: bool) -> anyhow::Res
     while let Some(frame) = body.frame().await {
         let Some(chunk) = frame?.into_data().ok() else { continue };
         pending.push_str(&String::from_utf8_lossy(&chunk));
-        while let Some((event, rest)) = pending.split_once("\n\n").map(|(event, rest)| (event.to_owned(), rest.to_owned())) {
+        while let Some((event, rest)) =
+            pending.split_once("\n\n").map(|(event, rest)| (event.to_owned(), rest.to_owned()))
+        {
             for data in event.lines().filter_map(|line| line.strip_prefix("data:")) {
                 show(data.trim(), json);
             }
@@ -73,7 +79,9 @@ fn show(data: &str, as_json: bool) {
     let time = text("at").chars().skip(11).take(12).collect::<String>();
     let about = match text("type").as_str() {
         "tool_started" => format!("{} {}", text("tool"), text("parameters")),
-        "tool_finished" => format!("{} {} {} {} ms", text("tool"), text("status"), text("code"), text("latencyMs")),
+        "tool_finished" => {
+            format!("{} {} {} {} ms", text("tool"), text("status"), text("code"), text("latencyMs"))
+        }
         "session_opened" => format!("{} for {} by {}", text("session"), text("principal"), text("door")),
         _ => text("session"),
     };

@@ -5,8 +5,8 @@ use crate::cmd::known_project;
 use crate::desk::Setup;
 use crate::exit::Done;
 use crate::wiring;
-use gantry_server::mcp::{Client, endpoint};
 use gantry_server::Identity;
+use gantry_server::mcp::{Client, endpoint};
 use std::sync::Arc;
 use std::time::Duration;
 

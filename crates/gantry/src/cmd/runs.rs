@@ -5,7 +5,13 @@ use crate::exit::Done;
 use crate::output;
 use serde_json::Value;
 
-pub(super) async fn run(setup: Setup, id: Option<String>, cancel: bool, limit: u32, json: bool) -> anyhow::Result<Done> {
+pub(super) async fn run(
+    setup: Setup,
+    id: Option<String>,
+    cancel: bool,
+    limit: u32,
+    json: bool,
+) -> anyhow::Result<Done> {
     let desk = setup.desk().await?;
     let done = match id {
         Some(id) if cancel => canceled(&desk, &id, json).await,
@@ -50,8 +56,15 @@ async fn shown(desk: &Desk, id: &str, json: bool) -> anyhow::Result<Done> {
         output::json(&tree);
         return Ok(Done::Well);
     }
-    let text = |node: &Value, pointer: &str| node.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    output::data(&format!("{} by {} ({})", text(&tree, "/id"), text(&tree, "/principal"), text(&tree, "/door")));
+    let text = |node: &Value, pointer: &str| {
+        node.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    output::data(&format!(
+        "{} by {} ({})",
+        text(&tree, "/id"),
+        text(&tree, "/principal"),
+        text(&tree, "/door")
+    ));
     for turn in tree.get("turns").and_then(Value::as_array).into_iter().flatten() {
         let index = turn.get("index").and_then(Value::as_u64).unwrap_or_default();
         output::data(&format!("└ turn {index}"));
@@ -70,7 +83,13 @@ fn operation(op: &Value, depth: usize) {
         "" => String::new(),
         code => format!(" {code}"),
     };
-    let line = format!("{}└ {} {}{error}{time}  {}", "  ".repeat(depth), text("/status"), text("/name"), text("/request/payload"));
+    let line = format!(
+        "{}└ {} {}{error}{time}  {}",
+        "  ".repeat(depth),
+        text("/status"),
+        text("/name"),
+        text("/request/payload")
+    );
     output::data(&output::clean(&line));
     for below in op.get("ops").and_then(Value::as_array).into_iter().flatten() {
         operation(below, depth + 1);

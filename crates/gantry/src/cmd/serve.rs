@@ -47,7 +47,9 @@ fn greeting(address: SocketAddr, tools: usize, folder: &crate::folder::Folder, k
         folder.path().display()
     );
     match key {
-        Some(key) => text.push_str(&format!("\n  This key approves and administers. It is kept in admin.key in the data folder:\n  {key}\n")),
+        Some(key) => text.push_str(&format!(
+            "\n  This key approves and administers. It is kept in admin.key in the data folder:\n  {key}\n"
+        )),
         None => text.push_str("  key   admin.key in the data folder\n"),
     }
     text.push_str("\nStop it with Ctrl-C.");

@@ -19,7 +19,9 @@ pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> 
     let items = body.get_mut("items").map(Value::take).unwrap_or_default();
     match if json { Format::Json } else { format } {
         Format::Json => output::json(&items),
-        Format::Mcp => output::json(&items.as_array().into_iter().flatten().filter_map(as_mcp).collect::<Vec<_>>().into()),
+        Format::Mcp => output::json(
+            &items.as_array().into_iter().flatten().filter_map(as_mcp).collect::<Vec<_>>().into(),
+        ),
         Format::Table => table(items.as_array().map(Vec::as_slice).unwrap_or_default()),
     }
     Ok(Done::Well)
@@ -33,7 +35,9 @@ fn as_mcp(tool: &Value) -> Option<Value> {
 }
 
 fn table(tools: &[Value]) {
-    let text = |tool: &Value, pointer: &str| tool.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |tool: &Value, pointer: &str| {
+        tool.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
     let rows: Vec<Vec<String>> = tools
         .iter()
         .map(|tool| {

@@ -80,21 +80,24 @@ fn a_file_swapped_for_a_link_never_leads_outside() {
 
 #[test]
 fn a_tree_that_is_deleted_while_parts_become_links_loses_nothing_outside() {
+    const PARTS: usize = 8;
     let bench = Bench::new();
     let before = bench.tree("outside");
     bench.link("../../outside", "l");
-    let (sub, l) = (bench.ws("t/sub"), bench.ws("l"));
-    // The directory comes and goes, so most of the swaps find nothing to swap.
+    let l = bench.ws("l");
+    let parts: Vec<_> = (0..PARTS).map(|n| bench.ws(&format!("t/{n}"))).collect();
+    // Each part takes turns with the link. Most swaps find nothing to swap, because the part is deleted by then.
     let swap = || {
-        renameat_with(CWD, &sub, CWD, &l, RenameFlags::EXCHANGE).ok();
+        for part in &parts {
+            renameat_with(CWD, part, CWD, &l, RenameFlags::EXCHANGE).ok();
+            renameat_with(CWD, part, CWD, &l, RenameFlags::EXCHANGE).ok();
+        }
     };
     while_disturbed(swap, || {
         for _ in 0..500 {
-            for n in 0..5 {
-                fs::create_dir_all(bench.ws("t")).unwrap();
-                if fs::create_dir(bench.ws("t/sub")).is_ok() || bench.ws("t/sub").is_dir() {
-                    drop(fs::write(bench.ws("t").join(format!("f{n}")), ""));
-                }
+            for part in &parts {
+                // A link in its place is fine too.
+                fs::create_dir_all(part).ok();
             }
             // Anything may come of it, except a change outside.
             drop(bench.approved("delete_file", json!({ "path": "t", "recursive": true })));

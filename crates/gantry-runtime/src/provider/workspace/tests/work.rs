@@ -204,6 +204,16 @@ fn deleting_takes_what_was_named_and_nothing_that_links_point_at() {
 }
 
 #[test]
+fn a_directory_within_is_entered_only_if_it_is_no_link() {
+    let bench = Bench::new();
+    bench.put("d/f", "");
+    bench.link("d", "l");
+    let dir = fs::File::open(bench.ws("")).unwrap();
+    assert!(place::open_dir(&dir, OsStr::new("d")).is_ok());
+    assert_eq!(place::open_dir(&dir, OsStr::new("l")).unwrap_err(), rustix::io::Errno::NOTDIR);
+}
+
+#[test]
 fn too_much_to_delete_is_refused_before_anything_is_gone() {
     let bench = Bench::new();
     fs::create_dir_all(bench.ws("many/sub")).unwrap();

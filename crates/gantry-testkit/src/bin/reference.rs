@@ -1,0 +1,30 @@
+//! Prints a generated reference page: config, errors, cli or openapi.
+
+#![expect(clippy::print_stdout, reason = "the page is this program's output")]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let page = match std::env::args().nth(1).as_deref() {
+        Some("config") => gantry::config::reference(),
+        Some("errors") => errors(),
+        Some("cli") => gantry::cli_reference(),
+        Some("openapi") => {
+            serde_json::to_string_pretty(&gantry_server::openapi::document()).unwrap_or_default() + "\n"
+        }
+        _ => return ExitCode::from(2),
+    };
+    print!("{page}");
+    ExitCode::SUCCESS
+}
+
+fn errors() -> String {
+    let mut page = String::from(
+        "# Error codes\n\nGenerated from the program itself by `cargo xtask reference`. The list is closed: every door gives one of these.\n\n\
+         | code | meaning |\n|---|---|\n",
+    );
+    for code in gantry_core::ErrorCode::ALL {
+        page.push_str(&format!("| `{code}` | {} |\n", code.meaning().trim()));
+    }
+    page
+}

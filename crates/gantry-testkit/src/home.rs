@@ -1,0 +1,192 @@
+//! A home for one Gantry: a workspace, a configuration, a data folder, and the program to run in it.
+
+use crate::server::Server;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// Which program is under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `gantry`.
+    Real,
+    /// `test-gantry`: the same with the tools of [`crate::provider`].
+    WithTestTools,
+}
+
+/// A folder of its own with everything in it. Gone when dropped.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    program: Program,
+    env: Vec<(String, String)>,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit code; -1 if a signal ended it.
+    pub code: i32,
+    /// What it printed as data.
+    pub stdout: String,
+    /// What it said.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Standard output as JSON.
+    #[must_use]
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
+    }
+}
+
+impl Home {
+    /// A home for the real program, without a configuration.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(Program::Real)
+    }
+
+    /// A home for the program with test tools (`test__echo` and friends).
+    #[must_use]
+    pub fn with_test_tools() -> Self {
+        Self::of(Program::WithTestTools)
+    }
+
+    fn of(program: Program) -> Self {
+        let folder = tempfile::Builder::new().prefix("gantry-home-").tempdir().expect("a temporary folder");
+        Self { folder, program, env: Vec::new() }
+    }
+
+    /// The same, with this configuration as `gantry.yaml`.
+    #[must_use]
+    pub fn config(self, yaml: &str) -> Self {
+        self.write("gantry.yaml", yaml);
+        self
+    }
+
+    /// The same, with this variable in the program's environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same, with the test tools run like this: `{queue, cache, requestTimeoutMs, toolsQueue, toolsCache, toolsTimeout}`.
+    #[must_use]
+    pub fn settings(self, settings: &Value) -> Self {
+        self.env("TEST_GANTRY_SETTINGS", &settings.to_string())
+    }
+
+    /// The folder; it is the workspace too.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file, with its parents.
+    pub fn write(&self, name: &str, content: &str) {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("its folder");
+        std::fs::write(path, content).expect("the file");
+    }
+
+    /// Reads a file.
+    #[must_use]
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).expect("the file")
+    }
+
+    /// The path of the program under test.
+    #[must_use]
+    pub fn executable(&self) -> PathBuf {
+        executable(match self.program {
+            Program::Real => "gantry",
+            Program::WithTestTools => "test-gantry",
+        })
+    }
+
+    /// A command that runs the program here, with no environment of the machine's leaking into it.
+    #[must_use]
+    pub fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Command {
+        let mut command = Command::new(self.executable());
+        command.args(args).current_dir(self.path()).env_clear();
+        for name in ["PATH", "HOME", "LANG", "TMPDIR"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs the program and waits for it.
+    pub fn run<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Ran {
+        self.run_with_input(args, "")
+    }
+
+    /// Runs the program with this on its standard input.
+    pub fn run_with_input<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I, input: &str) -> Ran {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = input.to_owned();
+        // The program may answer before it has read everything, or not read at all.
+        let feeding = std::thread::spawn(move || stdin.write_all(input.as_bytes()).ok());
+        let output = child.wait_with_output().expect("the program ends");
+        feeding.join().expect("the input is written");
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
+    /// `gantry call TOOL ARGS --json` and its reply.
+    #[track_caller]
+    pub fn call(&self, tool: &str, arguments: &Value) -> Value {
+        self.run(["call", tool, &arguments.to_string(), "--json"]).json()
+    }
+
+    /// The same, approved by the person at the keyboard.
+    #[track_caller]
+    pub fn call_yes(&self, tool: &str, arguments: &Value) -> Value {
+        self.run(["call", tool, &arguments.to_string(), "--json", "--yes"]).json()
+    }
+
+    /// Starts `gantry serve` on a free port and waits until it answers.
+    #[must_use]
+    pub fn serve(&self) -> Server {
+        self.serve_with(&[])
+    }
+
+    /// The same with more arguments.
+    #[must_use]
+    pub fn serve_with(&self, args: &[&str]) -> Server {
+        Server::start(self, args)
+    }
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A program that was built beside the running test.
+#[must_use]
+pub fn executable(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the running program has a path");
+    // A test binary lies in target/<profile>/deps, other programs in target/<profile>.
+    let folder = test.parent().expect("a folder");
+    let folder = if folder.ends_with("deps") { folder.parent().expect("a folder") } else { folder };
+    let path = folder.join(name);
+    assert!(path.exists(), "{} is not built; run `cargo build --workspace --bins` first", path.display());
+    path
+}

@@ -1,0 +1,185 @@
+//! Tools for misbehaviour that no real tool shows: slow ones, failing ones, flooding ones, ones that count.
+
+use gantry_core::error::{ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::names::Style;
+use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
+use gantry_core::{CallRequest, Permit, ResolvedCall};
+use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
+use gantry_runtime::{CallCx, Runtime};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The provider `test`.
+#[derive(Debug)]
+pub struct TestTools {
+    origin: Origin,
+    /// More tools that do nothing, for large lists.
+    fillers: usize,
+    /// For the tool that calls another one.
+    runtime: OnceLock<std::sync::Weak<Runtime>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Arguments {
+    text: String,
+    ms: u64,
+    bytes: usize,
+    file: String,
+    tool: String,
+    arguments: Option<Box<serde_json::value::RawValue>>,
+}
+
+impl TestTools {
+    /// The tools, and this many fillers.
+    #[must_use]
+    pub fn new(fillers: usize) -> Self {
+        let origin = Origin { provider: "test".into(), namespace: "test".into(), kind: ToolKind::Mcp };
+        Self { origin, fillers, runtime: OnceLock::new() }
+    }
+
+    /// Lets `test__nested` call other tools.
+    pub fn attach(&self, runtime: &Arc<Runtime>) {
+        self.runtime.set(Arc::downgrade(runtime)).ok();
+    }
+}
+
+impl Provider for TestTools {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn style(&self) -> Style {
+        Style::Prefixed
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        let mut tools = vec![
+            tool("noop", Some(true), json!({})),
+            tool("echo", Some(true), json!({ "text": { "type": "string" } })),
+            tool("sleep", Some(true), json!({ "ms": { "type": "integer" } })),
+            tool(
+                "slow-write",
+                Some(false),
+                json!({ "ms": { "type": "integer" }, "file": { "type": "string" } }),
+            ),
+            tool("flood", Some(true), json!({ "bytes": { "type": "integer" } })),
+            tool("fail", Some(true), json!({ "text": { "type": "string" } })),
+            tool("panic", Some(true), json!({})),
+            tool("count", Some(false), json!({ "file": { "type": "string" }, "text": { "type": "string" } })),
+            tool("tick", Some(true), json!({ "file": { "type": "string" }, "ms": { "type": "integer" } })),
+            tool("nested", Some(true), json!({ "tool": { "type": "string" }, "arguments": {} })),
+            tool(
+                "login",
+                Some(true),
+                json!({ "user": { "type": "string" }, "password": { "type": "string" } }),
+            ),
+        ];
+        let mut bad = tool("bad-schema", Some(true), json!({}));
+        bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } });
+        tools.push(bad);
+        tools.extend((0..self.fillers).map(|n| {
+            let mut filler = tool(
+                &format!("filler_{n:05}"),
+                Some(true),
+                json!({ "text": { "type": "string", "description": "Some text" } }),
+            );
+            filler.description =
+                "Does nothing, but takes as much room in a list as a common tool does. ".repeat(4);
+            filler
+        }));
+        tools
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        _cx: &'a CallCx,
+        _call: &'a ResolvedCall,
+    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
+    }
+
+    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+        Box::pin(async move {
+            // The no-op is what the benches measure, so it reads nothing.
+            if &*permit.tool().key.tool == "noop" {
+                return Ok(RawOutput::Text("ok".into()));
+            }
+            let arguments: Arguments =
+                serde_json::from_str(permit.arguments()).map_err(|error| fault(&error.to_string()))?;
+            self.run(cx, permit, arguments).await
+        })
+    }
+}
+
+impl TestTools {
+    async fn run(&self, cx: &CallCx, permit: &Permit, arguments: Arguments) -> Result<RawOutput, Fault> {
+        match &*permit.tool().key.tool {
+            "echo" | "login" => Ok(RawOutput::Text(arguments.text)),
+            "sleep" => {
+                tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
+                Ok(RawOutput::Text("slept".into()))
+            }
+            "slow-write" => {
+                append(&arguments.file, "begun");
+                tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
+                append(&arguments.file, "ended");
+                Ok(RawOutput::Text("written".into()))
+            }
+            "flood" => Ok(RawOutput::Text("0123456789abcde\n".repeat(arguments.bytes.div_ceil(16)))),
+            "fail" => Err(fault(&arguments.text)),
+            "panic" => panic!("a tool that panics"),
+            "count" => {
+                append(&arguments.file, &arguments.text);
+                Ok(RawOutput::Json(json!({ "counted": arguments.text }).to_string()))
+            }
+            "tick" => {
+                tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
+                append(&arguments.file, "tick");
+                let lines = std::fs::read_to_string(&arguments.file).unwrap_or_default().lines().count();
+                Ok(RawOutput::Text(lines.to_string()))
+            }
+            "nested" => self.nested(cx, arguments).await,
+            other => Ok(RawOutput::Text(other.to_owned())),
+        }
+    }
+
+    /// Calls another tool from inside a tool, as agents do.
+    async fn nested(&self, cx: &CallCx, arguments: Arguments) -> Result<RawOutput, Fault> {
+        let runtime =
+            self.runtime.get().and_then(std::sync::Weak::upgrade).ok_or_else(|| fault("no runtime"))?;
+        let request = CallRequest {
+            tool: arguments.tool,
+            arguments: arguments.arguments.map(|raw| raw.get().into()),
+            ..CallRequest::default()
+        };
+        let reply = runtime.call(cx.below(), request).await;
+        Ok(RawOutput::Text(reply.conversation()))
+    }
+}
+
+fn append(file: &str, line: &str) {
+    let mut out =
+        std::fs::OpenOptions::new().append(true).create(true).open(file).expect("the file of the test");
+    writeln!(out, "{line}").expect("the line of the test");
+}
+
+fn fault(message: &str) -> Fault {
+    Fault::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
+}
+
+fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        title: None,
+        description: format!("The test tool {name}"),
+        input_schema: json!({ "type": "object", "properties": properties }),
+        output_schema: None,
+        annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
+        own_rule: OwnRule::Never,
+    }
+}

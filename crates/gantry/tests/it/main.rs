@@ -1,0 +1,3 @@
+//! End-to-end tests: the built program, as a process, through its doors. One binary; modules by surface.
+
+mod cli;
