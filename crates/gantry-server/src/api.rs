@@ -48,7 +48,6 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
 }
 
 /// The whole site.
-#[must_use]
 pub fn router(app: App) -> Router {
     let mut router = Router::new();
     for (path, methods) in routes() {

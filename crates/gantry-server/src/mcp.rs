@@ -150,10 +150,8 @@ impl Wishes {
 }
 
 fn refused(refusal: &Refusal) -> ErrorObject {
-    let code = match refusal.error().code {
-        ErrorCode::InternalError => INTERNAL_ERROR,
-        _ => INVALID_PARAMS,
-    };
+    let internal = refusal.error().code == ErrorCode::InternalError;
+    let code = if internal { INTERNAL_ERROR } else { INVALID_PARAMS };
     ErrorObject::new(code, refusal.error().message.clone())
 }
 

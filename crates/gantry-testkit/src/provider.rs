@@ -172,6 +172,7 @@ fn fault(message: &str) -> Fault {
     Fault::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better with json!(…) in the table")]
 fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
     ToolSpec {
         name: name.into(),

@@ -57,14 +57,7 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Show what happens: sessions and calls
-    Events {
-        /// Stay and show what happens next
-        #[arg(long, short)]
-        follow: bool,
-        /// Print each event as a line of JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Events(Events),
     /// Show or verify the audit trail
     #[command(args_conflicts_with_subcommands = true)]
     Audit {
@@ -74,19 +67,7 @@ pub(crate) enum Command {
         filter: Filter,
     },
     /// Show runs and their operations
-    Runs {
-        /// The run to show as a tree
-        id: Option<String>,
-        /// Cancel this run and all its calls
-        #[arg(long, requires = "id")]
-        cancel: bool,
-        /// How many to list
-        #[arg(long, default_value_t = 20)]
-        limit: u32,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Runs(Runs),
     /// Check the set-up, or explain why a tool is there or not
     Doctor {
         /// The tool to explain
@@ -135,6 +116,31 @@ pub(crate) struct Call {
     /// Give up after so many milliseconds, if that is sooner than the configured limit
     #[arg(long, value_name = "MS")]
     pub(crate) timeout: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Events {
+    /// Stay and show what happens next
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print each event as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    /// The run to show as a tree
+    pub(crate) id: Option<String>,
+    /// Cancel this run and all its calls
+    #[arg(long, requires = "id")]
+    pub(crate) cancel: bool,
+    /// How many to list
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

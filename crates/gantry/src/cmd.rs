@@ -26,9 +26,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Mcp { who } => mcp::run(setup, &who).await,
         Command::Call(call) => call::run(setup, call).await,
         Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
-        Command::Events { follow, json } => events::run(setup, follow, json).await,
+        Command::Events(events) => events::run(setup, &events).await,
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
-        Command::Runs { id, cancel, limit, json } => runs::run(setup, id, cancel, limit, json).await,
+        Command::Runs(runs) => runs::run(setup, &runs).await,
         Command::Doctor { .. } => Ok(Done::Well),
     }
 }

@@ -23,6 +23,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Told of the runtime that has started.
+pub type Started = dyn Fn(&Arc<Runtime>) + Send + Sync;
+
 /// What a program built on this one adds to it.
 pub struct Extra {
     /// Providers besides those that are built in.
@@ -30,7 +33,7 @@ pub struct Extra {
     /// How the tools of those providers are run, by the provider's id.
     pub options: HashMap<Arc<str>, ProviderOptions>,
     /// Told once the runtime has started.
-    pub started: Box<dyn Fn(&Arc<Runtime>) + Send + Sync>,
+    pub started: Box<Started>,
 }
 
 impl std::fmt::Debug for Extra {

@@ -23,7 +23,7 @@ pub(crate) async fn start(config: Config, folder: &Folder, extra: Extra) -> anyh
     }
     providers.extend(extra.providers);
     let store = config.store.path.clone();
-    let mut options = options(config, folder)?;
+    let mut options = options(&config, folder)?;
     options.providers.extend(extra.options);
     let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
     let (store, recovery) = opened.context("cannot open the ledger")?;
@@ -32,7 +32,7 @@ pub(crate) async fn start(config: Config, folder: &Folder, extra: Extra) -> anyh
     Ok(runtime)
 }
 
-fn options(config: Config, folder: &Folder) -> anyhow::Result<Options> {
+fn options(config: &Config, folder: &Folder) -> anyhow::Result<Options> {
     let mut problems = Vec::new();
     let agents = config
         .agents
@@ -42,7 +42,7 @@ fn options(config: Config, folder: &Folder) -> anyhow::Result<Options> {
         })
         .collect();
     let workspace = provider(&config.tools.workspace, &mut problems);
-    let policies = policies(&config, &mut problems);
+    let policies = policies(config, &mut problems);
     if let Some(error) = Error::all(problems) {
         return Err(error.into());
     }

@@ -134,7 +134,8 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
     let page = app.runtime.store().calls(filter.of(&app, &who)?).await?;
-    Ok(query::list(page.items.iter().map(records::call).collect(), page.next))
+    let items: Vec<Value> = page.items.iter().map(records::call).collect();
+    Ok(query::list(&items, page.next))
 }
 
 pub(super) async fn show(

@@ -56,6 +56,6 @@ pub(crate) struct Part {
 }
 
 /// A list as every endpoint gives it.
-pub(crate) fn list(items: Vec<Value>, next: Option<i64>) -> axum::Json<Value> {
+pub(crate) fn list(items: &[Value], next: Option<i64>) -> axum::Json<Value> {
     axum::Json(json!({ "items": items, "next": next.map(|next| next.to_string()) }))
 }

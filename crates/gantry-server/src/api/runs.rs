@@ -36,7 +36,8 @@ pub(super) async fn list(
         limit: filter.limit.unwrap_or(0),
     };
     let page = app.runtime.store().sessions(filter).await?;
-    Ok(query::list(page.items.iter().map(records::run).collect(), page.next))
+    let items: Vec<Value> = page.items.iter().map(records::run).collect();
+    Ok(query::list(&items, page.next))
 }
 
 pub(super) async fn show(

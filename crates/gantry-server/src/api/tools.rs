@@ -23,7 +23,7 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, ApiError> {
     let caller = who.caller(app.runtime.project(), query.agent.as_deref());
     let session = app.runtime.standing_session(caller, door(&who)).await?;
-    Ok(listed(app.runtime.listing(&session), None))
+    Ok(listed(&app.runtime.listing(&session), None))
 }
 
 /// A person's requests come by the command line; they share its session.

@@ -1,5 +1,6 @@
 //! `gantry events`: the server's stream, or what the ledger remembers where no server runs.
 
+use crate::cli::Events;
 use crate::desk::{Desk, Setup};
 use crate::exit::{Done, Usage};
 use crate::output;
@@ -11,11 +12,11 @@ use serde_json::{Value, json};
 /// Bytes of one event; a longer one is not ours.
 const EVENT_BYTES: usize = 1024 * 1024;
 
-pub(super) async fn run(setup: Setup, follow: bool, json: bool) -> anyhow::Result<Done> {
+pub(super) async fn run(setup: Setup, wanted: &Events) -> anyhow::Result<Done> {
     if let Some(server) = setup.server()? {
-        return streamed(&server, follow, json).await;
+        return streamed(&server, wanted).await;
     }
-    if follow {
+    if wanted.follow {
         return Err(Usage(
             "no server runs on this data folder, so there is nothing to follow; start one with gantry serve"
                 .into(),
@@ -23,13 +24,13 @@ pub(super) async fn run(setup: Setup, follow: bool, json: bool) -> anyhow::Resul
         .into());
     }
     let desk = setup.desk().await?;
-    let done = remembered(&desk, json).await;
+    let done = remembered(&desk, wanted.json).await;
     desk.close().await;
     done
 }
 
-async fn streamed(server: &LocalServer, follow: bool, json: bool) -> anyhow::Result<Done> {
-    let request = http::Request::builder().uri(format!("/api/v1/events?follow={follow}"));
+async fn streamed(server: &LocalServer, wanted: &Events) -> anyhow::Result<Done> {
+    let request = http::Request::builder().uri(format!("/api/v1/events?follow={}", wanted.follow));
     let mut body = server.open(request, Bytes::new()).await?.into_body();
     let mut pending = String::new();
     while let Some(frame) = body.frame().await {
@@ -39,7 +40,7 @@ async fn streamed(server: &LocalServer, follow: bool, json: bool) -> anyhow::Res
             pending.split_once("\n\n").map(|(event, rest)| (event.to_owned(), rest.to_owned()))
         {
             for data in event.lines().filter_map(|line| line.strip_prefix("data:")) {
-                show(data.trim(), json);
+                show(data.trim(), wanted.json);
             }
             pending = rest;
         }

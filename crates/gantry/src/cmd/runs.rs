@@ -1,22 +1,17 @@
 //! `gantry runs`.
 
+use crate::cli::Runs;
 use crate::desk::{Desk, Setup};
 use crate::exit::Done;
 use crate::output;
 use serde_json::Value;
 
-pub(super) async fn run(
-    setup: Setup,
-    id: Option<String>,
-    cancel: bool,
-    limit: u32,
-    json: bool,
-) -> anyhow::Result<Done> {
+pub(super) async fn run(setup: Setup, runs: &Runs) -> anyhow::Result<Done> {
     let desk = setup.desk().await?;
-    let done = match id {
-        Some(id) if cancel => canceled(&desk, &id, json).await,
-        Some(id) => shown(&desk, &id, json).await,
-        None => listed(&desk, limit, json).await,
+    let done = match &runs.id {
+        Some(id) if runs.cancel => canceled(&desk, id, runs.json).await,
+        Some(id) => shown(&desk, id, runs.json).await,
+        None => listed(&desk, runs.limit, runs.json).await,
     };
     desk.close().await;
     done

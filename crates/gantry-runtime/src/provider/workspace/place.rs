@@ -100,12 +100,15 @@ impl Root {
                 Err(error) => error,
             };
             match Errno::from_io_error(&error) {
-                Some(Errno::NOTDIR) => blocked = true,
+                Some(Errno::NOTDIR) if reached != b"." => blocked = true,
                 Some(Errno::NOENT) if reached != b"." => {}
                 Some(_) | None => return Err(fault::io(shown, "opening", &error)),
             }
             let (above, name) = split(reached);
-            rest.push(OsStr::from_bytes(name).to_owned());
+            // What a link says may have redundant parts.
+            if !matches!(name, b"" | b".") {
+                rest.push(OsStr::from_bytes(name).to_owned());
+            }
             reached = above;
         }
     }
@@ -163,11 +166,12 @@ impl Root {
         let trimmed = trim_slashes(&joined);
         let (above, name) = split(trimmed);
         if trimmed.len() < joined.len() || matches!(name, b"." | b"..") {
-            // Only a directory can be meant. Resolving it tells an escape from a directory.
-            self.dir
-                .open_dir(OsStr::from_bytes(trimmed))
-                .map_err(|error| fault::io(shown, "opening", &error))?;
-            return Err(fault::failed(format!("{shown} is a directory")));
+            // Only a directory can be meant, and that is not what is looked for; but an escape is still an escape.
+            return Err(match self.descend(Path::new(OsStr::from_bytes(trimmed)), shown)? {
+                Descent::Reached(_) => fault::failed(format!("{shown} is a directory")),
+                Descent::Missing { .. } => fault::missing(shown),
+                Descent::NotADirectory => fault::os(shown, "following", Errno::NOTDIR),
+            });
         }
         Ok((OsStr::from_bytes(above).into(), OsString::from_vec(name.to_vec())))
     }

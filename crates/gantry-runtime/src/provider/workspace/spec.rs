@@ -40,9 +40,9 @@ fn list_directory() -> ToolSpec {
         input_schema: object(
             &["path"],
             &json!({
-                "path": { "type": "string", "description": "The directory, relative to the workspace root; \".\" is the root itself." },
-                "recursive": { "type": "boolean", "default": false, "description": "Whether to list the directories within as well. Symbolic links are not followed." },
-                "includeHidden": { "type": "boolean", "default": false, "description": "Whether to list entries whose name starts with a dot." },
+                "path": text("The directory, relative to the workspace root; \".\" is the root itself."),
+                "recursive": flag("Whether to list the directories within as well. Symbolic links are not followed."),
+                "includeHidden": flag("Whether to list entries whose name starts with a dot."),
             }),
         ),
         output_schema: Some(object(
@@ -51,13 +51,16 @@ fn list_directory() -> ToolSpec {
                 "entries": { "type": "array", "description": "The entries, sorted by name.", "items": object_part(
                     &["name", "type", "size", "modified"],
                     &json!({
-                        "name": { "type": "string", "description": "The name; with recursive, the path relative to the listed directory. Bytes that are not UTF-8 stand as \\xNN." },
-                        "type": { "enum": ["file", "directory", "symlink"], "description": "What it is." },
-                        "size": { "type": "integer", "minimum": 0, "description": "The size in bytes; 0 for directories." },
+                        "name": text(
+                            "The name; with recursive, the path relative to the listed directory. \
+                             Bytes that are not UTF-8 stand as \\xNN."
+                        ),
+                        "type": { "type": "string", "enum": ["file", "directory", "symlink"], "description": "What it is." },
+                        "size": size("The size in bytes; 0 for directories."),
                         "modified": modified(),
                     }),
                 ) },
-                "truncated": { "type": "boolean", "description": "True if there is more than what is listed; absent otherwise." },
+                "truncated": flag("True if there is more than what is listed; absent otherwise."),
             }),
         )),
         annotations: READS,
@@ -75,15 +78,15 @@ fn read_file() -> ToolSpec {
         input_schema: object(
             &["path"],
             &json!({
-                "path": { "type": "string", "description": "The file, relative to the workspace root." },
+                "path": text("The file, relative to the workspace root."),
                 "encoding": encoding("How to return the content: as text, or as base64 for binary files."),
             }),
         ),
         output_schema: Some(object(
             &["content", "size", "modified"],
             &json!({
-                "content": { "type": "string", "description": "The content, in the encoding that was asked for." },
-                "size": { "type": "integer", "minimum": 0, "description": "The size of the file in bytes." },
+                "content": text("The content, in the encoding that was asked for."),
+                "size": size("The size of the file in bytes."),
                 "modified": modified(),
             }),
         )),
@@ -103,17 +106,17 @@ fn write_file() -> ToolSpec {
         input_schema: object(
             &["path", "content"],
             &json!({
-                "path": { "type": "string", "description": "The file, relative to the workspace root." },
-                "content": { "type": "string", "description": "The whole new content, in the given encoding." },
+                "path": text("The file, relative to the workspace root."),
+                "content": text("The whole new content, in the given encoding."),
                 "encoding": encoding("How the content is given: as text, or as base64 for binary files."),
-                "createDirs": { "type": "boolean", "default": false, "description": "Whether to create the directories of the path that do not exist." },
+                "createDirs": flag("Whether to create the directories of the path that do not exist."),
             }),
         ),
         output_schema: Some(object(
             &["path", "size"],
             &json!({
-                "path": { "type": "string", "description": "The file, relative to the workspace root." },
-                "size": { "type": "integer", "minimum": 0, "description": "The size of the file in bytes." },
+                "path": text("The file, relative to the workspace root."),
+                "size": size("The size of the file in bytes."),
             }),
         )),
         annotations: Annotations { idempotent_hint: Some(true), ..CHANGES },
@@ -132,15 +135,21 @@ fn delete_file() -> ToolSpec {
         input_schema: object(
             &["path"],
             &json!({
-                "path": { "type": "string", "description": "The file or directory, relative to the workspace root." },
-                "recursive": { "type": "boolean", "default": false, "description": "Whether to delete a directory with everything in it; without it, only an empty directory is deleted." },
+                "path": text("The file or directory, relative to the workspace root."),
+                "recursive": flag(
+                    "Whether to delete a directory with everything in it; without, only an empty one is deleted."
+                ),
             }),
         ),
         output_schema: Some(object(
             &["deleted"],
             &json!({
-                "deleted": { "type": "array", "items": { "type": "string" }, "description": "What was deleted, as paths relative to the workspace root, sorted; at most 10,000." },
-                "truncated": { "type": "boolean", "description": "True if more was deleted than is named; absent otherwise." },
+                "deleted": {
+                    "type": "array",
+                    "items": { "type": "string" },
+                    "description": "What was deleted: paths relative to the workspace root, sorted; at most 10,000.",
+                },
+                "truncated": flag("True if more was deleted than is named; absent otherwise."),
             }),
         )),
         annotations: Annotations { destructive_hint: Some(true), ..CHANGES },
@@ -160,16 +169,16 @@ fn move_file() -> ToolSpec {
         input_schema: object(
             &["from", "to"],
             &json!({
-                "from": { "type": "string", "description": "The file or directory to move, relative to the workspace root." },
-                "to": { "type": "string", "description": "Its new path including its new name, relative to the workspace root." },
-                "overwrite": { "type": "boolean", "default": false, "description": "Whether to replace a file that has the new path." },
+                "from": text("The file or directory to move, relative to the workspace root."),
+                "to": text("Its new path including its new name, relative to the workspace root."),
+                "overwrite": flag("Whether to replace a file that has the new path."),
             }),
         ),
         output_schema: Some(object(
             &["from", "to"],
             &json!({
-                "from": { "type": "string", "description": "The old path." },
-                "to": { "type": "string", "description": "The new path." },
+                "from": text("The old path."),
+                "to": text("The new path."),
             }),
         )),
         annotations: CHANGES,
@@ -189,8 +198,20 @@ fn object_part(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn flag(description: &str) -> Value {
+    json!({ "type": "boolean", "default": false, "description": description })
+}
+
+fn size(description: &str) -> Value {
+    json!({ "type": "integer", "minimum": 0, "description": description })
+}
+
 fn encoding(description: &str) -> Value {
-    json!({ "enum": ["utf-8", "base64"], "default": "utf-8", "description": description })
+    json!({ "type": "string", "enum": ["utf-8", "base64"], "default": "utf-8", "description": description })
 }
 
 fn modified() -> Value {

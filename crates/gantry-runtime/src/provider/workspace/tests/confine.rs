@@ -144,7 +144,9 @@ fn links_inside_the_workspace_work() {
     bench.put("real/deep/f", "content");
     bench.link("real/deep", "d");
     bench.link("../d/f", "real/l");
-    bench.link("real/new", "dangling");
+    bench.link("real//./new", "dangling");
+    bench.link("real/deep/", "slash");
+    bench.link("no//where//f", "deeper");
     assert_eq!(bench.call("read_file", json!({ "path": "d/f" })).done()["content"], "content");
     assert_eq!(bench.call("read_file", json!({ "path": "real/l" })).done()["content"], "content");
     assert_eq!(bench.call("read_file", json!({ "path": "d/../l" })).done()["content"], "content");
@@ -154,6 +156,10 @@ fn links_inside_the_workspace_work() {
     assert!(fs::symlink_metadata(bench.ws("real/l")).unwrap().is_symlink());
     bench.call("write_file", json!({ "path": "dangling", "content": "new" })).done();
     assert_eq!(bench.read("real/new"), "new");
+    assert_eq!(bench.call("read_file", json!({ "path": "slash" })).code(), "EXECUTION_ERROR");
+    assert_eq!(bench.call("read_file", json!({ "path": "deeper" })).code(), "FILE_NOT_FOUND");
+    bench.call("write_file", json!({ "path": "deeper", "content": "new", "createDirs": true })).done();
+    assert_eq!(bench.read("no/where/f"), "new");
 }
 
 #[test]
