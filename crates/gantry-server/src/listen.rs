@@ -28,6 +28,9 @@ const HEADER_TIME: Duration = Duration::from_secs(5);
 /// How long open connections may take to finish when the server stops.
 const DRAIN: Duration = Duration::from_secs(25);
 
+/// How often idle MCP sessions are looked for.
+const EXPIRY: Duration = Duration::from_secs(60);
+
 /// How a server listens.
 #[derive(Debug)]
 pub struct Options {
@@ -67,10 +70,11 @@ pub async fn serve(
     let gate = Arc::new(Gate {
         guard: Guard::new(address, &options.allowed_hosts, &options.allowed_origins),
         keys: Keys::new(options.admin_key, address.ip().is_loopback()),
-        router: api::router(app),
+        router: api::router(app.clone()),
     });
     ready(address);
     let connections = TaskTracker::new();
+    connections.spawn(mind(app.clone(), stop.clone()));
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let place = tokio::select! {
@@ -100,7 +104,19 @@ pub async fn serve(
     if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
         tracing::warn!("connections were still open after {} s and are cut", DRAIN.as_secs());
     }
+    app.mcp.shutdown().await;
     Ok(())
+}
+
+/// Ends the sessions of clients that went away without a word.
+async fn mind(app: App, stop: CancellationToken) {
+    let mut every = tokio::time::interval(EXPIRY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = every.tick() => app.mcp.expire_idle(),
+        }
+    }
 }
 
 async fn connection(stream: TcpStream, gate: Arc<Gate>, stop: CancellationToken) {

@@ -11,10 +11,12 @@
     reason = "tests start processes, and a test that cannot go on has to fail loudly"
 )]
 
+pub mod connection;
 pub mod home;
 pub mod provider;
 pub mod server;
 
+pub use connection::Connection;
 pub use home::{Home, Ran};
 pub use server::Server;
 

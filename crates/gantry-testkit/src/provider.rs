@@ -165,7 +165,8 @@ impl TestTools {
 fn append(file: &str, line: &str) {
     let mut out =
         std::fs::OpenOptions::new().append(true).create(true).open(file).expect("the file of the test");
-    writeln!(out, "{line}").expect("the line of the test");
+    // One write per line, so that lines of calls at once cannot mix.
+    out.write_all(format!("{line}\n").as_bytes()).expect("the line of the test");
 }
 
 fn fault(message: &str) -> Fault {

@@ -47,7 +47,9 @@ impl Answer {
 
 impl Server {
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
-        let mut command = home.command(["serve", "--bind", "127.0.0.1:0"].iter().chain(args));
+        // An address of the test's own takes the place of the usual one.
+        let bind: &[&str] = if args.contains(&"--bind") { &[] } else { &["--bind", "127.0.0.1:0"] };
+        let mut command = home.command(["serve"].iter().chain(bind).chain(args));
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -125,6 +127,12 @@ impl Server {
     /// `POST /api/v1/calls`, without a key.
     pub fn call(&self, tool: &str, arguments: &Value) -> Answer {
         self.post("/api/v1/calls", &json!({ "tool": tool, "arguments": arguments }).to_string())
+    }
+
+    /// A connection that stays open between requests.
+    #[track_caller]
+    pub fn connect(&self) -> crate::Connection {
+        crate::Connection::open(self.address).expect("it listens")
     }
 
     /// Sends bytes as they are and returns what comes back until the connection is closed or quiet for a second.

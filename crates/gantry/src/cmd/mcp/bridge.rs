@@ -1,0 +1,160 @@
+//! Standard input and output in front of the server that already runs on the data folder, so that its queues, cache
+//! and events are the client's too. Each line becomes one request to the server's MCP endpoint.
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use gantry_egress::LocalServer;
+use http::{HeaderMap, Method, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::task::TaskTracker;
+
+/// Requests that wait for their answers at once; more lines are read later.
+const IN_FLIGHT: usize = 256;
+
+/// Answers that wait to be written.
+const ANSWERS: usize = 64;
+
+/// What has to be known of a message to send it on.
+#[derive(Debug, Deserialize)]
+struct Peek<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<PeekParams<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct PeekParams<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<PeekMeta<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct PeekMeta<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<Cow<'a, str>>,
+}
+
+/// The way to the server, and the session that it gave the client.
+struct Bridge {
+    server: LocalServer,
+    path: String,
+    session: OnceLock<http::HeaderValue>,
+}
+
+/// Carries lines until the client closes its end and every answer is written.
+pub(super) async fn run(server: LocalServer, agent: Option<&str>) -> anyhow::Result<()> {
+    let path = agent.map_or_else(|| "/mcp".to_owned(), |agent| format!("/mcp/default/agents/{agent}"));
+    let bridge = Arc::new(Bridge { server, path, session: OnceLock::new() });
+    let (answers, mut written) = mpsc::channel::<String>(ANSWERS);
+    let writer = tokio::spawn(async move {
+        let mut out = tokio::io::stdout();
+        while let Some(answer) = written.recv().await {
+            out.write_all(answer.as_bytes()).await?;
+            out.write_all(b"\n").await?;
+            out.flush().await?;
+        }
+        Ok::<(), std::io::Error>(())
+    });
+    let (tasks, places) = (TaskTracker::new(), Arc::new(Semaphore::new(IN_FLIGHT)));
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
+    while let Some(line) = lines.next_segment().await.context("standard input broke")? {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let place = Arc::clone(&places).acquire_owned().await?;
+        let (bridge, answers) = (Arc::clone(&bridge), answers.clone());
+        let in_order = must_keep_order(&line);
+        let carry = async move {
+            if let Some(answer) = bridge.carry(line).await {
+                answers.send(answer).await.ok(); // The client is gone; so is its interest.
+            }
+            drop(place);
+        };
+        if in_order { carry.await } else { drop(tasks.spawn(carry)) }
+    }
+    tasks.close();
+    tasks.wait().await;
+    bridge.leave().await;
+    drop(answers);
+    writer.await??;
+    Ok(())
+}
+
+/// The handshake makes the session that later messages name, and what is withdrawn must have been asked before.
+fn must_keep_order(line: &[u8]) -> bool {
+    let peek = std::str::from_utf8(line).ok().and_then(|text| serde_json::from_str::<Peek<'_>>(text).ok());
+    peek.is_none_or(|peek| peek.id.is_none() || peek.method.as_deref() == Some("initialize"))
+}
+
+impl Bridge {
+    /// Sends one message on and returns the answer, if there is one.
+    async fn carry(&self, line: Vec<u8>) -> Option<String> {
+        let text = String::from_utf8_lossy(&line).into_owned();
+        let peek = serde_json::from_str::<Peek<'_>>(&text).ok();
+        let id = peek.as_ref().and_then(|peek| peek.id).map(|id| id.get().to_owned());
+        let request = self.request(peek.as_ref());
+        match self.server.send(request, Bytes::from(line)).await {
+            Ok((_, headers, body)) => {
+                self.remember(&headers);
+                // An answer is one line, whatever the body looked like.
+                let body = String::from_utf8_lossy(&body).replace(['\n', '\r'], " ");
+                (!body.trim().is_empty()).then_some(body)
+            }
+            Err(error) => {
+                let message = format!("the Gantry server is gone ({error}); start the client again");
+                let error = serde_json::json!({ "code": -32603, "message": message });
+                id.map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"))
+            }
+        }
+    }
+
+    fn request(&self, peek: Option<&Peek<'_>>) -> http::request::Builder {
+        let mut request = http::Request::builder()
+            .method(Method::POST)
+            .uri(&self.path)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, text/event-stream");
+        if let Some(session) = self.session.get() {
+            request = request.header("Mcp-Session-Id", session);
+        }
+        let Some(peek) = peek else { return request };
+        let params = peek.params.as_ref();
+        let version = params.and_then(|params| params.meta.as_ref()).and_then(|meta| meta.version.as_deref());
+        if let (Some(version), Some(method)) = (version, peek.method.as_deref()) {
+            request = request.header("MCP-Protocol-Version", version).header("Mcp-Method", method);
+            let name = params.and_then(|params| params.name.as_deref());
+            // A name that no header can hold is no tool's; the server says so.
+            if let Some(name) = name.and_then(|name| http::HeaderValue::from_str(name).ok()) {
+                request = request.header("Mcp-Name", name);
+            }
+        }
+        request
+    }
+
+    fn remember(&self, headers: &HeaderMap) {
+        if let Some(session) = headers.get("mcp-session-id") {
+            self.session.set(session.clone()).ok(); // The first one stays.
+        }
+    }
+
+    /// Ends the session at the server.
+    async fn leave(&self) {
+        if let Some(session) = self.session.get() {
+            let request = http::Request::builder()
+                .method(Method::DELETE)
+                .uri(&self.path)
+                .header("Mcp-Session-Id", session);
+            self.server.send(request, Bytes::new()).await.ok(); // It expires by itself otherwise.
+        }
+    }
+}
