@@ -177,6 +177,13 @@ impl Runtime {
         if self.outputs.has_any(id) {
             session.note_output();
         }
+        let forgotten = match self.sessions.insert(&session, key) {
+            Ok(forgotten) => forgotten,
+            Err(first) => return Ok(first),
+        };
+        for forgotten in forgotten {
+            self.end(&forgotten).await;
+        }
         let now = crate::clock::now_us();
         let row = SessionRow {
             id,
@@ -188,9 +195,6 @@ impl Runtime {
         };
         if let Err(error) = self.store.open_session(row).await {
             tracing::warn!("session {id} could not be recorded: {error}");
-        }
-        for forgotten in self.sessions.insert(&session, key) {
-            self.end(&forgotten).await;
         }
         let caller = session.caller();
         self.events.emit(EventKind::SessionOpened {

@@ -137,8 +137,19 @@ struct Live {
 
 impl Sessions {
     /// Remembers a session and returns those that had to be forgotten for it.
-    pub(crate) fn insert(&self, session: &Arc<Session>, key: Option<StandingKey>) -> Vec<Arc<Session>> {
+    ///
+    /// # Errors
+    /// Another request has opened the same standing session in the meantime: here it is.
+    pub(crate) fn insert(
+        &self,
+        session: &Arc<Session>,
+        key: Option<StandingKey>,
+    ) -> Result<Vec<Arc<Session>>, Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = key.as_ref().and_then(|key| live.standing.get(key)).and_then(|id| live.by_id.get(id));
+        if let Some(first) = first {
+            return Err(Arc::clone(first));
+        }
         live.by_id.insert(session.id(), Arc::clone(session));
         if let Some(key) = key {
             live.standing.insert(key, session.id());
@@ -151,7 +162,7 @@ impl Sessions {
             forgotten.extend(live.by_id.remove(&oldest));
             live.standing.retain(|_, id| *id != oldest);
         }
-        forgotten
+        Ok(forgotten)
     }
 
     pub(crate) fn standing(&self, key: &StandingKey) -> Option<Arc<Session>> {

@@ -17,12 +17,15 @@ pub use listen::{Error, Options, serve};
 
 use gantry_runtime::Runtime;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// What the handlers share.
 #[derive(Clone)]
 pub struct App {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) mcp: Arc<mcp::Endpoint>,
+    /// Fires when the server stops, so that endless answers end.
+    pub(crate) stop: CancellationToken,
 }
 
 impl std::fmt::Debug for App {
@@ -32,11 +35,11 @@ impl std::fmt::Debug for App {
 }
 
 impl App {
-    /// The doors of this runtime.
+    /// The doors of this runtime, open until `stop` fires.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>) -> Self {
+    pub fn new(runtime: Arc<Runtime>, stop: CancellationToken) -> Self {
         let mcp = Arc::new(mcp::endpoint(Arc::clone(&runtime)));
-        Self { runtime, mcp }
+        Self { runtime, mcp, stop }
     }
 
     /// The runtime behind the doors.

@@ -54,16 +54,12 @@ pub enum Error {
     Bind { address: SocketAddr, source: std::io::Error },
 }
 
-/// Listens and hands the bound address to `ready`, then serves until `stop` fires and open requests have ended.
+/// Listens and hands the bound address to `ready`, then serves until the app stops and open requests have ended.
 ///
 /// # Errors
 /// The address cannot be bound.
-pub async fn serve(
-    app: App,
-    options: Options,
-    stop: CancellationToken,
-    ready: impl FnOnce(SocketAddr),
-) -> Result<(), Error> {
+pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
+    let stop = app.stop.clone();
     let bind = |source| Error::Bind { address: options.bind, source };
     let listener = TcpListener::bind(options.bind).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;

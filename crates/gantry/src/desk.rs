@@ -14,6 +14,7 @@ use gantry_server::App;
 use http::{Method, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How long calls may take to end when a command is done.
 const GRACE: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ impl Setup {
             return Ok(Desk::Server(server));
         }
         let runtime = wiring::start(self.loaded.config, &self.folder, self.extra).await?;
-        Ok(Desk::Here(App::new(runtime)))
+        Ok(Desk::Here(App::new(runtime, CancellationToken::new())))
     }
 }
 

@@ -22,6 +22,12 @@ pub(crate) fn start(cli: &Cli) {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Words);
     // A second start in one process keeps the first log.
     tracing::subscriber::set_global_default(subscriber.finish()).ok();
+    // A panic is a mistake of ours; whoever runs the program gets one line of it, and the call that met it a fault.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let what = panic.payload_as_str().unwrap_or("no message");
+        tracing::error!("Gantry made a mistake at {place}: {what}");
+    }));
 }
 
 struct Words;

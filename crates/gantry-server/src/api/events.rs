@@ -11,6 +11,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +34,7 @@ pub(super) async fn stream(
     let mut filter = Filter { own: who.sees(), sessions: HashSet::new() };
     let recent: Vec<_> =
         recent.into_iter().filter(|event| filter.shows(event)).map(|event| told(&event)).collect();
-    let live = wanted.follow.then(|| following(live, filter));
+    let live = wanted.follow.then(|| following(live, filter, app.stop.clone()));
     let stream = stream::iter(recent).chain(stream::iter(live).flatten());
     Sse::new(stream).keep_alive(KeepAlive::default())
 }
@@ -41,17 +42,22 @@ pub(super) async fn stream(
 fn following(
     live: broadcast::Receiver<Arc<Event>>,
     filter: Filter,
+    stop: CancellationToken,
 ) -> impl Stream<Item = Result<sse::Event, Infallible>> {
-    stream::unfold((live, filter), |(mut live, mut filter)| async move {
+    stream::unfold((live, filter, stop), |(mut live, mut filter, stop)| async move {
         loop {
-            match live.recv().await {
-                Ok(event) if filter.shows(&event) => return Some((told(&event), (live, filter))),
+            let received = tokio::select! {
+                () = stop.cancelled() => return None,
+                received = live.recv() => received,
+            };
+            match received {
+                Ok(event) if filter.shows(&event) => return Some((told(&event), (live, filter, stop))),
                 Ok(_) => {}
                 // A reader that is too slow is told what it missed, and goes on.
                 Err(RecvError::Lagged(missed)) => {
                     let notice =
                         sse::Event::default().event("missed").data(format!("{{\"missed\":{missed}}}"));
-                    return Some((Ok(notice), (live, filter)));
+                    return Some((Ok(notice), (live, filter, stop)));
                 }
                 Err(RecvError::Closed) => return None,
             }

@@ -27,14 +27,14 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
         admin_key: key.as_str().into(),
     };
     let stop = stop_on_signal()?;
-    let app = App::new(std::sync::Arc::clone(&runtime));
+    let app = App::new(std::sync::Arc::clone(&runtime), stop);
     let ready = |address| {
         if let Err(error) = folder.announce(address) {
             tracing::warn!("other commands will not find this server: {error:#}");
         }
         output::talk(&greeting(address, tools, &folder, fresh.then_some(&*key)));
     };
-    let served = gantry_server::serve(app, options, stop, ready).await;
+    let served = gantry_server::serve(app, options, ready).await;
     runtime.shutdown(GRACE).await;
     served?;
     output::talk("Gantry has stopped.");
