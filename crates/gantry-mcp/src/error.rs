@@ -82,12 +82,13 @@ impl ErrorObject {
 }
 
 impl From<gantry_core::json::Error> for ErrorObject {
-    /// Two equal keys are a message with two meanings; everything else is text that nobody could read.
+    /// Two equal keys, or a number that readers round differently, are a message with two meanings; everything else is
+    /// text that nobody could read.
     fn from(error: gantry_core::json::Error) -> Self {
         use gantry_core::json::Error;
         let code = match error {
-            Error::DuplicateKey { .. } => code::INVALID_REQUEST,
-            Error::Syntax { .. } | Error::TooDeep | Error::Number { .. } => code::PARSE_ERROR,
+            Error::DuplicateKey { .. } | Error::Number { .. } => code::INVALID_REQUEST,
+            Error::Syntax { .. } | Error::TooDeep => code::PARSE_ERROR,
         };
         Self::new(code, error.to_string())
     }

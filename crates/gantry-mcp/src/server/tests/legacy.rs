@@ -116,8 +116,8 @@ async fn what_is_not_a_message_is_refused_with_400() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"pi"#, -32700),
         ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", -32700),
         (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, -32700),
-        (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, -32700),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":18446744073709551616}}"#, -32700),
+        (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":18446744073709551616}}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping"} {}"#, -32700),
         // J5: two meanings.
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"boom"}}"#, -32600),
