@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorCode, Refusal};
 use crate::json::{self, Canonical};
-use crate::limits::{ARGUMENT_BYTES, IDEMPOTENCY_KEY_BYTES};
+use crate::limits::{ARGUMENT_BYTES, IDEMPOTENCY_KEY_BYTES, RECORDED_ARGUMENT_BYTES};
 use crate::tool::Tool;
 use crate::toolset::Toolset;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,7 @@ pub struct ResolvedCall {
     tool: Arc<Tool>,
     arguments: Arc<str>,
     canonical: Canonical,
+    recorded: Arc<str>,
 }
 
 impl ResolvedCall {
@@ -85,7 +86,8 @@ impl ResolvedCall {
         if !canonical.text().starts_with('{') {
             return Err(invalid("the arguments must be a JSON object such as {\"path\": \"a.txt\"}".into()));
         }
-        Ok(Self { tool, arguments, canonical })
+        let recorded = crate::redact::shown(&canonical, RECORDED_ARGUMENT_BYTES).into();
+        Ok(Self { tool, arguments, canonical, recorded })
     }
 
     /// The tool.
@@ -98,6 +100,12 @@ impl ResolvedCall {
     #[must_use]
     pub fn arguments(&self) -> &Arc<str> {
         &self.arguments
+    }
+
+    /// The arguments as the log and the ledger may show them.
+    #[must_use]
+    pub fn recorded(&self) -> &Arc<str> {
+        &self.recorded
     }
 
     /// The arguments in canonical form.

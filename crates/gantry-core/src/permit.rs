@@ -71,7 +71,7 @@ impl Permit {
         let Draft { call, binding, precondition } = draft;
         Self {
             arguments_digest: Digest::of(call.canonical().text().as_bytes()),
-            recorded: crate::redact::shown(call.canonical(), crate::limits::RECORDED_ARGUMENT_BYTES).into(),
+            recorded: Arc::clone(call.recorded()),
             tool: Arc::clone(call.tool()),
             arguments: Arc::clone(call.arguments()),
             binding,

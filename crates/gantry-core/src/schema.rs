@@ -145,7 +145,15 @@ fn build(schema: &Value) -> Result<Validator, Error> {
         .should_validate_formats(false)
         .offline()
         .build(schema)
-        .map_err(|error| Error::Invalid { message: error.masked().to_string() })
+        .map_err(|error| Error::Invalid { message: format!("{} at {}", error.masked(), place(&error)) })
+}
+
+/// Where in a schema the library found the mistake.
+fn place(error: &jsonschema::ValidationError<'_>) -> String {
+    match error.instance_path().as_str() {
+        "" => "its root".to_owned(),
+        pointer => pointer.to_owned(),
+    }
 }
 
 /// Takes out the patterns that the linear engine cannot run. A provider's schema checker often writes look-around;

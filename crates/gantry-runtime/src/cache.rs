@@ -6,10 +6,13 @@
 
 use crate::provider::RawOutput;
 use gantry_core::digest::Digest;
-use gantry_core::{CallError, ErrorCode, Permit};
+use gantry_core::{CallError, ErrorCode, Permit, Refusal};
 use moka::future::Cache as Moka;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of answers that are kept in all.
 const CAPACITY: u64 = 64 * 1024 * 1024;
@@ -26,8 +29,18 @@ struct Entry {
 /// Why an execution left nothing in the cache.
 #[derive(Debug)]
 enum Unkept {
-    Failed(CallError),
+    /// It failed, under the patience of the caller that ran it.
+    Failed(CallError, Duration),
     TooLarge(Arc<RawOutput>),
+}
+
+/// How long a caller waits for an answer, whoever makes it.
+#[derive(Debug)]
+pub(crate) struct Patience<'a> {
+    /// Fires when the caller gives up.
+    pub(crate) cancel: &'a CancellationToken,
+    /// How long its own execution would be given.
+    pub(crate) limit: Duration,
 }
 
 /// An output and whether it was there already.
@@ -63,6 +76,7 @@ impl Cache {
     pub(crate) async fn through<F>(
         &self,
         permit: &Permit,
+        patience: &Patience<'_>,
         execute: impl Fn() -> F,
     ) -> Result<Answer, CallError>
     where
@@ -73,27 +87,52 @@ impl Cache {
             return Ok(Answer { output, cached: false });
         };
         loop {
-            let ran = std::sync::atomic::AtomicBool::new(false);
+            let ran = AtomicBool::new(false);
             let miss = async {
-                ran.store(true, std::sync::atomic::Ordering::Relaxed);
-                let output = Arc::new(execute().await.map_err(Unkept::Failed)?);
+                ran.store(true, Ordering::Relaxed);
+                let output = execute().await.map_err(|error| Unkept::Failed(error, patience.limit))?;
+                let output = Arc::new(output);
                 if output.text().len() > MAX_ENTRY {
                     Err(Unkept::TooLarge(output))
                 } else {
                     Ok(Entry { output, lifetime })
                 }
             };
-            let found = self.0.try_get_with(permit.binding(), miss).await;
-            let ran = ran.load(std::sync::atomic::Ordering::Relaxed);
+            let mut found = pin!(self.0.try_get_with(permit.binding(), miss));
+            // Cancel-safety: only a wait for somebody else's execution is dropped; one's own ends by itself.
+            let found = tokio::select! {
+                biased;
+                found = &mut found => found,
+                () = patience.cancel.cancelled() => {
+                    if !ran.load(Ordering::Relaxed) {
+                        return Err(given_up().into());
+                    }
+                    found.await
+                }
+            };
+            let ran = ran.load(Ordering::Relaxed);
             return match found {
                 Ok(entry) => Ok(Answer { output: entry.output, cached: !ran }),
                 Err(unkept) => match &*unkept {
                     Unkept::TooLarge(output) => Ok(Answer { output: Arc::clone(output), cached: !ran }),
-                    // Another caller gave up; that is no answer to this one.
-                    Unkept::Failed(error) if !ran && error.error().code == ErrorCode::Canceled => continue,
-                    Unkept::Failed(error) => Err(error.clone()),
+                    Unkept::Failed(error, limit) if !ran && gave_up(error, *limit, patience) => continue,
+                    Unkept::Failed(error, _) => Err(error.clone()),
                 },
             };
         }
     }
+}
+
+/// Whether an execution failed only because its caller had less patience, which is no answer to this one.
+fn gave_up(error: &CallError, limit: Duration, patience: &Patience<'_>) -> bool {
+    let code = error.error().code;
+    // Equal limits share the failure: else callers of a tool that hangs would time out one after the other.
+    code == ErrorCode::Canceled || (code == ErrorCode::Timeout && limit < patience.limit)
+}
+
+fn given_up() -> Refusal {
+    Refusal::new(
+        ErrorCode::Canceled,
+        "canceled while another call fetched the same answer; nothing was run for it",
+    )
 }

@@ -10,18 +10,19 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
-    namespace: String,
+    namespace: Arc<str>,
     status: &'static str,
     code: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NamespaceLabel {
-    namespace: String,
+    namespace: Arc<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -99,9 +100,9 @@ impl Metrics {
     pub(crate) fn count(&self, event: &EventKind) {
         match event {
             EventKind::ToolFinished(f) => {
-                let namespace = NamespaceLabel { namespace: f.namespace.to_string() };
+                let namespace = NamespaceLabel { namespace: Arc::clone(&f.namespace) };
                 let labels = CallLabels {
-                    namespace: namespace.namespace.clone(),
+                    namespace: Arc::clone(&f.namespace),
                     status: f.status,
                     code: f.code.unwrap_or_default(),
                 };

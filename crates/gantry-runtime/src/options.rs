@@ -60,8 +60,8 @@ impl Options {
 /// How the tools of one provider are run.
 #[derive(Debug, Clone, Default)]
 pub struct ProviderOptions {
-    /// Only tools that match; empty means all.
-    pub allowed: Vec<Pattern>,
+    /// Only tools that match; nothing written means all, an empty list none.
+    pub allowed: Option<Vec<Pattern>>,
     /// No tools that match, whatever `allowed` says.
     pub denied: Vec<Pattern>,
     /// The time limit of its calls.
@@ -83,7 +83,7 @@ impl ProviderOptions {
     #[must_use]
     pub fn admits(&self, tool: &str) -> bool {
         let matches = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
-        (self.allowed.is_empty() || matches(&self.allowed)) && !matches(&self.denied)
+        self.allowed.as_deref().is_none_or(matches) && !matches(&self.denied)
     }
 
     /// How calls of this tool are run; what is said of the tool itself wins.
@@ -157,7 +157,7 @@ mod tests {
     fn deny_beats_allow() {
         let pattern = |text| Pattern::parse(text).unwrap();
         let options = ProviderOptions {
-            allowed: vec![pattern("read_*")],
+            allowed: Some(vec![pattern("read_*")]),
             denied: vec![pattern("read_secret")],
             ..ProviderOptions::default()
         };
@@ -165,5 +165,6 @@ mod tests {
         assert!(!options.admits("read_secret"));
         assert!(!options.admits("write_file"));
         assert!(ProviderOptions::default().admits("anything"));
+        assert!(!ProviderOptions { allowed: Some(vec![]), ..ProviderOptions::default() }.admits("anything"));
     }
 }

@@ -12,6 +12,7 @@ mod record;
 mod resolve;
 mod shape;
 
+use crate::cache::Patience;
 use crate::context::CallCx;
 use crate::provider::RawOutput;
 use crate::reply::{Reply, Shaped};
@@ -44,7 +45,10 @@ async fn stages(
     let answer = match request.idempotency_key {
         // A key promises one execution and its result, so the cache has no say.
         Some(_) => entry.fresh(dispatch(rt, cx, request, &permit, entry).await?),
-        None => rt.cache.through(&permit, || dispatch(rt, cx, request, &permit, entry)).await?,
+        None => {
+            let patience = Patience { cancel: &cx.cancel, limit: execute::time_limit(rt, request, &permit) };
+            rt.cache.through(&permit, &patience, || dispatch(rt, cx, request, &permit, entry)).await?
+        }
     };
     shape::apply(rt, cx, answer).await
 }

@@ -21,7 +21,7 @@ pub fn call(row: &CallRow) -> Value {
         "namespace": &*head.tool.namespace,
         "effect": &*head.tool.effect,
         "fingerprint": head.tool.fingerprint,
-        "arguments": head.arguments,
+        "arguments": &*head.arguments,
         "argumentsDigest": head.arguments_digest,
         "project": &*head.caller.project,
         "principal": &*head.caller.principal,
@@ -134,7 +134,7 @@ fn operation(row: &CallRow, all: &[&CallRow]) -> Value {
     op.insert("startedAt".into(), iso(row.head.started_us).into());
     op.insert("status".into(), status(row.state).into());
     op.insert("state".into(), row.state.as_str().into());
-    op.insert("request".into(), json!({ "payload": row.head.arguments }));
+    op.insert("request".into(), json!({ "payload": &*row.head.arguments }));
     if let Some(outcome) = &row.outcome {
         op.insert("endedAt".into(), iso(outcome.finished_us).into());
         op.insert("accounting".into(), accounting(row));

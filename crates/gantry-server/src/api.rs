@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::{App, mcp, openapi};
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::Request;
 
 use axum::routing::{MethodRouter, any, get, post};
 use bytes::Bytes;
@@ -59,7 +59,6 @@ pub fn router(app: App) -> Router {
         .route("/mcp/{project}/agents/{agent}", any(mcp::serve_agent))
         .route("/", get(health::page))
         .fallback(unknown)
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(app)
 }
 

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use gantry_core::{Caller, Role};
 use http::request::Parts;
 use http::{HeaderMap, header};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use subtle::ConstantTimeEq as _;
 
 use crate::error::ApiError;
@@ -31,7 +31,8 @@ impl Identity {
     /// Anybody on this machine.
     #[must_use]
     pub fn local() -> Self {
-        Self { principal: "local".into(), role: Role::Agent }
+        static LOCAL: LazyLock<Arc<str>> = LazyLock::new(|| "local".into());
+        Self { principal: Arc::clone(&LOCAL), role: Role::Agent }
     }
 
     /// Acting as an agent of a project.

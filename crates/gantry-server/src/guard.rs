@@ -22,8 +22,8 @@ impl Guard {
     pub(crate) fn new(bind: SocketAddr, extra_hosts: &[String], extra_origins: &[String]) -> Self {
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into();
         hosts.push(bind_host(bind));
-        hosts.extend(extra_hosts.iter().map(|host| host.to_ascii_lowercase()));
-        Self { hosts, origins: extra_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect() }
+        hosts.extend_from_slice(extra_hosts);
+        Self { hosts, origins: extra_origins.to_vec() }
     }
 
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), ApiError> {
@@ -35,8 +35,8 @@ impl Guard {
             ));
         }
         for origin in headers.get_all(header::ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
-            if !self.origin_is_known(&origin) {
+            let origin = origin.to_str().unwrap_or_default();
+            if !self.origin_is_known(origin) {
                 return Err(refused(format!(
                     "the origin {origin:?} may not call this server; see server.allowedOrigins"
                 )));
@@ -50,20 +50,24 @@ impl Guard {
         let (Some(host), None) = (sent.next(), sent.next()) else {
             return Err(ApiError::invalid("a request has exactly one Host header"));
         };
-        let host = host.to_str().unwrap_or_default().to_ascii_lowercase();
-        if target.is_some_and(|target| target.as_str().to_ascii_lowercase() != host) {
+        let host = host.to_str().unwrap_or_default();
+        if target.is_some_and(|target| !target.as_str().eq_ignore_ascii_case(host)) {
             return Err(ApiError::invalid("the address and the Host header of a request name the same host"));
         }
-        if self.hosts.iter().any(|known| known == without_port(&host)) {
+        if self.knows(host) {
             return Ok(());
         }
         Err(refused(format!("this server is not known as {host:?}; see server.allowedHosts")))
     }
 
+    fn knows(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(without_port(host)))
+    }
+
     fn origin_is_known(&self, origin: &str) -> bool {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        self.origins.iter().any(|known| known == origin)
-            || host.is_some_and(|host| self.hosts.iter().any(|known| known == without_port(host)))
+        self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
+            || host.is_some_and(|host| self.knows(host))
     }
 }
 

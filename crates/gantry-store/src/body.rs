@@ -129,7 +129,7 @@ impl<'a> HeadBody<'a> {
                 fingerprint: self.fingerprint.map(|digest| digest.0),
             },
             arguments_digest: self.arguments_digest.map(|digest| digest.0),
-            arguments: self.arguments.into_owned(),
+            arguments: self.arguments.into(),
             decision: self.decision.map(Cow::into_owned),
             started_us: columns.at,
         };

@@ -113,7 +113,7 @@ pub struct CallHead {
     /// The digest of its canonical arguments.
     pub arguments_digest: Option<Digest>,
     /// Its arguments, redacted and cut.
-    pub arguments: String,
+    pub arguments: Arc<str>,
     /// The decision under which it runs, such as `approved by person`.
     pub decision: Option<String>,
     /// When it began, in microseconds of Unix time.

@@ -22,11 +22,7 @@ pub(super) async fn run(
 ) -> Result<RawOutput, CallError> {
     let tool = permit.tool();
     let provider = rt.provider(&tool.key.provider)?;
-    let mut inner = cx.clone();
-    inner.cancel = cx.cancel.child_token();
-    if let Some(queue) = &tool.settings.queue {
-        inner.held = cx.held.with(queue);
-    }
+    let inner = tool.settings.queue.as_ref().map(|queue| CallCx { held: cx.held.with(queue), ..cx.clone() });
     rt.events.emit(EventKind::ToolStarted {
         call: cx.id,
         session: cx.session.id(),
@@ -39,19 +35,19 @@ pub(super) async fn run(
     let result = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(stopped(permit, ToolError::new(ErrorCode::Canceled, "canceled"))),
-        result = tokio::time::timeout(limit, provider.execute(&inner, permit)) => result.unwrap_or_else(|_elapsed| {
+        result = tokio::time::timeout(limit, provider.execute(inner.as_ref().unwrap_or(cx), permit)) => result.unwrap_or_else(|_elapsed| {
             let error = ToolError::new(ErrorCode::Timeout, TIMEOUT_MESSAGE);
             Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
         }),
     };
     // Whatever the provider left running for this call is told to stop.
-    inner.cancel.cancel();
+    cx.cancel.cancel();
     drop(slot);
     Ok(result?)
 }
 
 /// The most specific configured limit; a call may shorten it.
-fn time_limit(rt: &Runtime, request: &CallRequest, permit: &Permit) -> Duration {
+pub(super) fn time_limit(rt: &Runtime, request: &CallRequest, permit: &Permit) -> Duration {
     let configured = permit.tool().settings.timeout.unwrap_or(rt.limits.tool_timeout);
     request.timeout.map_or(configured, |asked| asked.min(configured))
 }

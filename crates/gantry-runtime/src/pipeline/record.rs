@@ -69,7 +69,7 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
             fingerprint: None,
         },
         arguments_digest: None,
-        arguments: String::new(),
+        arguments: "".into(),
         decision: None,
         started_us: now,
     };
@@ -98,7 +98,7 @@ impl Entry {
             effect: tool.effect.as_str().into(),
             fingerprint: Some(tool.fingerprint),
         };
-        self.head.arguments = gantry_core::redact::shown(call.canonical(), RECORDED_ARGUMENT_BYTES);
+        self.head.arguments = Arc::clone(call.recorded());
         self.tool = Some(Arc::clone(tool));
     }
 

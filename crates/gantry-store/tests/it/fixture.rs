@@ -65,7 +65,7 @@ pub(crate) fn head() -> CallHead {
             fingerprint: Some(Digest::of(b"definition")),
         },
         arguments_digest: Some(Digest::of(b"arguments")),
-        arguments: r#"{"title":"a \"quoted\" ü\u0000"}"#.to_owned(),
+        arguments: r#"{"title":"a \"quoted\" ü\u0000"}"#.into(),
         decision: Some("approved by person".to_owned()),
         started_us: 1_000_000,
     }

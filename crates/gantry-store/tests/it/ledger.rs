@@ -125,7 +125,7 @@ async fn texts_over_their_limit_are_refused() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let mut head = head();
-    head.arguments = "x".repeat((1 << 20) + 1);
+    head.arguments = "x".repeat((1 << 20) + 1).into();
     assert!(matches!(store.intend(intent(&head)).await, Err(Error::TooLarge { .. })));
     assert!(matches!(store.record(whole(&head, good())).await, Err(Error::TooLarge { .. })));
 }

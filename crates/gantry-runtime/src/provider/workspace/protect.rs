@@ -69,6 +69,8 @@ pub(super) struct Ground {
     pub(super) dir: OwnedFd,
     pub(super) id: Id,
     pub(super) fences: Fences,
+    /// The directory itself and all above it, up to the root.
+    way: Vec<Id>,
     git: Git,
 }
 
@@ -100,10 +102,12 @@ impl Guard {
         let mut git = Git::Files;
         let (mut current, mut below) = (id, None);
         let mut handle: Option<OwnedFd> = None;
+        let mut way = Vec::new();
         for _ in 0..LEVELS {
             fences.check(current, shown)?;
+            way.push(current);
             if current == self.root {
-                return Ok(Ground { dir, id, fences, git });
+                return Ok(Ground { dir, id, fences, way, git });
             }
             let at = handle.as_ref().unwrap_or(&dir);
             let up = rustix::fs::openat(at, "..", DIRECTORY, Mode::empty()).map_err(failed)?;
@@ -213,7 +217,14 @@ impl Ground {
         let id = Id::of(&fstat(&dir).map_err(failed)?);
         self.fences.check(id, shown)?;
         let git = if self.git == Git::Top { Git::Below } else { self.git };
-        Ok(Self { dir, id, fences: self.fences, git })
+        let mut way = self.way;
+        way.push(id);
+        Ok(Self { dir, id, fences: self.fences, way, git })
+    }
+
+    /// Whether this is the directory, or somewhere below it.
+    pub(super) fn is_in(&self, directory: Id) -> bool {
+        self.way.contains(&directory)
     }
 }
 

@@ -82,6 +82,10 @@ impl Ends {
         let moved = from.existing(old)?;
         from.ground.may_change(&from.name, Some(moved), old)?;
         to.ground.may_change(&to.name, to.stat.as_ref(), new)?;
+        // Asked of the kernel, it would be told apart from a rename it does not know only by trying.
+        if Kind::of(moved) == Kind::Directory && to.ground.is_in(Id::of(moved)) {
+            return Err(into_itself(old, new));
+        }
         if let Some(replaced) = &to.stat {
             // A rename between two names of one file does nothing and says that it succeeded.
             if Id::of(moved) == Id::of(replaced) {
@@ -98,13 +102,17 @@ impl Ends {
     fn failed(&self, error: Errno) -> Fault {
         let (from, to) = (self.from_path.shown(), self.to_path.shown());
         match error {
-            Errno::INVAL => fault::failed(format!("{from} cannot be moved into itself ({to})")),
+            Errno::INVAL => into_itself(from, to),
             Errno::XDEV => fault::failed(format!(
                 "{from} and {to} are on different file systems; write the file anew and delete the old one"
             )),
             _ => fault::os(from, "moving", error),
         }
     }
+}
+
+fn into_itself(from: &str, to: &str) -> Fault {
+    fault::failed(format!("{from} cannot be moved into itself ({to})"))
 }
 
 impl Place {
