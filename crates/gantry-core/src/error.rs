@@ -92,6 +92,12 @@ impl EffectState {
             Self::Done => "done",
         }
     }
+
+    /// The state of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::None, Self::Possible, Self::Done].into_iter().find(|state| state.as_str() == word)
+    }
 }
 
 impl fmt::Display for ErrorCode {

@@ -49,9 +49,6 @@ pub struct Finished {
     pub call: CallId,
     /// Its session.
     pub session: SessionId,
-    /// Who asked.
-    #[serde(skip)]
-    pub principal: Arc<str>,
     /// The tool's displayed name, or what was asked for.
     pub tool: Arc<str>,
     /// The provider's namespace; empty where no tool was found.
@@ -85,6 +82,9 @@ pub struct Event {
     /// When it happened.
     #[serde(serialize_with = "as_iso", rename = "at")]
     pub at_us: i64,
+    /// The identity that it is about; what is about none is for those who may see all.
+    #[serde(skip)]
+    pub principal: Option<Arc<str>>,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
@@ -95,20 +95,6 @@ fn as_iso<S: serde::Serializer>(us: &i64, serializer: S) -> Result<S::Ok, S::Err
 }
 
 impl EventKind {
-    /// The session that the event is about, if it is about one.
-    #[must_use]
-    pub fn session(&self) -> Option<SessionId> {
-        match self {
-            Self::SessionOpened { session, .. }
-            | Self::SessionClosed { session }
-            | Self::SessionCanceled { session }
-            | Self::ToolStarted { session, .. }
-            | Self::OutputStored { session, .. } => Some(*session),
-            Self::ToolFinished(finished) => Some(finished.session),
-            Self::CallsRecovered { .. } => None,
-        }
-    }
-
     fn log(&self) {
         match self {
             Self::ToolStarted { tool, parameters, .. } => {
@@ -160,12 +146,13 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells what happened.
-    pub fn emit(&self, kind: EventKind) {
+    /// Tells what happened to this identity, or to none in particular.
+    pub fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
         kind.log();
         self.metrics.count(&kind);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let event = Arc::new(Event { seq: recent.next, at_us: clock::now_us(), kind });
+        let event =
+            Arc::new(Event { seq: recent.next, at_us: clock::now_us(), principal: principal.cloned(), kind });
         recent.next += 1;
         if recent.events.len() == RECENT {
             recent.events.pop_front();

@@ -73,15 +73,12 @@ pub struct Runtime {
 impl Runtime {
     /// Runs one call, to its end even if nobody waits for it any more.
     pub async fn call(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Reply {
-        let rt = Arc::clone(self);
         let id = cx.id;
         let session = Arc::clone(&cx.session);
-        let task = self.tasks.spawn(async move {
-            match rt.enter(&cx) {
-                Ok(_running) => pipeline::run(&rt, &cx, &request).await,
-                Err(refusal) => Reply::shed(cx.id, &refusal),
-            }
-        });
+        let task = match self.enter(&cx) {
+            Ok(running) => self.tasks.spawn(running.through(cx, request)),
+            Err(refusal) => return Reply::shed(id, &refusal),
+        };
         match task.await {
             Ok(reply) => reply,
             // The pipeline catches panics itself; this is what is left when the runtime is torn down under a call.
@@ -94,14 +91,18 @@ impl Runtime {
         }
     }
 
-    /// Runs one call that nobody waits for; its result is looked up by its id.
-    pub fn defer(self: &Arc<Self>, cx: CallCx, request: CallRequest) {
-        let rt = Arc::clone(self);
-        self.tasks.spawn(async move { rt.call(cx, request).await });
+    /// Runs one call that nobody waits for; from here on it is found by its id.
+    ///
+    /// # Errors
+    /// It was not let in, and nothing will run.
+    pub fn defer(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Result<(), Refusal> {
+        let running = self.enter(&cx)?;
+        self.tasks.spawn(running.through(cx, request));
+        Ok(())
     }
 
     /// Counts a call as running, unless there are too many or the runtime closes.
-    fn enter(&self, cx: &CallCx) -> Result<Running<'_>, Refusal> {
+    fn enter(self: &Arc<Self>, cx: &CallCx) -> Result<Running, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::new(
                 ErrorCode::Canceled,
@@ -115,7 +116,7 @@ impl Runtime {
             return Err(Refusal::new(ErrorCode::QueueFull, message));
         }
         running.insert(cx.id, (cx.cancel.clone(), Arc::clone(&cx.caller().principal)));
-        Ok(Running { rt: self, id: cx.id })
+        Ok(Running { rt: Arc::clone(self), id: cx.id })
     }
 
     /// Cancels a running call, if it is one of `own`'s or anybody's calls may be cancelled. Returns whether it was.
@@ -125,10 +126,11 @@ impl Runtime {
         found.inspect(|(token, _)| token.cancel()).is_some()
     }
 
-    /// Whether a call runs or waits in this process.
+    /// Whether a call, one of `own`'s or anybody's, runs or waits in this process.
     #[must_use]
-    pub fn is_running(&self, id: CallId) -> bool {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    pub fn is_running(&self, id: CallId, own: Option<&str>) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&id).is_some_and(|(_, principal)| own.is_none_or(|own| **principal == *own))
     }
 
     /// Opens a session of its own for a connected client or a run.
@@ -197,12 +199,13 @@ impl Runtime {
             tracing::warn!("session {id} could not be recorded: {error}");
         }
         let caller = session.caller();
-        self.events.emit(EventKind::SessionOpened {
+        let opened = EventKind::SessionOpened {
             session: id,
             principal: Arc::clone(&caller.principal),
             agent: caller.agent.clone(),
             door: door.as_str(),
-        });
+        };
+        self.events.emit(Some(&caller.principal), opened);
         Ok(session)
     }
 
@@ -231,13 +234,14 @@ impl Runtime {
         if let Err(error) = self.store.close_session(session.id(), crate::clock::now_us()).await {
             tracing::warn!("the end of session {} could not be recorded: {error}", session.id());
         }
-        self.events.emit(EventKind::SessionClosed { session: session.id() });
+        let closed = EventKind::SessionClosed { session: session.id() };
+        self.events.emit(Some(&session.caller().principal), closed);
     }
 
     /// Cancels everything that a session has queued or running. Returns whether it is known here.
     pub async fn cancel_session(&self, id: SessionId) -> bool {
         let Some(session) = self.sessions.remove(id) else { return false };
-        self.events.emit(EventKind::SessionCanceled { session: id });
+        self.events.emit(Some(&session.caller().principal), EventKind::SessionCanceled { session: id });
         self.end(&session).await;
         true
     }
@@ -277,12 +281,19 @@ fn stored_key(caller: &Caller, door: Door) -> SessionKey {
 }
 
 /// A call that counts as running until this is dropped.
-struct Running<'a> {
-    rt: &'a Runtime,
+struct Running {
+    rt: Arc<Runtime>,
     id: CallId,
 }
 
-impl Drop for Running<'_> {
+impl Running {
+    /// Takes the call through the pipeline.
+    async fn through(self, cx: CallCx, request: CallRequest) -> Reply {
+        pipeline::run(&self.rt, &cx, &request).await
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         self.rt.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }

@@ -59,11 +59,17 @@ pub fn router(app: App) -> Router {
         .route("/mcp/{project}/agents/{agent}", any(mcp::serve_agent))
         .route("/", get(health::page))
         .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
         .with_state(app)
 }
 
 async fn unknown(request: Request) -> ApiError {
     ApiError::not_found(format!("there is nothing at {}; see /api/openapi.json", request.uri().path()))
+}
+
+async fn not_allowed(request: Request) -> ApiError {
+    let message = format!("{} does not take {}; see /api/openapi.json", request.uri().path(), request.method());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, gantry_core::ErrorCode::InvalidArguments, message)
 }
 
 /// For the command line: the same routes, in this process.

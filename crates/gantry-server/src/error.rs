@@ -58,7 +58,15 @@ impl IntoResponse for ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        retry_later(&mut response);
         response
+    }
+}
+
+/// Says when to try again, where that is all there is to do.
+pub(crate) fn retry_later(response: &mut Response) {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
 

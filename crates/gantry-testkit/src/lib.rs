@@ -11,6 +11,7 @@
     reason = "tests start processes, and a test that cannot go on has to fail loudly"
 )]
 
+pub mod bench;
 pub mod connection;
 pub mod home;
 pub mod provider;

@@ -60,6 +60,7 @@ impl Provider for TestTools {
     fn tools(&self) -> Vec<ToolSpec> {
         let mut tools = vec![
             tool("noop", Some(true), json!({})),
+            tool("noop_write", Some(false), json!({})),
             tool("echo", Some(true), json!({ "text": { "type": "string" } })),
             tool("sleep", Some(true), json!({ "ms": { "type": "integer" } })),
             tool(
@@ -105,8 +106,8 @@ impl Provider for TestTools {
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(async move {
-            // The no-op is what the benches measure, so it reads nothing.
-            if &*permit.tool().key.tool == "noop" {
+            // The no-ops are what the benches measure, so they read nothing.
+            if matches!(&*permit.tool().key.tool, "noop" | "noop_write") {
                 return Ok(RawOutput::Text("ok".into()));
             }
             let arguments: Arguments =

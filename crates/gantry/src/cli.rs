@@ -14,11 +14,12 @@ use std::path::PathBuf;
     after_help = "Examples:\n  gantry serve\n  gantry tools\n  gantry call read_file '{\"path\": \"README.md\"}'\n  gantry audit --since 1h"
 )]
 pub(crate) struct Cli {
-    /// Configuration file [default: gantry.yaml, .json or .toml in the working folder]
-    #[arg(long, short, global = true, env = "GANTRY_CONFIG", value_name = "FILE")]
+    // The variables are read with the configuration, where an empty one counts as unset and errors name it.
+    /// Configuration file [default: gantry.yaml, .json or .toml in the working folder] [env: GANTRY_CONFIG]
+    #[arg(long, short, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Data folder [default: .gantry beside the configuration]
-    #[arg(long, global = true, env = "GANTRY_DATA", value_name = "FOLDER")]
+    /// Data folder [default: .gantry beside the configuration] [env: GANTRY_DATA]
+    #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
     /// Say more: -v tells every call, -vv everything
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]

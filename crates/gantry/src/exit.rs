@@ -1,6 +1,7 @@
 //! Exit codes, chosen in one place: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 internal.
 
 use crate::output;
+use std::io;
 use std::process::ExitCode;
 
 /// How a command ended, if nothing went wrong inside Gantry.
@@ -20,10 +21,16 @@ pub(crate) struct Usage(pub(crate) String);
 /// The exit code of a command.
 pub(crate) fn code(done: anyhow::Result<Done>) -> ExitCode {
     match done {
+        Ok(_)
+            if let Some(error) = output::lost().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) =>
+        {
+            output::talk(&format!("error: cannot write the output: {error}"));
+            ExitCode::from(3)
+        }
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Badly) => ExitCode::from(1),
         Err(error) => {
-            output::talk(&format!("error: {error:#}"));
+            output::talk(&format!("error: {}", output::clean_lines(&format!("{error:#}"))));
             let usage = error.is::<Usage>() || error.is::<crate::config::Error>();
             ExitCode::from(if usage { 2 } else { 3 })
         }

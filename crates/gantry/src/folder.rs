@@ -24,6 +24,8 @@ pub(crate) struct Note {
     pub(crate) address: SocketAddr,
     /// Its process.
     pub(crate) pid: u32,
+    /// Whether agents need no key there. The address does not say: listening everywhere includes loopback.
+    pub(crate) open: bool,
 }
 
 /// Held by a server for as long as it lives.
@@ -112,7 +114,7 @@ impl Folder {
             std::net::IpAddr::V4(_) => SocketAddr::from(([127, 0, 0, 1], address.port())),
             std::net::IpAddr::V6(_) => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
         };
-        let note = Note { address: reachable, pid: std::process::id() };
+        let note = Note { address: reachable, pid: std::process::id(), open: address.ip().is_loopback() };
         fs::write(self.0.join("server.json"), serde_json::to_string(&note)?)
             .context("cannot leave the server's note")
     }

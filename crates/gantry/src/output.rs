@@ -2,14 +2,32 @@
 
 use serde_json::Value;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 /// The widest line of a table where no terminal says otherwise.
 const WIDTH: usize = 120;
 
-/// Writes a line of data. A reader that went away (`| head`) is no error.
+/// Why standard output takes nothing any more.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes a line of data. What goes wrong is kept for [`lost`], because every command ends in one place.
 pub(crate) fn data(line: &str) {
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).ok();
+    if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+        // The first error is the one to tell.
+        LOST.set(error).ok();
+    }
+}
+
+/// Why standard output takes nothing any more, if it does not. A reader that went away (`| head`) shows as a broken
+/// pipe, which is no failure, but a reason to stop.
+pub(crate) fn lost() -> Option<&'static io::Error> {
+    LOST.get()
+}
+
+/// Writes a text that somebody else wrote: as it is, but to a terminal without what that would obey.
+pub(crate) fn text(text: &str) {
+    if io::stdout().is_terminal() { data(&clean_lines(text)) } else { data(text) }
 }
 
 /// Writes a line of talk.
@@ -17,9 +35,18 @@ pub(crate) fn talk(line: &str) {
     writeln!(io::stderr().lock(), "{line}").ok();
 }
 
-/// Writes a value as indented JSON.
+/// Writes a value as indented JSON. What a terminal would obey is escaped, which JSON allows but does not ask for.
 pub(crate) fn json(value: &Value) {
-    data(&serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()));
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push(c),
+            _ if commands(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => shown.push(c),
+        }
+    }
+    data(&shown);
 }
 
 /// Whether standard output is a terminal that wants colour.
@@ -63,7 +90,20 @@ fn line(row: &[String], widths: &[usize], total: usize) -> String {
 
 /// A cell on one line, with nothing in it that a terminal would obey.
 pub(crate) fn clean(cell: &str) -> String {
-    cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    cell.chars().map(|c| if commands(c) { ' ' } else { c }).collect()
+}
+
+/// The same for a text of several lines.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.lines()
+        .map(|line| line.split('\t').map(clean).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Whether a terminal obeys this character instead of showing it: controls, and those that turn the writing around.
+fn commands(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn cut(text: &str, room: usize) -> String {
@@ -81,5 +121,10 @@ mod tests {
     fn lines_are_aligned_and_cut_and_obey_nobody() {
         let row = ["a".to_owned(), "bb\x1b[31m".to_owned(), "long text here".to_owned()];
         assert_eq!(line(&row, &[3, 8, 4], 24), "a    bb [31m   long tex…");
+    }
+
+    #[test]
+    fn texts_keep_their_lines_and_obey_nobody() {
+        assert_eq!(clean_lines("a\tb\x1b[2J\nc\u{9b}1m\u{202e}d\r\n"), "a\tb [2J\nc 1m d");
     }
 }

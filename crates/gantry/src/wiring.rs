@@ -12,13 +12,15 @@ use gantry_runtime::provider::Provider;
 use gantry_runtime::provider::workspace::Workspace;
 use gantry_runtime::{Options, Runtime, queue};
 use gantry_store::Store;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens the store and starts the runtime that the configuration describes.
 pub(crate) async fn start(config: Config, folder: &Folder, extra: Extra) -> anyhow::Result<Arc<Runtime>> {
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
     if config.tools.workspace.enabled {
-        let protected = vec![folder.path().to_owned()];
+        let mut protected = vec![folder.path().to_owned()];
+        protected.extend(ledger_files(&config.store.path).filter(|file| !file.starts_with(folder.path())));
         providers.push(Arc::new(Workspace::open(&config.workspace, protected)?));
     }
     providers.extend(extra.providers);
@@ -30,6 +32,15 @@ pub(crate) async fn start(config: Config, folder: &Folder, extra: Extra) -> anyh
     let runtime = Runtime::start(options, providers, store, &recovery).await?;
     (extra.started)(&runtime);
     Ok(runtime)
+}
+
+/// The database and what SQLite keeps beside it.
+fn ledger_files(database: &Path) -> impl Iterator<Item = PathBuf> {
+    ["", "-wal", "-shm", "-journal"].into_iter().map(|suffix| {
+        let mut file = database.as_os_str().to_owned();
+        file.push(suffix);
+        file.into()
+    })
 }
 
 fn options(config: &Config, folder: &Folder) -> anyhow::Result<Options> {
@@ -78,7 +89,7 @@ fn patterns(texts: &[Located<String>], problems: &mut Vec<Problem>) -> Vec<Patte
 
 fn provider(source: &ToolSource, problems: &mut Vec<Problem>) -> ProviderOptions {
     ProviderOptions {
-        allowed: source.allowed.as_deref().map(|texts| patterns(texts, problems)).unwrap_or_default(),
+        allowed: source.allowed.as_deref().map(|texts| patterns(texts, problems)),
         denied: patterns(&source.denied, problems),
         timeout: source.request_timeout,
         queue: source.queue.as_deref().map(Into::into),

@@ -23,13 +23,14 @@ pub(super) async fn run(
     let tool = permit.tool();
     let provider = rt.provider(&tool.key.provider)?;
     let inner = tool.settings.queue.as_ref().map(|queue| CallCx { held: cx.held.with(queue), ..cx.clone() });
-    rt.events.emit(EventKind::ToolStarted {
+    let started = EventKind::ToolStarted {
         call: cx.id,
         session: cx.session.id(),
         tool: Arc::clone(&tool.name),
         namespace: Arc::clone(&tool.namespace),
         parameters: Arc::clone(permit.recorded_arguments()),
-    });
+    };
+    rt.events.emit(Some(&cx.caller().principal), started);
     let limit = time_limit(rt, request, permit);
     // Cancel-safety: a provider's future may be dropped anywhere; what it sent stays sent, and the fault says so.
     let result = tokio::select! {

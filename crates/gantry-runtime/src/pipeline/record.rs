@@ -183,6 +183,12 @@ fn replayed(reply: &str) -> Result<Result<RawOutput, CallError>, Refusal> {
         #[serde(borrow)]
         result: Option<&'a serde_json::value::RawValue>,
         error: Option<StoredError>,
+        #[serde(default)]
+        extras: StoredExtras,
+    }
+    #[derive(serde::Deserialize, Default)]
+    struct StoredExtras {
+        effect: Option<String>,
     }
     #[derive(serde::Deserialize)]
     struct StoredError {
@@ -205,7 +211,8 @@ fn replayed(reply: &str) -> Result<Result<RawOutput, CallError>, Refusal> {
         (_, Some(error)) => {
             let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
             let error = ToolError { code, message: error.message, details: error.details };
-            Ok(Err(Fault { error, effect: EffectState::Possible }.into()))
+            let effect = stored.extras.effect.as_deref().and_then(EffectState::parse);
+            Ok(Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into()))
         }
         (None, None) => Err(unreadable()),
     }
@@ -249,7 +256,7 @@ pub(super) async fn close(
         reply = unrecorded(reply, intended);
     }
     let finished = Finished { characters_in, characters_out, ..finished(cx, &reply, asked) };
-    rt.events.emit(EventKind::ToolFinished(Box::new(finished)));
+    rt.events.emit(Some(&cx.caller().principal), EventKind::ToolFinished(Box::new(finished)));
     Receipt(reply)
 }
 
@@ -310,7 +317,6 @@ fn finished(cx: &CallCx, reply: &Reply, asked: Arc<str>) -> Finished {
     Finished {
         call: cx.id,
         session: cx.session.id(),
-        principal: Arc::clone(&cx.caller().principal),
         tool: asked,
         namespace: reply.tool.as_ref().map_or_else(|| "".into(), |tool| Arc::clone(&tool.namespace)),
         status: if error.is_none() { "ok" } else { "failed" },

@@ -47,7 +47,8 @@ async fn stored(rt: &Runtime, cx: &CallCx, text: &str) -> Result<Body, CallError
     };
     cx.session.note_output();
     let message = Arc::from(handle_message(&handle, measure).to_string());
-    rt.events.emit(EventKind::OutputStored { call: cx.id, session, handle, bytes: measure.bytes });
+    let stored = EventKind::OutputStored { call: cx.id, session, handle, bytes: measure.bytes };
+    rt.events.emit(Some(&cx.caller().principal), stored);
     Ok(Body::Stored(message))
 }
 

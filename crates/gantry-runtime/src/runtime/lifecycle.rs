@@ -88,7 +88,7 @@ impl Runtime {
     fn report(&self, recovery: &Recovery) {
         if !recovery.unknown.is_empty() {
             let calls = recovery.unknown.iter().map(|row| row.head.id).collect();
-            self.events.emit(EventKind::CallsRecovered { calls });
+            self.events.emit(None, EventKind::CallsRecovered { calls });
         }
         for (agent, selection) in &self.agents {
             for pattern in Toolset::resolve(&self.pool.load_full(), selection).1 {

@@ -1,11 +1,11 @@
 //! `/api/v1/audit`: the trail of every call, and the proof that it is whole.
 
 use super::calls::Filter;
-use super::query;
+use super::query::{self, Query};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use gantry_core::Role;
 use gantry_runtime::records;
 use serde_json::{Value, json};

@@ -1,18 +1,18 @@
 //! `/api/v1/calls`: make a call, look calls up, cancel one.
 
-use super::query::{self, Part};
+use super::query::{self, Part, Query};
 use super::tools::door;
-use crate::error::{ApiError, status};
+use crate::error::{ApiError, retry_later, status};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Priority, Role};
 use gantry_runtime::ledger::{self, CallFilter};
 use gantry_runtime::{CallCx, Reply, records};
-use http::{HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub(super) async fn create(State(app): State<App>, who: Identity, body: Body) ->
     let cx = CallCx::new(&session);
     if body.mode == Mode::Defer {
         let id = cx.id;
-        rt.defer(cx, request);
+        rt.defer(cx, request)?;
         let body = json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string();
         return Ok(json_response(StatusCode::ACCEPTED, body));
     }
@@ -81,9 +81,7 @@ pub(super) async fn create(State(app): State<App>, who: Identity, body: Body) ->
 fn reply_response(reply: &Reply) -> Response {
     let status = reply.outcome.as_ref().map_or_else(|error| status(error.code), |_| StatusCode::OK);
     let mut response = json_response(status, reply.to_json());
-    if status == StatusCode::TOO_MANY_REQUESTS {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
+    retry_later(&mut response);
     response
 }
 
@@ -144,11 +142,14 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let id: CallId = query::id(&id)?;
+    let own = who.sees();
+    // Asked before the ledger: a call that has ended by now is found there.
+    let running = app.runtime.is_running(id, own.as_deref());
     let found = app.runtime.store().call(id).await?;
-    let row = found.filter(|row| who.sees().is_none_or(|own| row.head.caller.principal == own));
+    let row = found.filter(|row| own.is_none_or(|own| row.head.caller.principal == own));
     let Some(row) = row else {
         // A deferred call that waits for its turn is not in the ledger yet.
-        if app.runtime.is_running(id) {
+        if running {
             return Ok(json_response(
                 StatusCode::OK,
                 json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string(),

@@ -1,12 +1,12 @@
 //! `/api/v1/events`: what happens, as server-sent events: first what happened lately, then what happens from now on.
 
+use super::query::Query;
 use crate::{App, Identity};
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::sse::{self, KeepAlive, Sse};
 use futures_util::stream::{self, Stream, StreamExt as _};
-use gantry_runtime::event::{Event, EventKind};
+use gantry_runtime::event::Event;
 use serde::Deserialize;
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast;
@@ -31,7 +31,7 @@ pub(super) async fn stream(
     Query(wanted): Query<Wanted>,
 ) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
     let (recent, live) = app.runtime.events().subscribe();
-    let mut filter = Filter { own: who.sees(), sessions: HashSet::new() };
+    let filter = Filter { own: who.sees() };
     let recent: Vec<_> =
         recent.into_iter().filter(|event| filter.shows(event)).map(|event| told(&event)).collect();
     let live = wanted.follow.then(|| following(live, filter, app.stop.clone()));
@@ -44,7 +44,7 @@ fn following(
     filter: Filter,
     stop: CancellationToken,
 ) -> impl Stream<Item = Result<sse::Event, Infallible>> {
-    stream::unfold((live, filter, stop), |(mut live, mut filter, stop)| async move {
+    stream::unfold((live, filter, stop), |(mut live, filter, stop)| async move {
         loop {
             let received = tokio::select! {
                 () = stop.cancelled() => return None,
@@ -70,22 +70,13 @@ fn told(event: &Event) -> Result<sse::Event, Infallible> {
     Ok(sse::Event::default().id(event.seq.to_string()).event("gantry").data(data))
 }
 
-/// Which events a reader may see: all, or those of its own sessions.
+/// Which events a reader may see: all, or those about itself.
 struct Filter {
     own: Option<Arc<str>>,
-    sessions: HashSet<gantry_core::id::SessionId>,
 }
 
 impl Filter {
-    fn shows(&mut self, event: &Event) -> bool {
-        let Some(own) = &self.own else { return true };
-        if let EventKind::SessionOpened { session, principal, .. } = &event.kind
-            && principal == own
-        {
-            self.sessions.insert(*session);
-        }
-        let finished_own =
-            matches!(&event.kind, EventKind::ToolFinished(finished) if finished.principal == *own);
-        finished_own || event.kind.session().is_some_and(|session| self.sessions.contains(&session))
+    fn shows(&self, event: &Event) -> bool {
+        self.own.is_none() || event.principal == self.own
     }
 }

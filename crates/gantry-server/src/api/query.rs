@@ -2,10 +2,13 @@
 
 use crate::error::ApiError;
 use axum::body::{Body, to_bytes};
+use axum::extract::FromRequestParts;
 use bytes::Bytes;
 use gantry_core::ErrorCode;
 use http::StatusCode;
+use http::request::Parts;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::str::FromStr;
 
@@ -21,6 +24,21 @@ pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
         Err(_) => {
             let message = "the body did not arrive in time";
             Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidArguments, message))
+        }
+    }
+}
+
+/// The query of a request; a mistake in it is answered in the shape of every error.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Query::try_from_uri(&parts.uri) {
+            Ok(axum::extract::Query(query)) => Ok(Self(query)),
+            Err(rejection) => Err(ApiError::invalid(rejection.body_text())),
         }
     }
 }

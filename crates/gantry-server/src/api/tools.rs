@@ -1,10 +1,10 @@
 //! `/api/v1/tools` and `/api/v1/explain`: what a caller may use, and why.
 
-use super::query::list as listed;
+use super::query::{Query, list as listed};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use gantry_core::{Door, Role};
 use gantry_runtime::Explanation;
 use serde::Deserialize;

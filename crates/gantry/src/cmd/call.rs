@@ -74,7 +74,7 @@ fn show(answer: &Answer, as_json: bool) -> Done {
         output::data(answer.text.trim_end());
     } else if ok {
         match answer.body.get("result") {
-            Some(Value::String(text)) => output::data(text),
+            Some(Value::String(text)) => output::text(text),
             Some(value) => output::json(value),
             None => {}
         }

@@ -125,7 +125,7 @@ async fn explain(setup: Setup, tool: &str, agent: Option<&str>, json: bool) -> a
     if json {
         output::json(&body);
     } else {
-        let name = body.get("tool").and_then(Value::as_str).unwrap_or(tool);
+        let name = output::clean(body.get("tool").and_then(Value::as_str).unwrap_or(tool));
         output::data(&format!("{name} {}", if visible { "can be called" } else { "cannot be called" }));
         for reason in
             body.get("reasons").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
@@ -155,5 +155,6 @@ fn show(check: &Check) {
         Health::Bad => ("✗", "31"),
     };
     let mark = if output::colour() { format!("\x1b[{colour}m{mark}\x1b[0m") } else { mark.to_owned() };
-    output::data(&format!("{mark} {:14} {}", check.what, check.found.replace('\n', "\n                 ")));
+    let found = output::clean_lines(&check.found).replace('\n', "\n                 ");
+    output::data(&format!("{mark} {:14} {found}", check.what));
 }

@@ -42,6 +42,10 @@ async fn streamed(server: &LocalServer, wanted: &Events) -> anyhow::Result<Done>
             for data in event.lines().filter_map(|line| line.strip_prefix("data:")) {
                 show(data.trim(), wanted.json);
             }
+            // Whoever read this has seen enough.
+            if output::lost().is_some() {
+                return Ok(Done::Well);
+            }
             pending = rest;
         }
         anyhow::ensure!(pending.len() <= EVENT_BYTES, "the server sent an event without an end");

@@ -20,7 +20,7 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     known_project(&who.project)?;
     if let Some(note) = setup.folder.server() {
         // On loopback the agent role needs no key, and an agent gets no more than that.
-        let key = if note.address.ip().is_loopback() { None } else { Some(setup.folder.key()?.0) };
+        let key = if note.open { None } else { Some(setup.folder.key()?.0) };
         bridge::run(LocalServer::new(note.address, key), who.agent.as_deref()).await?;
         return Ok(Done::Well);
     }

@@ -89,9 +89,8 @@ fn cal_16_heavy_ten_thousand_calls_of_64_clients_are_each_answered_and_recorded_
     // The effects: each exactly once.
     let mut lines: Vec<String> = home.read("count.txt").lines().map(str::to_owned).collect();
     lines.sort_unstable();
-    let counted = (0..CLIENTS).flat_map(|client| {
-        (0..CALLS_EACH).filter(|call| writes(*call)).map(move |call| mark(client, call))
-    });
+    let counted = (0..CLIENTS)
+        .flat_map(|client| (0..CALLS_EACH).filter(|call| writes(*call)).map(move |call| mark(client, call)));
     assert_eq!(lines, counted.collect::<Vec<_>>());
 
     let total: u64 = server

@@ -1,4 +1,21 @@
 //! End-to-end tests: the built program, as a process, through its doors. One binary; modules by surface.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests start processes, and a test that cannot go on has to fail loudly"
+)]
+
 mod cli;
+mod docs;
+mod config;
+mod crash;
+mod http_front;
 mod load;
+mod mcp_wire;
+mod names;
+mod pipeline;
+mod queues;
+mod results;
+mod workspace;

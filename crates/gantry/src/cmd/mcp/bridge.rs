@@ -108,12 +108,14 @@ impl Bridge {
                 self.remember(&headers);
                 // An answer is one line, whatever the body looked like.
                 let body = String::from_utf8_lossy(&body).replace(['\n', '\r'], " ");
-                (!body.trim().is_empty()).then_some(body)
+                match refused(&body) {
+                    Some(message) => Some(failure(id.as_deref().unwrap_or("null"), &message)),
+                    None => (!body.trim().is_empty()).then_some(body),
+                }
             }
             Err(error) => {
                 let message = format!("the Gantry server is gone ({error}); start the client again");
-                let error = serde_json::json!({ "code": -32603, "message": message });
-                id.map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"))
+                id.map(|id| failure(&id, &message))
             }
         }
     }
@@ -157,4 +159,24 @@ impl Bridge {
             self.server.send(request, Bytes::new()).await.ok(); // It expires by itself otherwise.
         }
     }
+}
+
+/// Why the server's gates did not let a message in: their answers are not those of MCP.
+fn refused(body: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        ok: bool,
+        error: Reason,
+    }
+    #[derive(Deserialize)]
+    struct Reason {
+        message: String,
+    }
+    let refusal: Refusal = serde_json::from_str(body).ok()?;
+    (!refusal.ok).then_some(refusal.error.message)
+}
+
+fn failure(id: &str, message: &str) -> String {
+    let error = serde_json::json!({ "code": -32603, "message": message });
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}")
 }

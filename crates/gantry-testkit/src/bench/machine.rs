@@ -1,0 +1,109 @@
+//! The machine that the figures are from, and how much else it did meanwhile.
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The length of the kernel's clock tick as `/proc` shows it, on every platform that Linux has.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What the machine says of itself.
+#[derive(Debug, Serialize)]
+pub(super) struct Machine {
+    cpu: String,
+    cores: usize,
+    kernel: String,
+    /// What the ledgers of the bench lie on: on a disk in memory, a durable write costs nothing.
+    data: String,
+}
+
+impl Machine {
+    pub(super) fn here() -> Result<Self> {
+        let cpus = read("/proc/cpuinfo")?;
+        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let mounts = read("/proc/self/mounts")?;
+        Ok(Self {
+            cpu: model.map_or("unknown CPU", |(_, model)| model).to_owned(),
+            cores: std::thread::available_parallelism()?.get(),
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease")?.trim_end()),
+            data: filesystem(&mounts, &std::env::temp_dir().to_string_lossy()).to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, cores, kernel, data } = self;
+        write!(f, "{cores} cores ({cpu}), {kernel}, data on {data}")
+    }
+}
+
+/// The kind of file system that a path is on: that of the longest mount point above it.
+fn filesystem<'a>(mounts: &'a str, path: &str) -> &'a str {
+    let fields = mounts.lines().map(|line| line.split(' '));
+    let mounts = fields.filter_map(|mut fields| Some((fields.nth(1)?, fields.next()?)));
+    let above = mounts.filter(|(point, _)| std::path::Path::new(path).starts_with(point));
+    // Of two mounts on one point the later one is seen, and so it is taken here.
+    above.max_by_key(|(point, _)| point.len()).map_or("an unknown file system", |(_, kind)| kind)
+}
+
+/// CPU time of everything on the machine but this process and the servers it started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Neighbours {
+    at: Instant,
+    all: Duration,
+    own: Duration,
+}
+
+impl Neighbours {
+    /// Children count once they have ended.
+    pub(super) fn now() -> Result<Self> {
+        let all = busy(&read("/proc/stat")?).context("cannot read /proc/stat")?;
+        let own = own(&read("/proc/self/stat")?).context("cannot read /proc/self/stat")?;
+        Ok(Self { at: Instant::now(), all: TICK * all, own: TICK * own })
+    }
+
+    pub(super) fn cores_since(self, earlier: Self) -> f64 {
+        let own = self.own.saturating_sub(earlier.own);
+        let others = self.all.saturating_sub(earlier.all).saturating_sub(own);
+        others.as_secs_f64() / self.at.duration_since(earlier.at).as_secs_f64()
+    }
+}
+
+/// Ticks of all cores that were not idle: user, nice, system, interrupts, and what the host took away.
+fn busy(stat: &str) -> Option<u32> {
+    let ticks: Vec<u64> =
+        stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+    let [user, nice, system, _idle, _waiting, hard, soft, stolen, ..] = ticks.as_slice() else { return None };
+    // Wraps after a year of two busy cores, and only differences are used.
+    Some((user + nice + system + hard + soft + stolen) as u32)
+}
+
+/// Ticks of this process and of its children that ended.
+fn own(stat: &str) -> Option<u32> {
+    // The name in front may hold anything, but ends in the last parenthesis.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks = fields.split(' ').skip(11).take(4).map(|n| n.parse::<u32>().ok());
+    ticks.sum()
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {path}; the bench needs Linux"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        assert_eq!(busy("cpu  1 2 4 800 900 8 16 32 0 0\ncpu0 1\n"), Some(63));
+        assert_eq!(busy("cpu  1 2"), None);
+        assert_eq!(own("7 (odd ) name) S 1 1 1 0 -1 0 0 0 0 0 1 2 4 8 20 0"), Some(15));
+        let mounts = "/dev/a / ext4 rw 0 0\ntmp /tmp tmpfs rw 0 0\ntmp /tmpx xfs rw 0 0\n";
+        assert_eq!(filesystem(mounts, "/tmp/x"), "tmpfs");
+        assert_eq!(filesystem(mounts, "/home"), "ext4");
+    }
+}

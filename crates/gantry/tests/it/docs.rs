@@ -1,0 +1,150 @@
+//! The documentation: its commands work by copy and paste, its links lead somewhere.
+
+#![cfg(test)]
+
+use gantry_testkit::Home;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What stands right before a block whose commands are run here.
+const MARK: &str = "<!-- tested -->";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn readme() -> String {
+    fs::read_to_string(root().join("README.md")).expect("the README")
+}
+
+/// The fenced blocks of a page: the line before each that is not empty, its language, its text.
+fn blocks(page: &str) -> Vec<(String, String, String)> {
+    let mut blocks = Vec::new();
+    let mut before = String::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        match line.strip_prefix("```") {
+            Some(language) => {
+                let text: Vec<_> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+                blocks.push((std::mem::take(&mut before), language.trim().to_owned(), text.join("\n")));
+            }
+            None if line.trim().is_empty() => {}
+            None => before = line.trim().to_owned(),
+        }
+    }
+    blocks
+}
+
+/// The commands of a block, one per line; a line that ends in a backslash goes on in the next.
+fn commands(block: &str) -> Vec<String> {
+    let joined = block.replace("\\\n", " ");
+    let lines = joined.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_first_minute_of_the_readme_works_by_copy_and_paste() {
+    let readme = readme();
+    let tested: Vec<_> =
+        blocks(&readme).into_iter().filter(|(before, language, _)| before == MARK && language == "sh").collect();
+    assert!(!tested.is_empty(), "no ```sh block of README.md is marked with {MARK}");
+    for (_, _, block) in tested {
+        let home = Home::new();
+        let folder = home.executable().parent().expect("a folder").to_owned();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a PATH"));
+        for line in commands(&block) {
+            let output = Command::new("sh")
+                .args(["-c", &line])
+                .current_dir(home.path())
+                .env_clear()
+                .env("PATH", &path)
+                .output()
+                .expect("sh starts");
+            let (out, err) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{line}\n{out}\n{err}");
+            assert!(!out.is_empty(), "{line} shows nothing\n{err}");
+            assert!(!err.contains("panicked"), "{line}\n{err}");
+        }
+    }
+}
+
+#[test]
+fn the_configuration_of_the_readme_does_what_the_readme_says() {
+    let readme = readme();
+    let example = blocks(&readme).into_iter().find(|(_, language, _)| language == "yaml");
+    let (_, _, text) = example.expect("an example of a configuration");
+    let home = Home::new().config(&text);
+    home.write(".env", "KEY=1\n");
+    home.write("README.md", "hello");
+    let tools = home.run(["tools", "--agent", "reader", "--json"]).json();
+    let names: Vec<_> = tools.as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(names, ["list_directory", "read_file"]);
+    let denied = home.call("read_file", &json!({ "path": ".env" }));
+    assert_eq!(denied["error"]["code"], "PERMISSION_DENIED", "{denied}");
+    assert_eq!(home.call("read_file", &json!({ "path": "README.md" }))["ok"], true);
+}
+
+/// Every page that people read.
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<_> = fs::read_dir(root())
+        .expect("the repository")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.extension() {
+                _ if path.is_dir() => folders.push(path),
+                Some(end) if end == "md" => pages.push(path),
+                _ => {}
+            }
+        }
+    }
+    pages
+}
+
+/// The targets of the links in a page, code left out.
+fn links(page: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    let mut code = false;
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            code = !code;
+        }
+        if code {
+            continue;
+        }
+        // Every second part is between backticks.
+        let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("");
+        for part in prose.split("](").skip(1) {
+            targets.extend(part.split([')', ' ']).next().map(str::to_owned));
+        }
+    }
+    targets
+}
+
+#[test]
+fn every_link_to_a_file_leads_somewhere() {
+    let mut broken = Vec::new();
+    let mut checked = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("the page");
+        for target in links(&text) {
+            let file = target.split('#').next().unwrap_or_default();
+            if target.contains(':') || file.is_empty() {
+                continue;
+            }
+            checked += 1;
+            if !page.parent().expect("a folder").join(file).exists() {
+                broken.push(format!("{}: {target}", page.strip_prefix(root()).expect("inside").display()));
+            }
+        }
+    }
+    assert!(checked > 0, "there are no links, or they are not found");
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
