@@ -9,7 +9,7 @@ use crate::names::{Collision, Style, Unnamed, assign, unslashed};
 use crate::pattern::Pattern;
 use crate::tool::{Origin, Settings, Tool, ToolSpec};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A tool that is about to enter a pool.
 #[derive(Debug)]
@@ -96,6 +96,8 @@ pub struct Toolset {
     pool: Arc<Pool>,
     /// Positions in the pool, ascending.
     visible: Arc<[usize]>,
+    /// The definitions of the tools that can be called, as one JSON array, written when first asked for.
+    definitions: OnceLock<Arc<str>>,
 }
 
 impl Toolset {
@@ -130,7 +132,7 @@ impl Toolset {
             }
         }
         let visible = seen.iter().enumerate().filter(|(_, seen)| **seen).map(|(n, _)| n).collect();
-        (Self { pool: Arc::clone(pool), visible }, unmatched)
+        (Self { pool: Arc::clone(pool), visible, definitions: OnceLock::new() }, unmatched)
     }
 
     /// Whether this is a view of that pool.
@@ -142,6 +144,14 @@ impl Toolset {
     /// The tools, in the order of the names.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.visible.iter().filter_map(|n| self.pool.tools.get(*n))
+    }
+
+    /// The definitions of the tools that can be called, as MCP clients read them: one JSON array.
+    pub fn definitions(&self) -> &Arc<str> {
+        self.definitions.get_or_init(|| {
+            let ready = self.tools().filter(|tool| tool.quarantined().is_none());
+            definitions(ready.map(|tool| &**tool)).into()
+        })
     }
 
     /// How many tools there are.
@@ -195,6 +205,20 @@ impl Toolset {
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         scored.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
     }
+}
+
+/// The definitions of some tools as one JSON array.
+#[must_use]
+pub fn definitions<'a>(tools: impl Iterator<Item = &'a Tool>) -> String {
+    let mut list = String::from("[");
+    for tool in tools {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        list.push_str(tool.definition());
+    }
+    list.push(']');
+    list
 }
 
 #[cfg(test)]

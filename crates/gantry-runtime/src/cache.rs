@@ -82,10 +82,23 @@ impl Cache {
     where
         F: Future<Output = Result<RawOutput, CallError>>,
     {
-        let Some(lifetime) = permit.tool().settings.cache else {
-            let output = Arc::new(execute().await?);
-            return Ok(Answer { output, cached: false });
-        };
+        match permit.tool().settings.cache {
+            None => Ok(Answer { output: Arc::new(execute().await?), cached: false }),
+            // Boxed, so that calls without a cache do not carry its state.
+            Some(lifetime) => Box::pin(self.shared(permit, lifetime, patience, execute)).await,
+        }
+    }
+
+    async fn shared<F>(
+        &self,
+        permit: &Permit,
+        lifetime: Duration,
+        patience: &Patience<'_>,
+        execute: impl Fn() -> F,
+    ) -> Result<Answer, CallError>
+    where
+        F: Future<Output = Result<RawOutput, CallError>>,
+    {
         loop {
             let ran = AtomicBool::new(false);
             let miss = async {

@@ -84,7 +84,7 @@ mod tests {
         let caller =
             Caller { principal: "p".into(), role: Role::Agent, agent: None, project: "default".into() };
         let (toolset, _) = Toolset::resolve(&Arc::new(Pool::build(vec![])), &Selection::everything());
-        Session::new(SessionId::mint(), caller, Door::Mcp, toolset, None)
+        Session::new(SessionId::mint(), caller, Door::Mcp, Arc::new(toolset), None)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The reply: what every door makes its answer of. Only a receipt of the record stage becomes one.
 
 use crate::provider::RawOutput;
-use gantry_core::error::{EffectState, ErrorCode, Refusal, ToolError};
+use gantry_core::error::{EffectState, Refusal, ToolError};
 use gantry_core::id::CallId;
 use gantry_core::json::write_string;
 use gantry_core::tool::Tool;
@@ -98,15 +98,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The answer to a call that never entered the pipeline, or was torn out of it.
+    /// The answer to a call that never entered the pipeline.
     pub(crate) fn shed(id: CallId, refusal: &Refusal) -> Self {
-        let error = refusal.error().clone();
-        let unknown = error.code == ErrorCode::OutcomeUnknown;
         Self {
             id,
-            state: if unknown { State::OutcomeUnknown } else { State::Refused },
-            outcome: Err(error),
-            effect: if unknown { EffectState::Possible } else { EffectState::None },
+            state: State::Refused,
+            outcome: Err(refusal.error().clone()),
+            effect: EffectState::None,
             latency: Duration::ZERO,
             tool: None,
             approved_by: None,

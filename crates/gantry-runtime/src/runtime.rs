@@ -1,5 +1,6 @@
 //! The runtime: a few handles that the stages share, and the one way for a call to enter.
 
+mod detached;
 mod lifecycle;
 mod pool;
 mod view;
@@ -14,6 +15,7 @@ use crate::queue::Queues;
 use crate::reply::Reply;
 use crate::session::{Session, Sessions, StandingKey};
 use arc_swap::ArcSwap;
+use detached::Detached;
 use gantry_core::budget::Budget;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::{CallId, SessionId};
@@ -58,6 +60,8 @@ pub struct Runtime {
     pool: ArcSwap<Pool>,
     providers: HashMap<Arc<str>, Arc<dyn Provider>>,
     agents: HashMap<Arc<str>, Selection>,
+    /// What each agent sees of the pool, resolved once; callers without an agent are under the empty name.
+    toolsets: Mutex<HashMap<Box<str>, Arc<Toolset>>>,
     pub(crate) output_tool: Arc<Tool>,
     pub(crate) queues: Queues,
     pub(crate) cache: Cache,
@@ -74,20 +78,9 @@ impl Runtime {
     /// Runs one call, to its end even if nobody waits for it any more.
     pub async fn call(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Reply {
         let id = cx.id;
-        let session = Arc::clone(&cx.session);
-        let task = match self.enter(&cx) {
-            Ok(running) => self.tasks.spawn(running.through(cx, request)),
-            Err(refusal) => return Reply::shed(id, &refusal),
-        };
-        match task.await {
-            Ok(reply) => reply,
-            // The pipeline catches panics itself; this is what is left when the runtime is torn down under a call.
-            Err(error) => {
-                tracing::error!("call {id} of session {} was torn down: {error}", session.id());
-                let message =
-                    "Gantry stopped while running this call; look it up in the ledger before you repeat it";
-                Reply::shed(id, &Refusal::new(ErrorCode::OutcomeUnknown, message))
-            }
+        match self.enter(&cx) {
+            Ok(running) => Detached::new(&self.tasks, running.through(cx, request)).await,
+            Err(refusal) => Reply::shed(id, &refusal),
         }
     }
 
@@ -246,19 +239,27 @@ impl Runtime {
         true
     }
 
-    fn toolset(&self, agent: Option<&str>) -> Result<Toolset, Refusal> {
+    fn toolset(&self, agent: Option<&str>) -> Result<Arc<Toolset>, Refusal> {
         let everything = Selection::everything();
         let selection = match agent {
             None => &everything,
             Some(name) => self.agents.get(name).ok_or_else(|| {
-                let known: Vec<&str> = self.agents.keys().map(|name| &**name).collect();
-                Refusal::new(
-                    ErrorCode::PermissionDenied,
-                    format!("there is no agent {name:?}; configured: {}", known.join(", ")),
-                )
+                let mut known: Vec<&str> = self.agents.keys().map(|name| &**name).collect();
+                known.sort_unstable();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let message = format!("there is no agent {name:?}; configured: {known}");
+                Refusal::new(ErrorCode::PermissionDenied, message)
             })?,
         };
-        Ok(Toolset::resolve(&self.pool.load_full(), selection).0)
+        let pool = self.pool.load_full();
+        let mut resolved = self.toolsets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(toolset) = resolved.get(agent.unwrap_or_default()).filter(|toolset| toolset.is_of(&pool))
+        {
+            return Ok(Arc::clone(toolset));
+        }
+        let toolset = Arc::new(Toolset::resolve(&pool, selection).0);
+        resolved.insert(agent.unwrap_or_default().into(), Arc::clone(&toolset));
+        Ok(toolset)
     }
 
     pub(crate) fn provider(&self, id: &str) -> Result<&Arc<dyn Provider>, Refusal> {

@@ -30,14 +30,14 @@ impl Session {
         id: SessionId,
         caller: Caller,
         door: Door,
-        toolset: Toolset,
+        toolset: Arc<Toolset>,
         budget: Option<Budget>,
     ) -> Self {
         Self {
             id,
             caller,
             door,
-            toolset: ArcSwap::from_pointee(toolset),
+            toolset: ArcSwap::new(toolset),
             budget,
             has_outputs: AtomicBool::new(false),
             last_used_us: AtomicI64::new(crate::clock::now_us()),
@@ -70,8 +70,8 @@ impl Session {
     }
 
     /// Starts a new execution: from here on the session sees this toolset.
-    pub(crate) fn renew(&self, toolset: Toolset) {
-        self.toolset.store(Arc::new(toolset));
+    pub(crate) fn renew(&self, toolset: Arc<Toolset>) {
+        self.toolset.store(toolset);
     }
 
     /// Its budget of tokens for tool results, if it has one.

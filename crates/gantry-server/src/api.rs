@@ -68,7 +68,8 @@ async fn unknown(request: Request) -> ApiError {
 }
 
 async fn not_allowed(request: Request) -> ApiError {
-    let message = format!("{} does not take {}; see /api/openapi.json", request.uri().path(), request.method());
+    let message =
+        format!("{} does not take {}; see /api/openapi.json", request.uri().path(), request.method());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, gantry_core::ErrorCode::InvalidArguments, message)
 }
 

@@ -48,9 +48,7 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is taken or not ours.
-    #[error(
-        "cannot listen on {address}: {source}. Set server.bind to another address, or stop what listens there"
-    )]
+    #[error("cannot listen on {address}; set server.bind to another address, or stop what listens there")]
     Bind { address: SocketAddr, source: std::io::Error },
 }
 

@@ -83,18 +83,7 @@ impl Handler for Tools {
     async fn list_tools(&self, session: &Arc<Session>, _version: Version) -> Result<Arc<str>, ErrorObject> {
         // A client that lists begins anew: it sees, and can call, what there is now.
         self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
-        let tools = self.runtime.visible(session);
-        let mut list =
-            String::with_capacity(tools.iter().map(|tool| tool.definition().len() + 1).sum::<usize>() + 2);
-        list.push('[');
-        for (n, tool) in tools.iter().enumerate() {
-            if n > 0 {
-                list.push(',');
-            }
-            list.push_str(tool.definition());
-        }
-        list.push(']');
-        Ok(list.into())
+        Ok(self.runtime.definitions(session))
     }
 
     async fn call_tool(

@@ -130,8 +130,8 @@ pub(crate) fn query(parts: &[(&str, Option<&str>)]) -> String {
     if query.is_empty() { query } else { format!("?{query}") }
 }
 
-/// Percent-encodes everything that is not plain in a query.
-fn encoded(text: &str) -> String {
+/// Percent-encodes everything that is not plain in a query or a part of a path.
+pub(crate) fn encoded(text: &str) -> String {
     text.bytes()
         .map(|b| match b {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(b).to_string(),

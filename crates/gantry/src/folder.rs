@@ -101,7 +101,11 @@ impl Folder {
             let where_ = self.server().map_or_else(String::new, |note| {
                 format!(" at http://{} (process {})", note.address, note.pid)
             });
-            anyhow::bail!("a server already runs on {}{where_}", self.0.display());
+            let message = format!(
+                "a server already runs on {}{where_}; stop it first, or name another folder with --data",
+                self.0.display()
+            );
+            return Err(crate::exit::Usage(message).into());
         }
         Ok(ServerLock { _file: file, note: self.0.join("server.json") })
     }

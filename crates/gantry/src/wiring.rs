@@ -114,6 +114,7 @@ fn policies(config: &Config, problems: &mut Vec<Problem>) -> Policies {
         Gated::None => RequiresApproval::Nothing,
         Gated::Tools(tools) => RequiresApproval::Listed(patterns(tools, problems)),
     };
+    problems.extend(config.policies.iter().filter_map(misplaced));
     let specs: Vec<RuleSpec> = config.policies.iter().map(rule).collect();
     Policies::compile(&specs, requires).unwrap_or_else(|errors| {
         for (n, error) in errors {
@@ -147,10 +148,33 @@ fn rule(policy: &Policy) -> RuleSpec {
     }
 }
 
+/// An example of a decision that the rule does not make; nothing would ever check it.
+fn misplaced(policy: &Policy) -> Option<Problem> {
+    let (decides, others, example) = match policy.decide {
+        Decide::Deny => ("deny", "ask", policy.examples.ask.first()?),
+        Decide::Ask => ("ask", "deny", policy.examples.deny.first()?),
+    };
+    let message = format!(
+        "policy {}: examples.{others} is for rules that decide {others}, and this one decides {decides}; \
+         move the example to examples.{decides}",
+        policy.name
+    );
+    Some(Problem::at(&example.at, message))
+}
+
 /// The line that a rule's error is about.
 fn place<'a>(policy: &'a Policy, error: &policy::RuleError) -> &'a Location {
-    match (error, &policy.when) {
-        (policy::RuleError::Condition { .. }, Some(when)) => &when.at,
-        _ => &policy.at,
-    }
+    let examples =
+        || [&policy.examples.deny, &policy.examples.ask, &policy.examples.pass].into_iter().flatten();
+    let line = match error {
+        policy::RuleError::Condition { .. } => policy.when.as_ref().map(|when| &when.at),
+        policy::RuleError::Example { example, .. } => {
+            let written = |located: &&Located<crate::config::Arguments>| {
+                serde_json::to_string(&located.value).is_ok_and(|text| text == *example)
+            };
+            examples().find(written).map(|located| &located.at)
+        }
+        policy::RuleError::Pattern(_) | policy::RuleError::NoTools => None,
+    };
+    line.unwrap_or(&policy.at)
 }

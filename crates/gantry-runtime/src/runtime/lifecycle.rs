@@ -69,6 +69,7 @@ impl Runtime {
             pool: ArcSwap::from_pointee(pool),
             providers,
             agents: options.agents,
+            toolsets: Mutex::default(),
             output_tool,
             queues,
             cache: Cache::default(),

@@ -5,7 +5,8 @@ use crate::event::Events;
 use crate::queue;
 use crate::session::Session;
 use gantry_core::Tool;
-use gantry_core::toolset::Pool;
+use gantry_core::tool::OwnRule;
+use gantry_core::toolset::{Pool, definitions};
 use gantry_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -85,16 +86,16 @@ impl Runtime {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The tools that a session sees, `tool_output` included once there is something to read.
+    /// The definitions of the tools that a session can call, as one JSON array; `tool_output` is among them once there
+    /// is something to read.
     #[must_use]
-    pub fn visible(&self, session: &Session) -> Vec<Arc<Tool>> {
-        let mut tools: Vec<_> =
-            session.toolset().tools().filter(|tool| tool.quarantined().is_none()).cloned().collect();
-        if session.has_outputs() {
-            let at = tools.partition_point(|tool| tool.name < self.output_tool.name);
-            tools.insert(at, Arc::clone(&self.output_tool));
+    pub fn definitions(&self, session: &Session) -> Arc<str> {
+        let toolset = session.toolset();
+        if !session.has_outputs() {
+            return Arc::clone(toolset.definitions());
         }
-        tools
+        let ready = toolset.tools().filter(|tool| tool.quarantined().is_none());
+        definitions(ready.chain([&self.output_tool]).map(|tool| &**tool)).into()
     }
 
     /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason.
@@ -117,6 +118,7 @@ impl Runtime {
         match (&tool, self.toolset(agent)) {
             (_, Err(refusal)) => reasons.push(refusal.error().message.clone()),
             (None, _) => reasons.push(match everything.map(|set| set.find(spelling).map(drop)) {
+                _ if let Some(reason) = self.left_out(spelling) => reason,
                 Some(Err(refusal)) => refusal.error().message.clone(),
                 Some(Ok(())) | None => format!("tool not found: {spelling}"),
             }),
@@ -128,11 +130,13 @@ impl Runtime {
                     tool.kind.as_str()
                 );
                 reasons.push(by);
-                reasons.push(format!(
-                    "its effect is {}, its own approval rule {:?}",
-                    tool.effect.as_str(),
-                    tool.spec.own_rule
-                ));
+                let asks = match tool.spec.own_rule {
+                    OwnRule::Never => "asks nobody",
+                    OwnRule::Always => "always asks a person",
+                    OwnRule::Depends => "asks a person depending on the arguments",
+                };
+                reasons
+                    .push(format!("its effect is {}, and by its own rule it {asks}", tool.effect.as_str()));
                 let selected = set.find(spelling).is_ok();
                 let who = agent
                     .map_or_else(|| "a caller without an agent".to_owned(), |agent| format!("agent {agent}"));
@@ -148,6 +152,18 @@ impl Runtime {
         }
         let tool = tool.map_or_else(|| spelling.to_owned(), |tool| tool.name.to_string());
         Explanation { tool, agent: agent.map(str::to_owned), visible, reasons }
+    }
+
+    /// Why a tool that a provider has is not in the pool. Nothing but the provider's own filter keeps one out.
+    fn left_out(&self, spelling: &str) -> Option<String> {
+        let provider = self.providers.values().find(|provider| {
+            let namespace = &provider.origin().namespace;
+            let (prefix, path) = (format!("{namespace}__"), format!("@{namespace}/"));
+            let names = [Some(spelling), spelling.strip_prefix(&prefix), spelling.strip_prefix(&path)];
+            names.into_iter().flatten().any(|name| provider.has_tool(name))
+        })?;
+        let id = &provider.origin().provider;
+        Some(format!("provider {id} has it, but the toolsAllowed or toolsDenied of {id} leave it out"))
     }
 }
 

@@ -33,7 +33,7 @@ async fn listed(desk: &Desk, filter: &Filter) -> anyhow::Result<Done> {
     }
     let rows: Vec<Vec<String>> = items.iter().map(row).collect();
     if rows.is_empty() {
-        output::talk("No calls are on record here yet. Make one with `gantry call`.");
+        output::talk("No calls on record here match. `gantry call` makes one.");
     } else {
         output::table(&["STARTED", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"], &rows);
     }

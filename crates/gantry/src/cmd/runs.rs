@@ -1,7 +1,7 @@
 //! `gantry runs`.
 
 use crate::cli::Runs;
-use crate::desk::{Desk, Setup};
+use crate::desk::{Desk, Setup, encoded};
 use crate::exit::Done;
 use crate::output;
 use serde_json::Value;
@@ -46,7 +46,7 @@ async fn listed(desk: &Desk, limit: u32, json: bool) -> anyhow::Result<Done> {
 }
 
 async fn shown(desk: &Desk, id: &str, json: bool) -> anyhow::Result<Done> {
-    let tree = desk.get(&format!("/api/v1/runs/{id}")).await?.expect_ok()?;
+    let tree = desk.get(&format!("/api/v1/runs/{}", encoded(id))).await?.expect_ok()?;
     if json {
         output::json(&tree);
         return Ok(Done::Well);
@@ -92,7 +92,8 @@ fn operation(op: &Value, depth: usize) {
 }
 
 async fn canceled(desk: &Desk, id: &str, json: bool) -> anyhow::Result<Done> {
-    let body = desk.post(&format!("/api/v1/runs/{id}/cancel"), String::new()).await?.expect_ok()?;
+    let body =
+        desk.post(&format!("/api/v1/runs/{}/cancel", encoded(id)), String::new()).await?.expect_ok()?;
     let was = body.get("canceled") == Some(&Value::Bool(true));
     if json {
         output::json(&body);

@@ -49,7 +49,7 @@ fn table(tools: &[Value]) {
         })
         .collect();
     if rows.is_empty() {
-        output::talk("There are no tools here. `gantry doctor` says why.");
+        output::talk("There are no tools here. `gantry doctor TOOL` says why one is missing.");
         return;
     }
     output::table(&["NAME", "KIND", "EFFECT", "DESCRIPTION"], &rows);

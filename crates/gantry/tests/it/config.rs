@@ -105,7 +105,11 @@ fn without_a_file_gantry_runs_on_defaults() {
 fn an_unknown_key_is_refused_at_its_line_with_the_nearest_one() {
     for (name, text, line) in [
         ("gantry.yaml", "# two lines\nagents:\n  reader:\n    tols: [\"read_*\"]\n", 4),
-        ("gantry.json", "{\n  \"agents\": {\n    \"reader\": {\n      \"tols\": [\"read_*\"]\n    }\n  }\n}\n", 4),
+        (
+            "gantry.json",
+            "{\n  \"agents\": {\n    \"reader\": {\n      \"tols\": [\"read_*\"]\n    }\n  }\n}\n",
+            4,
+        ),
         ("gantry.toml", "\n[agents.reader]\ntols = [\"read_*\"]\n", 3),
     ] {
         let home = Home::new();
@@ -157,7 +161,9 @@ fn keys_of_later_versions_are_refused_and_not_ignored() {
 
 #[test]
 fn cal_6_an_unknown_queue_is_a_load_error() {
-    let said = refused(&Home::new().config("tools: { workspace: { queue: disc } }\nqueues: { disk: { concurrent: 1 } }\n"));
+    let said = refused(
+        &Home::new().config("tools: { workspace: { queue: disc } }\nqueues: { disk: { concurrent: 1 } }\n"),
+    );
     assert_eq!(said, "gantry.yaml:1: tools.workspace.queue: unknown queue \"disc\"; did you mean \"disk\"?");
     let said = refused(&Home::new().config("tools:\n  workspace:\n    toolsQueue: { read_file: fast }\n"));
     assert!(said.starts_with("gantry.yaml:3:") && said.contains("\"fast\""), "{said}");
@@ -181,7 +187,10 @@ fn variables_come_from_the_environment_then_from_dotenv_then_from_their_default(
     assert_eq!(place(&home), at(&home, "by-environment"));
 
     let said = refused(&Home::new().config("\nworkspace: ${NOT_SET_ANYWHERE}\n"));
-    assert!(said.starts_with("gantry.yaml:2: workspace:") && said.contains("${NOT_SET_ANYWHERE} is not set"), "{said}");
+    assert!(
+        said.starts_with("gantry.yaml:2: workspace:") && said.contains("${NOT_SET_ANYWHERE} is not set"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -240,7 +249,10 @@ fn a_file_that_is_named_and_not_there_is_never_replaced_by_defaults() {
     let said = refusal(&home.run(["tools", "--config", "none.yaml"]));
     assert!(said.starts_with("none.yaml: there is no such file"), "{said}");
     let said = refused(&Home::new().env("GANTRY_CONFIG", "none.yaml"));
-    assert!(said.starts_with("none.yaml:") && said.contains("$GANTRY_CONFIG"), "it says who named it: {said}");
+    assert!(
+        said.starts_with("none.yaml:") && said.contains("$GANTRY_CONFIG"),
+        "it says who named it: {said}"
+    );
     let said = refusal(&home.run(["tools", "-c", "gantry.ini"]));
     assert!(said.contains("gantry.ini"), "{said}");
     std::os::unix::fs::symlink("nowhere", home.path().join("gantry.yaml")).unwrap();
@@ -255,12 +267,15 @@ fn files_that_cannot_both_hold_or_cannot_be_read_are_refused() {
     let home = Home::new().config("workspace: .\n");
     home.write("gantry.toml", "");
     let said = refused(&home);
-    assert!(said.contains("gantry.yaml") && said.contains("gantry.toml") && said.contains("--config"), "{said}");
+    assert!(
+        said.contains("gantry.yaml") && said.contains("gantry.toml") && said.contains("--config"),
+        "{said}"
+    );
 
     for (text, place) in [
         ("agents: [\n", "gantry.yaml:1:"),
-        ("a: 1\na: 2\n", "gantry.yaml:2:"),
-        ("workspace: .\n\tserver: {}\n", "gantry.yaml:2:"),
+        ("workspace: .\nworkspace: .\n", "gantry.yaml:2:"),
+        ("server:\n\tbind: x\n", "gantry.yaml:2:"),
         ("- a list\n", "gantry.yaml:1:"),
     ] {
         let said = refused(&Home::new().config(text));
@@ -289,7 +304,7 @@ fn a_rule_or_pattern_that_cannot_hold_is_refused_at_its_line() {
         (
             "policies:\n  - name: a\n    tools: [\"*\"]\n    decide: deny\n    when: \"args.path == 'x'\"\n    \
              examples: { deny: [{ path: y }] }\n",
-            2,
+            6,
             "its own example",
         ),
         ("agents:\n  a:\n    tools: [\"\"]\n", 3, "tools"),

@@ -47,8 +47,10 @@ fn commands(block: &str) -> Vec<String> {
 #[test]
 fn the_first_minute_of_the_readme_works_by_copy_and_paste() {
     let readme = readme();
-    let tested: Vec<_> =
-        blocks(&readme).into_iter().filter(|(before, language, _)| before == MARK && language == "sh").collect();
+    let tested: Vec<_> = blocks(&readme)
+        .into_iter()
+        .filter(|(before, language, _)| before == MARK && language == "sh")
+        .collect();
     assert!(!tested.is_empty(), "no ```sh block of README.md is marked with {MARK}");
     for (_, _, block) in tested {
         let home = Home::new();

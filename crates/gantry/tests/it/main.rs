@@ -8,14 +8,17 @@
 )]
 
 mod cli;
-mod docs;
 mod config;
 mod crash;
+mod docs;
 mod http_front;
 mod load;
+mod mcp_sdks;
 mod mcp_wire;
 mod names;
 mod pipeline;
+mod policy;
 mod queues;
 mod results;
+mod toolsets;
 mod workspace;

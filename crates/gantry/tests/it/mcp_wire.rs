@@ -140,10 +140,7 @@ fn call(id: u64, tool: &str, arguments: &Value) -> Vec<u8> {
 /// Sends a request of 2026-07-28 over HTTP, with the headers that repeat its body.
 fn modern(connection: &mut Connection, method: &str, params: &Value) -> Answer {
     let mut params = params.clone();
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    params["_meta"] = modern_meta();
     let name = params["name"].as_str().unwrap_or_default().to_owned();
     let mut headers = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
     if method == "tools/call" {
@@ -549,26 +546,66 @@ fn srv_1_an_id_that_is_in_flight_is_refused_and_nobody_cancels_what_is_not_their
     assert_eq!(again.ask(&slow(5, 0, "free.txt"))["result"]["isError"], false);
 }
 
-#[test]
-fn srv_1_a_client_cancels_its_own_call_and_gets_no_answer_to_it() {
-    let home = Home::with_test_tools();
-    let mut pipe = Pipe::initialized(&home, "2025-06-18");
-    pipe.send(&slow(5, 60_000, "mine.txt"));
-    let path = home.path().join("mine.txt");
-    while !path.exists() {
-        still_works(&mut pipe, "waiting for the call to run");
+/// Cancels a running call of this client's; `meta` says in which era.
+fn cancels(home: &Home, mut pipe: Pipe, meta: &Value) {
+    let ask = |id: u64, method: &str, params: Value| {
+        let mut params = params;
+        params["_meta"] = meta.clone();
+        request(id, method, &params)
+    };
+    let arguments = json!({ "ms": 60_000, "file": "mine.txt" });
+    pipe.send(&ask(5, "tools/call", json!({ "name": "test__slow_write", "arguments": arguments })));
+    while !home.path().join("mine.txt").exists() {
+        assert_eq!(pipe.ask(&ask(6, "tools/list", json!({})))["id"], 6);
     }
-    pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#);
-    still_works(&mut pipe, "a cancellation");
+    let notification = json!({ "requestId": 5, "_meta": meta });
+    pipe.send(
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": notification })
+            .to_string()
+            .as_bytes(),
+    );
+    assert_eq!(pipe.ask(&ask(7, "tools/list", json!({})))["id"], 7);
     let (rest, code) = pipe.close();
     assert_eq!((rest.as_str(), code), ("", 0));
-    let row = home.run(["audit", "--json"]).json();
-    assert_eq!(
-        (&row[0]["state"], &row[0]["error"]["code"]),
-        (&json!("COMPLETED_FAILURE"), &json!("CANCELED")),
-        "{row}"
-    );
     assert_eq!(home.read("mine.txt"), "begun\n");
+}
+
+fn modern_meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+#[test]
+fn srv_1_a_client_cancels_its_own_call_and_gets_no_answer_to_it() {
+    for modern in [false, true] {
+        let home = Home::with_test_tools();
+        if modern {
+            cancels(&home, Pipe::open(&home), &modern_meta());
+        } else {
+            cancels(&home, Pipe::initialized(&home, "2025-06-18"), &json!({}));
+        }
+        let row = &home.run(["audit", "--json"]).json()[0];
+        let how = (&row["state"], &row["error"]["code"]);
+        assert_eq!(how, (&json!("COMPLETED_FAILURE"), &json!("CANCELED")), "{row}");
+    }
+}
+
+#[test]
+fn srv_1_a_client_cancels_its_own_call_through_a_running_server() {
+    for modern in [false, true] {
+        let home = Home::with_test_tools();
+        let server = home.serve();
+        if modern {
+            cancels(&home, Pipe::open(&home), &modern_meta());
+        } else {
+            cancels(&home, Pipe::initialized(&home, "2025-06-18"), &json!({}));
+        }
+        server.eventually("the call is cancelled", || {
+            server.get("/api/v1/audit").json()["items"][0]["error"]["code"] == "CANCELED"
+        });
+    }
 }
 
 #[test]

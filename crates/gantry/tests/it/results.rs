@@ -43,7 +43,9 @@ fn small() -> Home {
 /// Has 160 lines stored, and returns their handle.
 fn flood(server: &Server, body: &Value) -> String {
     let mut call = json!({ "tool": "test__flood", "arguments": { "bytes": 2560 } });
-    call.as_object_mut().into_iter().for_each(|call| call.extend(body.as_object().cloned().unwrap_or_default()));
+    call.as_object_mut()
+        .into_iter()
+        .for_each(|call| call.extend(body.as_object().cloned().unwrap_or_default()));
     let reply = post(server, &call).json();
     reply["result"]["tool_output"]["handle"].as_str().unwrap_or_default().to_owned()
 }
@@ -75,14 +77,19 @@ fn cal_9_a_large_result_is_stored_whole_and_replaced_by_a_handle() {
     });
     assert_eq!(reply["result"], expected);
     let (session, id) = handle.split_once('/').unwrap();
-    assert!(session.starts_with("session-") && session.len() == "session-".len() + 36 && id.len() == 36, "{handle}");
+    assert!(
+        session.starts_with("session-") && session.len() == "session-".len() + 36 && id.len() == 36,
+        "{handle}"
+    );
     let stored = home.path().join(".gantry/outputs").join(handle);
     assert_eq!(std::fs::read_to_string(&stored).unwrap(), "0123456789abcde\n".repeat(160));
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&stored), mode(stored.parent().unwrap())), (0o600, 0o700));
     // What fits exactly is passed on.
     assert_eq!(home.call("test__echo", &json!({ "text": "x".repeat(1000) }))["result"], "x".repeat(1000));
-    assert!(home.call("test__echo", &json!({ "text": "x".repeat(1001) }))["result"]["tool_output"].is_object());
+    assert!(
+        home.call("test__echo", &json!({ "text": "x".repeat(1001) }))["result"]["tool_output"].is_object()
+    );
 }
 
 #[test]
@@ -112,11 +119,19 @@ fn cal_9_a_stored_result_is_read_by_page_lines_pattern_head_and_tail() {
         server.call("tool_output", &arguments).json()
     };
     let first = read(json!({}))["result"].take();
-    assert_eq!((&first["totalBytes"], &first["totalLines"], &first["page"]), (&json!(2560), &json!(160), &json!(1)));
+    assert_eq!(
+        (&first["totalBytes"], &first["totalLines"], &first["page"]),
+        (&json!(2560), &json!(160), &json!(1))
+    );
     let pages = first["pages"].as_u64().unwrap();
     assert!(pages > 1);
-    let page = |n: u64| read(json!({ "mode": "page", "page": n }))["result"]["content"].as_str().unwrap().to_owned();
-    assert_eq!((1..=pages).map(page).collect::<String>(), "0123456789abcde\n".repeat(160), "the pages are the whole");
+    let page =
+        |n: u64| read(json!({ "mode": "page", "page": n }))["result"]["content"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (1..=pages).map(page).collect::<String>(),
+        "0123456789abcde\n".repeat(160),
+        "the pages are the whole"
+    );
     let line = "0123456789abcde";
     let content = |view: Value| read(view)["result"]["content"].take();
     assert_eq!(content(json!({ "mode": "lines", "from": 159, "to": 170 })), format!("{line}\n{line}"));
@@ -143,7 +158,9 @@ fn cal_9_a_stored_json_result_is_read_by_path() {
     let text = "long ".repeat(300);
     let reply = server.call("test__count", &json!({ "file": file(&home, "c"), "text": text })).json();
     let handle = &reply["result"]["tool_output"]["handle"];
-    let read = server.call("tool_output", &json!({ "handle": handle, "mode": "jsonPath", "path": "$.counted" })).json();
+    let read = server
+        .call("tool_output", &json!({ "handle": handle, "mode": "jsonPath", "path": "$.counted" }))
+        .json();
     assert_eq!(read["result"]["matches"], 1, "{read}");
     assert!(read["result"]["content"].as_str().unwrap().starts_with("long long "), "{read}");
     assert!(read["result"]["tool_output"].is_null(), "what reads a stored result is never stored itself");
@@ -171,7 +188,9 @@ fn cal_9_only_the_session_that_stored_a_result_reads_it() {
     let persons = json!({ "tool": "test__flood", "arguments": { "bytes": 2560 } });
     let persons = post_as_person(&server, &persons).json()["result"]["tool_output"]["handle"].take();
     let session = handle.split_once('/').unwrap().0;
-    for other in [persons.as_str().unwrap(), &format!("{session}/../../admin.key"), "../admin.key", "/etc/passwd"] {
+    for other in
+        [persons.as_str().unwrap(), &format!("{session}/../../admin.key"), "../admin.key", "/etc/passwd"]
+    {
         assert_eq!(read(other, Value::Null), read(&never, Value::Null), "{other}");
     }
 }
@@ -179,7 +198,8 @@ fn cal_9_only_the_session_that_stored_a_result_reads_it() {
 #[test]
 fn cal_9_a_stored_result_expires_with_its_session() {
     let home = small();
-    let handle = home.call("test__flood", &json!({ "bytes": 2560 }))["result"]["tool_output"]["handle"].take();
+    let handle =
+        home.call("test__flood", &json!({ "bytes": 2560 }))["result"]["tool_output"]["handle"].take();
     let stored = home.path().join(".gantry/outputs").join(handle.as_str().unwrap());
     // The next command of the same person goes on with the session, and reads it.
     assert_eq!(home.call("tool_output", &json!({ "handle": handle }))["ok"], true);
@@ -190,8 +210,7 @@ fn cal_9_a_stored_result_expires_with_its_session() {
 
 #[test]
 fn cal_10_a_result_that_does_not_fit_the_budget_is_dropped() {
-    let home =
-        Home::with_test_tools().config("defaults: { contextBudgetTokens: 100 }\nagents: { a: {} }\n");
+    let home = Home::with_test_tools().config("defaults: { contextBudgetTokens: 100 }\nagents: { a: {} }\n");
     let server = home.serve();
     let text = "x".repeat(200);
     for _ in 0..2 {
@@ -206,11 +225,15 @@ fn cal_10_a_result_that_does_not_fit_the_budget_is_dropped() {
     assert_eq!((&dropped["error"]["details"], &dropped["state"]), (&details, &json!("COMPLETED_FAILURE")));
     // A write whose result is dropped has happened all the same, and the caller is told so.
     let count = server.call("test__count", &json!({ "file": file(&home, "c"), "text": "x" })).json();
-    assert_eq!((&count["error"]["code"], &count["extras"]["effect"]), (&json!("BUDGET_EXCEEDED"), &json!("done")));
+    assert_eq!(
+        (&count["error"]["code"], &count["extras"]["effect"]),
+        (&json!("BUDGET_EXCEEDED"), &json!("done"))
+    );
     assert_eq!(lines(&home, "c"), 1);
     // The flag stays with the session; another session has a budget of its own.
     assert_eq!(server.call("test__nothing", &json!({})).json()["extras"]["toolBudgetExceeded"], true);
-    let other = post(&server, &json!({ "tool": "test__echo", "arguments": { "text": text }, "agent": "a" })).json();
+    let other =
+        post(&server, &json!({ "tool": "test__echo", "arguments": { "text": text }, "agent": "a" })).json();
     assert_eq!((&other["ok"], &other["extras"]["toolBudgetExceeded"]), (&json!(true), &Value::Null));
 }
 
@@ -247,11 +270,17 @@ fn cal_11_a_conversation_shows_each_outcome_in_its_words() {
     let (failed, handle) = told("test__flood", json!({ "bytes": 2560 }));
     let handle: Value = serde_json::from_str(handle.as_str().unwrap()).unwrap();
     assert!(!failed);
-    assert_eq!((&handle["tool_output"]["reason"], &handle["tool_output"]["bytes"]), (&json!("size_limit_exceeded"), &json!(2560)));
+    assert_eq!(
+        (&handle["tool_output"]["reason"], &handle["tool_output"]["bytes"]),
+        (&json!("size_limit_exceeded"), &json!(2560))
+    );
     let exceeded = json!("(tool failed: context window budget exceeded)");
     assert_eq!(told("test__echo", json!({ "text": "x".repeat(900) })), (true, exceeded));
     let (failed, asked) = told("test__count", json!({ "file": file(&home, "c"), "text": "x" }));
-    assert!(failed && asked.as_str().unwrap().starts_with("(tool failed: a person has to approve this call"), "{asked}");
+    assert!(
+        failed && asked.as_str().unwrap().starts_with("(tool failed: a person has to approve this call"),
+        "{asked}"
+    );
     assert_eq!(lines(&home, "c"), 0);
 }
 
@@ -260,9 +289,15 @@ fn cal_11_a_call_below_a_call_is_told_in_the_same_words() {
     let home = Home::with_test_tools().config("defaults: { toolTimeout: 2000 }\n");
     let nested = |below: Value| home.call("test__nested", &below)["result"].take();
     assert_eq!(nested(json!({ "tool": "test__echo", "arguments": { "text": "well" } })), "well");
-    assert_eq!(nested(json!({ "tool": "test__fail", "arguments": { "text": "boom" } })), "(tool failed: boom)");
+    assert_eq!(
+        nested(json!({ "tool": "test__fail", "arguments": { "text": "boom" } })),
+        "(tool failed: boom)"
+    );
     let missing = nested(json!({ "tool": "test__nothing", "arguments": {} }));
-    assert!(missing.as_str().unwrap().starts_with("(tool failed: tool not found: test__nothing"), "{missing}");
+    assert!(
+        missing.as_str().unwrap().starts_with("(tool failed: tool not found: test__nothing"),
+        "{missing}"
+    );
 }
 
 #[test]
@@ -274,7 +309,10 @@ fn cal_13_a_run_is_a_tree_of_operations() {
     assert_eq!(runs.as_array().unwrap().len(), 1, "one person, one run: {runs}");
     let id = runs[0]["id"].as_str().unwrap();
     let tree = home.run(["runs", id, "--json"]).json();
-    assert_eq!((&tree["id"], &tree["door"], &tree["principal"]), (&json!(id), &json!("cli"), &json!("person")));
+    assert_eq!(
+        (&tree["id"], &tree["door"], &tree["principal"]),
+        (&json!(id), &json!("cli"), &json!("person"))
+    );
     assert_eq!(tree["turns"].as_array().unwrap().len(), 1);
     let turn = &tree["turns"][0];
     assert_eq!(turn["index"], 1);
@@ -282,7 +320,10 @@ fn cal_13_a_run_is_a_tree_of_operations() {
     let names: Vec<&Value> = ops.iter().map(|op| &op["name"]).collect();
     assert_eq!(names, ["test__nested", "test__fail"], "what is below another is not beside it");
     let below = &ops[0]["ops"][0];
-    assert_eq!((&below["name"], &below["kind"], &below["status"]), (&json!("test__echo"), &json!("tool"), &json!("ok")));
+    assert_eq!(
+        (&below["name"], &below["kind"], &below["status"]),
+        (&json!("test__echo"), &json!("tool"), &json!("ok"))
+    );
     assert_eq!(below["request"]["payload"], r#"{"text":"deep"}"#);
     assert_eq!((&below["response"]["size"], &below["accounting"]["charactersOut"]), (&json!(4), &json!(4)));
     assert_eq!((&ops[1]["status"], &ops[1]["error"]["code"]), (&json!("failed"), &json!("EXECUTION_ERROR")));
@@ -302,12 +343,16 @@ fn cal_13_a_run_is_a_tree_of_operations() {
 fn cal_13_a_call_that_runs_is_in_the_tree() {
     let home = Home::with_test_tools();
     let server = home.serve();
-    let write = json!({ "tool": "test__slow_write", "arguments": { "ms": 600_000, "file": file(&home, "out.txt") } });
+    let write =
+        json!({ "tool": "test__slow_write", "arguments": { "ms": 600_000, "file": file(&home, "out.txt") } });
     let call = defer(&server, &write);
     server.eventually("it runs", || lines(&home, "out.txt") == 1);
     let run = server.get("/api/v1/runs").json()["items"][0]["id"].as_str().unwrap().to_owned();
     let tree = server.get(&format!("/api/v1/runs/{run}")).json();
-    assert_eq!((&tree["status"], &tree["turns"][0]["ops"][0]["status"]), (&json!("running"), &json!("running")));
+    assert_eq!(
+        (&tree["status"], &tree["turns"][0]["ops"][0]["status"]),
+        (&json!("running"), &json!("running"))
+    );
     assert!(tree["turns"][0]["ops"][0]["endedAt"].is_null());
     crate::queues::cancel(&server, &call);
     outcome(&server, &call);
@@ -334,7 +379,9 @@ fn cal_14_every_call_is_accounted_for_and_the_sums_count_each_once() {
     });
     assert_eq!(accounting, expected);
     assert!(accounting["latencyMs"].is_u64());
-    agent(json!({ "tool": "test__nested", "arguments": { "tool": "test__echo", "arguments": { "text": "deep" } } }));
+    agent(
+        json!({ "tool": "test__nested", "arguments": { "tool": "test__echo", "arguments": { "text": "deep" } } }),
+    );
     let failed = agent(json!({ "tool": "test__fail", "arguments": { "text": "boom" } }));
     assert_eq!(record(&failed)["accounting"]["status"], "failed");
     agent(json!({ "tool": "test__nothing" }));
@@ -349,7 +396,10 @@ fn cal_14_every_call_is_accounted_for_and_the_sums_count_each_once() {
     for key in ["charactersIn", "charactersOut", "costMicros"] {
         assert_eq!(totals[key], sum(key), "{key}");
     }
-    assert_eq!((&totals["toolsRun"], &totals["failed"], &totals["refused"]), (&json!(5), &json!(2), &json!(1)));
+    assert_eq!(
+        (&totals["toolsRun"], &totals["failed"], &totals["refused"]),
+        (&json!(5), &json!(2), &json!(1))
+    );
 }
 
 #[test]
@@ -367,7 +417,10 @@ fn cal_15_the_stream_tells_when_a_call_starts_and_how_it_ends() {
     assert_eq!((&finished["call"], &finished["status"]), (&reply["id"], &json!("ok")));
     assert_eq!((&finished["charactersIn"], &finished["charactersOut"]), (&json!(13), &json!(2)));
     assert!(finished["latencyMs"].is_u64() && finished["at"].is_string());
-    assert_eq!((&failed["status"], &failed["code"], &failed["error"]), (&json!("failed"), &json!("EXECUTION_ERROR"), &json!("boom")));
+    assert_eq!(
+        (&failed["status"], &failed["code"], &failed["error"]),
+        (&json!("failed"), &json!("EXECUTION_ERROR"), &json!("boom"))
+    );
     let by_cli = home.run(["events", "--json"]).stdout;
     assert_eq!(by_cli.lines().filter(|line| line.contains("\"tool_finished\"")).count(), 2, "{by_cli}");
 }
@@ -387,7 +440,12 @@ fn cal_15_a_reader_sees_its_own_calls_however_long_its_session_is() {
     let events = events(&server);
     assert!(!events.iter().any(|event| event["type"] == "session_opened"), "it is forgotten");
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-    assert!(count("tool_started").abs_diff(count("tool_finished")) <= 8, "{} {}", count("tool_started"), count("tool_finished"));
+    assert!(
+        count("tool_started").abs_diff(count("tool_finished")) <= 8,
+        "{} {}",
+        count("tool_started"),
+        count("tool_finished")
+    );
     assert!(!events.iter().any(|event| event.to_string().contains("persons")));
 }
 
@@ -401,7 +459,9 @@ fn cal_15_the_log_tells_calls_in_the_agreed_shape() {
     assert_eq!(code, 0);
     // The times differ from run to run; the shapes do not.
     let masked = |line: &str| match line.split_once("latency: ") {
-        Some((start, rest)) => format!("{start}latency: {}", rest.trim_start_matches(|c: char| c.is_ascii_digit())),
+        Some((start, rest)) => {
+            format!("{start}latency: {}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+        }
         None => line.to_owned(),
     };
     let lines: Vec<String> = said.lines().map(masked).collect();
@@ -485,7 +545,10 @@ fn cal_16_repeating_a_key_at_once_runs_once() {
         let early = reply["error"]["code"] == "IDEMPOTENCY_CONFLICT";
         assert!(early || reply["result"] == "written", "{reply}");
     }
-    assert_eq!(replies.iter().filter(|reply| reply["extras"]["repeats"].is_null() && reply["ok"] == true).count(), 1);
+    assert_eq!(
+        replies.iter().filter(|reply| reply["extras"]["repeats"].is_null() && reply["ok"] == true).count(),
+        1
+    );
     assert_eq!(post(&server, &call).json()["result"], "written", "afterwards the result is there");
 }
 
@@ -500,7 +563,10 @@ fn cal_16_a_deferred_call_is_fetched_later() {
     let found = server.get(&format!("/api/v1/calls/{id}"));
     assert_eq!((found.status, &found.json()["id"]), (200, &json!(id)), "it is there from the first moment");
     let ended = outcome(&server, &id).json();
-    assert_eq!((&ended["ok"], &ended["result"], &ended["state"]), (&json!(true), &json!("written"), &json!("COMPLETED_SUCCESS")));
+    assert_eq!(
+        (&ended["ok"], &ended["result"], &ended["state"]),
+        (&json!(true), &json!("written"), &json!("COMPLETED_SUCCESS"))
+    );
     assert_eq!((&ended["record"]["id"], &ended["record"]["effect"]), (&json!(id), &json!("write")));
     drop(server);
     let server = home.serve();
@@ -522,12 +588,21 @@ fn cal_16_a_crash_leaves_an_unknown_outcome_that_is_never_run_again() {
     let unknown = home.run(["audit", "--state", "OUTCOME_UNKNOWN", "--json"]).json();
     assert_eq!(unknown.as_array().unwrap().len(), 1, "{unknown}");
     assert_eq!((&unknown[0]["id"], &unknown[0]["state"]), (&json!(id), &json!("OUTCOME_UNKNOWN")));
-    assert_eq!((&unknown[0]["effectState"], &unknown[0]["tool"]), (&json!("possible"), &json!("test__slow_write")));
+    assert_eq!(
+        (&unknown[0]["effectState"], &unknown[0]["tool"]),
+        (&json!("possible"), &json!("test__slow_write"))
+    );
     let server = home.serve();
     let again = post(&server, &call);
     let reply = again.json();
-    assert_eq!((&reply["error"]["code"], &reply["extras"]["effect"]), (&json!("OUTCOME_UNKNOWN"), &json!("possible")));
-    assert!(reply["error"]["message"].as_str().unwrap().contains(&id), "it says which call to check: {reply}");
+    assert_eq!(
+        (&reply["error"]["code"], &reply["extras"]["effect"]),
+        (&json!("OUTCOME_UNKNOWN"), &json!("possible"))
+    );
+    assert!(
+        reply["error"]["message"].as_str().unwrap().contains(&id),
+        "it says which call to check: {reply}"
+    );
     assert_eq!(server.get(&format!("/api/v1/calls/{id}")).json()["state"], "OUTCOME_UNKNOWN");
     assert_eq!(home.read("out.txt"), "begun\n", "nothing was run again");
     assert_eq!(home.run(["audit", "verify"]).code, 0);
@@ -538,7 +613,8 @@ fn cal_16_the_calls_of_a_living_process_are_not_taken_for_lost() {
     let home = Home::with_test_tools();
     let arguments = json!({ "ms": 600_000, "file": file(&home, "out.txt") }).to_string();
     let mut command = home.command(["call", "test__slow_write", &arguments]);
-    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
     // A second process on the same folder, while the first one runs.
     let server = home.serve();
     server.eventually("the first one runs", || lines(&home, "out.txt") == 1);

@@ -8,9 +8,13 @@ use http::{HeaderMap, Method, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Requests that wait for their answers at once; more lines are read later.
@@ -18,6 +22,9 @@ const IN_FLIGHT: usize = 256;
 
 /// Answers that wait to be written.
 const ANSWERS: usize = 64;
+
+/// How long requests on their way may take after the client has closed its end.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// What has to be known of a message to send it on.
 #[derive(Debug, Deserialize)]
@@ -34,6 +41,8 @@ struct Peek<'a> {
 struct PeekParams<'a> {
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<PeekMeta<'a>>,
 }
@@ -44,17 +53,27 @@ struct PeekMeta<'a> {
     version: Option<Cow<'a, str>>,
 }
 
+impl<'a> Peek<'a> {
+    /// The id of the request that this message withdraws.
+    fn withdraws(&self) -> Option<&'a str> {
+        let withdraws = self.method.as_deref() == Some("notifications/cancelled");
+        withdraws.then(|| self.params.as_ref()?.request_id.map(RawValue::get)).flatten()
+    }
+}
+
 /// The way to the server, and the session that it gave the client.
 struct Bridge {
     server: LocalServer,
     path: String,
     session: OnceLock<http::HeaderValue>,
+    /// The requests on their way, by the text of their ids. Limit: `IN_FLIGHT`.
+    flights: Mutex<HashMap<String, CancellationToken>>,
 }
 
 /// Carries lines until the client closes its end and every answer is written.
 pub(super) async fn run(server: LocalServer, agent: Option<&str>) -> anyhow::Result<()> {
     let path = agent.map_or_else(|| "/mcp".to_owned(), |agent| format!("/mcp/default/agents/{agent}"));
-    let bridge = Arc::new(Bridge { server, path, session: OnceLock::new() });
+    let bridge = Arc::new(Bridge { server, path, session: OnceLock::new(), flights: Mutex::default() });
     let (answers, mut written) = mpsc::channel::<String>(ANSWERS);
     let writer = tokio::spawn(async move {
         let mut out = tokio::io::stdout();
@@ -83,7 +102,9 @@ pub(super) async fn run(server: LocalServer, agent: Option<&str>) -> anyhow::Res
         if in_order { carry.await } else { drop(tasks.spawn(carry)) }
     }
     tasks.close();
-    tasks.wait().await;
+    if tokio::time::timeout(DRAIN, tasks.wait()).await.is_err() {
+        bridge.withdraw_all();
+    }
     bridge.leave().await;
     drop(answers);
     writer.await??;
@@ -102,8 +123,16 @@ impl Bridge {
         let text = String::from_utf8_lossy(&line).into_owned();
         let peek = serde_json::from_str::<Peek<'_>>(&text).ok();
         let id = peek.as_ref().and_then(|peek| peek.id).map(|id| id.get().to_owned());
+        if let Some(withdrawn) = peek.as_ref().and_then(Peek::withdraws) {
+            self.withdraw(withdrawn);
+        }
         let request = self.request(peek.as_ref());
-        match self.server.send(request, Bytes::from(line)).await {
+        let sending = self.server.send(request, Bytes::from(line));
+        let sent = match &id {
+            Some(id) => self.unless_withdrawn(id, sending).await?,
+            None => sending.await,
+        };
+        match sent {
             Ok((_, headers, body)) => {
                 self.remember(&headers);
                 // An answer is one line, whatever the body looked like.
@@ -118,6 +147,41 @@ impl Bridge {
                 id.map(|id| failure(&id, &message))
             }
         }
+    }
+
+    /// Waits for an answer, unless the client withdraws its question first. Hanging up cancels a request of 2026-07-28;
+    /// the older ones are cancelled by the notification itself, and nobody waits for their answer any more.
+    async fn unless_withdrawn<T>(&self, id: &str, sending: impl Future<Output = T>) -> Option<T> {
+        let Some(token) = self.begin(id) else { return Some(sending.await) };
+        let sent = token.run_until_cancelled(sending).await;
+        if sent.is_some() {
+            self.flights().remove(id);
+        }
+        sent
+    }
+
+    /// What withdraws this request. The server refuses an id that is in use; the request that uses it keeps it.
+    fn begin(&self, id: &str) -> Option<CancellationToken> {
+        match self.flights().entry(id.to_owned()) {
+            Entry::Vacant(free) => Some(free.insert(CancellationToken::new()).clone()),
+            Entry::Occupied(_) => None,
+        }
+    }
+
+    fn withdraw(&self, id: &str) {
+        if let Some(token) = self.flights().remove(id) {
+            token.cancel();
+        }
+    }
+
+    fn withdraw_all(&self) {
+        for (_, token) in self.flights().drain() {
+            token.cancel();
+        }
+    }
+
+    fn flights(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn request(&self, peek: Option<&Peek<'_>>) -> http::request::Builder {

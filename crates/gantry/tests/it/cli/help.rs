@@ -1,0 +1,117 @@
+//! What the program says about itself.
+
+use super::run;
+use expect_test::expect;
+use gantry_testkit::Home;
+
+const COMMANDS: [&str; 8] = ["serve", "mcp", "call", "tools", "events", "audit", "runs", "doctor"];
+
+#[test]
+fn the_help_of_the_program_reads_well() {
+    let ran = run(&Home::new(), &["--help"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    expect![[r#"
+        The one door between AI agents and everything they can do.
+
+        Gantry gives agents tools through one governed pipeline: resolved, authorised, approved by a person
+        where that is due, cached, queued, executed under limits, shaped and recorded. Without a
+        configuration file it runs on defaults: the working folder is the workspace, and the built-in file
+        tools are on.
+
+        Usage: gantry [OPTIONS] <COMMAND>
+
+        Commands:
+          serve   Serve MCP clients, the HTTP API and metrics
+          mcp     Speak MCP on standard input and output, for a client that starts Gantry itself
+          call    Call a tool and print its result
+          tools   List the tools
+          events  Show what happens: sessions and calls
+          audit   Show or verify the audit trail
+          runs    Show runs and their operations
+          doctor  Check the set-up, or explain why a tool is there or not
+          help    Print this message or the help of the given subcommand(s)
+
+        Options:
+          -c, --config <FILE>
+                  Configuration file [default: gantry.yaml, .json or .toml in the working folder] [env:
+                  GANTRY_CONFIG]
+
+              --data <FOLDER>
+                  Data folder [default: .gantry beside the configuration] [env: GANTRY_DATA]
+
+          -v, --verbose...
+                  Say more: -v tells every call, -vv everything
+
+          -h, --help
+                  Print help (see a summary with '-h')
+
+          -V, --version
+                  Print version
+
+        Examples:
+          gantry serve
+          gantry tools
+          gantry call read_file '{"path": "README.md"}'
+          gantry audit --since 1h
+    "#]]
+    .assert_eq(&ran.stdout);
+}
+
+#[test]
+fn every_command_explains_itself_within_a_hundred_columns() {
+    let home = Home::new();
+    for command in COMMANDS {
+        for args in [[command, "--help"], ["help", command], [command, "-h"]] {
+            let ran = run(&home, &args);
+            assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+            assert!(ran.stdout.contains(&format!("Usage: gantry {command}")), "{args:?}:\n{}", ran.stdout);
+            assert!(!ran.stdout.starts_with("Usage"), "{args:?} does not say what it is for");
+            for line in ran.stdout.lines() {
+                assert!(line.chars().count() <= 100, "{args:?}: {line}");
+            }
+            // Every option says what it does: no line ends where its explanation should begin.
+            for line in
+                ran.stdout.lines().filter(|line| line.trim_start().starts_with("--") && args[1] == "-h")
+            {
+                assert!(line.trim().contains("  "), "{args:?}: {line}");
+            }
+        }
+    }
+    let verify = run(&home, &["audit", "verify", "--help"]);
+    assert!(verify.stdout.contains("Usage: gantry audit verify"), "{verify:?}");
+}
+
+#[test]
+fn without_a_command_the_help_is_shown_as_a_mistake() {
+    let ran = run(&Home::new(), &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    for command in COMMANDS {
+        assert!(ran.stderr.contains(&format!("\n  {command} ")), "{command} is missing:\n{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_mistyped_command_or_option_is_answered_with_the_nearest_one() {
+    let home = Home::new();
+    let ran = run(&home, &["toolz"]);
+    assert!(ran.code == 2 && ran.stderr.contains("'tools'"), "{ran:?}");
+    let ran = run(&home, &["tools", "--formt", "json"]);
+    assert!(ran.code == 2 && ran.stderr.contains("'--format'"), "{ran:?}");
+}
+
+#[test]
+fn the_version_is_told() {
+    for args in [["--version"], ["-V"]] {
+        let ran = run(&Home::new(), &args);
+        assert_eq!((ran.code, ran.stdout), (0, format!("gantry {}\n", env!("CARGO_PKG_VERSION"))));
+    }
+}
+
+#[test]
+fn help_and_version_touch_nothing() {
+    let home = Home::new().config("this is: no configuration\n");
+    for args in [["--help"].as_slice(), &["--version"], &["call", "--help"], &["help"]] {
+        assert_eq!(run(&home, args).code, 0, "{args:?}");
+    }
+    assert!(!home.path().join(".gantry").exists());
+}
