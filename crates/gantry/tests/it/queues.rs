@@ -132,6 +132,22 @@ fn cal_6_beyond_the_bound_calls_are_turned_away() {
 }
 
 #[test]
+fn cal_6_the_whole_process_takes_so_many_calls_and_no_more() {
+    let home = Home::with_test_tools().config("defaults: { maxConcurrentCalls: 1 }\n");
+    let server = home.serve();
+    // From its first moment on a deferred call counts.
+    let running = defer(&server, &json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 } }));
+    for mode in ["wait", "defer"] {
+        let refused = post(&server, &json!({ "tool": "test__noop", "mode": mode }));
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (429, &json!("QUEUE_FULL")), "{mode}");
+        assert!(refused.headers.contains_key("retry-after"), "{mode}");
+    }
+    cancel(&server, &running);
+    outcome(&server, &running);
+    server.eventually("there is room again", || server.call("test__noop", &json!({})).status == 200);
+}
+
+#[test]
 fn cal_6_canceling_a_waiting_call_frees_its_place() {
     let home = one("{ concurrent: 1, maxWaiting: 1 }");
     let server = home.serve();

@@ -54,6 +54,11 @@ struct PeekMeta<'a> {
 }
 
 impl<'a> Peek<'a> {
+    /// The version that a request of 2026-07-28 or later carries.
+    fn version(&self) -> Option<&str> {
+        self.params.as_ref()?.meta.as_ref()?.version.as_deref()
+    }
+
     /// The id of the request that this message withdraws.
     fn withdraws(&self) -> Option<&'a str> {
         let withdraws = self.method.as_deref() == Some("notifications/cancelled");
@@ -126,10 +131,11 @@ impl Bridge {
         if let Some(withdrawn) = peek.as_ref().and_then(Peek::withdraws) {
             self.withdraw(withdrawn);
         }
+        let modern = peek.as_ref().is_some_and(|peek| peek.version().is_some());
         let request = self.request(peek.as_ref());
         let sending = self.server.send(request, Bytes::from(line));
         let sent = match &id {
-            Some(id) => self.unless_withdrawn(id, sending).await?,
+            Some(id) => self.unless_withdrawn(id, modern, sending).await?,
             None => sending.await,
         };
         match sent {
@@ -149,14 +155,20 @@ impl Bridge {
         }
     }
 
-    /// Waits for an answer, unless the client withdraws its question first. Hanging up cancels a request of 2026-07-28;
-    /// the older ones are cancelled by the notification itself, and nobody waits for their answer any more.
-    async fn unless_withdrawn<T>(&self, id: &str, sending: impl Future<Output = T>) -> Option<T> {
-        let Some(token) = self.begin(id) else { return Some(sending.await) };
-        let sent = token.run_until_cancelled(sending).await;
-        if sent.is_some() {
-            self.flights().remove(id);
+    /// Waits for an answer that the client still wants by then. Hanging up is what cancels a request of 2026-07-28;
+    /// the older ones are cancelled by the notification, and that finds them only while they are connected.
+    async fn unless_withdrawn<T>(
+        &self,
+        id: &str,
+        modern: bool,
+        sending: impl Future<Output = T>,
+    ) -> Option<T> {
+        let Some(withdrawn) = self.begin(id) else { return Some(sending.await) };
+        let sent = if modern { withdrawn.run_until_cancelled(sending).await } else { Some(sending.await) };
+        if withdrawn.is_cancelled() {
+            return None;
         }
+        self.flights().remove(id);
         sent
     }
 
@@ -194,11 +206,9 @@ impl Bridge {
             request = request.header("Mcp-Session-Id", session);
         }
         let Some(peek) = peek else { return request };
-        let params = peek.params.as_ref();
-        let version = params.and_then(|params| params.meta.as_ref()).and_then(|meta| meta.version.as_deref());
-        if let (Some(version), Some(method)) = (version, peek.method.as_deref()) {
+        if let (Some(version), Some(method)) = (peek.version(), peek.method.as_deref()) {
             request = request.header("MCP-Protocol-Version", version).header("Mcp-Method", method);
-            let name = params.and_then(|params| params.name.as_deref());
+            let name = peek.params.as_ref().and_then(|params| params.name.as_deref());
             // A name that no header can hold is no tool's; the server says so.
             if let Some(name) = name.and_then(|name| http::HeaderValue::from_str(name).ok()) {
                 request = request.header("Mcp-Name", name);

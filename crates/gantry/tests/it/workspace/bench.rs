@@ -108,6 +108,7 @@ impl Bench {
     }
 
     /// Makes a call, and checks a result against the tool's own schema.
+    #[expect(clippy::needless_pass_by_value, reason = "arguments are written at the call")]
     #[track_caller]
     pub(super) fn reply(&self, tool: &str, arguments: Value) -> Outcome {
         let reply = match &self.server {
@@ -118,6 +119,7 @@ impl Bench {
     }
 
     /// The same with the approval of the person who has the data folder.
+    #[expect(clippy::needless_pass_by_value, reason = "arguments are written at the call")]
     #[track_caller]
     pub(super) fn approved(&self, tool: &str, arguments: Value) -> Outcome {
         let reply = match &self.server {
