@@ -108,9 +108,9 @@ impl Schema {
         }
         let mut violations = Vec::new();
         let mut more = 0usize;
-        for error in self.validator.iter_errors(value) {
+        for found in self.validator.iter_errors(value).flat_map(|error| violation(&error)) {
             if violations.len() < limits::VALIDATION_ERRORS {
-                violations.push(violation(&error));
+                violations.push(found);
             } else {
                 more += 1;
             }
@@ -194,25 +194,23 @@ fn runs(pattern: &str) -> bool {
     clippy::wildcard_enum_match_arm,
     reason = "the library's list of kinds is open; most need no special words"
 )]
-fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
+fn violation(error: &jsonschema::ValidationError<'_>) -> Vec<Violation> {
     let parent = error.instance_path().as_str();
+    let member = |name: &str, message: &str| Violation {
+        field: format!("{parent}/{}", escaped(name)),
+        message: message.to_owned(),
+    };
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            Violation { field: format!("{parent}/{}", escaped(name)), message: "is required".into() }
+            vec![member(property.as_str().unwrap_or_default(), "is required")]
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            let field =
-                unexpected.first().map(|name| format!("{parent}/{}", escaped(name))).unwrap_or_default();
-            let names = unexpected
-                .iter()
-                .take(limits::VALIDATION_ERRORS)
-                .map(|n| format!("{n:?}"))
-                .collect::<Vec<_>>();
-            Violation { field, message: format!("is not known to this tool: {}", names.join(", ")) }
+            unexpected.iter().map(|name| member(name, "is not known to this tool")).collect()
         }
-        _ => Violation { field: parent.to_owned(), message: error.masked_with("the value").to_string() },
+        _ => {
+            vec![Violation { field: parent.to_owned(), message: error.masked_with("the value").to_string() }]
+        }
     }
 }
 

@@ -107,7 +107,7 @@ impl EventKind {
             Self::ToolFinished(f) => tracing::warn!(
                 target: "gantry::tool",
                 "tool response ← {}\n    latency: {}ms, status: failed, error: {}",
-                f.tool.escape_debug(), f.latency_ms, f.error.as_deref().unwrap_or_default().escape_debug()
+                one_line(&f.tool), f.latency_ms, one_line(f.error.as_deref().unwrap_or_default())
             ),
             Self::CallsRecovered { calls } => tracing::warn!(
                 "{} calls of a process that died are open; whether they took effect is unknown, see gantry audit --state OUTCOME_UNKNOWN",
@@ -123,6 +123,11 @@ impl EventKind {
             Self::SessionCanceled { session } => tracing::info!("session {session} canceled"),
         }
     }
+}
+
+/// A text from outside that cannot pass for a log line of its own.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The stream of events of this process.

@@ -22,6 +22,7 @@ use record::Entry;
 
 /// Runs one call from request to reply.
 pub(crate) async fn run(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Reply {
+    rt.record_session(&cx.session).await;
     let mut entry = record::open(cx, request);
     let outcome = record::unpanicked(stages(rt, cx, request, &mut entry)).await;
     record::close(rt, cx, entry, outcome).await.into_reply()

@@ -104,8 +104,13 @@ pub fn tree(summary: &SessionSummary, calls: &[CallRow]) -> Value {
     let turns: Vec<Value> = turns.iter().map(|(index, rows)| turn(*index, rows)).collect();
     let mut tree = run(summary);
     if let Some(tree) = tree.as_object_mut() {
-        let open = calls.iter().filter(|row| row.state == State::Executing).count();
-        tree.insert("status".into(), if open > 0 { "running" } else { "idle" }.into());
+        let running = calls.iter().any(|row| row.state == State::Executing);
+        let status = match summary.session.ended_us {
+            _ if running => "running",
+            Some(_) => "ended",
+            None => "idle",
+        };
+        tree.insert("status".into(), status.into());
         tree.insert("turns".into(), turns.into());
     }
     tree

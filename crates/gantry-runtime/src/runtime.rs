@@ -179,18 +179,6 @@ impl Runtime {
         for forgotten in forgotten {
             self.end(&forgotten).await;
         }
-        let now = crate::clock::now_us();
-        let row = SessionRow {
-            id,
-            key: stored_key(session.caller(), door),
-            parent: None,
-            started_us: now,
-            last_us: now,
-            ended_us: None,
-        };
-        if let Err(error) = self.store.open_session(row).await {
-            tracing::warn!("session {id} could not be recorded: {error}");
-        }
         let caller = session.caller();
         let opened = EventKind::SessionOpened {
             session: id,
@@ -200,6 +188,24 @@ impl Runtime {
         };
         self.events.emit(Some(&caller.principal), opened);
         Ok(session)
+    }
+
+    /// Puts a session on record with its first call; one that only looked around is no run.
+    pub(crate) async fn record_session(&self, session: &Session) {
+        if !session.is_unrecorded() {
+            return;
+        }
+        let row = SessionRow {
+            id: session.id(),
+            key: stored_key(session.caller(), session.door()),
+            parent: None,
+            started_us: session.started_us(),
+            last_us: session.started_us(),
+            ended_us: None,
+        };
+        if let Err(error) = self.store.open_session(row).await {
+            tracing::warn!("session {} could not be recorded: {error}", session.id());
+        }
     }
 
     /// Starts a new execution of a session: what it sees is resolved anew.

@@ -21,6 +21,8 @@ pub struct Session {
     toolset: ArcSwap<Toolset>,
     budget: Option<Budget>,
     has_outputs: AtomicBool,
+    recorded: AtomicBool,
+    started_us: i64,
     last_used_us: AtomicI64,
     cancel: CancellationToken,
 }
@@ -33,6 +35,7 @@ impl Session {
         toolset: Arc<Toolset>,
         budget: Option<Budget>,
     ) -> Self {
+        let now = crate::clock::now_us();
         Self {
             id,
             caller,
@@ -40,7 +43,9 @@ impl Session {
             toolset: ArcSwap::new(toolset),
             budget,
             has_outputs: AtomicBool::new(false),
-            last_used_us: AtomicI64::new(crate::clock::now_us()),
+            recorded: AtomicBool::new(false),
+            started_us: now,
+            last_used_us: AtomicI64::new(now),
             cancel: CancellationToken::new(),
         }
     }
@@ -94,6 +99,16 @@ impl Session {
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
+    }
+
+    /// When it began.
+    pub(crate) fn started_us(&self) -> i64 {
+        self.started_us
+    }
+
+    /// Whether it is still to be recorded; true once, for the call that is to do it.
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        !self.recorded.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn touch(&self, now_us: i64) {

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// An MCP server in front of a runtime.
 pub type Endpoint = Server<Tools>;
@@ -92,7 +92,7 @@ impl Handler for Tools {
         call: ToolCall,
         cancel: CancellationToken,
     ) -> Result<ToolAnswer, ErrorObject> {
-        let wishes = Wishes::of(&call)?;
+        let (wishes, modern) = (Wishes::of(&call)?, call.version.is_modern());
         let request = CallRequest {
             tool: call.name,
             arguments: call.arguments,
@@ -102,6 +102,9 @@ impl Handler for Tools {
         };
         let cx = CallCx::new(session);
         let (token, id) = (cx.cancel.clone(), cx.id);
+        // The call runs on when this future is dropped, and then nobody is left here to hear `cancel`. A client of
+        // 2026-07-28 withdraws its call by hanging up, which is just that; older ones want it to go on.
+        let hang_up = modern.then(|| token.clone().drop_guard());
         let mut reply = pin!(self.runtime.call(cx, request));
         let reply = tokio::select! {
             reply = &mut reply => reply,
@@ -111,6 +114,7 @@ impl Handler for Tools {
                 reply.await
             }
         };
+        drop(hang_up.map(DropGuard::disarm));
         answer(&reply)
     }
 

@@ -58,7 +58,7 @@ const OPERATIONS: [Operation; 17] = [
     get("/api/v1/audit/verify", "Prove that the audit trail is whole", &[], None),
     get(
         "/api/v1/explain",
-        "Why a tool is visible to an agent, or not",
+        "Why a tool is visible to an agent, or not; without a tool, what looks wrong",
         &[("tool", "Which"), ("agent", "To whom")],
         None,
     ),

@@ -54,6 +54,9 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
     /// The data folder, absolute. It need not exist yet.
     pub data: PathBuf,
+    /// Every file that configures Gantry, or would at the next start if it came to be. Who can write these can give
+    /// itself any right.
+    pub governing: Vec<PathBuf>,
     /// What a person should know although it stops nothing.
     pub warnings: Vec<String>,
 }
@@ -65,10 +68,11 @@ impl Config {
             Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
         })?;
         let Some(found) = find::file(source, &folder, env)? else {
+            let governing = find::governing(None, &folder);
             let base = Base { data: find::data(source, &folder, &folder, env), folder };
             let config =
                 build::build(&Node { value: Value::Null, line: 1 }, &Arc::from(Path::new("")), &base);
-            return Ok(Loaded { config, file: None, data: base.data, warnings: Vec::new() });
+            return Ok(Loaded { config, file: None, data: base.data, governing, warnings: Vec::new() });
         };
         let beside = found.path.parent().unwrap_or(&folder).to_owned();
         let base = Base { data: find::data(source, &folder, &beside, env), folder: beside };
@@ -84,7 +88,8 @@ impl Config {
             };
             return Err(problem.into());
         }
-        Ok(Loaded { config, file: Some(found.path), data: base.data, warnings })
+        let governing = find::governing(Some(&found.path), &folder);
+        Ok(Loaded { config, file: Some(found.path), data: base.data, governing, warnings })
     }
 }
 

@@ -51,7 +51,7 @@ impl Setup {
         if let Some(server) = self.server()? {
             return Ok(Desk::Server(server));
         }
-        let runtime = wiring::start(self.loaded.config, &self.folder, self.extra).await?;
+        let runtime = wiring::start(self.loaded, &self.folder, self.extra).await?;
         Ok(Desk::Here(App::new(runtime, CancellationToken::new())))
     }
 }

@@ -3,6 +3,7 @@
 //! Who can read the folder is its administrator. The server holds a lock for as long as it lives, so the note of one
 //! that died is never believed and the key is never sent to a stranger who took over its port.
 
+use crate::exit::Usage;
 use anyhow::Context as _;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -45,8 +46,9 @@ impl Drop for ServerLock {
 impl Folder {
     /// Makes the folder, for its owner only, if it is not there.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
-            format!("cannot make the data folder {}; choose another with --data", path.display())
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
+            let shown = path.display();
+            Usage(format!("cannot make the data folder {shown}: {error}. Choose another with --data"))
         })?;
         // Nothing in here belongs into a repository.
         let ignore = path.join(".gitignore");
@@ -105,7 +107,7 @@ impl Folder {
                 "a server already runs on {}{where_}; stop it first, or name another folder with --data",
                 self.0.display()
             );
-            return Err(crate::exit::Usage(message).into());
+            return Err(Usage(message).into());
         }
         Ok(ServerLock { _file: file, note: self.0.join("server.json") })
     }

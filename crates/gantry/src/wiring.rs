@@ -1,7 +1,7 @@
 //! From the configuration to a running runtime.
 
 use crate::Extra;
-use crate::config::{Config, Decide, Error, Gated, Located, Location, Policy, Problem, ToolSource};
+use crate::config::{Config, Decide, Error, Gated, Loaded, Located, Location, Policy, Problem, ToolSource};
 use crate::folder::Folder;
 use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
@@ -9,19 +9,21 @@ use gantry_core::policy::{self, Policies, RequiresApproval, RuleSpec};
 use gantry_core::toolset::Selection;
 use gantry_runtime::options::ProviderOptions;
 use gantry_runtime::provider::Provider;
-use gantry_runtime::provider::workspace::Workspace;
+use gantry_runtime::provider::workspace::{Fenced, Workspace};
 use gantry_runtime::{Options, Runtime, queue};
 use gantry_store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens the store and starts the runtime that the configuration describes.
-pub(crate) async fn start(config: Config, folder: &Folder, extra: Extra) -> anyhow::Result<Arc<Runtime>> {
+pub(crate) async fn start(loaded: Loaded, folder: &Folder, extra: Extra) -> anyhow::Result<Arc<Runtime>> {
+    let config = loaded.config;
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
     if config.tools.workspace.enabled {
-        let mut protected = vec![folder.path().to_owned()];
-        protected.extend(ledger_files(&config.store.path).filter(|file| !file.starts_with(folder.path())));
-        providers.push(Arc::new(Workspace::open(&config.workspace, protected)?));
+        let mut hidden = vec![folder.path().to_owned()];
+        hidden.extend(ledger_files(&config.store.path).filter(|file| !file.starts_with(folder.path())));
+        let fenced = Fenced { hidden, sealed: loaded.governing };
+        providers.push(Arc::new(Workspace::open(&config.workspace, fenced)?));
     }
     providers.extend(extra.providers);
     let store = config.store.path.clone();

@@ -45,13 +45,22 @@ pub struct Workspace {
     root: Arc<Root>,
 }
 
+/// What no tool may touch, although it may lie in the workspace: absolute paths, wherever they are and whether or
+/// not they exist yet.
+#[derive(Debug, Clone, Default)]
+pub struct Fenced {
+    /// Neither read nor changed.
+    pub hidden: Vec<PathBuf>,
+    /// Read, but not changed.
+    pub sealed: Vec<PathBuf>,
+}
+
 impl Workspace {
-    /// Opens the folder that the tools work in. `protected` are absolute paths that no tool may reach, wherever
-    /// they are and whether or not they exist yet.
+    /// Opens the folder that the tools work in.
     ///
     /// # Errors
-    /// There is no such folder, it cannot be opened, or it lies inside a protected one.
-    pub fn open(root: &Path, protected: Vec<PathBuf>) -> Result<Self, Error> {
+    /// There is no such folder, it cannot be opened, or it lies inside a hidden one.
+    pub fn open(root: &Path, fenced: Fenced) -> Result<Self, Error> {
         Ok(Self {
             origin: Origin {
                 provider: NAMESPACE.into(),
@@ -59,7 +68,7 @@ impl Workspace {
                 kind: ToolKind::Builtin,
             },
             tools: spec::tools(),
-            root: Arc::new(Root::open(root, protected)?),
+            root: Arc::new(Root::open(root, fenced)?),
         })
     }
 

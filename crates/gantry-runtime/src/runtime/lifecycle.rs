@@ -11,7 +11,6 @@ use crate::queue::Queues;
 use crate::session::Sessions;
 use arc_swap::ArcSwap;
 use gantry_core::tool::{Settings, Tool};
-use gantry_core::toolset::Toolset;
 use gantry_store::{Recovery, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -91,10 +90,8 @@ impl Runtime {
             let calls = recovery.unknown.iter().map(|row| row.head.id).collect();
             self.events.emit(None, EventKind::CallsRecovered { calls });
         }
-        for (agent, selection) in &self.agents {
-            for pattern in Toolset::resolve(&self.pool.load_full(), selection).1 {
-                tracing::warn!("agent {agent}: {pattern:?} matches no tool");
-            }
+        for warning in self.warnings() {
+            tracing::warn!("{warning}");
         }
     }
 

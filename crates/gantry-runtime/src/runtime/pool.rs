@@ -39,20 +39,7 @@ pub(super) fn build(
         }
     }
     bare_names_are_unique(&candidates)?;
-    let pool = Pool::build(candidates);
-    for collision in pool.collisions() {
-        tracing::warn!(
-            "several tools would be called {}; they are {}",
-            collision.name,
-            collision.given.join(", ")
-        );
-    }
-    for tool in pool.tools() {
-        if let Some(reason) = tool.quarantined() {
-            tracing::warn!("tool {} is quarantined: {reason}", tool.name);
-        }
-    }
-    Ok(pool)
+    Ok(Pool::build(candidates))
 }
 
 /// A name that is shown unchanged cannot be changed to tell two tools apart, so a clash is a mistake in the set-up.

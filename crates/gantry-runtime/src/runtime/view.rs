@@ -6,7 +6,7 @@ use crate::queue;
 use crate::session::Session;
 use gantry_core::Tool;
 use gantry_core::tool::OwnRule;
-use gantry_core::toolset::{Pool, definitions};
+use gantry_core::toolset::{Pool, Toolset, definitions};
 use gantry_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -106,6 +106,31 @@ impl Runtime {
             rows.push(listed(&self.output_tool));
         }
         rows
+    }
+
+    /// What looks wrong in the set-up although it stops nothing: patterns that match nothing, names that clash, tools
+    /// that cannot be used.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let pool = self.pool.load_full();
+        let mut warnings: Vec<String> = Vec::new();
+        for agent in self.agents() {
+            let unmatched = self.agents.get(&agent).map(|selection| Toolset::resolve(&pool, selection).1);
+            let unmatched = unmatched.unwrap_or_default();
+            warnings.extend(
+                unmatched.iter().map(|pattern| format!("agent {agent}: {pattern:?} matches no tool")),
+            );
+        }
+        for collision in pool.collisions() {
+            let given = collision.given.join(", ");
+            warnings.push(format!("several tools would be called {}; they are {given}", collision.name));
+        }
+        for tool in pool.tools() {
+            warnings.extend(
+                tool.quarantined().map(|reason| format!("tool {} is quarantined: {reason}", tool.name)),
+            );
+        }
+        warnings
     }
 
     /// Why a tool is visible to an agent, or not. For people who may know.

@@ -6,9 +6,8 @@ use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
 use gantry_core::{Door, Role};
-use gantry_runtime::Explanation;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +33,7 @@ pub(super) fn door(who: &Identity) -> Door {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Explain {
-    tool: String,
+    tool: Option<String>,
     agent: Option<String>,
 }
 
@@ -42,11 +41,14 @@ pub(super) async fn explain(
     State(app): State<App>,
     who: Identity,
     Query(query): Query<Explain>,
-) -> Result<Json<Explanation>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     if who.role != Role::Admin {
         return Err(ApiError::forbidden(
             "explaining says what others may use; it takes the key of the data folder",
         ));
     }
-    Ok(Json(app.runtime.explain(&query.tool, query.agent.as_deref())))
+    Ok(Json(match &query.tool {
+        Some(tool) => json!(app.runtime.explain(tool, query.agent.as_deref())),
+        None => json!({ "warnings": app.runtime.warnings() }),
+    }))
 }

@@ -38,6 +38,8 @@ fn body(call: &Call) -> anyhow::Result<String> {
     let arguments: Box<RawValue> = RawValue::from_string(text.trim().to_owned()).map_err(|error| {
         Usage(format!("the arguments are not JSON: {error}. Write them like '{{\"path\": \"a.txt\"}}'"))
     })?;
+    gantry_core::json::check(arguments.get())
+        .map_err(|error| Usage(format!("the arguments are unusable: {error}")))?;
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Body<'a> {

@@ -105,9 +105,9 @@ async fn tools(desk: &Desk, checks: &mut Vec<Check>) {
     } else {
         good("tools", format!("{} available", items.len()))
     });
-    for tool in items.iter().filter(|tool| tool.get("reason").is_some_and(Value::is_string)) {
-        let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
-        checks.push(odd("tools", format!("{} is quarantined: {}", text("name"), text("reason"))));
+    if let Ok(body) = ask(desk, "/api/v1/explain").await {
+        let warnings = body.get("warnings").and_then(Value::as_array).into_iter().flatten();
+        checks.extend(warnings.filter_map(Value::as_str).map(|warning| odd("set-up", warning.to_owned())));
     }
 }
 

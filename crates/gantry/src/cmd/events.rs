@@ -56,7 +56,11 @@ async fn streamed(server: &LocalServer, wanted: &Events) -> anyhow::Result<Done>
 /// Calls that ended, as events, oldest first.
 async fn remembered(desk: &Desk, as_json: bool) -> anyhow::Result<Done> {
     let body = desk.get("/api/v1/audit?limit=100").await?.expect_ok()?;
-    for call in body.get("items").and_then(Value::as_array).into_iter().flatten().rev() {
+    let calls = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if calls.is_empty() && !as_json {
+        output::talk("Nothing has happened here yet.");
+    }
+    for call in calls.iter().rev() {
         let accounting = |key: &str| call.pointer(&format!("/accounting/{key}")).cloned().unwrap_or_default();
         let event = json!({
             "type": "tool_finished",

@@ -26,7 +26,7 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     }
     // The client is a program that acts for a model; it gets no more than the agent role.
     let client = Client { identity: Identity::local(), agent: who.agent.as_deref().map(Into::into) };
-    let runtime = wiring::start(setup.loaded.config, &setup.folder, setup.extra).await?;
+    let runtime = wiring::start(setup.loaded, &setup.folder, setup.extra).await?;
     let server = endpoint(Arc::clone(&runtime));
     let served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()).await;
     server.shutdown().await;

@@ -1,7 +1,7 @@
 //! `gantry serve`.
 
 use crate::desk::Setup;
-use crate::exit::Done;
+use crate::exit::{Done, Usage};
 use crate::{output, wiring};
 use anyhow::Context as _;
 use gantry_server::{App, Options};
@@ -18,7 +18,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let _lock = folder.claim()?;
     let (key, fresh) = folder.key()?;
     let server = loaded.config.server.clone();
-    let runtime = wiring::start(loaded.config, &folder, extra).await?;
+    let runtime = wiring::start(loaded, &folder, extra).await?;
     let tools = runtime.pool().tools().len();
     let options = Options {
         bind: bind.unwrap_or(server.bind),
@@ -36,7 +36,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     };
     let served = gantry_server::serve(app, options, ready).await;
     runtime.shutdown(GRACE).await;
-    served?;
+    served.map_err(|error @ gantry_server::Error::Bind { .. }| Usage(error.to_string()))?;
     output::talk("Gantry has stopped.");
     Ok(Done::Well)
 }

@@ -130,3 +130,19 @@ pub(super) fn decode(bytes: Vec<u8>, name: &Path) -> Result<String, Problem> {
         None => text,
     })
 }
+
+/// The files that configure Gantry, or would if they came to be: what is found by name in the working folder and
+/// beside the loaded file, that file, and the variables beside it.
+pub(super) fn governing(file: Option<&Path>, folder: &Path) -> Vec<PathBuf> {
+    let beside = file.and_then(Path::parent);
+    let mut files: Vec<PathBuf> = [Some(folder), beside]
+        .into_iter()
+        .flatten()
+        .flat_map(|f| NAMES.iter().map(|name| f.join(name)))
+        .collect();
+    files.extend(file.map(Path::to_owned));
+    files.extend(beside.map(|beside| beside.join(".env")));
+    files.sort();
+    files.dedup();
+    files
+}

@@ -233,9 +233,10 @@ fn a_second_server_on_the_same_folder_is_refused_with_the_address_of_the_first()
     let home = Home::new();
     let server = home.serve();
     let second = home.run(["serve", "--bind", "127.0.0.1:0"]);
-    assert_eq!(second.code, 3, "{second:?}");
+    assert_eq!(second.code, 2, "{second:?}");
     let first = format!("at http://{} (process {})", server.address, server.pid());
     assert!(second.stderr.contains("a server already runs on"), "{second:?}");
+    assert!(second.stderr.contains("stop it first"), "{second:?}");
     assert!(second.stderr.contains(&first), "{second:?} does not name {first}");
     // The first is none the worse, and a crash of it does not lock the folder.
     assert_eq!(server.get("/healthz").status, 200);

@@ -343,15 +343,12 @@ fn srv_2_no_spelling_of_a_path_or_method_gets_around_the_gates() {
         "/api/v1/audit/%76erify/..",
         "/API/v1/audit/verify",
         "/api/v1/audit/verify;a=b",
-        "/api/v1/calls/..",
         "/mcp/other",
         "/mcp/default/agents",
         "/admin",
     ] {
         let answer = get(&server, path, &[]);
-        let (status, ..) = error(&answer);
-        assert!([403, 404, 400].contains(&status), "{path}: {answer:?}");
-        assert!(!answer.text.contains("entries"), "{path}: {answer:?}");
+        assert_eq!(error(&answer).0, 404, "{path}: {answer:?}");
     }
     // H17: the method is the one in the first line.
     for name in ["x-http-method-override", "x-http-method", "x-method-override"] {

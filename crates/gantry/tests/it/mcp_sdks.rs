@@ -176,7 +176,7 @@ fn check_calls(file: &str, steps: &[Value]) {
     assert_eq!(missing["_meta"]["gantry/error"]["code"], "FILE_NOT_FOUND", "{missing}");
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert!(
-        unknown["error"]["message"].as_str().unwrap().contains("tool not found: no_such_tool"),
+        unknown["error"]["message"].as_str().expect("a text").contains("tool not found: no_such_tool"),
         "{unknown}"
     );
 }
@@ -204,7 +204,7 @@ fn check_ledger(home: &Home, file: &str) {
         ],
         "{rows}"
     );
-    assert!(rows[3]["arguments"].as_str().unwrap().contains(file), "{rows}");
+    assert!(rows[3]["arguments"].as_str().expect("a text").contains(file), "{rows}");
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! Each door is the real one: a pipe to `gantry mcp`, the same in front of a running server, and a socket to `/mcp`.
 
+mod flights;
+mod wrong;
+
 use gantry_testkit::server::Answer;
 use gantry_testkit::{Connection, Home, Server};
 use serde_json::{Value, json};
@@ -137,6 +140,14 @@ fn call(id: u64, tool: &str, arguments: &Value) -> Vec<u8> {
     request(id, "tools/call", &json!({ "name": tool, "arguments": arguments }))
 }
 
+/// What every request of 2026-07-28 carries.
+fn modern_meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
 /// Sends a request of 2026-07-28 over HTTP, with the headers that repeat its body.
 fn modern(connection: &mut Connection, method: &str, params: &Value) -> Answer {
     let mut params = params.clone();
@@ -153,182 +164,6 @@ fn modern(connection: &mut Connection, method: &str, params: &Value) -> Answer {
 fn still_works(door: &mut impl Door, what: &str) {
     let pong = door.ask(br#"{"jsonrpc":"2.0","id":"still","method":"ping"}"#);
     assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": "still", "result": {} }), "after {what}");
-}
-
-/// A message that is wrong, and the answer that it gets.
-struct Wrong {
-    what: &'static str,
-    message: Vec<u8>,
-    code: i64,
-    id: Value,
-    status: u16,
-}
-
-fn wrong(what: &'static str, message: impl Into<Vec<u8>>, code: i64) -> Wrong {
-    Wrong { what, message: message.into(), code, id: Value::Null, status: 400 }
-}
-
-/// The same where the id can be read.
-fn wrong_with_id(what: &'static str, message: impl Into<Vec<u8>>, code: i64) -> Wrong {
-    Wrong { id: json!(7), ..wrong(what, message, code) }
-}
-
-/// The same where the session itself answers, which over HTTP is no fault of the request.
-fn wrong_in_session(what: &'static str, message: impl Into<Vec<u8>>, code: i64) -> Wrong {
-    Wrong { status: 200, ..wrong_with_id(what, message, code) }
-}
-
-/// J1, J2, J4, J5: texts that are no message, or two at once.
-fn unreadable() -> Vec<Wrong> {
-    let deep = |open: &str| open.repeat(100_000);
-    vec![
-        wrong("truncated", r#"{"jsonrpc":"2.0","id":7,"method":"tools/li"#, -32700),
-        wrong("no JSON", "hello", -32700),
-        wrong("two values", r#"{"jsonrpc":"2.0","id":7,"method":"ping"} {}"#, -32700),
-        wrong("deep arrays", deep("["), -32700),
-        wrong("deep objects", deep(r#"{"a":"#), -32700),
-        wrong("invalid UTF-8", b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"\xff\xfe\"}".to_vec(), -32700),
-        wrong("a byte order mark", "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}", -32700),
-        wrong("a lone surrogate", r#"{"jsonrpc":"2.0","id":7,"method":"\ud800"}"#, -32700),
-        wrong("a raw control character", "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"a\u{1}\"}", -32700),
-        wrong(
-            "two names",
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_file","name":"delete_file","arguments":{"path":"a"}}}"#,
-            -32600,
-        ),
-        wrong(
-            "two paths, one escaped",
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"a","\u0070ath":"b"}}}"#,
-            -32600,
-        ),
-        wrong("two ids", r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#, -32600),
-    ]
-}
-
-/// J8, J10: envelopes that are not JSON-RPC, or whose id is none.
-fn misshapen() -> Vec<Wrong> {
-    let with_id = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-    vec![
-        wrong("a string", r#""ping""#, -32600),
-        wrong("an empty batch", "[]", -32600),
-        wrong("a batch", r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#, -32600),
-        wrong("the id null", with_id("null"), -32600),
-        wrong("a fraction as id", with_id("1.5"), -32600),
-        wrong("an exponent as id", with_id("1e2"), -32600),
-        wrong("an id beyond all numbers", with_id("1e400"), -32600),
-        wrong("an object as id", with_id("{}"), -32600),
-        wrong("an array as id", with_id("[7]"), -32600),
-        wrong("true as id", with_id("true"), -32600),
-        wrong("an id of 10 KB", with_id(&format!("\"{}\"", "x".repeat(10_000))), -32600),
-        wrong_with_id("no version", r#"{"id":7,"method":"ping"}"#, -32600),
-        wrong_with_id("version 1.0", r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, -32600),
-        wrong_with_id("version 2.0 as number", r#"{"jsonrpc":2.0,"id":7,"method":"ping"}"#, -32600),
-        wrong_with_id("neither question nor answer", r#"{"jsonrpc":"2.0","id":7}"#, -32600),
-        wrong_with_id("both", r#"{"jsonrpc":"2.0","id":7,"method":"ping","result":{}}"#, -32600),
-        wrong_with_id("a number as method", r#"{"jsonrpc":"2.0","id":7,"method":1}"#, -32600),
-        wrong_with_id(
-            "params in an array",
-            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#,
-            -32602,
-        ),
-        wrong_with_id("params null", r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":null}"#, -32602),
-    ]
-}
-
-/// J11, J12, J13: requests that the session understands and refuses.
-fn senseless() -> Vec<Wrong> {
-    let method = |name: &str| json!({ "jsonrpc": "2.0", "id": 7, "method": name }).to_string();
-    let params =
-        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
-    vec![
-        wrong_in_session("an unknown method", method("tools/destroy"), -32601),
-        wrong_in_session("a method with control characters", method("tools/list\u{0}\n\u{1b}[2J"), -32601),
-        wrong_in_session("a method of 1 MB", method(&"m".repeat(1_000_000)), -32601),
-        wrong_in_session("a method of JavaScript's", method("__proto__"), -32601),
-        wrong_in_session("a call without params", method("tools/call"), -32602),
-        wrong_in_session("a call without a name", params("{}"), -32602),
-        wrong_in_session("a number as name", params(r#"{"name":1}"#), -32602),
-        wrong_in_session(
-            "a name of 10 KB",
-            params(&json!({ "name": "n".repeat(10_000) }).to_string()),
-            -32602,
-        ),
-        wrong_in_session("arguments as text", params(r#"{"name":"read_file","arguments":"a.txt"}"#), -32602),
-        wrong_in_session(
-            "arguments in an array",
-            params(r#"{"name":"read_file","arguments":["a.txt"]}"#),
-            -32602,
-        ),
-        wrong_in_session(
-            "a cursor that was never given",
-            { r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":"x"}}"# },
-            -32602,
-        ),
-        wrong_in_session(
-            "a second handshake",
-            { r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"# },
-            -32600,
-        ),
-        wrong(
-            "a number that no type holds",
-            params(r#"{"name":"read_file","arguments":{"path":1e999}}"#),
-            -32600,
-        ),
-    ]
-}
-
-/// Sends every wrong message and asks for a right one after each.
-fn withstands(mut door: impl Door) {
-    for wrong in unreadable().into_iter().chain(misshapen()).chain(senseless()) {
-        let (status, answer) = door.ask_with_status(&wrong.message);
-        assert_eq!(answer["jsonrpc"], "2.0", "{}: {answer}", wrong.what);
-        assert_eq!(
-            (&answer["error"]["code"], &answer["id"]),
-            (&json!(wrong.code), &wrong.id),
-            "{}: {answer}",
-            wrong.what
-        );
-        assert!(
-            answer["error"]["message"].as_str().is_some_and(|text| text.len() < 500),
-            "{}: {answer}",
-            wrong.what
-        );
-        assert!(status.is_none_or(|status| status == wrong.status), "{}: {status:?} {answer}", wrong.what);
-        still_works(&mut door, wrong.what);
-    }
-    let answer = door.ask(&call(8, "write_file", &json!({ "path": "after.txt", "content": "all well" })));
-    assert_eq!(answer["result"]["structuredContent"], json!({ "path": "after.txt", "size": 8 }), "{answer}");
-}
-
-#[test]
-fn srv_1_wrong_messages_on_a_pipe_get_their_error_and_the_next_call_works() {
-    let home = Home::new();
-    withstands(Pipe::initialized(&home, "2025-06-18"));
-    assert_eq!(home.read("after.txt"), "all well");
-    // None of them became a call.
-    let rows = home.run(["audit", "--json"]).json();
-    assert_eq!(rows.as_array().map(Vec::len), Some(1), "{rows}");
-}
-
-#[test]
-fn srv_1_wrong_messages_over_http_get_their_error_and_the_next_call_works() {
-    let home = Home::new();
-    let server = home.serve();
-    withstands(Socket::initialized(&server, "2025-06-18"));
-    assert_eq!(home.read("after.txt"), "all well");
-    let rows = server.get_as_admin("/api/v1/audit").json();
-    assert_eq!(rows["items"].as_array().map(Vec::len), Some(1), "{rows}");
-}
-
-#[test]
-fn srv_1_wrong_messages_on_a_pipe_to_a_running_server_get_their_error_and_the_next_call_works() {
-    let home = Home::new();
-    let server = home.serve();
-    withstands(Pipe::initialized(&home, "2025-06-18"));
-    let rows = server.get_as_admin("/api/v1/audit").json();
-    assert_eq!(rows["items"].as_array().map(Vec::len), Some(1), "{rows}");
-    assert_eq!((&rows["items"][0]["door"], &rows["items"][0]["principal"]), (&json!("mcp"), &json!("local")));
-    assert!(server.get("/api/v1/events?follow=false").text.contains("tool_finished"));
 }
 
 /// Bytes of a message that is too large by one, however much of it is padding.
@@ -508,106 +343,6 @@ fn srv_1_answers_and_notifications_that_nobody_waits_for_are_dropped() {
     assert!(!home.path().join("a").exists(), "a notification was carried out");
 }
 
-/// A message that calls a slow tool which notes that it has begun.
-fn slow(id: u64, ms: u64, file: &str) -> Vec<u8> {
-    let arguments = json!({ "ms": ms, "file": file });
-    let meta = json!({ "progressToken": "same" });
-    request(id, "tools/call", &json!({ "name": "test__slow_write", "arguments": arguments, "_meta": meta }))
-}
-
-fn begun(home: &Home, server: &Server, file: &str) {
-    let path = home.path().join(file);
-    server.eventually("the call runs", || {
-        std::fs::read_to_string(&path).is_ok_and(|text| text.starts_with("begun"))
-    });
-}
-
-#[test]
-fn srv_1_an_id_that_is_in_flight_is_refused_and_nobody_cancels_what_is_not_theirs() {
-    let home = Home::with_test_tools();
-    let server = home.serve();
-    let (mut one, mut other) =
-        (Socket::initialized(&server, "2025-06-18"), Socket::initialized(&server, "2025-06-18"));
-    let mut again = Socket { connection: server.connect(), session: one.session.clone() };
-    let running = std::thread::spawn(move || one.post(&slow(5, 700, "one.txt")).json());
-    begun(&home, &server, "one.txt");
-    // J9: the same session may not use the id again yet, another one may, with the same progress token (J16).
-    let twice = again.ask(&slow(5, 0, "twice.txt"));
-    assert_eq!((&twice["id"], &twice["error"]["code"]), (&json!(5), &json!(-32600)), "{twice}");
-    // J17: another session's cancellation of the id means nothing here.
-    let cancel = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
-    assert_eq!(other.post(cancel).status, 202);
-    assert_eq!(other.ask(&slow(5, 0, "other.txt"))["result"]["isError"], false);
-    let answer = running.join().expect("an answer");
-    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(5), &json!(false)), "{answer}");
-    assert_eq!(home.read("one.txt"), "begun\nended\n");
-    assert!(!home.path().join("twice.txt").exists());
-    // The id is free again.
-    assert_eq!(again.ask(&slow(5, 0, "free.txt"))["result"]["isError"], false);
-}
-
-/// Cancels a running call of this client's; `meta` says in which era.
-fn cancels(home: &Home, mut pipe: Pipe, meta: &Value) {
-    let ask = |id: u64, method: &str, params: Value| {
-        let mut params = params;
-        params["_meta"] = meta.clone();
-        request(id, method, &params)
-    };
-    let arguments = json!({ "ms": 60_000, "file": "mine.txt" });
-    pipe.send(&ask(5, "tools/call", json!({ "name": "test__slow_write", "arguments": arguments })));
-    while !home.path().join("mine.txt").exists() {
-        assert_eq!(pipe.ask(&ask(6, "tools/list", json!({})))["id"], 6);
-    }
-    let notification = json!({ "requestId": 5, "_meta": meta });
-    pipe.send(
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": notification })
-            .to_string()
-            .as_bytes(),
-    );
-    assert_eq!(pipe.ask(&ask(7, "tools/list", json!({})))["id"], 7);
-    let (rest, code) = pipe.close();
-    assert_eq!((rest.as_str(), code), ("", 0));
-    assert_eq!(home.read("mine.txt"), "begun\n");
-}
-
-fn modern_meta() -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    })
-}
-
-#[test]
-fn srv_1_a_client_cancels_its_own_call_and_gets_no_answer_to_it() {
-    for modern in [false, true] {
-        let home = Home::with_test_tools();
-        if modern {
-            cancels(&home, Pipe::open(&home), &modern_meta());
-        } else {
-            cancels(&home, Pipe::initialized(&home, "2025-06-18"), &json!({}));
-        }
-        let row = &home.run(["audit", "--json"]).json()[0];
-        let how = (&row["state"], &row["error"]["code"]);
-        assert_eq!(how, (&json!("COMPLETED_FAILURE"), &json!("CANCELED")), "{row}");
-    }
-}
-
-#[test]
-fn srv_1_a_client_cancels_its_own_call_through_a_running_server() {
-    for modern in [false, true] {
-        let home = Home::with_test_tools();
-        let server = home.serve();
-        if modern {
-            cancels(&home, Pipe::open(&home), &modern_meta());
-        } else {
-            cancels(&home, Pipe::initialized(&home, "2025-06-18"), &json!({}));
-        }
-        server.eventually("the call is cancelled", || {
-            server.get("/api/v1/audit").json()["items"][0]["error"]["code"] == "CANCELED"
-        });
-    }
-}
-
 #[test]
 fn srv_1_a_version_that_is_unknown_or_said_in_two_ways_is_refused() {
     let home = Home::new();
@@ -738,20 +473,4 @@ fn srv_1_media_types_that_are_not_json_are_refused() {
         ]),
         200
     );
-}
-
-#[test]
-fn srv_1_a_pipe_that_is_closed_ends_the_program_after_the_running_call() {
-    let home = Home::with_test_tools();
-    let mut pipe = Pipe::initialized(&home, "2025-06-18");
-    pipe.send(&slow(9, 300, "last.txt"));
-    let (rest, code) = pipe.close();
-    let answer: Value = serde_json::from_str(&rest).expect("the last answer");
-    assert_eq!(
-        (&answer["id"], &answer["result"]["content"][0]["text"]),
-        (&json!(9), &json!("written")),
-        "{rest}"
-    );
-    assert_eq!(code, 0);
-    assert_eq!(home.read("last.txt"), "begun\nended\n");
 }

@@ -5,9 +5,9 @@
 //! name, used on that directory without following links. A link as the last name is followed here, by resolving
 //! what it says beneath the root again.
 
-use super::Error;
 use super::fault;
 use super::protect::{Ground, Guard};
+use super::{Error, Fenced};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use gantry_core::Fault;
@@ -67,7 +67,7 @@ pub(super) enum Links {
 }
 
 impl Root {
-    pub(super) fn open(path: &Path, protected: Vec<PathBuf>) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, fenced: Fenced) -> Result<Self, Error> {
         let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| {
             let path = path.into();
             match Errno::from_io_error(&source) {
@@ -76,7 +76,7 @@ impl Root {
                 Some(_) | None => Error::Unusable { path, source },
             }
         })?;
-        let guard = Guard::new(path, &dir, protected)?;
+        let guard = Guard::new(path, &dir, fenced)?;
         Ok(Self { dir, guard })
     }
 

@@ -1,13 +1,13 @@
-//! What the tools must leave alone although it is inside the workspace: Gantry's own data, and those parts of a git
-//! repository that make git run programs.
+//! What the tools must leave alone although it is inside the workspace: Gantry's own data and configuration, and those
+//! parts of a git repository that make git run programs.
 //!
 //! Both are recognised by what is opened, not by how it is spelled: from an opened directory the way up to the root
 //! is walked by handle, and each directory on it is compared by device and inode. A link, a `..` or another spelling
 //! of a name changes nothing about that.
 
-use super::Error;
 use super::fault;
 use super::place::{DIRECTORY, Kind, open_dir};
+use super::{Error, Fenced};
 use cap_std::fs::Dir;
 use gantry_core::Fault;
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
@@ -37,12 +37,22 @@ impl Id {
 #[derive(Debug)]
 pub(super) struct Guard {
     root: Id,
-    protected: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
+    sealed: Vec<PathBuf>,
 }
 
 /// What is protected at the moment. Found anew for each call, because a data folder may come and go.
 #[derive(Debug)]
 pub(super) struct Fences {
+    /// What is neither read nor changed.
+    hidden: Marks,
+    /// What is read, but not changed.
+    sealed: Marks,
+}
+
+/// Some protected paths, as they are found on the disk.
+#[derive(Debug, Default)]
+struct Marks {
     there: Vec<Id>,
     /// Where something protected would come to be: the directory, and the name in it.
     missing: Vec<(Id, OsString)>,
@@ -75,23 +85,16 @@ pub(super) struct Ground {
 }
 
 impl Guard {
-    pub(super) fn new(path: &Path, root: &Dir, protected: Vec<PathBuf>) -> Result<Self, Error> {
+    pub(super) fn new(path: &Path, root: &Dir, fenced: Fenced) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: path.into(), source };
         let real = std::fs::canonicalize(path).map_err(unusable)?;
-        let mut all = Vec::new();
-        for given in protected {
-            let absolute = std::path::absolute(&given).map_err(unusable)?;
-            let resolved = resolved(&absolute);
-            if real.starts_with(&resolved) {
-                return Err(Error::Protected { path: path.into(), protected: given });
-            }
-            if resolved != absolute {
-                all.push(resolved);
-            }
-            all.push(absolute);
+        let hidden = both_spellings(fenced.hidden).map_err(unusable)?;
+        if let Some(protected) = hidden.iter().find(|hidden| real.starts_with(hidden)) {
+            return Err(Error::Protected { path: path.into(), protected: protected.clone() });
         }
+        let sealed = both_spellings(fenced.sealed).map_err(unusable)?;
         let root = Id::of(&fstat(root).map_err(|error| unusable(error.into()))?);
-        Ok(Self { root, protected: all })
+        Ok(Self { root, hidden, sealed })
     }
 
     /// Walks from an opened directory up to the root.
@@ -132,25 +135,57 @@ impl Guard {
     }
 
     fn fences(&self) -> Fences {
-        let mut fences = Fences { there: Vec::new(), missing: Vec::new(), holding: Vec::new() };
-        for path in &self.protected {
+        Fences { hidden: Marks::find(&self.hidden), sealed: Marks::find(&self.sealed) }
+    }
+}
+
+impl Marks {
+    fn find(paths: &[PathBuf]) -> Self {
+        let mut marks = Self::default();
+        for path in paths {
             // The entry itself counts too, if it is a link.
-            fences.there.extend(rustix::fs::lstat(path).ok().map(|stat| Id::of(&stat)));
+            marks.there.extend(rustix::fs::lstat(path).ok().map(|stat| Id::of(&stat)));
             let mut missing = None;
             for (n, ancestor) in path.ancestors().enumerate() {
                 match rustix::fs::stat(ancestor) {
-                    Ok(stat) if n == 0 => fences.there.push(Id::of(&stat)),
+                    Ok(stat) if n == 0 => marks.there.push(Id::of(&stat)),
                     Ok(stat) => {
                         let id = Id::of(&stat);
-                        fences.missing.extend(missing.take().map(|name: &OsStr| (id, name.to_owned())));
-                        fences.holding.push(id);
+                        marks.missing.extend(missing.take().map(|name: &OsStr| (id, name.to_owned())));
+                        marks.holding.push(id);
                     }
                     Err(_) => missing = ancestor.file_name(),
                 }
             }
         }
-        fences
+        marks
     }
+
+    /// Whether changing this name in that directory would change something marked.
+    fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
+        let found = stat.map(Id::of).is_some_and(|id| self.there.contains(&id));
+        let appears = |(id, missing): &(Id, OsString)| *id == directory && missing.eq_ignore_ascii_case(name);
+        found || self.missing.iter().any(appears)
+    }
+
+    /// Whether this is a directory with something marked below it.
+    fn within(&self, stat: Option<&Stat>) -> bool {
+        stat.is_some_and(|stat| Kind::of(stat) == Kind::Directory && self.holding.contains(&Id::of(stat)))
+    }
+}
+
+/// The paths as they were given, and with their links resolved.
+fn both_spellings(given: Vec<PathBuf>) -> std::io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in given {
+        let absolute = std::path::absolute(path)?;
+        let resolved = resolved(&absolute);
+        if resolved != absolute {
+            all.push(resolved);
+        }
+        all.push(absolute);
+    }
+    Ok(all)
 }
 
 /// Whether this name in the directory is that thing.
@@ -171,7 +206,7 @@ fn resolved(path: &Path) -> PathBuf {
 impl Fences {
     /// Whether this is protected, so that a listing leaves it out.
     pub(super) fn has(&self, id: Id) -> bool {
-        self.there.contains(&id)
+        self.hidden.there.contains(&id)
     }
 
     /// Refuses what is protected.
@@ -183,16 +218,17 @@ impl Fences {
 impl Ground {
     /// Refuses to change what has, or would get, this name in the directory.
     pub(super) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
-        if let Some(stat) = stat {
-            self.fences.check(Id::of(stat), shown)?;
-            if Kind::of(stat) == Kind::Directory && self.fences.holding.contains(&Id::of(stat)) {
-                return Err(fault::denied(format!(
-                    "{shown} contains files of Gantry itself, which tools cannot change"
-                )));
-            }
-        }
-        if self.fences.missing.iter().any(|(id, missing)| *id == self.id && missing == name) {
+        let Fences { hidden, sealed } = &self.fences;
+        if hidden.covers(self.id, name, stat) {
             return Err(protected(shown));
+        }
+        if sealed.covers(self.id, name, stat) {
+            return Err(configures(shown));
+        }
+        if hidden.within(stat) || sealed.within(stat) {
+            return Err(fault::denied(format!(
+                "{shown} contains files of Gantry itself, which tools cannot change"
+            )));
         }
         let sealed = match self.git {
             Git::Files | Git::Below => false,
@@ -236,6 +272,12 @@ pub(super) fn is_git(name: &OsStr) -> bool {
 fn runs_programs(shown: &str) -> Fault {
     fault::denied(format!(
         "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
+    ))
+}
+
+fn configures(shown: &str) -> Fault {
+    fault::denied(format!(
+        "{shown} configures Gantry, or would, so tools cannot change it; ask a person to edit it"
     ))
 }
 

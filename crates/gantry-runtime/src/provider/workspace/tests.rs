@@ -75,7 +75,8 @@ impl Bench {
         fs::create_dir_all(dir.path().join("outside/sub")).unwrap();
         fs::write(dir.path().join("outside/secret"), "SECRET").unwrap();
         fs::write(dir.path().join("outside/sub/secret"), "SECRET").unwrap();
-        let provider = Workspace::open(&dir.path().join("ws"), vec![dir.path().join("ws/.gantry")]).unwrap();
+        let provider =
+            Workspace::open(&dir.path().join("ws"), hiding(dir.path().join("ws/.gantry"))).unwrap();
         let candidates = provider.tools().into_iter().map(|spec| Candidate {
             origin: provider.origin().clone(),
             style: provider.style(),
@@ -209,10 +210,18 @@ fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Everything below this path is out of reach.
+fn hiding(path: PathBuf) -> Fenced {
+    Fenced { hidden: vec![path], sealed: vec![] }
+}
+
 #[test]
 fn a_workspace_that_is_no_folder_says_so() {
     let bench = Bench::new();
-    let open = |path: &str, protected| Workspace::open(&bench.ws(path), protected).unwrap_err().to_string();
+    let open = |path: &str, hidden| {
+        let fenced = Fenced { hidden, sealed: vec![] };
+        Workspace::open(&bench.ws(path), fenced).unwrap_err().to_string()
+    };
     assert!(open("none", vec![]).contains("does not exist; create it"));
     bench.put("file", "");
     assert!(open("file", vec![]).contains("is not a folder"));

@@ -34,7 +34,7 @@ fn a_directory_around_protected_data_is_neither_deleted_nor_moved() {
     let bench = Bench::new();
     bench.put("a/b/data/db", "SECRET");
     bench.put("a/f", "f");
-    let provider = Workspace::open(&bench.ws(""), vec![bench.ws("a/b/data")]).unwrap();
+    let provider = Workspace::open(&bench.ws(""), hiding(bench.ws("a/b/data"))).unwrap();
     let bench = Bench { provider, ..bench };
     let before = bench.tree("ws");
     for path in ["a", "a/b", "a/b/data"] {
@@ -51,7 +51,7 @@ fn a_directory_around_protected_data_is_neither_deleted_nor_moved() {
 fn protected_data_that_does_not_exist_yet_cannot_be_made_by_a_tool() {
     let bench = Bench::new();
     bench.link(".", "self");
-    let provider = Workspace::open(&bench.ws(""), vec![bench.ws("later/data")]).unwrap();
+    let provider = Workspace::open(&bench.ws(""), hiding(bench.ws("later/data"))).unwrap();
     let bench = Bench { provider, ..bench };
     for path in ["later", "self/later", "later/data/x"] {
         let write = json!({ "path": path, "content": "", "createDirs": true });
@@ -72,13 +72,41 @@ fn a_single_protected_file_is_kept_by_any_name() {
     bench.put("gantry.yaml", "SECRET");
     fs::hard_link(bench.ws("gantry.yaml"), bench.ws("other")).unwrap();
     bench.link("gantry.yaml", "l");
-    let provider = Workspace::open(&bench.ws(""), vec![bench.ws("gantry.yaml")]).unwrap();
+    let provider = Workspace::open(&bench.ws(""), hiding(bench.ws("gantry.yaml"))).unwrap();
     let bench = Bench { provider, ..bench };
     for path in ["gantry.yaml", "other", "l"] {
         assert_eq!(bench.call("read_file", json!({ "path": path })).code(), "PERMISSION_DENIED", "{path}");
         let write = json!({ "path": path, "content": "" });
         assert_eq!(bench.approved("write_file", write).code(), "PERMISSION_DENIED", "{path}");
     }
+}
+
+#[test]
+fn what_configures_gantry_is_read_but_neither_changed_nor_made() {
+    let bench = Bench::new();
+    bench.put("gantry.yaml", "agents: {}");
+    bench.put("sub/x", "x");
+    bench.link("gantry.yaml", "l");
+    let fenced = Fenced {
+        hidden: vec![],
+        sealed: vec![bench.ws("gantry.yaml"), bench.ws("gantry.json"), bench.ws("sub/x")],
+    };
+    let provider = Workspace::open(&bench.ws(""), fenced).unwrap();
+    let bench = Bench { provider, ..bench };
+    assert_eq!(bench.call("read_file", json!({ "path": "gantry.yaml" })).done()["content"], "agents: {}");
+    for path in ["gantry.yaml", "gantry.json", "l", "sub/x", "Gantry.json"] {
+        let write = json!({ "path": path, "content": "" });
+        assert_eq!(bench.approved("write_file", write).code(), "PERMISSION_DENIED", "{path}");
+    }
+    for path in ["gantry.yaml", "sub"] {
+        let delete = json!({ "path": path, "recursive": true });
+        assert_eq!(bench.approved("delete_file", delete).code(), "PERMISSION_DENIED", "{path}");
+        let away = json!({ "from": path, "to": "away" });
+        assert_eq!(bench.approved("move_file", away).code(), "PERMISSION_DENIED", "{path}");
+    }
+    bench.put("mine", "workspace: /");
+    let onto = json!({ "from": "mine", "to": "gantry.json" });
+    assert_eq!(bench.approved("move_file", onto).code(), "PERMISSION_DENIED");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn only_regular_files_of_a_sensible_size_are_read() {
     fs::write(bench.ws("limit"), vec![b'x'; 10 * 1024 * 1024 + 1]).unwrap();
     assert_eq!(bench.call("read_file", json!({ "path": "limit" })).code(), "EXECUTION_ERROR");
     // A file that says it is empty and is not.
-    let proc = Root::open(Path::new("/proc"), vec![]);
+    let proc = Root::open(Path::new("/proc"), Fenced::default());
     if let (Ok(root), Ok(Act::Read(read))) = (proc, Act::parse("read_file", r#"{"path":"version"}"#)) {
         assert_ne!(read::run(&root, &read).unwrap()["size"], 0);
     }
