@@ -11,6 +11,7 @@
 pub mod envelope;
 pub mod error;
 pub mod limits;
+pub mod lines;
 pub mod server;
 pub mod version;
 

@@ -9,7 +9,6 @@ mod flight;
 mod handler;
 mod http;
 mod legacy;
-mod lines;
 mod modern;
 mod params;
 mod sessions;

@@ -1,10 +1,10 @@
 //! MCP in front of the runtime, over HTTP and stdio: the protocol is gantry-mcp's, the work is the runtime's.
 
-use crate::api::query;
+use crate::api::query::{self, Path};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gantry_core::error::ErrorCode;
 use gantry_core::id::CallId;

@@ -4,18 +4,14 @@
 //! time runs in tasks. Both eras may be spoken on one connection, and share its one session.
 
 use super::{
-    Handler, Job, Lane, Peer, Server, Step,
-    flight::Flights,
-    legacy,
-    lines::{self, Line, Lines},
-    modern, no_batches,
-    params::Params,
+    Handler, Job, Lane, Peer, Server, Step, flight::Flights, legacy, modern, no_batches, params::Params,
 };
 use crate::{
     ErrorObject, Version,
     envelope::{self, Incoming, Message, Request, failure},
     error::code,
     limits::{LINE_BYTES, STDIO_ANSWERS_WAITING, STDIO_DRAIN, STDIO_IN_FLIGHT, STDIO_LAST_WORDS},
+    lines::{self, Line, Lines},
 };
 use std::{io, sync::Arc};
 use tokio::{

@@ -1,12 +1,12 @@
 //! `/api/v1/calls`: make a call, look calls up, cancel one.
 
-use super::query::{self, Part, Query};
+use super::query::{self, Part, Path, Query};
 use super::tools::door;
 use crate::error::{ApiError, retry_later, status};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Priority, Role};

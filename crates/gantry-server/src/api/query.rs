@@ -43,6 +43,21 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// What the path of a request names; a mistake in it is answered in the shape of every error.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(named)) => Ok(Self(named)),
+            Err(rejection) => Err(ApiError::invalid(rejection.body_text())),
+        }
+    }
+}
+
 /// The text of a JSON body that every reader reads alike.
 pub(crate) fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;

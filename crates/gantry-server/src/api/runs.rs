@@ -1,10 +1,10 @@
 //! `/api/v1/runs`: sessions and their trees of operations.
 
-use super::query::{self, Query};
+use super::query::{self, Path, Query};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use gantry_core::id::SessionId;
 use gantry_runtime::ledger::{SessionFilter, SessionSummary};
 use gantry_runtime::records;

@@ -505,7 +505,7 @@ fn what_cannot_be_answered_is_an_error_in_json_that_says_why() {
         ("/api/v1/audit?state=DONE", "COMPLETED_SUCCESS"),
         ("/api/v1/audit?since=yesterday", "since"),
         ("/api/v1/runs?limit=-1", "limit"),
-        ("/api/v1/explain", "tool"),
+        ("/api/v1/explain?tol=x", "tol"),
         ("/api/v1/calls/12", "call"),
         ("/api/v1/runs/call_00000000000000000000000000000000", "run"),
     ] {

@@ -485,7 +485,7 @@ fn cal_15_only_failures_are_told_unless_more_is_asked_for() {
     server.call("x\n[ERR] forged", &json!({}));
     let (_, said) = server.stop();
     assert!(!said.contains("tool request"), "{said}");
-    assert!(said.contains("[WRN] tool response ← x\\n[ERR] forged\n"), "{said}");
+    assert!(said.contains("[WRN] tool response ← x [ERR] forged\n"), "{said}");
 }
 
 /// `POST /api/v1/calls` of a counting tool under an idempotency key.

@@ -4,6 +4,8 @@
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
+use gantry_mcp::error::code::{INTERNAL_ERROR, PARSE_ERROR};
+use gantry_mcp::lines::{self, Line, Lines};
 use http::{HeaderMap, Method, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +14,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -79,22 +80,19 @@ struct Bridge {
 pub(super) async fn run(server: LocalServer, agent: Option<&str>) -> anyhow::Result<()> {
     let path = agent.map_or_else(|| "/mcp".to_owned(), |agent| format!("/mcp/default/agents/{agent}"));
     let bridge = Arc::new(Bridge { server, path, session: OnceLock::new(), flights: Mutex::default() });
-    let (answers, mut written) = mpsc::channel::<String>(ANSWERS);
-    let writer = tokio::spawn(async move {
-        let mut out = tokio::io::stdout();
-        while let Some(answer) = written.recv().await {
-            out.write_all(answer.as_bytes()).await?;
-            out.write_all(b"\n").await?;
-            out.flush().await?;
-        }
-        Ok::<(), std::io::Error>(())
-    });
+    let (answers, written) = mpsc::channel::<String>(ANSWERS);
+    let writer = tokio::spawn(lines::write(tokio::io::stdout(), written));
     let (tasks, places) = (TaskTracker::new(), Arc::new(Semaphore::new(IN_FLIGHT)));
-    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
-    while let Some(line) = lines.next_segment().await.context("standard input broke")? {
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
+    let mut lines = Lines::new(tokio::io::stdin());
+    while let Some(line) = lines.next().await.context("standard input broke")? {
+        let line = match line {
+            Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
+            Line::Whole(line) => line,
+            Line::TooLong => {
+                answers.send(failure("null", PARSE_ERROR, "the line is too long")).await.ok();
+                continue;
+            }
+        };
         let place = Arc::clone(&places).acquire_owned().await?;
         let (bridge, answers) = (Arc::clone(&bridge), answers.clone());
         let in_order = must_keep_order(&line);
@@ -144,13 +142,13 @@ impl Bridge {
                 // An answer is one line, whatever the body looked like.
                 let body = String::from_utf8_lossy(&body).replace(['\n', '\r'], " ");
                 match refused(&body) {
-                    Some(message) => Some(failure(id.as_deref().unwrap_or("null"), &message)),
+                    Some(message) => Some(failure(id.as_deref().unwrap_or("null"), INTERNAL_ERROR, &message)),
                     None => (!body.trim().is_empty()).then_some(body),
                 }
             }
             Err(error) => {
                 let message = format!("the Gantry server is gone ({error}); start the client again");
-                id.map(|id| failure(&id, &message))
+                id.map(|id| failure(&id, INTERNAL_ERROR, &message))
             }
         }
     }
@@ -250,7 +248,7 @@ fn refused(body: &str) -> Option<String> {
     (!refusal.ok).then_some(refusal.error.message)
 }
 
-fn failure(id: &str, message: &str) -> String {
-    let error = serde_json::json!({ "code": -32603, "message": message });
+fn failure(id: &str, code: i32, message: &str) -> String {
+    let error = serde_json::json!({ "code": code, "message": message });
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}")
 }

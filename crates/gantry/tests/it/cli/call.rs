@@ -72,6 +72,7 @@ fn arguments_that_cannot_be_read_are_wrong_usage_and_nothing_is_called() {
         ("", "not JSON"),
         ("-", "not JSON"),
         ("{\"path\": \"a.txt\"} trailing", "not JSON"),
+        (r#"{"path": "a", "path": "b"}"#, "appears twice"),
         ("@none.json", "cannot read none.json"),
         ("@latin1.json", "cannot read latin1.json"),
         ("@.", "cannot read ."),
@@ -82,7 +83,7 @@ fn arguments_that_cannot_be_read_are_wrong_usage_and_nothing_is_called() {
     }
     assert_eq!(run(&home, &["audit", "--json"]).json(), json!([]));
     // What is JSON but fits no tool was a call, and is on record.
-    for arguments in ["[1]", "\"text\"", "17", r#"{"path": "a", "path": "b"}"#] {
+    for arguments in ["[1]", "\"text\"", "17"] {
         let ran = run(&home, &["call", "read_file", arguments, "--json"]);
         assert_eq!((ran.code, &ran.json()["error"]["code"]), (1, &json!("INVALID_ARGUMENTS")), "{arguments}");
     }

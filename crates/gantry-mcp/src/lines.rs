@@ -9,7 +9,7 @@ use tokio::{
 
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
     /// The line without its end.
     Whole(Vec<u8>),
     /// A line that was longer than [`LINE_BYTES`] and was skipped.
@@ -18,14 +18,15 @@ pub(super) enum Line {
 
 /// Reads lines that may have any length but are kept only up to a limit.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     too_long: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(reader: R) -> Self {
+    /// Lines of this reader.
+    pub fn new(reader: R) -> Self {
         let reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
         Self { reader, line: Vec::new(), too_long: false }
     }
@@ -33,7 +34,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// The next line; `None` at the end of the input.
     ///
     /// Cancel-safety: what was read of a line stays in `self`.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    ///
+    /// # Errors
+    /// The reader broke.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let buffer = self.reader.fill_buf().await?;
             if buffer.is_empty() {
@@ -63,10 +67,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 /// Writes answers as lines until all senders are gone.
-pub(super) async fn write<W: AsyncWrite + Unpin>(
-    writer: W,
-    mut answers: mpsc::Receiver<String>,
-) -> io::Result<()> {
+///
+/// # Errors
+/// The writer broke.
+pub async fn write<W: AsyncWrite + Unpin>(writer: W, mut answers: mpsc::Receiver<String>) -> io::Result<()> {
     let mut writer = BufWriter::new(writer);
     while let Some(answer) = answers.recv().await {
         writer.write_all(&one_line(answer)).await?;
