@@ -23,6 +23,8 @@ pub struct Server {
     /// The key of its data folder.
     pub key: String,
     said: Arc<Mutex<String>>,
+    /// Ends with the server's standard error.
+    listening: Option<std::thread::JoinHandle<()>>,
 }
 
 /// An answer over HTTP.
@@ -71,13 +73,13 @@ impl Server {
         }
         let Some(address) = address else { panic!("the server did not start:\n{}", said.lock().unwrap()) };
         let sink = Arc::clone(&said);
-        std::thread::spawn(move || {
+        let listening = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 sink.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
         let key = std::fs::read_to_string(home.path().join(".gantry/admin.key")).expect("the key");
-        Self { child, address, key, said }
+        Self { child, address, key, said, listening: Some(listening) }
     }
 
     /// Everything it said on standard error so far.
@@ -163,6 +165,9 @@ impl Server {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
         let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
+        if let Some(listening) = self.listening.take() {
+            listening.join().expect("its last words are read");
+        }
         (code, self.said())
     }
 

@@ -103,6 +103,7 @@ impl Bench {
     }
 }
 
+/// Somebody in this process who calls one tool again and again.
 struct Hand {
     runtime: Arc<Runtime>,
     session: Arc<Session>,
