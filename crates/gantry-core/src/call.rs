@@ -1,5 +1,6 @@
 //! A call before it is judged: what was asked for, and the tool and arguments it turned out to mean.
 
+use crate::digest::Digest;
 use crate::error::{ErrorCode, Refusal};
 use crate::json::{self, Canonical};
 use crate::limits::{ARGUMENT_BYTES, IDEMPOTENCY_KEY_BYTES, RECORDED_ARGUMENT_BYTES};
@@ -48,6 +49,7 @@ pub struct ResolvedCall {
     tool: Arc<Tool>,
     arguments: Arc<str>,
     canonical: Canonical,
+    digest: Digest,
     recorded: Arc<str>,
 }
 
@@ -87,7 +89,8 @@ impl ResolvedCall {
             return Err(invalid("the arguments must be a JSON object such as {\"path\": \"a.txt\"}".into()));
         }
         let recorded = crate::redact::shown(&canonical, RECORDED_ARGUMENT_BYTES).into();
-        Ok(Self { tool, arguments, canonical, recorded })
+        let digest = Digest::of(canonical.text().as_bytes());
+        Ok(Self { tool, arguments, canonical, digest, recorded })
     }
 
     /// The tool.
@@ -100,6 +103,12 @@ impl ResolvedCall {
     #[must_use]
     pub fn arguments(&self) -> &Arc<str> {
         &self.arguments
+    }
+
+    /// The digest of the canonical arguments.
+    #[must_use]
+    pub fn arguments_digest(&self) -> Digest {
+        self.digest
     }
 
     /// The arguments as the log and the ledger may show them.

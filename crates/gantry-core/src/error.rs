@@ -76,6 +76,8 @@ codes! {
     OutcomeUnknown = "OUTCOME_UNKNOWN",
     /// The idempotency key was used for another call, or for one that still runs. Nothing was run.
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
+    /// There is no such call, run, project or address.
+    NotFound = "NOT_FOUND",
     /// The tool is quarantined: its definition cannot be trusted or used.
     ToolQuarantined = "TOOL_QUARANTINED",
     /// Gantry itself failed; the log says more.

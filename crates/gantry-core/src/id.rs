@@ -95,10 +95,6 @@ id!(
     SessionId, "run"
 );
 id!(
-    /// A call that waits for a person.
-    ApprovalId, "appr"
-);
-id!(
     /// One process that writes to a store.
     NodeId, "node"
 );

@@ -18,8 +18,6 @@ pub const SCHEMA_DEPTH: usize = 64;
 pub const SCHEMA_REGEX_BYTES: usize = 1024 * 1024;
 /// Failing fields that one error names; the rest is counted.
 pub const VALIDATION_ERRORS: usize = 20;
-/// A tool's description as shown to a model.
-pub const DESCRIPTION_BYTES: usize = 8 * 1024;
 /// Tools that one provider may bring.
 pub const TOOLS_PER_PROVIDER: usize = 10_000;
 /// Arguments of one call.

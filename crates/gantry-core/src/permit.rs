@@ -70,7 +70,7 @@ impl Permit {
     pub(crate) fn new(draft: Draft, basis: Basis) -> Self {
         let Draft { call, binding, precondition } = draft;
         Self {
-            arguments_digest: Digest::of(call.canonical().text().as_bytes()),
+            arguments_digest: call.arguments_digest(),
             recorded: Arc::clone(call.recorded()),
             tool: Arc::clone(call.tool()),
             arguments: Arc::clone(call.arguments()),

@@ -9,7 +9,6 @@ mod condition;
 
 use crate::approval::Question;
 use crate::call::ResolvedCall;
-use crate::digest::Digest;
 use crate::error::{ErrorCode, Held, Refusal, ToolError};
 use crate::pattern::{self, Pattern};
 use crate::permit::{Basis, Draft, Permit};
@@ -291,12 +290,6 @@ impl Judged {
             }
         }
     }
-}
-
-/// The digest of a set of rules, to tell one revision of a policy from another.
-#[must_use]
-pub fn revision(specs: &[RuleSpec], requires_approval: &RequiresApproval) -> Digest {
-    Digest::of(format!("{specs:?}{requires_approval:?}").as_bytes())
 }
 
 #[cfg(test)]

@@ -53,12 +53,6 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whether the caller may see what others did.
-    #[must_use]
-    pub fn sees_all(&self) -> bool {
-        self.role == Role::Admin
-    }
-
     /// The agent's name, or nothing.
     #[must_use]
     pub fn agent_name(&self) -> &str {

@@ -20,27 +20,30 @@ const SECRET_WORDS: [&str; 10] = [
     "cookie",
 ];
 
-/// Words that contain one of the above and are no secrets.
-const PLAIN_WORDS: [&str; 5] = ["tokens", "tokencount", "maxtokens", "tokenize", "tokenizer"];
+/// Whole keys that contain one of the above and are no secrets: how much, and how to cut.
+const PLAIN_KEYS: [&str; 10] = [
+    "tokens",
+    "maxtokens",
+    "mintokens",
+    "tokencount",
+    "totaltokens",
+    "inputtokens",
+    "outputtokens",
+    "prompttokens",
+    "completiontokens",
+    "tokenizer",
+];
 
 /// Whether a key's value is to be masked.
 #[must_use]
 pub fn names_a_secret(key: &str) -> bool {
-    // Most keys are short words without any of the letters' combinations; look before allocating.
-    if key.len() < 5 || key.len() > 64 {
+    // The shortest secret word has five letters; most keys are shorter or end here.
+    if key.len() < 5 {
         return false;
     }
-    let mut folded = [0u8; 64];
-    let mut n = 0;
-    for byte in key.bytes().filter(|b| !matches!(b, b'_' | b'-')) {
-        if let Some(slot) = folded.get_mut(n) {
-            *slot = byte.to_ascii_lowercase();
-            n += 1;
-        }
-    }
-    let folded = folded.get(..n).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
-    SECRET_WORDS.iter().any(|word| folded.contains(word))
-        && !PLAIN_WORDS.iter().any(|word| folded.ends_with(word))
+    let folded: String =
+        key.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect();
+    SECRET_WORDS.iter().any(|word| folded.contains(word)) && !PLAIN_KEYS.contains(&folded.as_str())
 }
 
 /// The arguments as the log and the ledger may show them, at most `limit` bytes long.
@@ -91,6 +94,9 @@ mod tests {
             r#"{"a":{"api_key":"s3","b":[{"Authorization":"s3"}]}}"#,
             r#"{"a":{"api_key":"[redacted]","b":[{"Authorization":"[redacted]"}]}}"#,
         );
+        check(r#"{"access_tokens":["s3"]}"#, r#"{"access_tokens":"[redacted]"}"#);
+        let long = format!("{}_token", "x".repeat(80));
+        check(&format!(r#"{{"{long}":"s3"}}"#), &format!(r#"{{"{long}":"[redacted]"}}"#));
         check(r#"{"clientSecret":{"inner":"s3"}}"#, r#"{"clientSecret":"[redacted]"}"#);
     }
 

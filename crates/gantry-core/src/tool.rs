@@ -247,6 +247,15 @@ impl Tool {
         &self.definition
     }
 
+    /// What its input schema asks for and nobody checks.
+    #[must_use]
+    pub fn unenforced(&self) -> &[String] {
+        match &self.status {
+            Status::Ready(schema) => &schema.unenforced,
+            Status::Quarantined(_) => &[],
+        }
+    }
+
     /// Why the tool cannot be called, if it cannot.
     #[must_use]
     pub fn quarantined(&self) -> Option<&str> {

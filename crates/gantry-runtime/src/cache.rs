@@ -4,6 +4,7 @@
 //! crosses projects, identities or agents. Only successes are kept; what a call fails with is shared with those that
 //! waited for the same execution and then forgotten.
 
+use crate::pipeline::until;
 use crate::provider::RawOutput;
 use gantry_core::digest::Digest;
 use gantry_core::{CallError, ErrorCode, Permit, Refusal};
@@ -39,6 +40,8 @@ enum Unkept {
 pub(crate) struct Patience<'a> {
     /// Fires when the caller gives up.
     pub(crate) cancel: &'a CancellationToken,
+    /// When it gives up by itself, if it said so.
+    pub(crate) deadline: Option<Instant>,
     /// How long its own execution would be given.
     pub(crate) limit: Duration,
 }
@@ -63,6 +66,13 @@ impl moka::Expiry<Digest, Entry> for PerEntry {
     }
 }
 
+impl Answer {
+    /// An output that was made for the call that asks.
+    pub(crate) fn fresh(output: RawOutput) -> Self {
+        Self { output: Arc::new(output), cached: false }
+    }
+}
+
 impl Default for Cache {
     fn default() -> Self {
         let weight =
@@ -83,7 +93,7 @@ impl Cache {
         F: Future<Output = Result<RawOutput, CallError>>,
     {
         match permit.tool().settings.cache {
-            None => Ok(Answer { output: Arc::new(execute().await?), cached: false }),
+            None => Ok(Answer::fresh(execute().await?)),
             // Boxed, so that calls without a cache do not carry its state.
             Some(lifetime) => Box::pin(self.shared(permit, lifetime, patience, execute)).await,
         }
@@ -118,7 +128,13 @@ impl Cache {
                 found = &mut found => found,
                 () = patience.cancel.cancelled() => {
                     if !ran.load(Ordering::Relaxed) {
-                        return Err(given_up().into());
+                        return Err(given_up(ErrorCode::Canceled, "canceled").into());
+                    }
+                    found.await
+                }
+                () = until(patience.deadline) => {
+                    if !ran.load(Ordering::Relaxed) {
+                        return Err(given_up(ErrorCode::Timeout, "timeout").into());
                     }
                     found.await
                 }
@@ -143,9 +159,6 @@ fn gave_up(error: &CallError, limit: Duration, patience: &Patience<'_>) -> bool 
     code == ErrorCode::Canceled || (code == ErrorCode::Timeout && limit < patience.limit)
 }
 
-fn given_up() -> Refusal {
-    Refusal::new(
-        ErrorCode::Canceled,
-        "canceled while another call fetched the same answer; nothing was run for it",
-    )
+fn given_up(code: ErrorCode, why: &str) -> Refusal {
+    Refusal::new(code, format!("{why} while another call fetched the same answer; nothing was run for it"))
 }

@@ -89,10 +89,8 @@ impl ProviderOptions {
     /// How calls of this tool are run; what is said of the tool itself wins.
     #[must_use]
     pub fn settings(&self, spec: &ToolSpec) -> Settings {
-        // A provider-wide cache must not swallow writes: it covers tools that do not say that they change something.
-        let may_change = spec.annotations.read_only_hint == Some(false)
-            || spec.annotations.effect() == Effect::Destructive;
-        let provider_cache = self.cache.filter(|_| !may_change);
+        // A provider-wide cache must not swallow writes: it covers tools that say that they only read.
+        let provider_cache = self.cache.filter(|_| spec.annotations.effect() == Effect::Read);
         Settings {
             timeout: self.tools_timeout.get(&spec.name).copied().or(self.timeout),
             queue: self.tools_queue.get(&spec.name).cloned().unwrap_or_else(|| self.queue.clone()),
@@ -145,7 +143,7 @@ mod tests {
             Settings { timeout: Some(ms(20)), queue: None, cache: None }
         );
         assert_eq!(settings("other", Some(true)).cache, Some(ms(300)));
-        assert_eq!(settings("other", None).cache, Some(ms(300)));
+        assert_eq!(settings("unannotated", None).cache, None, "what says nothing may write");
         assert_eq!(
             settings("writer", Some(false)).cache,
             None,

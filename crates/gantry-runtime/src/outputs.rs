@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
+/// Bytes of outputs that one session may have stored.
+const SESSION_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// The folder of stored outputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Outputs {
@@ -28,6 +31,10 @@ impl Outputs {
         let folder = format!("session-{}", session.uuid());
         let file = Uuid::now_v7().to_string();
         let dir = self.root.join(&folder);
+        if stored_bytes(&dir).saturating_add(text.len() as u64) > SESSION_BYTES {
+            let message = format!("the session has stored {SESSION_BYTES} bytes of outputs already");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+        }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let mut out =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(&file))?;
@@ -38,10 +45,21 @@ impl Outputs {
     /// Reads an output of this session. Blocks on the disk.
     pub(crate) fn read(&self, session: &Session, handle: &str) -> io::Result<String> {
         let own = format!("session-{}", session.id().uuid());
-        let file = handle.split_once('/').filter(|(folder, _)| *folder == own).map(|(_, file)| file);
-        // Only a UUID in its usual form: whatever else was sent never becomes part of a path.
-        let file = file.and_then(|file| Uuid::parse_str(file).ok()).ok_or(io::ErrorKind::NotFound)?;
-        fs::read_to_string(self.root.join(own).join(file.to_string()))
+        if handle.split_once('/').is_none_or(|(folder, _)| folder != own) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.read_any(handle)
+    }
+
+    /// Reads an output of whatever session, for those who have shown that it is theirs. Blocks on the disk.
+    pub(crate) fn read_any(&self, handle: &str) -> io::Result<String> {
+        // Only UUIDs in their usual form: whatever else was sent never becomes part of a path.
+        let uuid = |text: &str| Uuid::parse_str(text).ok();
+        let parts = handle.strip_prefix("session-").and_then(|rest| rest.split_once('/'));
+        let (session, file) = parts
+            .and_then(|(session, file)| Some((uuid(session)?, uuid(file)?)))
+            .ok_or(io::ErrorKind::NotFound)?;
+        fs::read_to_string(self.root.join(format!("session-{session}")).join(file.to_string()))
     }
 
     /// Whether something is stored for this session.
@@ -49,28 +67,33 @@ impl Outputs {
         self.root.join(format!("session-{}", session.uuid())).is_dir()
     }
 
-    /// Removes the outputs of sessions that are not `live` and were last added to longer than `retention` ago.
-    pub(crate) fn sweep(&self, retention: Duration, live: impl Fn(&str) -> bool) -> io::Result<usize> {
+    /// The sessions whose outputs were last added to longer than `age` ago. Blocks on the disk.
+    pub(crate) fn older_than(&self, age: Duration) -> io::Result<Vec<SessionId>> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut removed = 0;
-        for entry in entries.flatten() {
+        let old = entries.flatten().filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let age = entry
-                .metadata()
-                .and_then(|m| m.modified())
-                .ok()
-                .and_then(|t| SystemTime::now().duration_since(t).ok());
-            if name.starts_with("session-") && !live(&name) && age.is_some_and(|age| age > retention) {
-                fs::remove_dir_all(entry.path())?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+            let session = Uuid::parse_str(name.strip_prefix("session-")?).ok()?;
+            let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok()?;
+            let since = SystemTime::now().duration_since(changed).ok()?;
+            (since > age).then(|| SessionId::from_bytes(*session.as_bytes()))
+        });
+        Ok(old.collect())
     }
+
+    /// Removes the outputs of a session. Blocks on the disk.
+    pub(crate) fn remove(&self, session: SessionId) -> io::Result<()> {
+        fs::remove_dir_all(self.root.join(format!("session-{}", session.uuid())))
+    }
+}
+
+/// What a session has stored so far. A folder that is not there yet holds nothing.
+fn stored_bytes(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 #[cfg(test)]
@@ -115,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn outputs_expire_with_their_session() {
+    fn old_outputs_are_found_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
-        let (ended, live) = (session(), session());
-        outputs.store(ended.id(), "x").unwrap();
-        outputs.store(live.id(), "x").unwrap();
-        let is_live = |name: &str| name == format!("session-{}", live.id().uuid());
-        assert_eq!(outputs.sweep(Duration::from_secs(3600), is_live).unwrap(), 0);
-        assert_eq!(outputs.sweep(Duration::ZERO, is_live).unwrap(), 1);
-        assert!(!outputs.has_any(ended.id()) && outputs.has_any(live.id()));
+        assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), []);
+        let owner = session();
+        outputs.store(owner.id(), "x").unwrap();
+        assert_eq!(outputs.older_than(Duration::from_secs(3600)).unwrap(), []);
+        assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), [owner.id()]);
+        outputs.remove(owner.id()).unwrap();
+        assert!(!outputs.has_any(owner.id()));
     }
 }

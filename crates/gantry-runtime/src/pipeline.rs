@@ -9,10 +9,13 @@ mod approve;
 mod authorise;
 mod execute;
 mod record;
+mod repeat;
 mod resolve;
 mod shape;
 
-use crate::cache::Patience;
+use crate::cache::{Answer, Patience};
+pub(crate) use admit::until;
+
 use crate::context::CallCx;
 use crate::provider::RawOutput;
 use crate::reply::{Reply, Shaped};
@@ -36,7 +39,11 @@ async fn stages(
 ) -> Result<Shaped, CallError> {
     let call = resolve::tool(rt, cx, request)?;
     entry.resolved(&call);
-    let permit = match authorise::call(rt, cx, call).await {
+    let judged = authorise::judge(rt, cx, call)?;
+    if let Some(earlier) = repeat::earlier(rt, cx, request, judged.call(), entry).await? {
+        return Ok(earlier);
+    }
+    let permit = match authorise::verdict(rt, cx, judged).await {
         Verdict::Allow(permit) => permit,
         Verdict::Ask(question) => approve::obtain(request, question)?,
         Verdict::Deny(refusal) => return Err(refusal.into()),
@@ -45,9 +52,10 @@ async fn stages(
     let entry = &*entry;
     let answer = match request.idempotency_key {
         // A key promises one execution and its result, so the cache has no say.
-        Some(_) => entry.fresh(dispatch(rt, cx, request, &permit, entry).await?),
+        Some(_) => Answer::fresh(dispatch(rt, cx, request, &permit, entry).await?),
         None => {
-            let patience = Patience { cancel: &cx.cancel, limit: execute::time_limit(rt, request, &permit) };
+            let limit = execute::time_limit(rt, request, &permit);
+            let patience = Patience { cancel: &cx.cancel, deadline: entry.deadline(), limit };
             rt.cache.through(&permit, &patience, || dispatch(rt, cx, request, &permit, entry)).await?
         }
     };
@@ -62,9 +70,7 @@ async fn dispatch(
     permit: &Permit,
     entry: &Entry,
 ) -> Result<RawOutput, CallError> {
-    let slot = admit::slot(rt, cx, request, permit).await?;
-    if let Some(earlier) = record::intend(rt, cx, request, permit, entry).await? {
-        return earlier;
-    }
+    let slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
+    record::intend(rt, cx, request, permit, entry).await?;
     execute::run(rt, cx, request, permit, slot).await
 }

@@ -161,6 +161,9 @@ impl Reply {
         if let Some(tool) = &self.tool {
             extras.insert("tool".into(), (*tool.name).into());
         }
+        if self.outcome.as_ref().is_ok_and(|shaped| matches!(shaped.body, Body::Stored(_))) {
+            extras.insert("stored".into(), true.into());
+        }
         if self.outcome.as_ref().is_ok_and(|shaped| shaped.cached) {
             extras.insert("cached".into(), true.into());
         }

@@ -97,10 +97,8 @@ impl Runtime {
     /// Counts a call as running, unless there are too many or the runtime closes.
     fn enter(self: &Arc<Self>, cx: &CallCx) -> Result<Running, Refusal> {
         if self.closing.is_cancelled() {
-            return Err(Refusal::new(
-                ErrorCode::Canceled,
-                "Gantry is shutting down; nothing was run. Try again later.",
-            ));
+            let message = "Gantry is shutting down; nothing was run. Try again later.";
+            return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
         }
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // Calls below another call are never shed: their parent was let in and waits for them.
@@ -141,15 +139,20 @@ impl Runtime {
     /// The agent is not configured.
     pub async fn standing_session(&self, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
         let key = StandingKey::of(&caller, door);
-        if let Some(session) = self.sessions.standing(&key) {
-            self.renew(&session)?;
-            return Ok(session);
+        let oldest =
+            crate::clock::now_us() - i64::try_from(self.limits.retention.as_micros()).unwrap_or(i64::MAX);
+        match self.sessions.standing(&key) {
+            Some(session) if session.last_used_us() >= oldest => {
+                self.renew(&session)?;
+                return Ok(session);
+            }
+            // Nobody used it for so long that its time is over, and with it its budget and its outputs.
+            Some(session) => self.close_session(&session).await,
+            None => {}
         }
         // Another process may have had one lately: `gantry call` is a new process each time.
-        let since =
-            crate::clock::now_us() - i64::try_from(self.limits.retention.as_micros()).unwrap_or(i64::MAX);
         let stored =
-            self.store.standing_session(&stored_key(&caller, door), since).await.unwrap_or_else(|error| {
+            self.store.standing_session(&stored_key(&caller, door), oldest).await.unwrap_or_else(|error| {
                 tracing::warn!(
                     "the session of {} could not be looked up, so a new one is opened: {error}",
                     caller.principal

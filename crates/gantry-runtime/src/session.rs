@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Live sessions that are remembered; the longest idle ones are forgotten beyond that.
-const MAX_SESSIONS: usize = 10_000;
+/// Live sessions that are remembered; the longest idle ones are forgotten beyond that. More than the MCP door keeps,
+/// so that it is the door that decides which of its clients has to begin anew.
+const MAX_SESSIONS: usize = 20_000;
 
 /// One session.
 #[derive(Debug)]

@@ -35,6 +35,17 @@ impl Identity {
         Self { principal: Arc::clone(&LOCAL), role: Role::Agent }
     }
 
+    /// The same sender at a door for models: no more than the agent role, and not in a person's name.
+    #[must_use]
+    pub fn into_model(self) -> Self {
+        static MODEL: LazyLock<Arc<str>> = LazyLock::new(|| "mcp".into());
+        if self.role == Role::Agent {
+            self
+        } else {
+            Self { principal: Arc::clone(&MODEL), role: Role::Agent }
+        }
+    }
+
     /// Acting as an agent of a project.
     #[must_use]
     pub fn caller(&self, project: &Arc<str>, agent: Option<&str>) -> Caller {

@@ -30,7 +30,7 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, ErrorCode::FileNotFound, message)
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }
 }
 
@@ -65,7 +65,7 @@ impl IntoResponse for ApiError {
 
 /// Says when to try again, where that is all there is to do.
 pub(crate) fn retry_later(response: &mut Response) {
-    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+    if matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn retry_later(response: &mut Response) {
 /// The status of a reply with this code. A call that was tried and failed is a good answer to the request for it.
 pub(crate) fn status(code: ErrorCode) -> StatusCode {
     match code {
-        ErrorCode::ToolNotFound => StatusCode::NOT_FOUND,
+        ErrorCode::ToolNotFound | ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::InvalidArguments => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::PermissionDenied
         | ErrorCode::ApprovalRequired

@@ -42,6 +42,11 @@ impl App {
         Self { runtime, mcp, stop }
     }
 
+    /// Ends the sessions of connected clients, and with them what still runs for them.
+    pub async fn close(&self) {
+        self.mcp.shutdown().await;
+    }
+
     /// The runtime behind the doors.
     #[must_use]
     pub fn runtime(&self) -> &Arc<Runtime> {

@@ -98,7 +98,6 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
     if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
         tracing::warn!("connections were still open after {} s and are cut", DRAIN.as_secs());
     }
-    app.mcp.shutdown().await;
     Ok(())
 }
 

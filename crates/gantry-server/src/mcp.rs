@@ -10,7 +10,7 @@ use gantry_core::error::ErrorCode;
 use gantry_core::id::CallId;
 use gantry_core::json::write_string;
 use gantry_core::{CallRequest, Door, Priority, Refusal};
-use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST};
 use gantry_mcp::{ErrorObject, Handler, Peer, Server, ServerInfo, ToolAnswer, ToolCall, Version};
 use gantry_runtime::{CallCx, Reply, Runtime, Session};
 use http::{Method, Request};
@@ -62,8 +62,8 @@ impl Handler for Tools {
         }
     }
 
-    fn instructions(&self, _client: &Client) -> Option<String> {
-        self.runtime.instructions()
+    fn instructions(&self, client: &Client) -> Option<String> {
+        self.runtime.instructions(client.agent.as_deref())
     }
 
     async fn open(&self, peer: Peer<'_, Client>) -> Result<Arc<Session>, ErrorObject> {
@@ -81,6 +81,7 @@ impl Handler for Tools {
     }
 
     async fn list_tools(&self, session: &Arc<Session>, _version: Version) -> Result<Arc<str>, ErrorObject> {
+        alive(session)?;
         // A client that lists begins anew: it sees, and can call, what there is now.
         self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
         Ok(self.runtime.definitions(session))
@@ -135,11 +136,21 @@ struct Wishes {
 impl Wishes {
     fn of(call: &ToolCall) -> Result<Self, ErrorObject> {
         match &call.meta {
-            Some(meta) if meta.get().contains("gantry/") => serde_json::from_str(meta.get())
+            // A slash may be written with a backslash before it, so only the word is looked for.
+            Some(meta) if meta.get().contains("gantry") => serde_json::from_str(meta.get())
                 .map_err(|error| ErrorObject::new(INVALID_PARAMS, format!("_meta cannot be read: {error}"))),
             Some(_) | None => Ok(Self::default()),
         }
     }
+}
+
+/// A session that a person cancelled takes no more requests; its client has to begin anew.
+fn alive(session: &Session) -> Result<(), ErrorObject> {
+    if session.cancellation().is_cancelled() {
+        let message = "this session was canceled; connect again";
+        return Err(ErrorObject::new(INVALID_REQUEST, message));
+    }
+    Ok(())
 }
 
 fn refused(refusal: &Refusal) -> ErrorObject {
@@ -189,7 +200,7 @@ fn error_meta(id: CallId, error: &gantry_core::ToolError) -> String {
 
 /// `/mcp`: the tools of the project, as no agent in particular.
 pub(crate) async fn serve(State(app): State<App>, identity: Identity, request: Request<Body>) -> Response {
-    respond(&app, Client { identity, agent: None }, request).await
+    respond(&app, Client { identity: identity.into_model(), agent: None }, request).await
 }
 
 /// `/mcp/{project}`.
@@ -200,7 +211,7 @@ pub(crate) async fn serve_project(
     request: Request<Body>,
 ) -> Response {
     match known_project(&app, &project) {
-        Ok(()) => respond(&app, Client { identity, agent: None }, request).await,
+        Ok(()) => respond(&app, Client { identity: identity.into_model(), agent: None }, request).await,
         Err(error) => error.into_response(),
     }
 }
@@ -213,7 +224,10 @@ pub(crate) async fn serve_agent(
     request: Request<Body>,
 ) -> Response {
     match known_project(&app, &project) {
-        Ok(()) => respond(&app, Client { identity, agent: Some(agent.into()) }, request).await,
+        Ok(()) => {
+            respond(&app, Client { identity: identity.into_model(), agent: Some(agent.into()) }, request)
+                .await
+        }
         Err(error) => error.into_response(),
     }
 }

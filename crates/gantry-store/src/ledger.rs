@@ -172,17 +172,8 @@ impl<'tx> Ledger<'tx> {
     fn earlier_use(&self, intent: &Intent) -> Result<Option<CallId>, Error> {
         let Some(key) = &intent.idempotency else { return Ok(None) };
         let caller = &intent.head.caller;
-        let query = "SELECT call FROM idempotency WHERE project = ?1 AND principal = ?2 AND key = ?3";
-        let used = self
-            .conn
-            .prepare_cached(query)
-            .and_then(|mut query| {
-                query
-                    .query_row(params![caller.project, caller.principal, key.key], |row| row.get(0))
-                    .optional()
-            })
-            .map_err(Error::sqlite)?;
-        Ok(used.map(CallId::from_bytes).filter(|call| *call != intent.head.id))
+        let used = key_use(self.conn, &caller.project, &caller.principal, &key.key)?;
+        Ok(used.filter(|call| *call != intent.head.id))
     }
 
     fn newest(&self, call: CallId) -> Result<Option<Newest>, Error> {
@@ -271,6 +262,21 @@ impl<'tx> Ledger<'tx> {
         self.head = Head { seq: entry.seq, hash };
         Ok(())
     }
+}
+
+/// The call that has used this key.
+pub(crate) fn key_use(
+    conn: &Connection,
+    project: &str,
+    principal: &str,
+    key: &str,
+) -> Result<Option<CallId>, Error> {
+    let query = "SELECT call FROM idempotency WHERE project = ?1 AND principal = ?2 AND key = ?3";
+    let used = conn
+        .prepare_cached(query)
+        .and_then(|mut query| query.query_row(params![project, principal, key], |row| row.get(0)).optional())
+        .map_err(Error::sqlite)?;
+    Ok(used.map(CallId::from_bytes))
 }
 
 /// Runs a statement that is prepared once per connection.

@@ -201,6 +201,23 @@ impl Store {
         self.read(move |conn| read::call_with_result(conn, id)).await
     }
 
+    /// The call that was made under an idempotency key, with its result if that is kept.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn call_by_key(
+        &self,
+        project: Arc<str>,
+        principal: Arc<str>,
+        key: String,
+    ) -> Result<Option<CallRow>, Error> {
+        self.read(move |conn| match ledger::key_use(conn, &project, &principal, &key)? {
+            Some(call) => read::call_with_result(conn, call),
+            None => Ok(None),
+        })
+        .await
+    }
+
     /// The calls that pass the filter, the newest first.
     ///
     /// # Errors

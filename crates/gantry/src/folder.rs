@@ -12,6 +12,11 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often a server tries to claim the folder, and how long after.
+const CLAIM_TRIES: u32 = 5;
+const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
 /// A data folder.
 #[derive(Debug, Clone)]
@@ -99,7 +104,12 @@ impl Folder {
     /// Claims the folder for a server.
     pub(crate) fn claim(&self) -> anyhow::Result<ServerLock> {
         let file = self.lock_file().context("cannot open the server's lock file")?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // A command that looks whether a server runs holds the lock for a moment.
+        let taken = || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
+        if (0..CLAIM_TRIES).all(|n| {
+            std::thread::sleep(CLAIM_PAUSE * n.min(1));
+            taken()
+        }) {
             let where_ = self.server().map_or_else(String::new, |note| {
                 format!(" at http://{} (process {})", note.address, note.pid)
             });
@@ -109,7 +119,15 @@ impl Folder {
             );
             return Err(Usage(message).into());
         }
-        Ok(ServerLock { _file: file, note: self.0.join("server.json") })
+        let note = self.0.join("server.json");
+        // The note of a server that died must not be believed now that the lock is held again.
+        match fs::remove_file(&note) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", note.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        Ok(ServerLock { _file: file, note })
     }
 
     /// Leaves the note of a server that listens.

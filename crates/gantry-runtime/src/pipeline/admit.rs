@@ -5,13 +5,18 @@ use crate::queue::Slot;
 use crate::runtime::Runtime;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::{CallRequest, Permit};
+use std::time::Instant;
 
 pub(super) async fn slot(
     rt: &Runtime,
     cx: &CallCx,
     request: &CallRequest,
     permit: &Permit,
+    deadline: Option<Instant>,
 ) -> Result<Slot, Refusal> {
+    if cx.cancel.is_cancelled() {
+        return Err(Refusal::new(ErrorCode::Canceled, "canceled before it began; nothing was run"));
+    }
     let Some(name) = &permit.tool().settings.queue else { return Ok(Slot::unqueued()) };
     // Names are checked when the configuration is loaded; if one is missing all the same, nothing is let through.
     let queue = rt.queues.get(name).ok_or_else(|| {
@@ -21,6 +26,15 @@ pub(super) async fn slot(
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(Refusal::new(ErrorCode::Canceled, "canceled while waiting; nothing was run")),
+        () = until(deadline) => Err(Refusal::new(ErrorCode::Timeout, "timeout while waiting for a turn; nothing was run")),
         slot = queue.admit(cx.session.id(), request.priority, &cx.held) => slot,
+    }
+}
+
+/// Ends at the deadline, if there is one.
+pub(crate) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
     }
 }

@@ -32,6 +32,8 @@ pub(super) async fn run(
     };
     rt.events.emit(Some(&cx.caller().principal), started);
     let limit = time_limit(rt, request, permit);
+    // Whatever the provider leaves running for this call is told to stop, however the call ends.
+    let _stop = cx.cancel.clone().drop_guard();
     // Cancel-safety: a provider's future may be dropped anywhere; what it sent stays sent, and the fault says so.
     let result = tokio::select! {
         biased;
@@ -41,8 +43,6 @@ pub(super) async fn run(
             Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
         }),
     };
-    // Whatever the provider left running for this call is told to stop.
-    cx.cancel.cancel();
     drop(slot);
     Ok(result?)
 }

@@ -4,11 +4,9 @@
 //! anybody hears of it. A read is recorded once, after it ended, with the next group. If closing fails after the
 //! effect, the caller hears that the call ran and was not recorded, and never that it may be repeated.
 
-use crate::cache::Answer;
 use crate::clock;
 use crate::context::CallCx;
 use crate::event::{EventKind, Finished};
-use crate::provider::RawOutput;
 use crate::reply::{Receipt, Reply, Shaped};
 use crate::runtime::Runtime;
 use futures_util::FutureExt as _;
@@ -20,12 +18,19 @@ use gantry_core::shape::truncated;
 use gantry_core::tool::Tool;
 use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
 use gantry_store::{
-    CallHead, CallRow, CalledTool, IdempotencyKey, Intended, Intent, Outcome, SessionKey, State, WholeCall,
+    CallHead, CalledTool, IdempotencyKey, Intended, Intent, Outcome, SessionKey, State, WholeCall,
 };
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often an outcome that could not be written is tried again, and how long after.
+const CLOSE_RETRIES: u32 = 3;
+const CLOSE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes of an error's message; a provider's own words may be long.
+const MESSAGE_BYTES: usize = 8 * 1024;
 
 /// A call's entry while the call runs.
 #[derive(Debug)]
@@ -36,6 +41,7 @@ pub(super) struct Entry {
     characters_in: u64,
     keep_result: bool,
     started: Instant,
+    deadline: Option<Instant>,
     /// Set once the intent is durable.
     intended: OnceLock<()>,
     /// The earlier call whose result is repeated.
@@ -73,13 +79,15 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
         decision: None,
         started_us: now,
     };
+    let started = Instant::now();
     Entry {
         head,
         tool: None,
         approved_by: None,
         characters_in: request.arguments.as_ref().map_or(0, |text| text.chars().count() as u64),
         keep_result: request.keep_result || request.idempotency_key.is_some(),
-        started: Instant::now(),
+        started,
+        deadline: request.timeout.and_then(|timeout| started.checked_add(timeout)),
         intended: OnceLock::new(),
         repeats: OnceLock::new(),
     }
@@ -98,123 +106,62 @@ impl Entry {
             effect: tool.effect.as_str().into(),
             fingerprint: Some(tool.fingerprint),
         };
+        self.head.arguments_digest = Some(call.arguments_digest());
         self.head.arguments = Arc::clone(call.recorded());
         self.tool = Some(Arc::clone(tool));
     }
 
     /// Notes what was permitted, and on whose word.
     pub(super) fn permitted(&mut self, permit: &Permit) {
-        self.head.arguments_digest = Some(permit.arguments_digest());
         if let Basis::Person(person) = permit.basis() {
             self.head.decision = Some(format!("approved by {person}"));
             self.approved_by = Some(Arc::clone(person));
         }
     }
 
-    /// An output that was made for this call, or repeated for it.
-    pub(super) fn fresh(&self, output: RawOutput) -> Answer {
-        Answer { output: Arc::new(output), cached: self.repeats.get().is_some() }
+    /// Notes whose answer this call is given.
+    pub(super) fn repeats(&self, call: CallId) {
+        self.repeats.set(call).ok(); // Set once: a call repeats one other.
+    }
+
+    /// When the caller gives up, if it said so.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 }
 
-/// Puts the intent on record where the call can change something or must not run twice. Returns the earlier answer
-/// if the same call was made before under the same key.
+/// Puts the intent on record where the call can change something, must not run twice, or is asked for later.
 pub(super) async fn intend(
     rt: &Runtime,
     cx: &CallCx,
     request: &CallRequest,
     permit: &Permit,
     entry: &Entry,
-) -> Result<Option<Result<RawOutput, CallError>>, CallError> {
+) -> Result<(), Refusal> {
     if !permit.tool().effect.needs_intent() && request.idempotency_key.is_none() && !request.keep_result {
-        return Ok(None);
+        return Ok(());
     }
     let digest = permit.arguments_digest();
     let idempotency = request.idempotency_key.clone().map(|key| IdempotencyKey { key, arguments: digest });
     let intent = Intent { head: entry.head.clone(), idempotency };
     let intended = rt.store.intend(intent).await.map_err(|error| {
         tracing::error!("call {}: the intent could not be recorded: {error}", cx.id);
-        Refusal::new(
-            ErrorCode::InternalError,
-            format!("the call could not be put on record, so it was not run: {error}"),
-        )
+        let message = format!("the call could not be put on record, so it was not run: {error}");
+        Refusal::new(ErrorCode::InternalError, message)
     })?;
     match intended {
         Intended::Fresh => {
             entry.intended.set(()).ok(); // Set once: an entry belongs to one dispatch.
-            Ok(None)
+            Ok(())
         }
-        Intended::Repeated(row) => {
-            entry.repeats.set(row.head.id).ok();
-            earlier(&row, permit).map(Some).map_err(Into::into)
-        }
-    }
-}
-
-/// The answer that the earlier call with this key got.
-fn earlier(row: &CallRow, permit: &Permit) -> Result<Result<RawOutput, CallError>, Refusal> {
-    let conflict = |message: String| Refusal::new(ErrorCode::IdempotencyConflict, message);
-    let same_tool =
-        row.head.tool.provider == permit.tool().key.provider && row.head.tool.tool == permit.tool().key.tool;
-    if !same_tool || row.head.arguments_digest != Some(permit.arguments_digest()) {
-        return Err(conflict("this idempotency key was used for another call; choose a new key".into()));
-    }
-    let stored = row.outcome.as_ref().and_then(|outcome| outcome.result.as_deref());
-    match (row.state, stored) {
-        (State::Executing | State::PendingApproval, _) => {
-            Err(conflict(format!("the first call with this key, {}, still runs; ask for it later", row.head.id)))
-        }
-        (State::OutcomeUnknown, _) => Ok(Err(Fault::with_possible_effect(ToolError::new(
-            ErrorCode::OutcomeUnknown,
-            format!("whether {}, the first call with this key, took effect is unknown. Check before you repeat it under a new key.", row.head.id),
-        ))
-        .into())),
-        (State::CompletedSuccess | State::CompletedFailure | State::Refused, Some(reply)) => replayed(reply),
-        (State::CompletedSuccess | State::CompletedFailure | State::Refused, None) => {
-            Err(conflict("the result of the first call with this key is no longer kept; choose a new key".into()))
-        }
-    }
-}
-
-/// Reads a stored reply back.
-fn replayed(reply: &str) -> Result<Result<RawOutput, CallError>, Refusal> {
-    #[derive(serde::Deserialize)]
-    struct Stored<'a> {
-        #[serde(borrow)]
-        result: Option<&'a serde_json::value::RawValue>,
-        error: Option<StoredError>,
-        #[serde(default)]
-        extras: StoredExtras,
-    }
-    #[derive(serde::Deserialize, Default)]
-    struct StoredExtras {
-        effect: Option<String>,
-    }
-    #[derive(serde::Deserialize)]
-    struct StoredError {
-        code: String,
-        message: String,
-        details: Option<serde_json::Value>,
-    }
-    let unreadable = || {
-        Refusal::new(
-            ErrorCode::InternalError,
-            "the stored result of this key cannot be read; choose a new key",
-        )
-    };
-    let stored: Stored<'_> = serde_json::from_str(reply).map_err(|_invalid| unreadable())?;
-    match (stored.result, stored.error) {
-        (Some(result), None) => Ok(Ok(match serde_json::from_str::<String>(result.get()) {
-            Ok(text) => RawOutput::Text(text),
-            Err(_) => RawOutput::Json(result.get().to_owned()),
-        })),
-        (_, Some(error)) => {
-            let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
-            let error = ToolError { code, message: error.message, details: error.details };
-            let effect = stored.extras.effect.as_deref().and_then(EffectState::parse);
-            Ok(Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into()))
-        }
-        (None, None) => Err(unreadable()),
+        // Looked up a moment ago, the key was free: two equal requests came at once, and this is the second.
+        Intended::Repeated(row) => Err(Refusal::new(
+            ErrorCode::IdempotencyConflict,
+            format!(
+                "call {} has just taken this idempotency key; repeat the request to get its result",
+                row.head.id
+            ),
+        )),
     }
 }
 
@@ -247,7 +194,7 @@ pub(super) async fn close(
     let intended = entry.intended.get().is_some();
     let (asked, characters_in) = (Arc::clone(&entry.head.tool.name), entry.characters_in);
     let written = if intended {
-        rt.store.close(cx.id, record).await
+        close_intent(rt, cx.id, record).await
     } else {
         rt.store.record(WholeCall { head: entry.head, outcome: record }).await
     };
@@ -273,7 +220,7 @@ fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Repl
     Reply {
         id: cx.id,
         state,
-        outcome: outcome.map_err(|error| error.error()),
+        outcome: outcome.map_err(|error| short(error.error())),
         effect,
         latency: entry.started.elapsed(),
         tool: entry.tool.clone(),
@@ -281,6 +228,14 @@ fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Repl
         repeats: entry.repeats.get().copied(),
         budget_exceeded: cx.session.budget().is_some_and(gantry_core::budget::Budget::was_exceeded),
     }
+}
+
+/// The error with a message that fits a conversation.
+fn short(mut error: ToolError) -> ToolError {
+    if error.message.len() > MESSAGE_BYTES {
+        error.message = format!("{}…", truncated(&error.message, MESSAGE_BYTES));
+    }
+    error
 }
 
 fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
@@ -306,10 +261,24 @@ fn unrecorded(mut reply: Reply, intended: bool) -> Reply {
         reply.state = State::Executing;
         "the call ran, but its outcome could not be recorded. Do not repeat it before you have checked what it did."
     } else {
+        reply.state = State::CompletedFailure;
+        reply.effect = EffectState::None;
         "the call could not be recorded, so its result is withheld. It changed nothing."
     };
     reply.outcome = Err(ToolError::new(ErrorCode::InternalError, message));
     reply
+}
+
+/// Closes an intent; what is known is worth a second and a third try.
+async fn close_intent(rt: &Runtime, call: CallId, outcome: Outcome) -> Result<(), gantry_store::Error> {
+    let mut tries = 0;
+    loop {
+        match rt.store.close(call, outcome.clone()).await {
+            Err(_) if tries < CLOSE_RETRIES => tries += 1,
+            closed => return closed,
+        }
+        tokio::time::sleep(CLOSE_PAUSE).await;
+    }
 }
 
 fn finished(cx: &CallCx, reply: &Reply, asked: Arc<str>) -> Finished {

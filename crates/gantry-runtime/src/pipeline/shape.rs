@@ -23,18 +23,25 @@ pub(super) async fn apply(rt: &Runtime, cx: &CallCx, answer: Answer) -> Result<S
     } else {
         Body::Whole(output)
     };
-    if let Some(budget) = cx.session.budget() {
-        let cost = tokens(body.text());
-        let reservation = budget.reserve(cost).map_err(|exceeded| {
-            let details = json!({ "neededTokens": exceeded.wanted, "leftTokens": exceeded.left, "limitTokens": exceeded.limit });
-            lost(ToolError::new(ErrorCode::BudgetExceeded, BUDGET_MESSAGE).with_details(details))
-        })?;
-        reservation.commit(cost);
-    }
+    charge(cx, &body)?;
     Ok(Shaped { body, cached })
 }
 
-async fn stored(rt: &Runtime, cx: &CallCx, text: &str) -> Result<Body, CallError> {
+/// Takes what a result costs from the session's budget.
+pub(super) fn charge(cx: &CallCx, body: &Body) -> Result<(), CallError> {
+    let Some(budget) = cx.session.budget() else { return Ok(()) };
+    let cost = tokens(body.text());
+    let reservation = budget.reserve(cost).map_err(|exceeded| {
+        let details = json!({
+            "neededTokens": exceeded.wanted, "leftTokens": exceeded.left, "limitTokens": exceeded.limit
+        });
+        lost(ToolError::new(ErrorCode::BudgetExceeded, BUDGET_MESSAGE).with_details(details))
+    })?;
+    reservation.commit(cost);
+    Ok(())
+}
+
+pub(super) async fn stored(rt: &Runtime, cx: &CallCx, text: &str) -> Result<Body, CallError> {
     let (outputs, session, whole) = (rt.outputs.clone(), cx.session.id(), text.to_owned());
     let written = tokio::task::spawn_blocking(move || {
         let measure = Measure::of(&whole);

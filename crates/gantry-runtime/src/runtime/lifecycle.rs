@@ -102,23 +102,43 @@ impl Runtime {
                 () = self.closing.cancelled() => return,
                 _ = every.tick() => {}
             }
-            let live: Vec<String> =
-                self.sessions.all().iter().map(|s| format!("session-{}", s.id().uuid())).collect();
-            let (outputs, retention) = (self.outputs.clone(), self.limits.retention);
-            let swept = tokio::task::spawn_blocking(move || {
-                outputs.sweep(retention, |name| live.iter().any(|l| l == name))
-            });
-            if let Ok(Err(error)) = swept.await {
+            if let Err(error) = self.sweep_once().await {
                 tracing::warn!("stored outputs could not be cleaned up: {error}");
             }
         }
     }
 
-    /// Lets running calls end for as long as `grace`, then cancels them, closes the providers and the store.
-    pub async fn shutdown(&self, grace: Duration) {
+    /// Removes the outputs of sessions that nobody, in whatever process, has used for as long as they are kept.
+    async fn sweep_once(&self) -> std::io::Result<()> {
+        let (outputs, retention) = (self.outputs.clone(), self.limits.retention);
+        let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+        let candidates = tokio::task::spawn_blocking(move || outputs.older_than(retention)).await??;
+        for session in candidates {
+            let live =
+                self.sessions.all().iter().any(|live| live.id() == session && live.last_used_us() >= oldest);
+            let used = match self.store.session(session).await {
+                Ok(summary) => summary.is_some_and(|summary| summary.session.last_us >= oldest),
+                // What cannot be looked up is kept.
+                Err(_) => true,
+            };
+            if !live && !used {
+                let outputs = self.outputs.clone();
+                tokio::task::spawn_blocking(move || outputs.remove(session)).await??;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes no new calls and lets the running ones end, for as long as `grace`. Returns whether all have ended.
+    pub async fn drain(&self, grace: Duration) -> bool {
         self.closing.cancel();
         self.tasks.close();
-        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+        tokio::time::timeout(grace, self.tasks.wait()).await.is_ok()
+    }
+
+    /// Lets running calls end for as long as `grace`, then cancels them, closes the providers and the store.
+    pub async fn shutdown(&self, grace: Duration) {
+        if !self.drain(grace).await {
             tracing::warn!("calls still run after {} s; they are canceled", grace.as_secs());
             for session in self.sessions.all() {
                 session.cancellation().cancel();

@@ -5,7 +5,8 @@ use crate::options::ProviderOptions;
 use crate::provider::Provider;
 use crate::queue::Queues;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
-use gantry_core::names::Style;
+use gantry_core::names::{RESERVED_NAMESPACES, RESERVED_TOOLS, Style, sanitised};
+use gantry_core::tool::ToolKind;
 use gantry_core::toolset::{Candidate, Pool};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,8 +39,27 @@ pub(super) fn build(
             candidates.push(Candidate { origin: origin.clone(), style: provider.style(), spec, settings });
         }
     }
+    names_are_not_reserved(&candidates)?;
     bare_names_are_unique(&candidates)?;
     Ok(Pool::build(candidates))
+}
+
+/// Some names are Gantry's own, whoever offers a tool under them.
+fn names_are_not_reserved(candidates: &[Candidate]) -> Result<(), Error> {
+    for Candidate { origin, style, spec, .. } in candidates {
+        let namespace = sanitised(&origin.namespace);
+        if origin.kind == ToolKind::Mcp && RESERVED_NAMESPACES.contains(&namespace.as_str()) {
+            let message =
+                format!("the name {namespace} is reserved; give provider {} another one", origin.provider);
+            return Err(Error::Pool(message));
+        }
+        if *style == Style::Bare && RESERVED_TOOLS.contains(&spec.name.as_str()) {
+            let message =
+                format!("the tool name {} is reserved; set prefix: true on {}", spec.name, origin.provider);
+            return Err(Error::Pool(message));
+        }
+    }
+    Ok(())
 }
 
 /// A name that is shown unchanged cannot be changed to tell two tools apart, so a clash is a mistake in the set-up.

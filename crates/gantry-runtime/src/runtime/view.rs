@@ -10,6 +10,7 @@ use gantry_core::toolset::{Pool, Toolset, definitions};
 use gantry_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Why a tool is visible to an agent, or not.
@@ -72,17 +73,16 @@ impl Runtime {
         names
     }
 
-    /// What agents should know about the tools, provider by provider.
+    /// What an agent should know about its tools, provider by provider; nothing about providers it has no tool of.
     #[must_use]
-    pub fn instructions(&self) -> Option<String> {
-        let mut all: Vec<_> = self
-            .providers
-            .values()
-            .filter_map(|p| Some((&p.origin().namespace, p.instructions()?)))
-            .collect();
-        all.sort();
-        let text =
-            all.iter().map(|(name, text)| format!("# {name}\n{text}")).collect::<Vec<_>>().join("\n\n");
+    pub fn instructions(&self, agent: Option<&str>) -> Option<String> {
+        let toolset = self.toolset(agent).ok()?;
+        let used: BTreeSet<&str> = toolset.tools().map(|tool| &*tool.key.provider).collect();
+        let texts = used.iter().filter_map(|id| {
+            let provider = self.providers.get(*id)?;
+            Some(format!("# {}\n{}", provider.origin().namespace, provider.instructions()?))
+        });
+        let text = texts.collect::<Vec<_>>().join("\n\n");
         (!text.is_empty()).then_some(text)
     }
 
@@ -128,6 +128,9 @@ impl Runtime {
         for tool in pool.tools() {
             warnings.extend(
                 tool.quarantined().map(|reason| format!("tool {} is quarantined: {reason}", tool.name)),
+            );
+            warnings.extend(
+                tool.unenforced().iter().map(|what| format!("tool {}: not enforced: {what}", tool.name)),
             );
         }
         warnings

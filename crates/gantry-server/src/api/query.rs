@@ -20,7 +20,8 @@ pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
     };
     match tokio::time::timeout(super::BODY_TIME, to_bytes(body, super::BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(too_large()),
+        Ok(Err(error)) if error.to_string().contains("length limit") => Err(too_large()),
+        Ok(Err(error)) => Err(ApiError::invalid(format!("the body did not arrive whole: {error}"))),
         Err(_) => {
             let message = "the body did not arrive in time";
             Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidArguments, message))

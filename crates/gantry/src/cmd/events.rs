@@ -31,7 +31,9 @@ pub(super) async fn run(setup: Setup, wanted: &Events) -> anyhow::Result<Done> {
 
 async fn streamed(server: &LocalServer, wanted: &Events) -> anyhow::Result<Done> {
     let request = http::Request::builder().uri(format!("/api/v1/events?follow={}", wanted.follow));
-    let mut body = server.open(request, Bytes::new()).await?.into_body();
+    let answer = server.open(request, Bytes::new()).await?;
+    anyhow::ensure!(answer.status().is_success(), "the server answered {}", answer.status());
+    let mut body = answer.into_body();
     let mut pending = String::new();
     while let Some(frame) = body.frame().await {
         let Some(chunk) = frame?.into_data().ok() else { continue };

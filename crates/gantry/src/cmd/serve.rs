@@ -34,8 +34,11 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
         }
         output::talk(&greeting(address, tools, &folder, fresh.then_some(&*key)));
     };
-    let served = gantry_server::serve(app, options, ready).await;
-    runtime.shutdown(GRACE).await;
+    let served = gantry_server::serve(app.clone(), options, ready).await;
+    // Calls whose clients hung up may end first; only then do sessions end, which cancels what is left.
+    runtime.drain(GRACE).await;
+    app.close().await;
+    runtime.shutdown(Duration::ZERO).await;
     served.map_err(|error @ gantry_server::Error::Bind { .. }| Usage(error.to_string()))?;
     output::talk("Gantry has stopped.");
     Ok(Done::Well)

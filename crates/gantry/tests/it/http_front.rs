@@ -495,7 +495,7 @@ fn what_cannot_be_answered_is_an_error_in_json_that_says_why() {
     let server = home.serve();
     for path in ["/nothing", "/api", "/api/v2/tools", "/api/v1/nothing", "/mcp/default/routines/x"] {
         let (status, code, message) = error(&server.get(path));
-        assert_eq!((status, code.as_str()), (404, "FILE_NOT_FOUND"), "{path}");
+        assert_eq!((status, code.as_str()), (404, "NOT_FOUND"), "{path}");
         assert!(message.contains(path) && message.contains("/api/openapi.json"), "{message}");
     }
     for (path, word) in [

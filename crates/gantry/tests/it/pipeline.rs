@@ -180,18 +180,26 @@ fn cal_2_a_held_call_and_a_cached_answer_never_reach_the_queue() {
 }
 
 #[test]
-fn cal_2_the_time_limit_is_for_running_and_not_for_waiting() {
+fn cal_2_the_configured_limit_is_for_running_and_a_callers_own_for_waiting_too() {
     let home = Home::with_test_tools()
-        .config("queues: { one: { concurrent: 1 } }\n")
-        .settings(&json!({ "toolsQueue": { "sleep": "one", "echo": "one" } }));
+        .config("queues: { one: { concurrent: 1 } }\ndefaults: { toolTimeout: 1000 }\n")
+        .settings(
+            &json!({ "toolsQueue": { "sleep": "one", "echo": "one" }, "toolsTimeout": { "sleep": 60000 } }),
+        );
     let server = home.serve();
     let holder = crate::queues::occupy(&server, "one");
-    let body = json!({ "tool": "test__echo", "arguments": { "text": "late" }, "timeoutMs": 1000 });
+    let late = json!({ "tool": "test__echo", "arguments": { "text": "late" } });
+    let hasty = json!({ "tool": "test__echo", "arguments": { "text": "hasty" }, "timeoutMs": 50 });
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| post(&server, &body).json());
+        let waiting = scope.spawn(|| post(&server, &late).json());
         server.eventually("the call waits", || crate::queues::queue(&server, "one")["depth"] == 1);
+        let given_up = post(&server, &hasty).json();
+        assert_eq!((&given_up["error"]["code"], &given_up["state"]), (&json!("TIMEOUT"), &json!("REFUSED")));
+        assert_eq!(crate::queues::queue(&server, "one")["depth"], 1, "it gave its place back");
         let begun = std::time::Instant::now();
-        server.eventually("it has waited for longer than its limit", || begun.elapsed().as_millis() > 1000);
+        server.eventually("the other has waited for longer than its limit", || {
+            begun.elapsed().as_millis() > 1000
+        });
         crate::queues::cancel(&server, &holder);
         assert_eq!(waiting.join().unwrap()["result"], "late");
     });

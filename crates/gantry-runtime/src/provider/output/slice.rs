@@ -9,6 +9,15 @@ use serde_json_path::JsonPath;
 /// Compiled size of a caller's regular expression.
 const REGEX_BYTES: usize = 1024 * 1024;
 
+/// Commas that a JSON path may have; each union doubles the result at most.
+const UNIONS: usize = 8;
+
+/// Descents (`..`) that a JSON path may have.
+const DESCENTS: usize = 1;
+
+/// Bytes of an output that is read as JSON.
+const JSON_BYTES: usize = 16 * 1024 * 1024;
+
 /// Lines that head and tail show unless told otherwise.
 const DEFAULT_COUNT: usize = 100;
 
@@ -74,7 +83,7 @@ pub(super) fn cut(text: &str, view: &View, limit: usize) -> Result<Slice, String
         Mode::Page => page(text, view.page.unwrap_or(1), limit)?,
         Mode::Lines => lines(text, view)?,
         Mode::Grep => grep(text, view, limit)?,
-        Mode::JsonPath => json_path(text, view)?,
+        Mode::JsonPath => json_path(text, view, limit)?,
         Mode::Head => joined(text.lines().take(view.count.unwrap_or(DEFAULT_COUNT))),
         Mode::Tail => {
             let skip = text.lines().count().saturating_sub(view.count.unwrap_or(DEFAULT_COUNT));
@@ -144,18 +153,32 @@ fn grep(text: &str, view: &View, limit: usize) -> Result<Slice, String> {
     Ok(Slice { content, truncated: cut_off, matches: Some(matches), ..Slice::default() })
 }
 
-fn json_path(text: &str, view: &View) -> Result<Slice, String> {
+fn json_path(text: &str, view: &View, limit: usize) -> Result<Slice, String> {
     let path = view.path.as_deref().ok_or("jsonPath needs a path")?;
+    // Unions and descents keep duplicates, so a few of them can multiply a result beyond any memory.
+    if path.matches(',').count() > UNIONS || path.matches("..").count() > DESCENTS {
+        return Err(format!(
+            "the path has more than {UNIONS} commas or {DESCENTS} \"..\"; ask for less at once"
+        ));
+    }
+    if text.len() > JSON_BYTES {
+        return Err(format!("the output is larger than {JSON_BYTES} bytes; use lines or grep"));
+    }
     let path = JsonPath::parse(path).map_err(|error| format!("the path is not a JSON path: {error}"))?;
     let value: Value = serde_json::from_str(text)
         .map_err(|_invalid| "the output is not JSON; use lines or grep".to_owned())?;
     let found = path.query(&value).all();
-    let content = match found.as_slice() {
-        [Value::String(text)] => text.clone(),
-        [one] => serde_json::to_string_pretty(one).unwrap_or_default(),
-        many => serde_json::to_string_pretty(many).unwrap_or_default(),
-    };
-    Ok(Slice { content, matches: Some(found.len()), ..Slice::default() })
+    let mut content = String::new();
+    for node in &found {
+        if content.len() > limit {
+            break;
+        }
+        // A single text is shown as it is; everything else as JSON.
+        let text = node.as_str().filter(|_| found.len() == 1).map(str::to_owned);
+        content.push_str(&text.unwrap_or_else(|| serde_json::to_string_pretty(node).unwrap_or_default()));
+        content.push('\n');
+    }
+    Ok(Slice { content: content.trim_end().to_owned(), matches: Some(found.len()), ..Slice::default() })
 }
 
 #[cfg(test)]
@@ -196,6 +219,8 @@ mod tests {
             json!({ "mode": "grep", "pattern": "(" }),
             json!({ "mode": "jsonPath", "path": "$[" }),
             json!({ "mode": "jsonPath", "path": "$" }),
+            json!({ "mode": "jsonPath", "path": format!("$[{}0]", "*,".repeat(9)) }),
+            json!({ "mode": "jsonPath", "path": "$..a..b" }),
             json!({ "mode": "lines", "from": 3, "to": 2 }),
         ] {
             assert!(cut("not json", &view(bad.clone()), 100).is_err(), "{bad}");

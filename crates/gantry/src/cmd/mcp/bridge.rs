@@ -1,6 +1,7 @@
 //! Standard input and output in front of the server that already runs on the data folder, so that its queues, cache
 //! and events are the client's too. Each line becomes one request to the server's MCP endpoint.
 
+use crate::desk::encoded;
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
@@ -78,7 +79,8 @@ struct Bridge {
 
 /// Carries lines until the client closes its end and every answer is written.
 pub(super) async fn run(server: LocalServer, agent: Option<&str>) -> anyhow::Result<()> {
-    let path = agent.map_or_else(|| "/mcp".to_owned(), |agent| format!("/mcp/default/agents/{agent}"));
+    let path =
+        agent.map_or_else(|| "/mcp".to_owned(), |agent| format!("/mcp/default/agents/{}", encoded(agent)));
     let bridge = Arc::new(Bridge { server, path, session: OnceLock::new(), flights: Mutex::default() });
     let (answers, written) = mpsc::channel::<String>(ANSWERS);
     let writer = tokio::spawn(lines::write(tokio::io::stdout(), written));

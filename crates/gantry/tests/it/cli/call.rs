@@ -138,9 +138,12 @@ fn a_repeated_idempotency_key_gives_the_first_result_and_runs_nothing() {
     let args =
         ["call", "write_file", r#"{"path": "a.txt", "content": "a"}"#, "--json", "--idempotency-key", "k1"];
     let first = run(&home, &args).json();
-    std::fs::remove_file(home.path().join("a.txt")).unwrap();
+    // The file is there now, which would be a question to a person; the key knows better.
     let second = run(&home, &args).json();
     assert_eq!((&first["ok"], &first["result"]), (&json!(true), &second["result"]));
+    assert_eq!(second["extras"]["repeats"], first["id"]);
+    std::fs::remove_file(home.path().join("a.txt")).unwrap();
+    assert_eq!(run(&home, &args).json()["result"], first["result"]);
     assert!(!home.path().join("a.txt").exists(), "it ran again");
     let other = run(
         &home,

@@ -1,0 +1,130 @@
+//! Repeat: a request under an idempotency key that was used before gets the first answer, and nothing runs.
+//!
+//! Looked up after the policies have had their say, and before anything looks at the world: the first call may have
+//! changed it.
+
+use super::record::Entry;
+use super::shape;
+use crate::context::CallCx;
+use crate::provider::RawOutput;
+use crate::reply::{Body, Shaped};
+use crate::runtime::Runtime;
+use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::{CallError, CallRequest, ResolvedCall};
+use gantry_store::{CallRow, State};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The answer that the earlier call with this key got, if there was one.
+pub(super) async fn earlier(
+    rt: &Runtime,
+    cx: &CallCx,
+    request: &CallRequest,
+    call: &ResolvedCall,
+    entry: &Entry,
+) -> Result<Option<Shaped>, CallError> {
+    let Some(key) = request.idempotency_key.clone() else { return Ok(None) };
+    let caller = cx.caller();
+    let found = rt.store.call_by_key(Arc::clone(&caller.project), Arc::clone(&caller.principal), key).await;
+    let found = found.map_err(|error| {
+        let message = format!("the idempotency key could not be looked up, so nothing was run: {error}");
+        Refusal::new(ErrorCode::InternalError, message)
+    })?;
+    let Some(row) = found else { return Ok(None) };
+    entry.repeats(row.head.id);
+    let body = answer(rt, cx, &row, call).await?;
+    shape::charge(cx, &body)?;
+    Ok(Some(Shaped { body, cached: true }))
+}
+
+async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> Result<Body, CallError> {
+    let (first, key) = (&row.head.tool, &call.tool().key);
+    let same_tool = first.provider == key.provider && first.tool == key.tool;
+    if !same_tool || row.head.arguments_digest != Some(call.arguments_digest()) {
+        return Err(conflict("this idempotency key was used for another call; choose a new key"));
+    }
+    let id = row.head.id;
+    match row.state {
+        State::Executing | State::PendingApproval => {
+            Err(conflict(&format!("the first call with this key, {id}, still runs; ask for it later")))
+        }
+        State::OutcomeUnknown => {
+            let message = format!(
+                "whether {id}, the first call with this key, took effect is unknown. Check before you repeat it under a new key."
+            );
+            Err(Fault::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message)).into())
+        }
+        State::CompletedSuccess | State::CompletedFailure | State::Refused => {
+            let kept = row.outcome.as_ref().and_then(|outcome| outcome.result.as_deref());
+            let kept = kept.ok_or_else(|| {
+                conflict("the result of the first call with this key is no longer kept; choose a new key")
+            })?;
+            replayed(rt, cx, kept).await
+        }
+    }
+}
+
+/// A reply as it was kept.
+#[derive(Deserialize)]
+struct Kept<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<KeptError>,
+    #[serde(default)]
+    extras: Extras,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Extras {
+    effect: Option<String>,
+    #[serde(default)]
+    stored: bool,
+}
+
+#[derive(Deserialize)]
+struct KeptError {
+    code: String,
+    message: String,
+    details: Option<Value>,
+}
+
+/// Reads a kept reply back.
+async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallError> {
+    let unreadable = || conflict("the kept result of this key cannot be read; choose a new key");
+    let Ok(kept) = serde_json::from_str::<Kept<'_>>(kept) else { return Err(unreadable()) };
+    match (kept.result, kept.error) {
+        (Some(handle), None) if kept.extras.stored => adopted(rt, cx, handle.get()).await,
+        (Some(result), None) => {
+            Ok(Body::Whole(Arc::new(match serde_json::from_str::<String>(result.get()) {
+                Ok(text) => RawOutput::Text(text),
+                Err(_) => RawOutput::Json(result.get().to_owned()),
+            })))
+        }
+        (_, Some(error)) => {
+            let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
+            let error = ToolError { code, message: error.message, details: error.details };
+            let effect = kept.extras.effect.as_deref().and_then(EffectState::parse);
+            Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into())
+        }
+        (None, None) => Err(unreadable()),
+    }
+}
+
+/// A stored output belongs to the session that made it; the same caller's new session gets a copy of its own.
+async fn adopted(rt: &Runtime, cx: &CallCx, message: &str) -> Result<Body, CallError> {
+    let gone = || conflict("the output of the first call with this key is no longer kept; choose a new key");
+    let handle = serde_json::from_str::<Value>(message)
+        .ok()
+        .and_then(|message| message.pointer("/tool_output/handle")?.as_str().map(str::to_owned))
+        .ok_or_else(gone)?;
+    let outputs = rt.outputs.clone();
+    let text = tokio::task::spawn_blocking(move || outputs.read_any(&handle)).await.ok().and_then(Result::ok);
+    shape::stored(rt, cx, &text.ok_or_else(gone)?).await
+}
+
+fn conflict(message: &str) -> CallError {
+    Refusal::new(ErrorCode::IdempotencyConflict, message).into()
+}
