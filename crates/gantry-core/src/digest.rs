@@ -45,17 +45,23 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Digest {
+    /// Writes the digits into a buffer of sixty-four bytes.
+    fn hex<'a>(&self, text: &'a mut [u8; 64]) -> &'a str {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0u8; 64];
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
             if let [high, low] = pair {
                 *high = HEX.get(usize::from(byte >> 4)).copied().unwrap_or(b'0');
                 *low = HEX.get(usize::from(byte & 15)).copied().unwrap_or(b'0');
             }
         }
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.hex(&mut [0; 64]))
     }
 }
 
@@ -67,7 +73,7 @@ impl fmt::Debug for Digest {
 
 impl serde::Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.hex(&mut [0; 64]))
     }
 }
 

@@ -164,7 +164,9 @@ impl Events {
         }
         recent.events.push_back(Arc::clone(&event));
         // Sent under the lock, so that a subscriber sees each event once: in the past or in the stream.
-        self.sender.send(event).ok(); // Nobody listening is the usual case.
+        if self.sender.receiver_count() > 0 {
+            self.sender.send(event).ok(); // The last listener may have left just now.
+        }
     }
 
     /// What happened lately, oldest first, and the stream of what happens from now on.

@@ -10,7 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,11 +31,26 @@ struct QueueLabel {
     queue: String,
 }
 
+fn labels(namespace: &Arc<str>, status: &'static str, code: &'static str) -> CallLabels {
+    CallLabels { namespace: Arc::clone(namespace), status, code }
+}
+
+/// What every call of a namespace touches.
+#[derive(Debug, Clone)]
+struct NamespaceCounters {
+    ok: Counter,
+    latency: Histogram,
+    characters_in: Counter,
+    characters_out: Counter,
+}
+
 /// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     calls: Family<CallLabels, Counter>,
+    /// There are as many as there are providers.
+    namespaces: RwLock<HashMap<Arc<str>, NamespaceCounters>>,
     latency: Family<NamespaceLabel, Histogram>,
     characters_in: Family<NamespaceLabel, Counter>,
     characters_out: Family<NamespaceLabel, Counter>,
@@ -58,6 +74,7 @@ impl Default for Metrics {
         let latency = Family::new_with_constructor(buckets);
         let mut metrics = Self {
             calls: Family::default(),
+            namespaces: RwLock::default(),
             latency,
             characters_in: Family::default(),
             characters_out: Family::default(),
@@ -100,17 +117,14 @@ impl Metrics {
     pub(crate) fn count(&self, event: &EventKind) {
         match event {
             EventKind::ToolFinished(f) => {
-                let namespace = NamespaceLabel { namespace: Arc::clone(&f.namespace) };
-                let labels = CallLabels {
-                    namespace: Arc::clone(&f.namespace),
-                    status: f.status,
-                    code: f.code.unwrap_or_default(),
+                let counters = self.of_namespace(&f.namespace);
+                match f.code {
+                    None => counters.ok.inc(),
+                    Some(code) => self.calls.get_or_create(&labels(&f.namespace, f.status, code)).inc(),
                 };
-                self.calls.get_or_create(&labels).inc();
-                let latency = Duration::from_micros(f.latency_us).as_secs_f64();
-                self.latency.get_or_create(&namespace).observe(latency);
-                self.characters_in.get_or_create(&namespace).inc_by(f.characters_in);
-                self.characters_out.get_or_create(&namespace).inc_by(f.characters_out);
+                counters.latency.observe(Duration::from_micros(f.latency_us).as_secs_f64());
+                counters.characters_in.inc_by(f.characters_in);
+                counters.characters_out.inc_by(f.characters_out);
                 if f.cached {
                     self.cache_hits.inc();
                 }
@@ -126,6 +140,23 @@ impl Metrics {
             | EventKind::ToolStarted { .. }
             | EventKind::CallsRecovered { .. } => {}
         }
+    }
+
+    /// The counters of a namespace, looked up once per call.
+    fn of_namespace(&self, namespace: &Arc<str>) -> NamespaceCounters {
+        let known = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
+        known.unwrap_or_else(|| {
+            let label = NamespaceLabel { namespace: Arc::clone(namespace) };
+            let counters = NamespaceCounters {
+                ok: self.calls.get_or_create(&labels(namespace, "ok", "")).clone(),
+                latency: self.latency.get_or_create(&label).clone(),
+                characters_in: self.characters_in.get_or_create(&label).clone(),
+                characters_out: self.characters_out.get_or_create(&label).clone(),
+            };
+            let mut namespaces = self.namespaces.write().unwrap_or_else(PoisonError::into_inner);
+            namespaces.insert(Arc::clone(namespace), counters.clone());
+            counters
+        })
     }
 
     /// The page that `/metrics` serves.

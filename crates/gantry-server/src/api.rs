@@ -54,7 +54,6 @@ pub fn router(app: App) -> Router {
         router = router.route(path, methods);
     }
     router
-        .route("/mcp", any(mcp::serve))
         .route("/mcp/{project}", any(mcp::serve_project))
         .route("/mcp/{project}/agents/{agent}", any(mcp::serve_agent))
         .route("/", get(health::page))

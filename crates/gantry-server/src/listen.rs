@@ -3,8 +3,9 @@
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::guard::Guard;
-use crate::{App, api};
+use crate::{App, api, mcp};
 use axum::Router;
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::Request;
 use hyper::body::Incoming;
@@ -65,6 +66,7 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
         guard: Guard::new(address, &options.allowed_hosts, &options.allowed_origins),
         keys: Keys::new(options.admin_key, address.ip().is_loopback()),
         router: api::router(app.clone()),
+        app: app.clone(),
     });
     ready(address);
     let connections = TaskTracker::new();
@@ -144,6 +146,7 @@ struct Gate {
     guard: Guard,
     keys: Keys,
     router: Router,
+    app: App,
 }
 
 impl Gate {
@@ -152,6 +155,10 @@ impl Gate {
             Ok(identity) => identity,
             Err(refused) => return ApiError::into_response(refused),
         };
+        // The door that agents use most needs no routing.
+        if request.uri().path() == "/mcp" {
+            return mcp::respond(&self.app, identity, None, request.map(Body::new)).await;
+        }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());
         match hyper::service::Service::call(&service, request).await {

@@ -198,11 +198,6 @@ fn error_meta(id: CallId, error: &gantry_core::ToolError) -> String {
     json!({ "gantry/call": id, "gantry/error": error }).to_string()
 }
 
-/// `/mcp`: the tools of the project, as no agent in particular.
-pub(crate) async fn serve(State(app): State<App>, identity: Identity, request: Request<Body>) -> Response {
-    respond(&app, Client { identity: identity.into_model(), agent: None }, request).await
-}
-
 /// `/mcp/{project}`.
 pub(crate) async fn serve_project(
     State(app): State<App>,
@@ -211,7 +206,7 @@ pub(crate) async fn serve_project(
     request: Request<Body>,
 ) -> Response {
     match known_project(&app, &project) {
-        Ok(()) => respond(&app, Client { identity: identity.into_model(), agent: None }, request).await,
+        Ok(()) => respond(&app, identity, None, request).await,
         Err(error) => error.into_response(),
     }
 }
@@ -224,10 +219,7 @@ pub(crate) async fn serve_agent(
     request: Request<Body>,
 ) -> Response {
     match known_project(&app, &project) {
-        Ok(()) => {
-            respond(&app, Client { identity: identity.into_model(), agent: Some(agent.into()) }, request)
-                .await
-        }
+        Ok(()) => respond(&app, identity, Some(agent.into()), request).await,
         Err(error) => error.into_response(),
     }
 }
@@ -240,7 +232,14 @@ fn known_project(app: &App, project: &str) -> Result<(), ApiError> {
     }
 }
 
-async fn respond(app: &App, client: Client, request: Request<Body>) -> Response {
+/// Answers a request at `/mcp`, as an agent if one is named.
+pub(crate) async fn respond(
+    app: &App,
+    identity: Identity,
+    agent: Option<Arc<str>>,
+    request: Request<Body>,
+) -> Response {
+    let client = Client { identity: identity.into_model(), agent };
     let (parts, body) = request.into_parts();
     let answer = match parts.method {
         Method::POST => match query::body(body).await {

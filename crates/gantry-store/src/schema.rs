@@ -44,7 +44,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
     enter_wal(&conn)?;
     conn.execute_batch(
         "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF;
-         PRAGMA wal_autocheckpoint=1000; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY;",
+         PRAGMA wal_autocheckpoint=8000; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY;",
     )
     .map_err(Error::sqlite)?;
     conn.set_prepared_statement_cache_capacity(64);

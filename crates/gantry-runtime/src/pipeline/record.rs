@@ -22,7 +22,7 @@ use gantry_store::{
 };
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How often an outcome that could not be written is tried again, and how long after.
@@ -66,16 +66,16 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
             door: cx.session.door().as_str().into(),
         },
         tool: CalledTool {
-            provider: "".into(),
+            provider: nothing(),
             tool: Arc::clone(&asked),
             name: asked,
             kind: "".into(),
-            namespace: "".into(),
+            namespace: nothing(),
             effect: "".into(),
             fingerprint: None,
         },
         arguments_digest: None,
-        arguments: "".into(),
+        arguments: nothing(),
         decision: None,
         started_us: now,
     };
@@ -91,6 +91,12 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
         intended: OnceLock::new(),
         repeats: OnceLock::new(),
     }
+}
+
+/// The empty text, shared.
+fn nothing() -> Arc<str> {
+    static NOTHING: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
+    Arc::clone(&NOTHING)
 }
 
 impl Entry {
@@ -166,15 +172,16 @@ pub(super) async fn intend(
 }
 
 /// Runs the stages; a panic in any of them is a fault like others, and the entry is closed all the same.
-pub(super) async fn unpanicked(
+pub(super) fn unpanicked(
     stages: impl Future<Output = Result<Shaped, CallError>>,
-) -> Result<Shaped, CallError> {
-    AssertUnwindSafe(stages).catch_unwind().await.unwrap_or_else(|_panic| {
-        let error = ToolError::new(
-            ErrorCode::InternalError,
-            "Gantry failed while running this call; the log says more",
-        );
-        Err(Fault::with_possible_effect(error).into())
+) -> impl Future<Output = Result<Shaped, CallError>> {
+    // A combinator and not an async function, which would hold the stages twice.
+    AssertUnwindSafe(stages).catch_unwind().map(|ended| {
+        ended.unwrap_or_else(|_panic| {
+            let message = "Gantry failed while running this call; the log says more";
+            let error = ToolError::new(ErrorCode::InternalError, message);
+            Err(Fault::with_possible_effect(error).into())
+        })
     })
 }
 
