@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/runs/{id}", get(runs::show)),
         ("/api/v1/runs/{id}/cancel", post(runs::cancel)),
         ("/api/v1/queues", get(health::queues)),
-        ("/api/v1/audit", get(audit::list)),
+        ("/api/v1/audit", get(calls::list)),
         ("/api/v1/audit/verify", get(audit::verify)),
         ("/api/v1/explain", get(tools::explain)),
         ("/api/openapi.json", get(openapi::serve)),

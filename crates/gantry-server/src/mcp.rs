@@ -93,6 +93,7 @@ impl Handler for Tools {
         call: ToolCall,
         cancel: CancellationToken,
     ) -> Result<ToolAnswer, ErrorObject> {
+        alive(session)?;
         let (wishes, modern) = (Wishes::of(&call)?, call.version.is_modern());
         let request = CallRequest {
             tool: call.name,
@@ -135,11 +136,11 @@ struct Wishes {
 
 impl Wishes {
     fn of(call: &ToolCall) -> Result<Self, ErrorObject> {
+        // Parsed whenever there is any: a key may be written with escapes, and one that is missed is a call that runs twice.
         match &call.meta {
-            // A slash may be written with a backslash before it, so only the word is looked for.
-            Some(meta) if meta.get().contains("gantry") => serde_json::from_str(meta.get())
+            Some(meta) => serde_json::from_str(meta.get())
                 .map_err(|error| ErrorObject::new(INVALID_PARAMS, format!("_meta cannot be read: {error}"))),
-            Some(_) | None => Ok(Self::default()),
+            None => Ok(Self::default()),
         }
     }
 }

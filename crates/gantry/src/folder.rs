@@ -153,3 +153,36 @@ impl Folder {
         serde_json::from_str(&fs::read_to_string(self.0.join("server.json")).ok()?).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_note_of_a_dead_server_is_gone_once_another_claims_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        // A server that was killed leaves its note and no lock.
+        folder.announce("127.0.0.1:9".parse().unwrap()).unwrap();
+        assert!(folder.server().is_none());
+        let lock = folder.claim().unwrap();
+        assert!(folder.server().is_none(), "the new server has not said yet where it is");
+        folder.announce("127.0.0.1:10".parse().unwrap()).unwrap();
+        assert_eq!(folder.server().unwrap().address.port(), 10);
+        assert!(folder.claim().is_err());
+        drop(lock);
+        assert!(folder.server().is_none());
+    }
+
+    #[test]
+    fn the_key_is_made_once_and_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&dir.path().join("data")).unwrap();
+        let (key, fresh) = folder.key().unwrap();
+        assert!(fresh && key.len() > 64);
+        assert_eq!(folder.key().unwrap(), (key, false));
+        let mode = fs::metadata(folder.path().join("admin.key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

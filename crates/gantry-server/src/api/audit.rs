@@ -1,24 +1,11 @@
-//! `/api/v1/audit`: the trail of every call, and the proof that it is whole.
+//! `/api/v1/audit/verify`: the proof that the trail is whole. The trail itself is the list of calls.
 
-use super::calls::Filter;
-use super::query::{self, Query};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
 use gantry_core::Role;
-use gantry_runtime::records;
 use serde_json::{Value, json};
-
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(filter): Query<Filter>,
-) -> Result<Json<Value>, ApiError> {
-    let page = app.runtime.store().calls(filter.of(&app, &who)?).await?;
-    let items: Vec<Value> = page.items.iter().map(records::call).collect();
-    Ok(query::list(&items, page.next))
-}
 
 pub(super) async fn verify(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
     if who.role != Role::Admin {

@@ -11,6 +11,7 @@ mod cli;
 mod config;
 mod crash;
 mod docs;
+mod doors;
 mod http_front;
 mod load;
 mod mcp_sdks;
