@@ -13,9 +13,9 @@ mod repeat;
 mod resolve;
 mod shape;
 
-use crate::cache::{Answer, Patience};
 pub(crate) use admit::until;
 
+use crate::cache::{Answer, Patience};
 use crate::context::CallCx;
 use crate::provider::RawOutput;
 use crate::reply::{Reply, Shaped};

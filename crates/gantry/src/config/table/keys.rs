@@ -109,7 +109,7 @@ static DEFAULTS: &[Key] = &[
         "contextBudgetTokens",
         number(Unit::Tokens, Zero::Refused, 1_000_000_000),
         Fallback::Absent("no budget"),
-        "How many tokens of tool results one session may receive.",
+        "How many tokens of tool results one session may receive. Each process counts for itself.",
         "200000",
     ),
     key(
@@ -190,7 +190,7 @@ static SOURCE: &[Key] = &[
         "cache",
         number(Unit::Milliseconds, Zero::Off, 30 * DAY),
         Fallback::Number(0),
-        "How long a successful result answers the same call again.",
+        "How long a successful result of a tool that says it only reads answers the same call again. `toolsCache` names others.",
         "300000",
     ),
     key(
