@@ -8,10 +8,13 @@
 //! then owns a session; since 2026-07-28, the *modern* one, every request carries its version and its
 //! capabilities and belongs to no session. [`server::Server`] tells them apart message by message.
 
+pub mod client;
 pub mod envelope;
 pub mod error;
+pub mod exchange;
 pub mod limits;
 pub mod lines;
+pub mod raw;
 pub mod server;
 pub mod version;
 

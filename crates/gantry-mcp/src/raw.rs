@@ -1,0 +1,137 @@
+//! Taking JSON objects apart and putting them together again without touching what is inside.
+//!
+//! Numbers keep their text and keys their order: a member is looked up, replaced or left out, everything else is
+//! copied as it came.
+
+use gantry_core::json::write_string;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The members of an object in their order, values as text; `None` if the text is not an object.
+#[must_use]
+pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+    serde_json::from_str::<Members<'_>>(text).ok().map(|Members(members)| members)
+}
+
+/// The value of a member as text; the first one if there are several.
+#[must_use]
+pub fn member<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    members(text)?.into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
+}
+
+/// What a member says, if it is a string.
+#[must_use]
+pub fn string_member<'a>(text: &'a str, key: &str) -> Option<Cow<'a, str>> {
+    string(member(text, key)?)
+}
+
+/// What the text of a JSON string means.
+#[must_use]
+pub fn string(text: &str) -> Option<Cow<'_, str>> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str::<String>(text).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// The elements of an array as text; `None` if the text is not an array.
+#[must_use]
+pub fn elements(text: &str) -> Option<Vec<&str>> {
+    let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    Some(elements.into_iter().map(RawValue::get).collect())
+}
+
+/// An object of these members.
+#[must_use]
+pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut out = String::from("{");
+    for (key, value) in members {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        write_string(&mut out, key);
+        out.push(':');
+        out.push_str(value);
+    }
+    out.push('}');
+    out
+}
+
+/// The object with one member set: replaced where it stands, or added at the end. A text that is not an object is
+/// taken for an empty one.
+#[must_use]
+pub fn with(text: &str, key: &str, value: &str) -> String {
+    let members = members(text).unwrap_or_default();
+    let known = members.iter().any(|(name, _)| name == key);
+    let kept = members.iter().map(|(name, old)| (&**name, if name == key { value } else { old }));
+    object(kept.chain((!known).then_some((key, value))))
+}
+
+/// The object without the members that `drop` names.
+#[must_use]
+pub fn without(text: &str, drop: impl Fn(&str) -> bool) -> String {
+    let members = members(text).unwrap_or_default();
+    object(members.iter().filter(|(name, _)| !drop(name)).map(|(name, value)| (&**name, *value)))
+}
+
+/// The text of a JSON string that says this.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    write_string(&mut out, text);
+    out
+}
+
+struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Ordered)
+    }
+}
+
+/// A key, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct Ordered;
+
+impl<'de> Visitor<'de> for Ordered {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        // Limit: the text is a message or a part of one, whose size is bounded.
+        let mut members = Vec::new();
+        while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+            members.push((key, value.get()));
+        }
+        Ok(Members(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_stays_as_it_was() {
+        let text = r#"{"b":1.10,"a":{"z":1e400},"\u0063":"\u00e9"}"#;
+        assert_eq!(with(text, "a", "2"), r#"{"b":1.10,"a":2,"c":"\u00e9"}"#);
+        assert_eq!(with(text, "n", "[]"), r#"{"b":1.10,"a":{"z":1e400},"c":"\u00e9","n":[]}"#);
+        assert_eq!(without(text, |key| key == "b"), r#"{"a":{"z":1e400},"c":"\u00e9"}"#);
+        assert_eq!(member(text, "a"), Some(r#"{"z":1e400}"#));
+        assert_eq!(string_member(text, "c").as_deref(), Some("é"));
+        assert_eq!(members("[1]"), None);
+        assert_eq!(elements("[1, {\"a\":2}]"), Some(vec!["1", "{\"a\":2}"]));
+    }
+}
