@@ -1,7 +1,11 @@
 //! Outbound HTTP, made in one place only.
 //!
-//! For now there is one thing to reach: the Gantry server that runs on the same machine, for the command line. Clients
-//! of other people's servers come with their own guards; nothing outside this crate opens an HTTP connection.
+//! [`LocalServer`] is the Gantry server that runs on the same machine, for the command line; [`HttpClient`] reaches
+//! other people's servers. Nothing outside this crate opens an HTTP connection.
+
+mod http_client;
+
+pub use http_client::{HttpClient, HttpError, HttpResponse};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};

@@ -83,7 +83,7 @@ pub async fn write<W: AsyncWrite + Unpin>(writer: W, mut answers: mpsc::Receiver
 
 /// An answer with its line end. Texts that came from elsewhere may be laid out over several lines; between the
 /// tokens of JSON a blank means the same, and inside a string there are no line ends.
-fn one_line(answer: String) -> Vec<u8> {
+pub(crate) fn one_line(answer: String) -> Vec<u8> {
     let mut line = answer.into_bytes();
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {

@@ -1,8 +1,17 @@
 //! A live connection to a server.
 
-use super::types::{About, Failure, ListKind, Outgoing, Protocol, Target};
-use crate::exchange::LogLevel;
-use std::time::Duration;
+use super::{
+    core::{Ask, Core},
+    detect, listen,
+    types::{About, Failure, ListKind, Outgoing, Protocol, Target},
+};
+use crate::{ErrorObject, error::code, exchange::LogLevel, raw};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 /// Connects to a server: reaches it, finds out its era, and shakes hands where that is due.
 ///
@@ -11,21 +20,44 @@ use std::time::Duration;
 /// # Errors
 /// Why the server cannot be used, in words for a person.
 pub async fn connect(target: &Target, known: Protocol) -> Result<Connection, Failure> {
-    let _unused = (target, known);
-    Err(Failure::Unavailable("not built yet".into()))
+    let establish = async { Core::start(detect::reach(target, known).await?).await };
+    let core = timeout(target.startup_timeout, establish).await.unwrap_or_else(|_| {
+        let limit = target.startup_timeout.as_millis();
+        let what =
+            format!("the server did not answer within {limit} ms; raise startupTimeoutMs if it is slow");
+        Err(Failure::Unavailable(what))
+    })?;
+    let stop = CancellationToken::new();
+    let listening = TaskTracker::new();
+    if core.modern() {
+        let (core, stop) = (Arc::clone(&core), stop.clone());
+        listening.spawn(async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                _ = core.dispatcher().ended() => {}
+                () = listen::run(Arc::clone(&core)) => {}
+            }
+        });
+    }
+    listening.close();
+    Ok(Connection { core, listening, stop: stop.drop_guard() })
 }
 
 /// A live connection to a server. It ends when it is dropped or closed, or when [`Connection::closed`] returns.
 #[derive(Debug)]
 pub struct Connection {
-    about: About,
+    core: Arc<Core>,
+    /// The task that hears what the server says without being asked.
+    listening: TaskTracker,
+    stop: DropGuard,
 }
 
 impl Connection {
     /// What the server says about itself.
     #[must_use]
     pub fn about(&self) -> &About {
-        &self.about
+        &self.core.about
     }
 
     /// Asks for everything of a kind, page by page, bounded in number and size; items as the server sent them.
@@ -33,8 +65,7 @@ impl Connection {
     /// # Errors
     /// The server cannot be asked, or answers with something else than a list.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<Box<str>>, Failure> {
-        let _unused = kind;
-        Err(Failure::Unavailable("not built yet".into()))
+        self.core.list(kind).await
     }
 
     /// Sends a request and waits for its result, the text of an object as the server sent it.
@@ -44,8 +75,27 @@ impl Connection {
     /// # Errors
     /// See [`Failure`].
     pub async fn request(&self, request: Outgoing<'_>) -> Result<String, Failure> {
-        let _unused = request;
-        Err(Failure::Unavailable("not built yet".into()))
+        let Outgoing { method, params, meta, audience, cancel } = request;
+        if cancel.is_cancelled() {
+            return Err(Failure::Canceled);
+        }
+        let core = &self.core;
+        let token = audience.wants_progress().then(|| core.dispatcher().progress_token(&audience));
+        let ask = Ask {
+            method,
+            params: &params,
+            meta,
+            token: token.as_ref().map(|token| token.token),
+            audience: Some(&audience),
+            cancel: &cancel,
+        };
+        if core.modern() {
+            core.ask_in_rounds(ask, &*audience).await
+        } else if core.needs(ask).is_some_and(|needs| needs.task) {
+            core.ask_as_task(ask).await
+        } else {
+            core.ask(ask).await
+        }
     }
 
     /// Asks whether the server is there (`ping`, or `server/discover` where there is no ping), and how long it took.
@@ -53,8 +103,14 @@ impl Connection {
     /// # Errors
     /// No answer came in time, or the connection is closed.
     pub async fn ping(&self, limit: Duration) -> Result<Duration, Failure> {
-        let _unused = limit;
-        Err(Failure::Unavailable("not built yet".into()))
+        let started = Instant::now();
+        let method = if self.core.modern() { "server/discover" } else { "ping" };
+        match timeout(limit, self.core.own(method, "{}")).await {
+            // Whoever refuses is there.
+            Ok(Ok(_) | Err(Failure::Answered(_))) => Ok(started.elapsed()),
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(Failure::Lost(format!("no answer to {method} within {} ms", limit.as_millis()))),
+        }
     }
 
     /// Wants to hear, or no longer, when this resource changes (the server's own URI).
@@ -62,30 +118,41 @@ impl Connection {
     /// # Errors
     /// The server does not take it.
     pub async fn watch(&self, uri: &str, on: bool) -> Result<(), Failure> {
-        let _unused = (uri, on);
-        Err(Failure::Unavailable("not built yet".into()))
+        self.core.watch(uri, on).await
     }
 
-    /// From which level on the server is to send log messages.
+    /// From which level on the server is to send log messages. In the newer era every request says that for itself.
     ///
     /// # Errors
     /// The server does not take it.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Failure> {
-        let _unused = level;
-        Err(Failure::Unavailable("not built yet".into()))
+        if self.core.modern() {
+            return Ok(());
+        }
+        if raw::member(&self.core.about.capabilities, "logging").is_none() {
+            let what = "the server does not send log messages";
+            return Err(Failure::Answered(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
+        }
+        let params = raw::object([("level", &*raw::quoted(level.as_str()))]);
+        self.core.own("logging/setLevel", &params).await.map(drop)
     }
 
     /// Requests that are under way.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        0
+        self.core.dispatcher().in_flight()
     }
 
     /// Waits until the connection has ended, and says why.
     pub async fn closed(&self) -> String {
-        std::future::pending().await
+        self.core.dispatcher().ended().await
     }
 
     /// Ends the connection in an orderly way (a legacy session is deleted, a process is let go).
-    pub async fn close(&self) {}
+    pub async fn close(&self) {
+        // A subscription that is open keeps some servers from ending.
+        self.stop.token().cancel();
+        self.listening.wait().await;
+        self.core.link.close().await;
+    }
 }

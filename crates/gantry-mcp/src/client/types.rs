@@ -82,6 +82,7 @@ pub enum Protocol {
 
 /// What clients may be asked by a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "three switches that are set one by one")]
 pub struct Declared {
     /// To fill in forms and to open addresses.
     pub elicitation: bool,

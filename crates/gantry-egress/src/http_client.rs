@@ -1,0 +1,266 @@
+//! HTTP to other people's servers: no redirects, no cookies, bounded answers.
+//!
+//! A request that cannot have reached the server fails with another error than one whose fate is unknown
+//! ([`HttpError::was_sent`]): callers decide by that whether an effect can have happened.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, StatusCode, header};
+use std::{error::Error as _, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// How long connecting may take, name look-up and TLS among it.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept. Common servers (Node, uvicorn) hang up after five seconds; sending into a
+/// connection that is just being closed leaves open whether the request was run.
+const IDLE: Duration = Duration::from_secs(4);
+/// Unused connections that are kept per server.
+const IDLE_PER_HOST: usize = 32;
+/// How often the system asks whether the other end of a silent connection is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Why a request got no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum HttpError {
+    /// The client cannot be set up.
+    #[error("cannot set up HTTP: {0}")]
+    Setup(String),
+    /// The request cannot be made.
+    #[error("{address:?} cannot be asked: {reason}")]
+    Request { address: String, reason: String },
+    /// Nothing listens there, or it cannot be trusted.
+    #[error("cannot connect to {address}: {reason}")]
+    Connect { address: String, reason: String },
+    /// The server points elsewhere. Following it could carry secrets to where they do not belong.
+    #[error("{address} redirects to {target}; configure that address if it is the right one")]
+    Redirect { address: String, target: String },
+    /// The connection broke after the request was on its way.
+    #[error("the connection to {address} broke: {reason}")]
+    Broken { address: String, reason: String },
+    /// More came than may be read.
+    #[error("the answer of {address} is longer than {limit} bytes")]
+    TooLarge { address: String, limit: usize },
+}
+
+impl HttpError {
+    /// Whether the server may have got the request.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        match self {
+            Self::Setup(_) | Self::Request { .. } | Self::Connect { .. } | Self::Redirect { .. } => false,
+            Self::Broken { .. } | Self::TooLarge { .. } => true,
+        }
+    }
+}
+
+/// A client with a pool of connections. Cloning it shares the pool.
+#[derive(Debug, Clone)]
+pub struct HttpClient {
+    inner: reqwest::Client,
+}
+
+impl HttpClient {
+    /// A client. Proxies are taken from the environment.
+    ///
+    /// # Errors
+    /// TLS cannot be set up, for instance because there are no root certificates.
+    pub fn new() -> Result<Self, HttpError> {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Somebody else may be faster; then theirs is as good.
+            rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
+        }
+        reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_PER_HOST)
+            .tcp_nodelay(true)
+            .tcp_keepalive(KEEP_ALIVE)
+            .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map(|inner| Self { inner })
+            .map_err(|error| HttpError::Setup(reason(error)))
+    }
+
+    /// Sends a request and returns as soon as the head of the answer is there.
+    ///
+    /// Cancel-safety: dropping the future closes the connection.
+    ///
+    /// # Errors
+    /// See [`HttpError`].
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
+        let address = shown(url);
+        let mut request = self.inner.request(method, url).headers(headers);
+        if !body.is_empty() {
+            request = request.body(body);
+        }
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => {
+                return Err(HttpError::Connect { address, reason: reason(error) });
+            }
+            Err(error) if error.is_builder() => {
+                return Err(HttpError::Request { address, reason: reason(error) });
+            }
+            Err(error) => return Err(HttpError::Broken { address, reason: reason(error) }),
+        };
+        if response.status().is_redirection() {
+            let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
+            let target = target.map_or_else(|| "nowhere".to_owned(), shown);
+            return Err(HttpError::Redirect { address, target });
+        }
+        Ok(HttpResponse { address, inner: response })
+    }
+}
+
+/// An answer whose body is still to be read.
+#[derive(Debug)]
+pub struct HttpResponse {
+    address: String,
+    inner: reqwest::Response,
+}
+
+impl HttpResponse {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.inner.status()
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        self.inner.headers()
+    }
+
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// Cancel-safety: no piece is lost.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let broken = |error| HttpError::Broken { address: self.address.clone(), reason: reason(error) };
+        self.inner.chunk().await.map_err(broken)
+    }
+
+    /// The whole body, if it has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The connection broke, or there is more.
+    pub async fn body(mut self, limit: usize) -> Result<Bytes, HttpError> {
+        let mut whole = BytesMut::new();
+        while let Some(chunk) = self.chunk().await? {
+            if whole.len() + chunk.len() > limit {
+                return Err(HttpError::TooLarge { address: self.address, limit });
+            }
+            if whole.is_empty() && self.inner.content_length() == Some(chunk.len() as u64) {
+                return Ok(chunk);
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// The bare connection after `101 Switching Protocols`.
+    ///
+    /// # Errors
+    /// The connection cannot be taken over.
+    pub async fn upgrade(self) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static, HttpError> {
+        let broken = |error| HttpError::Broken { address: self.address, reason: reason(error) };
+        self.inner.upgrade().await.map_err(broken)
+    }
+}
+
+/// The address as it may be shown: no user, no query, which may hold secrets.
+fn shown(url: &str) -> String {
+    match reqwest::Url::parse(url) {
+        Ok(mut url) => {
+            url.set_query(None);
+            url.set_fragment(None);
+            let kept = url.set_username("").is_ok() && url.set_password(None).is_ok();
+            if kept { url.into() } else { url.scheme().to_owned() }
+        }
+        Err(_) => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The whole chain of causes; the outermost one alone says little more than "error sending request".
+fn reason(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    /// A server that answers one request with these bytes.
+    async fn once(answer: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?key=s3cret", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 2048];
+            stream.read(&mut head).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+        });
+        url
+    }
+
+    async fn get(url: &str) -> Result<HttpResponse, HttpError> {
+        HttpClient::new().unwrap().send(Method::GET, url, HeaderMap::new(), Bytes::new()).await
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_error_that_names_its_target_without_secrets() {
+        let url = once(
+            b"HTTP/1.1 307 T\r\nlocation: https://u:p@other.example/x?key=1\r\ncontent-length: 0\r\n\r\n",
+        )
+        .await;
+        let error = get(&url).await.unwrap_err();
+        assert!(!error.was_sent());
+        let text = error.to_string();
+        assert!(text.contains("redirects to https://other.example/x;"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_a_limit() {
+        let url = once(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+        assert_eq!(get(&url).await.unwrap().body(5).await.unwrap(), "hello");
+        let url = once(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nhello!").await;
+        assert!(matches!(get(&url).await.unwrap().body(5).await, Err(HttpError::TooLarge { limit: 5, .. })));
+    }
+
+    #[tokio::test]
+    async fn what_was_not_sent_is_told_from_what_broke() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        assert!(!get(&url).await.unwrap_err().was_sent());
+        let url = once(b"").await;
+        assert!(get(&url).await.unwrap_err().was_sent());
+        assert!(matches!(get("mailto:nobody").await, Err(error) if !error.was_sent()));
+    }
+}

@@ -1,0 +1,182 @@
+//! What a connection is made of, and one request through it in the words of its era.
+
+use super::{
+    detect::Greeted,
+    dispatcher::Dispatcher,
+    hello,
+    link::{Call, Link, Trouble},
+    listen::Subscriptions,
+    meta,
+    tools::{self, ToolBook},
+    types::{About, Failure, ListKind},
+};
+use crate::{
+    error::code,
+    exchange::{Audience, Nobody},
+};
+use http::HeaderMap;
+use std::sync::{Arc, atomic::Ordering};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) link: Link,
+    pub(super) about: About,
+    pub(super) tools: ToolBook,
+    pub(super) subscriptions: Subscriptions,
+    /// Held by whoever shakes hands anew.
+    renewal: Semaphore,
+}
+
+/// A request before it is put into the words of an era.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub(super) method: &'a str,
+    /// Without `_meta`.
+    pub(super) params: &'a str,
+    /// The `_meta` of the client.
+    pub(super) meta: Option<&'a str>,
+    pub(super) token: Option<u64>,
+    /// The client behind it; `None` for Gantry's own requests.
+    pub(super) audience: Option<&'a Arc<dyn Audience>>,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Core {
+    /// Takes a server that has answered into use.
+    pub(super) async fn start(greeted: Greeted) -> Result<Arc<Self>, Failure> {
+        let Greeted { link, about } = greeted;
+        if !about.version.is_modern() {
+            settle(&link, &about).await?;
+        }
+        Ok(Arc::new(Self {
+            link,
+            about,
+            tools: ToolBook::default(),
+            subscriptions: Subscriptions::default(),
+            renewal: Semaphore::new(1),
+        }))
+    }
+
+    pub(super) fn modern(&self) -> bool {
+        self.about.version.is_modern()
+    }
+
+    pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
+        self.link.dispatcher()
+    }
+
+    /// A request of Gantry's own.
+    pub(super) async fn own(&self, method: &str, params: &str) -> Result<String, Failure> {
+        let cancel = CancellationToken::new();
+        self.ask(Ask { method, params, meta: None, token: None, audience: None, cancel: &cancel }).await
+    }
+
+    /// Sends a request and waits for its result. What was certainly not run because of a misunderstanding that can
+    /// be cleared up is sent once more.
+    pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<String, Failure> {
+        let trouble = match self.ask_once(ask).await {
+            Ok(result) => return Ok(result),
+            Err(trouble) => trouble,
+        };
+        let lost = match &trouble {
+            Trouble::Status(refusal) if refusal.lost_session() => refusal.session.clone(),
+            Trouble::Status(_) | Trouble::Failure(_) => None,
+        };
+        if let Some(session) = lost {
+            self.renew(&session).await?;
+        } else {
+            let failure = Failure::from(trouble);
+            if !self.can_clear_up(&failure, ask).await {
+                return Err(failure);
+            }
+        }
+        Ok(self.ask_once(ask).await?)
+    }
+
+    /// Opens a stream of notifications and waits for its end.
+    pub(super) async fn listen(&self, params: &str, audience: Arc<dyn Audience>) -> Result<String, Failure> {
+        let method = "subscriptions/listen";
+        let cancel = &CancellationToken::new();
+        let params = meta::modern(params, None, None, self.dispatcher().target.declared, None);
+        let headers = tools::headers(method, &params, None);
+        Ok(self.link.call(&Call { method, params: &params, headers, audience, own: true, cancel }).await?)
+    }
+
+    async fn can_clear_up(&self, failure: &Failure, ask: Ask<'_>) -> bool {
+        let Failure::Answered(error) = failure else { return false };
+        match error.code {
+            // The schemas that the headers were made from are no longer those of the server.
+            code::HEADER_MISMATCH if ask.method == "tools/call" => {
+                Box::pin(self.list(ListKind::Tools)).await.is_ok()
+            }
+            code::UNSUPPORTED_VERSION => self.modern() && hello::speaks_modern(error),
+            _ => false,
+        }
+    }
+
+    async fn ask_once(&self, ask: Ask<'_>) -> Result<String, Trouble> {
+        let declared = self.dispatcher().target.declared;
+        let audience = ask.audience.map(|audience| &**audience);
+        let (params, headers) = if self.modern() {
+            let headers = match &self.link {
+                Link::Http(_) => tools::headers(ask.method, ask.params, self.needs(ask).as_deref()),
+                Link::Duplex(_) => HeaderMap::new(),
+            };
+            (meta::modern(ask.params, ask.meta, ask.token, declared, audience), headers)
+        } else {
+            (meta::legacy(ask.params, ask.meta, ask.token), HeaderMap::new())
+        };
+        let call = Call {
+            method: ask.method,
+            params: &params,
+            headers,
+            audience: ask
+                .audience
+                .map_or_else(|| Arc::new(Nobody::default()) as Arc<dyn Audience>, Arc::clone),
+            own: ask.audience.is_none(),
+            cancel: ask.cancel,
+        };
+        self.link.call(&call).await
+    }
+
+    pub(super) fn needs(&self, ask: Ask<'_>) -> Option<Arc<tools::ToolNeeds>> {
+        if ask.method == "tools/call" { self.tools.needs(ask.params) } else { None }
+    }
+
+    /// Shakes hands anew after the server forgot the session `lost`, unless somebody else did so already.
+    async fn renew(&self, lost: &str) -> Result<(), Failure> {
+        let _turn = self.renewal.acquire().await;
+        let Link::Http(http) = &self.link else { return Ok(()) };
+        if !http.forget_session(lost) {
+            return Ok(());
+        }
+        let renewed = async {
+            let about = hello::initialize(&self.link).await?;
+            settle(&self.link, &about).await
+        };
+        if let Err(failure) = renewed.await {
+            let reason = format!("the server forgot the session and gave no other: {failure}");
+            self.dispatcher().end(&*reason);
+            return Err(Failure::Unavailable(reason));
+        }
+        self.dispatcher().look_anew();
+        self.watch_again().await;
+        Ok(())
+    }
+}
+
+/// Tells a server of the older era that it can start, and hears what it says without being asked.
+async fn settle(link: &Link, about: &About) -> Result<(), Failure> {
+    link.dispatcher().may_ask.store(true, Ordering::Relaxed);
+    if let Link::Http(http) = link {
+        http.agree(about.version);
+    }
+    hello::initialized(link).await?;
+    if let Link::Http(http) = link {
+        http.open_background();
+    }
+    Ok(())
+}

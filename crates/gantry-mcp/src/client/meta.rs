@@ -1,0 +1,125 @@
+//! What Gantry puts into a request besides its params: `_meta` of either era, and the headers of the newer one.
+
+use super::types::Declared;
+use crate::{
+    Version,
+    exchange::{Audience, LogLevel},
+    raw,
+};
+use std::borrow::Cow;
+
+/// What Gantry calls itself.
+pub(super) const CLIENT_INFO: &str =
+    concat!(r#"{"name":"gantry","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+
+const PROTOCOL: &str = "io.modelcontextprotocol/";
+/// Keys that Gantry sets itself, or that mean something only between a client and Gantry.
+const OWN_KEYS: [&str; 7] = [
+    "protocolVersion",
+    "clientInfo",
+    "clientCapabilities",
+    "logLevel",
+    "subscriptionId",
+    "serverInfo",
+    "related-task",
+];
+
+/// The capabilities of every client that a server may meet.
+pub(super) fn declared_capabilities(declared: Declared) -> String {
+    let offered = [
+        (declared.elicitation, "elicitation", r#"{"form":{},"url":{}}"#),
+        (declared.sampling, "sampling", "{}"),
+        (declared.roots, "roots", "{}"),
+    ];
+    raw::object(offered.into_iter().filter(|(on, ..)| *on).map(|(_, name, value)| (name, value)))
+}
+
+/// The capabilities of one client, without what this server may not use.
+fn client_capabilities(audience: &dyn Audience, declared: Declared) -> String {
+    let withheld = |name: &str| match name {
+        "elicitation" => !declared.elicitation,
+        "sampling" => !declared.sampling,
+        "roots" => !declared.roots,
+        _ => false,
+    };
+    raw::without(audience.capabilities().text(), withheld)
+}
+
+/// The `_meta` of a client as far as it is passed on.
+fn passed_on(meta: Option<&str>) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    let dropped = |key: &str| {
+        key == "progressToken"
+            || key.starts_with("gantry/")
+            || key.strip_prefix(PROTOCOL).is_some_and(|key| OWN_KEYS.contains(&key))
+    };
+    let members = meta.and_then(raw::members).unwrap_or_default();
+    members.into_iter().filter(|(key, _)| !dropped(key)).map(|(key, value)| (key, value.into())).collect()
+}
+
+fn with_meta(params: &str, members: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
+    raw::with(params, "_meta", &raw::object(members.iter().map(|(key, value)| (&**key, &**value))))
+}
+
+/// The params of a request of the older era.
+pub(super) fn legacy(params: &str, meta: Option<&str>, token: Option<u64>) -> String {
+    let mut members = passed_on(meta);
+    if let Some(token) = token {
+        members.push(("progressToken".into(), token.to_string().into()));
+    }
+    if members.is_empty() { params.to_owned() } else { with_meta(params, &members) }
+}
+
+/// The params of a request of the newer era. Without an audience it is one of Gantry's own.
+pub(super) fn modern(
+    params: &str,
+    meta: Option<&str>,
+    token: Option<u64>,
+    declared: Declared,
+    audience: Option<&dyn Audience>,
+) -> String {
+    let mut members = passed_on(meta);
+    let capabilities = audience
+        .map_or_else(|| declared_capabilities(declared), |audience| client_capabilities(audience, declared));
+    let version = raw::quoted(Version::MODERN.as_str());
+    let mut set =
+        |key: &str, value: Cow<'static, str>| members.push((format!("{PROTOCOL}{key}").into(), value));
+    set("protocolVersion", version.into());
+    set("clientInfo", CLIENT_INFO.into());
+    set("clientCapabilities", capabilities.into());
+    if let Some(level) = audience.and_then(Audience::log_level).map(LogLevel::as_str) {
+        set("logLevel", raw::quoted(level).into());
+    }
+    if let Some(token) = token {
+        members.push(("progressToken".into(), token.to_string().into()));
+    }
+    with_meta(params, &members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Nobody;
+
+    #[test]
+    fn a_client_keeps_its_own_keys_and_loses_those_of_the_protocol() {
+        let meta = r#"{"traceparent":"00-1","progressToken":9,"gantry/x":1,"io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/ui":{}}"#;
+        assert_eq!(
+            legacy(r#"{"name":"t"}"#, Some(meta), Some(3)),
+            r#"{"name":"t","_meta":{"traceparent":"00-1","io.modelcontextprotocol/ui":{},"progressToken":3}}"#
+        );
+        assert_eq!(legacy("{}", Some("{}"), None), "{}");
+    }
+
+    #[test]
+    fn a_modern_request_says_who_asks_and_what_it_can() {
+        let nobody = Nobody::default();
+        let stamped = modern("{}", None, None, Declared::default(), Some(&nobody));
+        let meta = raw::member(&stamped, "_meta").unwrap();
+        assert_eq!(
+            raw::string_member(meta, "io.modelcontextprotocol/protocolVersion").unwrap(),
+            "2026-07-28"
+        );
+        assert_eq!(raw::member(meta, "io.modelcontextprotocol/clientCapabilities"), Some("{}"));
+        assert_eq!(raw::member(meta, "io.modelcontextprotocol/logLevel"), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! What a server says without being asked, and whom it concerns.
+
+use super::{
+    dispatcher::{Dispatcher, lock},
+    message,
+    types::{Event, ListKind},
+};
+use crate::{
+    exchange::{LogLevel, Notice},
+    raw,
+};
+use std::sync::Arc;
+
+/// The key under which a notification names the subscription that it belongs to.
+pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+impl Dispatcher {
+    /// A notification came.
+    pub(super) fn notified(self: &Arc<Self>, method: &str, params: &str, origin: Option<u64>) {
+        match method {
+            "notifications/progress" => self.progressed(params),
+            "notifications/message" => self.logged(params, origin),
+            "notifications/tools/list_changed" => self.changed(ListKind::Tools),
+            "notifications/resources/list_changed" => self.changed(ListKind::Resources),
+            "notifications/prompts/list_changed" => self.changed(ListKind::Prompts),
+            "notifications/resources/updated" => self.event(Event::Updated(params.into())),
+            "notifications/elicitation/complete" => self.event(Event::ElicitationComplete(params.into())),
+            "notifications/cancelled" => self.question_withdrawn(params),
+            _ => self.other(method, params, origin),
+        }
+    }
+
+    fn progressed(&self, params: &str) {
+        let token = raw::member(params, "progressToken").and_then(message::number);
+        match token.and_then(|token| self.progress_audience(token)) {
+            Some(audience) => audience.notify(Notice::Progress(params.into())),
+            None => tracing::debug!(server = %self.target.name, "progress came that nobody waits for"),
+        }
+    }
+
+    /// A log message. Where it belongs to a client that does not want it, nobody else may see it.
+    fn logged(&self, params: &str, origin: Option<u64>) {
+        let level = raw::string_member(params, "level").and_then(|level| LogLevel::parse(&level));
+        let Some(level) = level else {
+            tracing::debug!(server = %self.target.name, "a log message has no level that is known");
+            return;
+        };
+        match self.asker(origin) {
+            Some(asker) if asker.audience.log_level().is_some_and(|least| level >= least) => {
+                asker.audience.notify(Notice::Log(level, params.into()));
+            }
+            Some(asker) if !asker.own => {}
+            _ => self.event(Event::Log(params.into())),
+        }
+    }
+
+    fn question_withdrawn(&self, params: &str) {
+        let Some(id) = raw::member(params, "requestId") else { return };
+        let question = lock(&self.open_questions).remove(id);
+        if let Some(question) = question {
+            question.cancel();
+        }
+    }
+
+    fn other(&self, method: &str, params: &str, origin: Option<u64>) {
+        let subscription =
+            || raw::member(raw::member(params, "_meta")?, SUBSCRIPTION).and_then(message::number);
+        let Some(id) = origin.or_else(subscription) else {
+            tracing::debug!(server = %self.target.name, method, "a notification came that belongs to no request");
+            return;
+        };
+        if let Some(asker) = self.asker(Some(id)) {
+            asker.audience.notify(Notice::Other { method: method.into(), params: params.into() });
+        }
+    }
+}

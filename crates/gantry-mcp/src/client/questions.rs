@@ -1,0 +1,107 @@
+//! Requests of a server (only those of the older era send any): who is asked, and what is answered when nobody can be.
+
+use super::{
+    dispatcher::{Asker, Dispatcher, Outbox, lock},
+    message,
+    types::Declared,
+};
+use crate::{
+    ErrorObject,
+    error::code,
+    exchange::{Question, Unanswered},
+};
+use std::sync::{Arc, atomic::Ordering};
+use tokio_util::sync::CancellationToken;
+
+const CANCEL: &str = r#"{"action":"cancel"}"#;
+
+impl Declared {
+    /// Whether servers may ask this at all.
+    pub(super) fn allows(self, method: &str) -> bool {
+        match method {
+            "elicitation/create" => self.elicitation,
+            "sampling/createMessage" => self.sampling,
+            "roots/list" => self.roots,
+            _ => false,
+        }
+    }
+}
+
+impl Dispatcher {
+    /// A request came. It is answered at once or by a task of its own.
+    pub(super) fn asked(
+        self: &Arc<Self>,
+        id: &str,
+        method: &str,
+        params: &str,
+        origin: Option<u64>,
+        outbox: &Arc<dyn Outbox>,
+    ) {
+        let answer = |outcome| outbox.post(message::answer(id, &outcome));
+        if method == "ping" {
+            return answer(Ok("{}".into()));
+        }
+        let asker = match self.addressee(method, params, origin) {
+            Ok(asker) => asker,
+            Err(error) => return answer(Err(error)),
+        };
+        let Ok(slot) = Arc::clone(&self.questions).try_acquire_owned() else {
+            let message = "too many questions of this server are open; ask again when one is answered";
+            return answer(Err(ErrorObject::new(code::INTERNAL_ERROR, message)));
+        };
+        let withdrawn = CancellationToken::new();
+        lock(&self.open_questions).insert(id.to_owned(), withdrawn.clone());
+        let question = Question { key: id.to_owned(), method: method.to_owned(), params: params.to_owned() };
+        let (this, outbox) = (Arc::clone(self), Arc::clone(outbox));
+        tokio::spawn(async move {
+            let id = question.key.clone();
+            let outcome = tokio::select! {
+                outcome = ask(&asker, question) => Some(outcome),
+                // The request is over or the server withdrew the question: nobody waits for the answer.
+                () = asker.over.cancelled() => None,
+                () = withdrawn.cancelled() => None,
+            };
+            lock(&this.open_questions).remove(&id);
+            if let Some(outcome) = outcome {
+                outbox.post(message::answer(&id, &outcome));
+            }
+            drop(slot);
+        });
+    }
+
+    /// Who is to be asked; an error if that is not allowed, not possible or not clear.
+    fn addressee(&self, method: &str, params: &str, origin: Option<u64>) -> Result<Asker, ErrorObject> {
+        let refused = |what: String| ErrorObject::new(code::METHOD_NOT_FOUND, what);
+        if !self.may_ask.load(Ordering::Relaxed) || !self.target.declared.allows(method) {
+            return Err(refused(format!("{method} is not offered to this server")));
+        }
+        let Some(asker) = self.asker(origin).filter(|asker| !asker.own) else {
+            let what = "cannot be passed on: no request is under way, or requests of several clients are and it does \
+                        not say for which it is";
+            return Err(ErrorObject::new(code::INVALID_REQUEST, format!("{method} {what}")));
+        };
+        if !asker.audience.capabilities().can(method, params) {
+            return Err(refused(format!("{method} is not supported by the client of this request")));
+        }
+        Ok(asker)
+    }
+}
+
+async fn ask(asker: &Asker, question: Question) -> Result<String, ErrorObject> {
+    let method = question.method.clone();
+    match asker.audience.ask(vec![question]).await {
+        Ok(answers) => answers.into_iter().next().unwrap_or_else(|| unanswered(&method, &Unanswered::Gone)),
+        Err(why) => unanswered(&method, &why),
+    }
+}
+
+/// What a server is told when there is no answer.
+fn unanswered(method: &str, why: &Unanswered) -> Result<String, ErrorObject> {
+    match (method, why) {
+        ("elicitation/create", Unanswered::Late | Unanswered::Gone) => Ok(CANCEL.to_owned()),
+        (_, Unanswered::Unsupported(_)) => Err(ErrorObject::new(code::METHOD_NOT_FOUND, why.to_string())),
+        (_, Unanswered::Late | Unanswered::Gone) => {
+            Err(ErrorObject::new(code::INTERNAL_ERROR, why.to_string()))
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Requests of the newer era that are answered with questions: the client is asked, and the request is sent again
+//! with its answers.
+
+use super::{
+    core::{Ask, Core},
+    limits::{QUESTIONS_PER_ROUND, ROUND_PAUSE, ROUNDS},
+    types::Failure,
+};
+use crate::{
+    ErrorObject,
+    error::code,
+    exchange::{Answered, Audience, Question, Unanswered},
+    raw,
+};
+use std::borrow::Cow;
+use tokio::time::sleep;
+
+const CANCEL: &str = r#"{"action":"cancel"}"#;
+
+impl Core {
+    /// Sends a request and goes on until its result asks nothing more.
+    pub(super) async fn ask_in_rounds(
+        &self,
+        ask: Ask<'_>,
+        audience: &dyn Audience,
+    ) -> Result<String, Failure> {
+        let mut params = Cow::Borrowed(ask.params);
+        let mut pause = ROUND_PAUSE[0];
+        for _ in 0..ROUNDS {
+            let result = self.ask(Ask { params: &params, ..ask }).await?;
+            let kind = raw::member(&result, "resultType");
+            if kind.and_then(raw::string).as_deref() != Some("input_required") {
+                return Ok(result);
+            }
+            let questions = questions(&result)?;
+            let state = raw::member(&result, "requestState").filter(|state| *state != "null");
+            let mut next = ask.params.to_owned();
+            if questions.is_empty() {
+                if state.is_none() {
+                    return Err(wrong("asks for input without saying which"));
+                }
+                tokio::select! {
+                    () = sleep(pause) => {}
+                    () = ask.cancel.cancelled() => return Err(Failure::Canceled),
+                }
+                pause = (pause * 2).min(ROUND_PAUSE[1]);
+                next = raw::without(&next, |key| key == "inputResponses");
+            } else {
+                let answers = self.answers(questions, audience, ask).await?;
+                next = raw::with(&next, "inputResponses", &answers);
+            }
+            params = Cow::Owned(match state {
+                Some(state) => raw::with(&next, "requestState", state),
+                None => raw::without(&next, |key| key == "requestState"),
+            });
+        }
+        Err(wrong(&format!("asks for input more than {ROUNDS} times")))
+    }
+
+    /// Asks the client; the answers as one object.
+    async fn answers(
+        &self,
+        questions: Vec<Question>,
+        audience: &dyn Audience,
+        ask: Ask<'_>,
+    ) -> Result<String, Failure> {
+        let declared = self.dispatcher().target.declared;
+        for question in &questions {
+            let Question { method, params, .. } = question;
+            if !declared.allows(method) || !audience.capabilities().can(method, params) {
+                return Err(cannot_be_asked(method));
+            }
+        }
+        let asked = questions.clone();
+        let answers = tokio::select! {
+            biased;
+            () = ask.cancel.cancelled() => return Err(Failure::Canceled),
+            answers = audience.ask(questions) => answers,
+        };
+        let answers = match answers {
+            Ok(answers) if answers.len() == asked.len() => answers,
+            Ok(_) => asked.iter().map(|question| unanswered(question, &Unanswered::Gone)).collect(),
+            Err(Unanswered::Unsupported(method)) => return Err(cannot_be_asked(&method)),
+            Err(why) => asked.iter().map(|question| unanswered(question, &why)).collect(),
+        };
+        // There is no way to tell a server of a failed answer but to fail the request.
+        let answers: Vec<String> =
+            answers.into_iter().collect::<Result<_, _>>().map_err(Failure::Answered)?;
+        let keys = asked.iter().map(|question| &*question.key);
+        Ok(raw::object(keys.zip(answers.iter().map(String::as_str))))
+    }
+}
+
+fn questions(result: &str) -> Result<Vec<Question>, Failure> {
+    let Some(asked) = raw::member(result, "inputRequests").filter(|asked| *asked != "null") else {
+        return Ok(Vec::new());
+    };
+    let asked = raw::members(asked).ok_or_else(|| wrong("asks for input in a way that cannot be read"))?;
+    if asked.len() > QUESTIONS_PER_ROUND {
+        return Err(wrong(&format!("asks more than {QUESTIONS_PER_ROUND} questions at once")));
+    }
+    let question = |(key, request): (Cow<'_, str>, &str)| {
+        let method = raw::string_member(request, "method")?.into_owned();
+        let params = raw::member(request, "params").unwrap_or("{}").to_owned();
+        Some(Question { key: key.into_owned(), method, params })
+    };
+    let questions: Option<Vec<Question>> = asked.into_iter().map(question).collect();
+    questions.ok_or_else(|| wrong("asks for input without a method"))
+}
+
+fn unanswered(question: &Question, why: &Unanswered) -> Answered {
+    match question.method.as_str() {
+        "elicitation/create" => Ok(CANCEL.to_owned()),
+        _ => Err(ErrorObject::new(code::INTERNAL_ERROR, why.to_string())),
+    }
+}
+
+/// The server asks what the client cannot answer, although it was told what the client can.
+fn cannot_be_asked(method: &str) -> Failure {
+    let capability = match method.split('/').next() {
+        Some(name @ ("elicitation" | "sampling" | "roots")) => name,
+        _ => return wrong(&format!("asks for {method:?}, which is not known")),
+    };
+    let message =
+        format!("the server asks for {method}, which the client does not support or may not be asked");
+    let data = format!(r#"{{"requiredCapabilities":{{"{capability}":{{}}}}}}"#);
+    Failure::Answered(ErrorObject::new(code::MISSING_CAPABILITY, message).with_data(data))
+}
+
+/// The server does not keep to the protocol. Whether the request was run is not known.
+fn wrong(what: &str) -> Failure {
+    Failure::Lost(format!("the server {what}"))
+}

@@ -1,0 +1,139 @@
+//! Finding out the era: every way in which a server may react to the question.
+
+use super::fake::{Peer, Stage, discovered, stage, target};
+use crate::{
+    Version,
+    client::{Connection, Failure, Protocol, Transport, connect},
+};
+use serde_json::{Value, json};
+use std::sync::{Arc, atomic::Ordering};
+
+async fn reached(stage: &Arc<Stage>, known: Protocol) -> Result<Connection, Failure> {
+    let (target, _events) = target(Transport::Stdio(stage.clone()), Protocol::Auto);
+    connect(&target, known).await
+}
+
+/// What a server does with a discovery.
+#[derive(Clone, Copy, Debug)]
+enum Discovery {
+    Answers,
+    Refuses(i32),
+    Exits,
+    IsSilent,
+}
+
+/// What a server does with a handshake.
+#[derive(Clone, Copy, Debug)]
+enum Handshake {
+    Answers,
+    Refuses(i32),
+    Exits,
+}
+
+fn server(discovery: Discovery, handshake: Handshake) -> Arc<Stage> {
+    stage(move |mut peer: Peer| async move {
+        while let Some(message) = peer.next().await {
+            match (message["method"].as_str(), discovery, handshake) {
+                (Some("server/discover"), Discovery::Answers, _) => {
+                    peer.answer(&message, discovered(json!({}))).await;
+                }
+                (Some("server/discover"), Discovery::Refuses(code), _)
+                | (Some("initialize"), _, Handshake::Refuses(code)) => peer.refuse(&message, code).await,
+                (Some("server/discover"), Discovery::Exits, _)
+                | (Some("initialize"), _, Handshake::Exits) => return,
+                (Some("initialize"), _, Handshake::Answers) => peer.greet(&message, json!({})).await,
+                _ => {}
+            }
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_reaction_leads_to_the_era_that_fits() {
+    use Discovery as D;
+    use Handshake as H;
+    let modern = Some(Version::V2026_07_28);
+    let legacy = Some(Version::V2025_06_18);
+    for (discovery, handshake, expected) in [
+        (D::Answers, H::Answers, modern),
+        (D::Answers, H::Refuses(-32022), modern),
+        (D::Answers, H::Refuses(-32601), modern),
+        (D::Answers, H::Exits, modern),
+        (D::Refuses(-32601), H::Answers, legacy),
+        (D::Refuses(-32602), H::Answers, legacy),
+        (D::Refuses(-32022), H::Answers, legacy),
+        (D::Exits, H::Answers, legacy),
+        (D::IsSilent, H::Answers, legacy),
+        (D::Refuses(-32601), H::Refuses(-32603), None),
+        (D::Exits, H::Exits, None),
+        (D::IsSilent, H::Exits, None),
+    ] {
+        for known in [Protocol::Auto, Protocol::Legacy, Protocol::Modern] {
+            let outcome = reached(&server(discovery, handshake), known).await;
+            let version = outcome.as_ref().ok().map(|connection| connection.about().version);
+            // An era that was known and still is fine is not questioned.
+            let expected = match (known, handshake) {
+                (Protocol::Legacy, H::Answers) => legacy,
+                (Protocol::Legacy, H::Exits) => None,
+                _ => expected,
+            };
+            assert_eq!(version, expected, "{discovery:?} {handshake:?} {known:?}: {outcome:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_server_that_binds_itself_to_the_first_era_is_met_in_it() {
+    let slow = stage(async |mut peer: Peer| {
+        let first = peer.next().await.unwrap();
+        if first["method"] == "server/discover" {
+            peer.answer(&first, discovered(json!({}))).await;
+        } else {
+            peer.refuse(&first, -32022).await;
+        }
+        peer.next().await;
+    });
+    let connection = reached(&slow, Protocol::Auto).await.unwrap();
+    assert!(connection.about().version.is_modern());
+    assert_eq!(connection.about().server_info.as_deref(), Some(r#"{"name":"new"}"#));
+    assert_eq!(slow.started.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_known_era_is_tried_alone() {
+    let old = server(Discovery::Exits, Handshake::Answers);
+    reached(&old, Protocol::Legacy).await.unwrap();
+    assert_eq!(old.started.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_server_of_which_there_can_be_only_one_is_met_in_the_end() {
+    let alone = Arc::new(tokio::sync::Semaphore::new(1));
+    let exclusive = stage(move |mut peer: Peer| {
+        let alone = alone.clone();
+        async move {
+            let Ok(_claim) = alone.try_acquire_owned() else { return };
+            let first = peer.next().await.unwrap_or(Value::Null);
+            match first["method"].as_str() {
+                Some("server/discover") => peer.refuse(&first, -32601).await,
+                Some("initialize") => peer.greet(&first, json!({})).await,
+                _ => {}
+            }
+            peer.next().await;
+        }
+    });
+    let connection = reached(&exclusive, Protocol::Auto).await.unwrap();
+    assert!(!connection.about().version.is_modern());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_is_given_up_in_time() {
+    let silent = stage(async |mut peer: Peer| while peer.next().await.is_some() {});
+    for known in [Protocol::Auto, Protocol::Legacy] {
+        let outcome = reached(&silent, known).await;
+        assert!(
+            matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("30000 ms")),
+            "{outcome:?}"
+        );
+    }
+}

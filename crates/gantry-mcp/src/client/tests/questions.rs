@@ -1,0 +1,92 @@
+//! What a server of the older era may ask, whom, and what it hears when nobody can answer.
+
+use super::fake::{Client, Peer, call, client, legacy};
+use crate::exchange::Unanswered;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const FORM: &str = r#"{"elicitation":{}}"#;
+
+/// What a server hears that asks this while a client's call is under way.
+async fn heard(method: &'static str, audience: Arc<Client>) -> Value {
+    let (told, mut answers) = tokio::sync::mpsc::channel(1);
+    let (connection, _events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let request = peer.expect("tools/call").await;
+            peer.send(
+                json!({"jsonrpc": "2.0", "id": "q1", "method": method, "params": {"message": "name?"}}),
+            )
+            .await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.answer(&request, json!({})).await;
+            peer.next().await;
+        }
+    })
+    .await;
+    connection.request(call("a", audience)).await.unwrap();
+    answers.recv().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_question_is_passed_to_the_client_of_the_only_session() {
+    let (audience, _heard) = client(1, FORM, Ok(r#"{"action":"accept","content":{"n":1.0}}"#));
+    let answer = heard("elicitation/create", audience.clone()).await;
+    assert_eq!((answer["id"].as_str(), answer["result"]["action"].as_str()), (Some("q1"), Some("accept")));
+    let asked = audience.asked.lock().unwrap();
+    assert_eq!(asked[0].params, r#"{"message":"name?"}"#);
+}
+
+#[tokio::test]
+async fn who_cannot_be_asked_is_not() {
+    let refused = |answer: &Value| answer["error"]["code"] == -32601;
+    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    assert!(refused(&heard("elicitation/create", audience.clone()).await));
+    assert!(refused(&heard("sampling/createMessage", audience.clone()).await));
+    assert!(refused(&heard("nonsense", audience).await));
+    // Roots are not declared to servers unless configured, whatever the client has.
+    let (audience, _heard) = client(1, r#"{"roots":{}}"#, Ok(r#"{"roots":[]}"#));
+    assert!(refused(&heard("roots/list", audience.clone()).await));
+    assert_eq!(audience.asked.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_form_that_nobody_fills_in_is_canceled() {
+    for why in [Unanswered::Late, Unanswered::Gone] {
+        let (audience, _heard) = client(1, FORM, Err(why));
+        assert_eq!(heard("elicitation/create", audience).await["result"], json!({"action": "cancel"}));
+    }
+    let (audience, _heard) = client(1, r#"{"sampling":{}}"#, Err(Unanswered::Late));
+    assert_eq!(heard("sampling/createMessage", audience).await["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn a_question_that_could_be_for_two_sessions_is_for_none() {
+    let (told, mut answers) = tokio::sync::mpsc::channel(2);
+    let (connection, _events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {}});
+            peer.send(&ask).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            let first = peer.expect("tools/call").await;
+            let second = peer.expect("tools/call").await;
+            peer.send(&ask).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.answer(&first, json!({})).await;
+            peer.answer(&second, json!({})).await;
+            peer.next().await;
+        }
+    })
+    .await;
+    let (one, _heard) = client(1, FORM, Ok("{}"));
+    let (two, _heard) = client(2, FORM, Ok("{}"));
+    assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
+    let (first, second) =
+        tokio::join!(connection.request(call("a", one.clone())), connection.request(call("b", two.clone())));
+    first.and(second).unwrap();
+    assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
+    assert!(one.asked.lock().unwrap().is_empty() && two.asked.lock().unwrap().is_empty());
+}

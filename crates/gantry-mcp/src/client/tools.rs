@@ -1,0 +1,137 @@
+//! What must be known of tools to call them: arguments that are repeated in headers, and whether a task is demanded.
+
+use super::dispatcher::lock;
+use crate::{
+    headers::{self, HeaderParam},
+    raw,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+/// What calling one tool takes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ToolNeeds {
+    /// Arguments that are repeated in headers.
+    header_params: Vec<HeaderParam>,
+    /// It can only be called as a task (2025-11-25).
+    pub(super) task: bool,
+}
+
+/// The tools that need something.
+#[derive(Debug, Default)]
+pub(super) struct ToolBook(Mutex<HashMap<String, Arc<ToolNeeds>>>);
+
+impl ToolBook {
+    /// Learns a whole list anew. Gives the tools that can be offered, in their order.
+    pub(super) fn learn(&self, server: &str, modern: bool, tools: Vec<Box<str>>) -> Vec<Box<str>> {
+        // Limit: the list is bounded.
+        let mut known = HashMap::new();
+        let mut offered = Vec::with_capacity(tools.len());
+        for tool in tools {
+            let name = raw::string_member(&tool, "name").unwrap_or_default();
+            match needs(&tool, modern) {
+                Ok(needs) => {
+                    if needs != ToolNeeds::default() {
+                        known.insert(name.into_owned(), Arc::new(needs));
+                    }
+                    offered.push(tool);
+                }
+                Err(reason) => tracing::warn!(server, tool = %name, reason, "a tool is left out"),
+            }
+        }
+        *lock(&self.0) = known;
+        offered
+    }
+
+    /// What the tool of a call needs.
+    pub(super) fn needs(&self, params: &str) -> Option<Arc<ToolNeeds>> {
+        let known = lock(&self.0);
+        if known.is_empty() {
+            return None;
+        }
+        known.get(&*raw::string_member(params, "name")?).cloned()
+    }
+}
+
+fn needs(tool: &str, modern: bool) -> Result<ToolNeeds, String> {
+    let support =
+        raw::member(tool, "execution").and_then(|execution| raw::string_member(execution, "taskSupport"));
+    let task = !modern && support.as_deref() == Some("required");
+    // Most schemas do not have the annotation; a look at the text spares reading those.
+    let schema = raw::member(tool, "inputSchema").filter(|schema| modern && schema.contains("x-mcp-header"));
+    let header_params = match schema.map(serde_json::from_str) {
+        Some(Ok(schema)) => headers::header_params(&schema)?,
+        Some(Err(error)) => return Err(error.to_string()),
+        None => Vec::new(),
+    };
+    Ok(ToolNeeds { header_params, task })
+}
+
+/// The headers that repeat a request of the newer era.
+pub(super) fn headers(method: &str, params: &str, needs: Option<&ToolNeeds>) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    let mut set = |name: &str, value: &str| {
+        let value = headers::encode_value(value);
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(&*value)) {
+            map.insert(name, value);
+        }
+    };
+    set("mcp-method", method);
+    let named_by = match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ if method.starts_with("tasks/") => Some("taskId"),
+        _ => None,
+    };
+    if let Some(name) = named_by.and_then(|member| raw::string_member(params, member)) {
+        set("mcp-name", &name);
+    }
+    let arguments = raw::member(params, "arguments").unwrap_or("{}");
+    for param in needs.map(|needs| &*needs.header_params).unwrap_or_default() {
+        if let Some(value) = param.value(arguments) {
+            set(&param.header, &value);
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_with_annotations_that_cannot_be_followed_is_left_out_alone() {
+        let tools = [
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#,
+            r#"{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"a b"}}}}"#,
+            r#"{"name":"c","inputSchema":{"type":"object"}}"#,
+        ];
+        let book = ToolBook::default();
+        let offered = book.learn("s", true, tools.map(Into::into).to_vec());
+        assert_eq!(offered.len(), 2);
+        let params = r#"{"name":"a","arguments":{"r":"Zürich"}}"#;
+        let map = headers("tools/call", params, book.needs(params).as_deref());
+        assert_eq!(map["mcp-method"], "tools/call");
+        assert_eq!(map["mcp-name"], "a");
+        assert_eq!(map["mcp-param-region"], "=?base64?WsO8cmljaA==?=");
+        assert!(book.needs(r#"{"name":"c"}"#).is_none());
+        // The older era knows no such annotation.
+        assert_eq!(book.learn("s", false, tools.map(Into::into).to_vec()).len(), 3);
+    }
+
+    #[test]
+    fn headers_name_what_a_request_is_about() {
+        for (method, params, name) in [
+            ("prompts/get", r#"{"name":"p"}"#, Some("p")),
+            ("resources/read", r#"{"uri":"f:///a"}"#, Some("f:///a")),
+            ("tasks/get", r#"{"taskId":"t1"}"#, Some("t1")),
+            ("tools/list", r#"{"name":"p"}"#, None),
+        ] {
+            let map = headers(method, params, None);
+            assert_eq!(map.get("mcp-name").map(|value| value.to_str().unwrap()), name, "{method}");
+        }
+    }
+}
