@@ -7,7 +7,7 @@ use crate::error::{ErrorCode, Refusal, ToolError};
 use crate::limits::SUGGESTIONS;
 use crate::names::{Collision, Style, Unnamed, assign, unslashed};
 use crate::pattern::Pattern;
-use crate::tool::{Origin, Settings, Tool, ToolSpec};
+use crate::tool::{Origin, Settings, Status, Tool, ToolSpec};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -37,14 +37,27 @@ impl Pool {
     /// Names and compiles the tools. The order of the result is that of the displayed names.
     #[must_use]
     pub fn build(candidates: Vec<Candidate>) -> Self {
+        Self::build_with(candidates, |_| None)
+    }
+
+    /// The same, with a say about each tool: one that somebody objects to is quarantined for that reason.
+    #[must_use]
+    pub fn build_with(candidates: Vec<Candidate>, objection: impl Fn(&Candidate) -> Option<String>) -> Self {
         let unnamed: Vec<Unnamed<'_>> = candidates
             .iter()
             .map(|c| Unnamed { namespace: &c.origin.namespace, tool: &c.spec.name, style: c.style })
             .collect();
         let (names, collisions) = assign(&unnamed);
-        let named = names.into_iter().zip(candidates);
-        let mut tools: Vec<_> =
-            named.map(|(name, c)| Arc::new(Tool::new(&c.origin, name, c.spec, c.settings))).collect();
+        let named = names.into_iter().zip(candidates).map(|(name, candidate)| {
+            let objection = objection(&candidate);
+            let Candidate { origin, style: _, spec, settings } = candidate;
+            let mut tool = Tool::new(&origin, name, spec, settings);
+            if let Some(reason) = objection {
+                tool.status = Status::Quarantined(reason);
+            }
+            Arc::new(tool)
+        });
+        let mut tools: Vec<_> = named.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let mut index: HashMap<Box<str>, usize> =
             tools.iter().enumerate().map(|(n, t)| ((&*t.name).into(), n)).collect();

@@ -39,6 +39,14 @@ pub enum EventKind {
     OutputStored { call: CallId, session: SessionId, handle: String, bytes: u64 },
     /// Calls of a process that died are open; nobody knows whether they took effect.
     CallsRecovered { calls: Vec<CallId> },
+    /// An MCP server is ready.
+    ServerUp { server: Arc<str>, era: &'static str, tools: usize },
+    /// An MCP server is down; it is tried again.
+    ServerDown { server: Arc<str>, reason: Arc<str> },
+    /// A provider has other tools now.
+    ToolsChanged { server: Arc<str>, added: Vec<Arc<str>>, changed: Vec<Arc<str>>, removed: Vec<Arc<str>> },
+    /// A message went to an MCP server (`sent`) or came from it; secrets are masked.
+    McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
 }
 
 /// How a call ended.
@@ -121,6 +129,21 @@ impl EventKind {
             }
             Self::SessionClosed { session } => tracing::debug!("session {session} closed"),
             Self::SessionCanceled { session } => tracing::info!("session {session} canceled"),
+            Self::ServerUp { server, era, tools } => {
+                tracing::info!("server {server} is ready: {tools} tools, speaks {era}");
+            }
+            Self::ServerDown { server, reason } => {
+                tracing::warn!("server {server} is not available: {}", one_line(reason));
+            }
+            Self::ToolsChanged { server, added, changed, removed } => tracing::info!(
+                "tools of {server} changed: {} added, {} changed, {} removed",
+                added.len(),
+                changed.len(),
+                removed.len()
+            ),
+            Self::McpFrame { server, sent, text } => tracing::info!(
+                target: "gantry::trace", "{server} {} {}", if *sent { "→" } else { "←" }, one_line(text)
+            ),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::event::EventKind;
 use crate::queue;
+use crate::servers::{Light, ServerStatus};
 use gantry_store::Stats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -11,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -29,6 +31,11 @@ struct NamespaceLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QueueLabel {
     queue: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServerLabel {
+    server: Arc<str>,
 }
 
 fn labels(namespace: &Arc<str>, status: &'static str, code: &'static str) -> CallLabels {
@@ -64,6 +71,10 @@ pub struct Metrics {
     ledger_entries: Gauge,
     ledger_commits: Gauge,
     ledger_lost: Gauge,
+    server_light: Family<ServerLabel, Gauge>,
+    server_latency: Family<ServerLabel, Gauge<f64, AtomicU64>>,
+    server_tools: Family<ServerLabel, Gauge>,
+    server_failures: Family<ServerLabel, Counter>,
 }
 
 impl Default for Metrics {
@@ -88,6 +99,10 @@ impl Default for Metrics {
             ledger_entries: Gauge::default(),
             ledger_commits: Gauge::default(),
             ledger_lost: Gauge::default(),
+            server_light: Family::default(),
+            server_latency: Family::default(),
+            server_tools: Family::default(),
+            server_failures: Family::default(),
             registry: Registry::default(),
         };
         metrics.register(&mut registry);
@@ -112,6 +127,12 @@ impl Metrics {
         r.register("ledger_entries", "Ledger entries written by this process", self.ledger_entries.clone());
         r.register("ledger_commits", "Ledger groups committed by this process", self.ledger_commits.clone());
         r.register("ledger_lost", "Reads whose record was lost", self.ledger_lost.clone());
+        let light = "How an MCP server is doing: 3 green, 2 yellow, 1 red, 0 off";
+        r.register("server_light", light, self.server_light.clone());
+        let latency = "How long an MCP server took to answer last";
+        r.register_with_unit("server_latency", latency, Unit::Seconds, self.server_latency.clone());
+        r.register("server_tools", "Tools of an MCP server", self.server_tools.clone());
+        r.register("server_failures", "How often an MCP server went down", self.server_failures.clone());
     }
 
     pub(crate) fn count(&self, event: &EventKind) {
@@ -138,7 +159,13 @@ impl Metrics {
             EventKind::SessionClosed { .. }
             | EventKind::SessionCanceled { .. }
             | EventKind::ToolStarted { .. }
-            | EventKind::CallsRecovered { .. } => {}
+            | EventKind::CallsRecovered { .. }
+            | EventKind::ServerUp { .. }
+            | EventKind::ToolsChanged { .. }
+            | EventKind::McpFrame { .. } => {}
+            EventKind::ServerDown { server, .. } => {
+                self.server_failures.get_or_create(&ServerLabel { server: Arc::clone(server) }).inc();
+            }
         }
     }
 
@@ -159,9 +186,30 @@ impl Metrics {
         })
     }
 
+    fn measure(&self, servers: &[ServerStatus]) {
+        // A server that is gone must not keep its last light.
+        self.server_light.clear();
+        self.server_latency.clear();
+        self.server_tools.clear();
+        for status in servers {
+            let label = ServerLabel { server: Arc::clone(&status.id) };
+            self.server_light.get_or_create(&label).set(match status.light {
+                Light::Green => 3,
+                Light::Yellow => 2,
+                Light::Red => 1,
+                Light::Off => 0,
+            });
+            self.server_tools.get_or_create(&label).set(i64::try_from(status.tools).unwrap_or(i64::MAX));
+            if let Some(ms) = status.latency_ms {
+                self.server_latency.get_or_create(&label).set(ms / 1000.0);
+            }
+        }
+    }
+
     /// The page that `/metrics` serves.
     #[must_use]
-    pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats) -> String {
+    pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats, servers: &[ServerStatus]) -> String {
+        self.measure(servers);
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         for queue in queues {
             let label = QueueLabel { queue: queue.name.to_string() };

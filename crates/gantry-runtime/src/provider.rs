@@ -7,6 +7,7 @@
 //! async fn bypass(provider: &dyn Provider, cx: &CallCx) { provider.execute(cx, "{}").await; }
 //! ```
 
+pub(crate) mod mcp;
 pub mod output;
 mod raw_output;
 pub mod workspace;
@@ -20,10 +21,10 @@ use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
 use std::fmt::Debug;
 use std::pin::Pin;
+use tokio::sync::watch;
 
 /// A future that a trait object returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 
 /// A source of tools.
 ///
@@ -42,6 +43,16 @@ pub trait Provider: Send + Sync + Debug {
     /// Whether it has a tool of this (original) name.
     fn has_tool(&self, name: &str) -> bool {
         self.tools().iter().any(|tool| tool.name == name)
+    }
+
+    /// Why a tool of this (original) name must not be called although it is there, if so.
+    fn objection(&self, _tool: &str) -> Option<String> {
+        None
+    }
+
+    /// Moves on whenever the provider has something else to offer; none for a provider that never changes.
+    fn changed(&self) -> Option<watch::Receiver<u64>> {
+        None
     }
 
     /// Looks at the world to say what the tool's own rule comes to for this call. Only asked where the tool's rule

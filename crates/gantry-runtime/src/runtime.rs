@@ -1,8 +1,13 @@
 //! The runtime: a few handles that the stages share, and the one way for a call to enter.
 
 mod detached;
+mod forward;
+mod hearing;
 mod lifecycle;
 mod pool;
+mod rebuild;
+mod shelf;
+mod sources;
 mod upstreams;
 mod view;
 
@@ -24,6 +29,7 @@ use gantry_core::policy::Policies;
 use gantry_core::toolset::{Pool, Selection};
 use gantry_core::{CallRequest, Caller, Door, Tool, Toolset};
 use gantry_store::{SessionKey, SessionRow, Store};
+use rebuild::Upstreams;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -59,16 +65,17 @@ pub struct Runtime {
     pub(crate) limits: Limits,
     pub(crate) policies: ArcSwap<Policies>,
     pool: ArcSwap<Pool>,
-    providers: HashMap<Arc<str>, Arc<dyn Provider>>,
+    upstreams: Upstreams,
     agents: HashMap<Arc<str>, Selection>,
     /// What each agent sees of the pool, resolved once; callers without an agent are under the empty name.
     toolsets: Mutex<HashMap<Box<str>, Arc<Toolset>>>,
     pub(crate) output_tool: Arc<Tool>,
+    output_provider: Arc<dyn Provider>,
     pub(crate) queues: Queues,
     pub(crate) cache: Cache,
     pub(crate) outputs: Outputs,
     pub(crate) store: Store,
-    pub(crate) events: Events,
+    pub(crate) events: Arc<Events>,
     sessions: Sessions,
     running: Mutex<HashMap<CallId, (CancellationToken, Arc<str>)>>,
     tasks: TaskTracker,
@@ -130,6 +137,7 @@ impl Runtime {
     /// # Errors
     /// The agent is not configured.
     pub async fn open_session(&self, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
+        self.settled().await;
         self.begin(SessionId::mint(), caller, door, None).await
     }
 
@@ -139,6 +147,7 @@ impl Runtime {
     /// # Errors
     /// The agent is not configured.
     pub async fn standing_session(&self, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
+        self.settled().await;
         let key = StandingKey::of(&caller, door);
         let oldest =
             crate::clock::now_us() - i64::try_from(self.limits.retention.as_micros()).unwrap_or(i64::MAX);
@@ -234,6 +243,7 @@ impl Runtime {
 
     async fn end(&self, session: &Session) {
         session.cancellation().cancel();
+        self.forget_wishes(session.id());
         if let Err(error) = self.store.close_session(session.id(), crate::clock::now_us()).await {
             tracing::warn!("the end of session {} could not be recorded: {error}", session.id());
         }
@@ -272,8 +282,12 @@ impl Runtime {
         Ok(toolset)
     }
 
-    pub(crate) fn provider(&self, id: &str) -> Result<&Arc<dyn Provider>, Refusal> {
-        self.providers.get(id).ok_or_else(|| {
+    pub(crate) fn provider(&self, id: &str) -> Result<Arc<dyn Provider>, Refusal> {
+        if *id == *self.output_tool.key.provider {
+            return Ok(Arc::clone(&self.output_provider));
+        }
+        let sources = self.upstreams.sources.load();
+        sources.get(id).map(|source| Arc::clone(&source.provider)).ok_or_else(|| {
             Refusal::new(
                 ErrorCode::UpstreamUnavailable,
                 format!("provider {id} is not there any more; nothing was run"),
@@ -309,3 +323,6 @@ impl Drop for Running {
         self.rt.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }
+
+#[cfg(test)]
+mod tests;

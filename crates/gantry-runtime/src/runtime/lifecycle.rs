@@ -1,15 +1,20 @@
 //! Starting and stopping a runtime.
 
+use super::rebuild::Upstreams;
+use super::sources::{Source, Sources};
 use super::{Error, Limits, Runtime, pool};
 use crate::cache::Cache;
 use crate::event::{EventKind, Events};
-use crate::options::Options;
+use crate::options::{Options, ProviderOptions};
 use crate::outputs::Outputs;
 use crate::provider::Provider;
+use crate::provider::mcp::McpServer;
+use crate::provider::mcp::hub::Hub;
 use crate::provider::output::OutputTool;
 use crate::queue::Queues;
 use crate::session::Sessions;
 use arc_swap::ArcSwap;
+use futures_util::future::join_all;
 use gantry_core::tool::{Settings, Tool};
 use gantry_store::{Recovery, Store};
 use std::collections::HashMap;
@@ -43,18 +48,26 @@ impl Runtime {
                 tracing::warn!("{} is not available: {reason}", provider.origin().provider);
             }
         }
-        let pool = pool::build(&providers, &options.providers, &queues)?;
+        let events = Arc::new(Events::default());
+        let hub = Arc::new(Hub::open(
+            Arc::clone(&options.project),
+            &options.data,
+            options.lock_file,
+            options.init_concurrency,
+            Arc::clone(&events),
+        ));
+        let servers = options.servers.into_iter().map(|settings| McpServer::new(settings, &hub));
+        let servers = servers.map(Source::of_server);
+        let own = providers.into_iter().map(|provider| own(provider, &options.providers));
+        let sources = Sources::new(own.chain(servers).collect());
+        pool::check(sources.all(), &queues)?;
+        let built = pool::build(sources.all(), &queues);
         let output_provider: Arc<dyn Provider> =
             Arc::new(OutputTool::new(outputs.clone(), options.response_max_bytes));
         let mut specs = output_provider.tools();
         let spec = specs.pop().ok_or_else(|| Error::Pool("the output tool has no definition".into()))?;
         let name = spec.name.clone();
         let output_tool = Arc::new(Tool::new(output_provider.origin(), name, spec, Settings::default()));
-        let providers: HashMap<_, _> = providers
-            .into_iter()
-            .chain([output_provider])
-            .map(|provider| (Arc::clone(&provider.origin().provider), provider))
-            .collect();
         let rt = Arc::new(Self {
             project: options.project,
             limits: Limits {
@@ -65,16 +78,17 @@ impl Runtime {
                 max_calls: options.max_calls,
             },
             policies: ArcSwap::from_pointee(options.policies),
-            pool: ArcSwap::from_pointee(pool),
-            providers,
+            pool: ArcSwap::new(Arc::clone(&built.pool)),
+            upstreams: Upstreams::new(sources, built, hub),
             agents: options.agents,
             toolsets: Mutex::default(),
             output_tool,
+            output_provider,
             queues,
             cache: Cache::default(),
             outputs,
             store,
-            events: Events::default(),
+            events,
             sessions: Sessions::default(),
             running: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -82,7 +96,22 @@ impl Runtime {
         });
         rt.report(recovery);
         rt.tasks.spawn(Arc::clone(&rt).sweep());
+        rt.connect();
         Ok(rt)
+    }
+
+    /// Starts the servers and follows what changes.
+    fn connect(self: &Arc<Self>) {
+        let sources = self.upstreams.sources.load();
+        sources.all().iter().for_each(|source| self.listen(source));
+        sources.servers().for_each(McpServer::start);
+        if sources.servers().next().is_none() {
+            self.upstreams.settled.set(()).ok(); // Nobody else has set it yet.
+            self.warn();
+        }
+        // The servers that are switched off have nothing to announce, so the first look is ours.
+        self.upstreams.dirty.notify_one();
+        self.tasks.spawn(Arc::clone(self).follow());
     }
 
     fn report(&self, recovery: &Recovery) {
@@ -90,6 +119,10 @@ impl Runtime {
             let calls = recovery.unknown.iter().map(|row| row.head.id).collect();
             self.events.emit(None, EventKind::CallsRecovered { calls });
         }
+    }
+
+    /// Logs what looks wrong in the set-up, once everything that can be known of it is known.
+    pub(super) fn warn(&self) {
         for warning in self.warnings() {
             tracing::warn!("{warning}");
         }
@@ -147,11 +180,16 @@ impl Runtime {
                 tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
             }
         }
-        for provider in self.providers.values() {
-            provider.close().await;
-        }
+        let sources = self.upstreams.sources.load_full();
+        join_all(sources.all().iter().map(|source| source.provider.close())).await;
         if let Err(error) = self.store.shutdown().await {
             tracing::error!("the ledger could not be closed cleanly: {error}");
         }
     }
+}
+
+/// One of Gantry's own providers.
+fn own(provider: Arc<dyn Provider>, options: &HashMap<Arc<str>, ProviderOptions>) -> Source {
+    let options = options.get(&provider.origin().provider).cloned().unwrap_or_default();
+    Source { provider, server: None, options: Arc::new(options) }
 }

@@ -1,77 +1,149 @@
 //! Building the pool: all tools of all providers, filtered, named and compiled.
+//!
+//! What is wrong with Gantry's own set-up is an error at the start. What an MCP server brings along while the program
+//! runs can only cost that server its tools.
 
 use super::Error;
-use crate::options::ProviderOptions;
-use crate::provider::Provider;
+use super::sources::Source;
 use crate::queue::Queues;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
 use gantry_core::names::{RESERVED_NAMESPACES, RESERVED_TOOLS, Style, sanitised};
-use gantry_core::tool::ToolKind;
+use gantry_core::tool::{Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+/// A pool, and what did not get into it.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    /// The tools.
+    pub(super) pool: Arc<Pool>,
+    /// Providers that are left out, and why.
+    pub(super) left_out: BTreeMap<Arc<str>, String>,
+    /// Single tools that are left out: provider, tool, and why.
+    pub(super) dropped: Vec<(Arc<str>, String, String)>,
+}
+
 /// Unites the tools of the providers. Compiling schemas is work, so this is not for an async worker.
-pub(super) fn build(
-    providers: &[Arc<dyn Provider>],
-    options: &HashMap<Arc<str>, ProviderOptions>,
-    queues: &Queues,
-) -> Result<Pool, Error> {
-    let none = ProviderOptions::default();
-    let mut candidates = Vec::new();
-    for provider in providers {
-        let origin = provider.origin();
-        let options = options.get(&origin.provider).unwrap_or(&none);
-        let mut tools = provider.tools();
-        if tools.len() > TOOLS_PER_PROVIDER {
-            tracing::warn!(
-                "{} has {} tools; the first {TOOLS_PER_PROVIDER} are taken",
-                origin.provider,
-                tools.len()
-            );
-            tools.truncate(TOOLS_PER_PROVIDER);
-        }
-        for spec in tools.into_iter().filter(|spec| options.admits(&spec.name)) {
-            let settings = options.settings(&spec);
-            if let Some(queue) = settings.queue.as_ref().filter(|queue| queues.get(queue).is_none()) {
-                return Err(Error::UnknownQueue { tool: spec.name, queue: queue.to_string() });
+pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
+    let (mut candidates, mut bare) = (Vec::new(), HashMap::new());
+    let mut built = Built::default();
+    for source in sources {
+        let id = source.id();
+        let mut own = Vec::new();
+        for (spec, settings) in admitted(source) {
+            match fault_of_tool(source, &spec, &settings, queues) {
+                Some(error) => built.dropped.push((Arc::clone(id), spec.name, error.to_string())),
+                None => own.push(Candidate {
+                    origin: source.provider.origin().clone(),
+                    style: source.provider.style(),
+                    spec,
+                    settings,
+                }),
             }
-            candidates.push(Candidate { origin: origin.clone(), style: provider.style(), spec, settings });
         }
+        let fault = reserved_namespace(source).or_else(|| clash(&own, &bare));
+        if let Some(error) = fault {
+            built.left_out.insert(Arc::clone(id), error.to_string());
+            continue;
+        }
+        let names = own.iter().filter(|candidate| candidate.style == Style::Bare);
+        bare.extend(names.map(|candidate| (candidate.spec.name.clone(), Arc::clone(id))));
+        candidates.extend(own);
     }
-    names_are_not_reserved(&candidates)?;
-    bare_names_are_unique(&candidates)?;
-    Ok(Pool::build(candidates))
+    let providers: HashMap<&str, _> =
+        sources.iter().map(|source| (&**source.id(), &source.provider)).collect();
+    let objection =
+        |candidate: &Candidate| providers.get(&*candidate.origin.provider)?.objection(&candidate.spec.name);
+    built.pool = Arc::new(Pool::build_with(candidates, objection));
+    built
 }
 
-/// Some names are Gantry's own, whoever offers a tool under them.
-fn names_are_not_reserved(candidates: &[Candidate]) -> Result<(), Error> {
-    for Candidate { origin, style, spec, .. } in candidates {
-        let namespace = sanitised(&origin.namespace);
-        if origin.kind == ToolKind::Mcp && RESERVED_NAMESPACES.contains(&namespace.as_str()) {
-            let message =
-                format!("the name {namespace} is reserved; give provider {} another one", origin.provider);
-            return Err(Error::Pool(message));
+/// What is wrong with the set-up, as far as it can be known before any server is connected.
+pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
+    let mut bare: HashMap<String, Arc<str>> = HashMap::new();
+    let mut ids: HashMap<&str, ()> = HashMap::new();
+    for source in sources {
+        let id = source.id();
+        if ids.insert(id, ()).is_some() {
+            return Err(Error::Pool(format!("two providers are called {id}; give one of them another name")));
         }
-        if *style == Style::Bare && RESERVED_TOOLS.contains(&spec.name.as_str()) {
-            let message =
-                format!("the tool name {} is reserved; set prefix: true on {}", spec.name, origin.provider);
-            return Err(Error::Pool(message));
+        if let Some(error) = reserved_namespace(source) {
+            return Err(error);
         }
+        let options = &source.options;
+        let queue_of_tool =
+            options.tools_queue.iter().filter_map(|(tool, queue)| Some((tool, queue.as_ref()?)));
+        let everything = "*".to_owned();
+        let named = options.queue.iter().map(|queue| (&everything, queue)).chain(queue_of_tool);
+        if let Some((tool, queue)) = named.into_iter().find(|(_, queue)| queues.get(queue).is_none()) {
+            return Err(Error::UnknownQueue { tool: format!("{id}__{tool}"), queue: queue.to_string() });
+        }
+        let mut own = Vec::new();
+        for (spec, settings) in admitted(source) {
+            if let Some(error) = fault_of_tool(source, &spec, &settings, queues) {
+                return Err(error);
+            }
+            let (origin, style) = (source.provider.origin().clone(), source.provider.style());
+            own.push(Candidate { origin, style, spec, settings });
+        }
+        if let Some(error) = clash(&own, &bare) {
+            return Err(error);
+        }
+        let names = own.into_iter().filter(|candidate| candidate.style == Style::Bare);
+        bare.extend(names.map(|candidate| (candidate.spec.name, Arc::clone(id))));
     }
     Ok(())
 }
 
-/// A name that is shown unchanged cannot be changed to tell two tools apart, so a clash is a mistake in the set-up.
-fn bare_names_are_unique(candidates: &[Candidate]) -> Result<(), Error> {
-    let mut seen: HashMap<&str, &str> = HashMap::new();
-    for candidate in candidates.iter().filter(|candidate| candidate.style == Style::Bare) {
-        if let Some(other) = seen.insert(&candidate.spec.name, &candidate.origin.provider) {
-            return Err(Error::Pool(format!(
-                "both {other} and {} have a tool {} without a prefix; set prefix: true on one of them",
-                candidate.origin.provider, candidate.spec.name
-            )));
-        }
+/// The tools that a provider's filter lets through, with how they are run.
+fn admitted(source: &Source) -> impl Iterator<Item = (ToolSpec, Settings)> {
+    let mut tools = source.provider.tools();
+    if tools.len() > TOOLS_PER_PROVIDER {
+        tracing::warn!("{} has {} tools; the first {TOOLS_PER_PROVIDER} are taken", source.id(), tools.len());
+        tools.truncate(TOOLS_PER_PROVIDER);
     }
-    Ok(())
+    let options = Arc::clone(&source.options);
+    tools.into_iter().filter_map(move |spec| {
+        options.admits(&spec.name).then(|| {
+            let settings = options.settings(&spec);
+            (spec, settings)
+        })
+    })
 }
+
+fn fault_of_tool(source: &Source, spec: &ToolSpec, settings: &Settings, queues: &Queues) -> Option<Error> {
+    if let Some(queue) = settings.queue.as_ref().filter(|queue| queues.get(queue).is_none()) {
+        return Some(Error::UnknownQueue { tool: spec.name.clone(), queue: queue.to_string() });
+    }
+    // Some names are Gantry's own, whoever offers a tool under them.
+    let bare = source.provider.style() == Style::Bare;
+    (bare && RESERVED_TOOLS.contains(&spec.name.as_str())).then(|| {
+        Error::Pool(format!("the tool name {} is reserved; set prefix: true on {}", spec.name, source.id()))
+    })
+}
+
+fn reserved_namespace(source: &Source) -> Option<Error> {
+    let origin = source.provider.origin();
+    let namespace = sanitised(&origin.namespace);
+    (origin.kind == ToolKind::Mcp && RESERVED_NAMESPACES.contains(&namespace.as_str())).then(|| {
+        Error::Pool(format!(
+            "the name {namespace} is reserved; give provider {} another one",
+            origin.provider
+        ))
+    })
+}
+
+/// A name that is shown unchanged cannot be changed to tell two tools apart, so one of them cannot be there.
+fn clash(own: &[Candidate], taken: &HashMap<String, Arc<str>>) -> Option<Error> {
+    own.iter().filter(|candidate| candidate.style == Style::Bare).find_map(|candidate| {
+        let other = taken.get(&candidate.spec.name)?;
+        Some(Error::Pool(format!(
+            "both {other} and {} have a tool {} without a prefix; set prefix: true on one of them",
+            candidate.origin.provider, candidate.spec.name
+        )))
+    })
+}
+
+#[cfg(test)]
+mod tests;

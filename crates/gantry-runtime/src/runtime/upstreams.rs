@@ -1,13 +1,31 @@
 //! The MCP servers of a runtime: started, watched, added, removed and pinned while it runs.
 
 use super::Runtime;
-use crate::servers::{LockDiff, ServerSettings, ServerStatus};
+use super::pool;
+use super::sources::Source;
+use crate::provider::Provider as _;
+use crate::provider::mcp::McpServer;
+use crate::provider::mcp::listing::Listing;
+use crate::servers::{Light, LockDiff, ServerSettings, ServerStatus};
+use std::sync::{Arc, PoisonError};
 
 impl Runtime {
     /// How every MCP server is doing, in the order of their ids.
     #[must_use]
     pub fn servers(&self) -> Vec<ServerStatus> {
-        Vec::new()
+        let outside = self.upstreams.outside.load();
+        let sources = self.upstreams.sources.load();
+        let status = |server: &Arc<McpServer>| match outside.left_out.get(server.id()) {
+            // It may well be there, but nothing of it can be used.
+            Some(reason) => ServerStatus {
+                light: Light::Red,
+                status: "down",
+                last_error: Some(reason.clone()),
+                ..server.status()
+            },
+            None => server.status(),
+        };
+        sources.servers().map(status).collect()
     }
 
     /// Starts one more server. It is there until it is removed or the process ends.
@@ -15,24 +33,52 @@ impl Runtime {
     /// # Errors
     /// There is a provider of that id already, or the settings cannot be used.
     pub async fn add_server(&self, settings: ServerSettings) -> Result<(), String> {
-        Err(format!("server {} cannot be added yet", settings.id))
+        if self.closing.is_cancelled() {
+            return Err("Gantry is shutting down".to_owned());
+        }
+        let server = McpServer::new(settings, &self.upstreams.hub);
+        let source = Source::of_server(Arc::clone(&server));
+        pool::check(std::slice::from_ref(&source), &self.queues).map_err(|error| error.to_string())?;
+        {
+            let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
+            let sources = self.upstreams.sources.load();
+            if sources.get(server.id()).is_some() || *server.id() == self.output_tool.key.provider {
+                return Err(format!("there is a provider {} already; remove it first", server.id()));
+            }
+            self.upstreams.sources.store(Arc::new(sources.with(source.clone())));
+        }
+        self.listen(&source);
+        server.start();
+        self.rebuilt().await;
+        Ok(())
     }
 
     /// Stops a server and takes its tools away. Returns whether there was one.
     pub async fn remove_server(&self, id: &str) -> bool {
-        id.is_empty()
+        let server = {
+            let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
+            let sources = self.upstreams.sources.load();
+            let Some(server) = sources.get(id).and_then(|source| source.server.clone()) else { return false };
+            self.upstreams.sources.store(Arc::new(sources.without(id)));
+            server
+        };
+        self.rebuilt().await;
+        server.close().await;
+        true
     }
 
     /// Stops a server and starts it anew, at once. Returns whether there is one.
     pub async fn restart_server(&self, id: &str) -> bool {
-        id.is_empty()
+        let sources = self.upstreams.sources.load_full();
+        let server = sources.get(id).and_then(|source| source.server.as_ref());
+        server.inspect(|server| server.restart()).is_some()
     }
 
     /// What is different between the pinned definitions and those that the servers have now; of one server, or of all.
     #[must_use]
     pub fn lock_diff(&self, server: Option<&str>) -> Vec<LockDiff> {
-        let _unused = server;
-        Vec::new()
+        let lock = &self.upstreams.hub.lock;
+        self.listed(server).iter().flat_map(|(id, listing)| lock.diff(id, listing)).collect()
     }
 
     /// Pins what the servers have now: everything, or only one server, or only one tool of it. Servers that are down
@@ -40,8 +86,28 @@ impl Runtime {
     ///
     /// # Errors
     /// The file cannot be written; nothing is pinned then.
-    pub async fn lock_accept(&self, server: Option<&str>, tool: Option<&str>) -> Result<Vec<LockDiff>, String> {
-        let _unused = (server, tool);
-        Ok(Vec::new())
+    pub async fn lock_accept(
+        &self,
+        server: Option<&str>,
+        tool: Option<&str>,
+    ) -> Result<Vec<LockDiff>, String> {
+        let listed = self.listed(server);
+        if let Some(server) = server.filter(|_| listed.is_empty()) {
+            return Err(format!(
+                "server {server} has not been ready yet, so there is nothing to pin; see gantry servers"
+            ));
+        }
+        let (hub, tool) = (Arc::clone(&self.upstreams.hub), tool.map(str::to_owned));
+        let accept = move || hub.lock.accept(&listed, tool.as_deref());
+        let accepted = tokio::task::spawn_blocking(accept).await.map_err(|error| error.to_string())??;
+        self.rebuilt().await;
+        Ok(accepted)
+    }
+
+    /// What the servers have, as far as it is known.
+    fn listed(&self, server: Option<&str>) -> Vec<(Arc<str>, Arc<Listing>)> {
+        let sources = self.upstreams.sources.load();
+        let meant = sources.servers().filter(|known| server.is_none_or(|id| *id == **known.id()));
+        meant.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect()
     }
 }

@@ -2,9 +2,11 @@
 
 use super::Runtime;
 use crate::event::Events;
+use crate::provider::Provider;
 use crate::queue;
 use crate::session::Session;
 use gantry_core::Tool;
+use gantry_core::names::sanitised;
 use gantry_core::tool::OwnRule;
 use gantry_core::toolset::{Pool, Toolset, array};
 use gantry_store::Store;
@@ -56,7 +58,7 @@ impl Runtime {
     /// The page that `/metrics` serves.
     #[must_use]
     pub fn metrics_page(&self) -> String {
-        self.events.metrics().page(&self.queues.snapshot(), self.store.stats())
+        self.events.metrics().page(&self.queues.snapshot(), self.store.stats(), &self.servers())
     }
 
     /// Every tool of the project.
@@ -78,8 +80,9 @@ impl Runtime {
     pub fn instructions(&self, agent: Option<&str>) -> Option<String> {
         let toolset = self.toolset(agent).ok()?;
         let used: BTreeSet<&str> = toolset.tools().map(|tool| &*tool.key.provider).collect();
+        let sources = self.upstreams.sources.load();
         let texts = used.iter().filter_map(|id| {
-            let provider = self.providers.get(*id)?;
+            let provider = &sources.get(id)?.provider;
             Some(format!("# {}\n{}", provider.origin().namespace, provider.instructions()?))
         });
         let text = texts.collect::<Vec<_>>().join("\n\n");
@@ -114,7 +117,15 @@ impl Runtime {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let pool = self.pool.load_full();
-        let mut warnings: Vec<String> = Vec::new();
+        let mut warnings: Vec<String> = self.upstreams.hub.lock.trouble().into_iter().collect();
+        let (sources, outside) = (self.upstreams.sources.load(), self.upstreams.outside.load());
+        warnings.extend(sources.servers().flat_map(|server| server.warnings()));
+        warnings
+            .extend(outside.left_out.iter().map(|(provider, why)| format!("{provider} is left out: {why}")));
+        let dropped = outside.dropped.iter();
+        warnings.extend(
+            dropped.map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
+        );
         for agent in self.agents() {
             let unmatched = self.agents.get(&agent).map(|selection| Toolset::resolve(&pool, selection).1);
             let unmatched = unmatched.unwrap_or_default();
@@ -176,6 +187,7 @@ impl Runtime {
                 if let Some(reason) = tool.quarantined() {
                     reasons.push(format!("it is quarantined: {reason}"));
                 }
+                reasons.extend(self.state_of_server(tool));
                 visible = selected && tool.quarantined().is_none();
             }
         }
@@ -183,17 +195,55 @@ impl Runtime {
         Explanation { tool, agent: agent.map(str::to_owned), visible, reasons }
     }
 
-    /// Why a tool that a provider has is not in the pool. Nothing but the provider's own filter keeps one out.
-    fn left_out(&self, spelling: &str) -> Option<String> {
-        let provider = self.providers.values().find(|provider| {
-            let namespace = &provider.origin().namespace;
-            let (prefix, path) = (format!("{namespace}__"), format!("@{namespace}/"));
-            let names = [Some(spelling), spelling.strip_prefix(&prefix), spelling.strip_prefix(&path)];
-            names.into_iter().flatten().any(|name| provider.has_tool(name))
-        })?;
-        let id = &provider.origin().provider;
-        Some(format!("provider {id} has it, but the toolsAllowed or toolsDenied of {id} leave it out"))
+    /// What is to be known about the MCP server of a tool: that it is down, that the tool looks suspicious.
+    fn state_of_server(&self, tool: &Tool) -> Vec<String> {
+        let sources = self.upstreams.sources.load();
+        let Some(server) = sources.get(&tool.key.provider).and_then(|source| source.server.as_ref()) else {
+            return Vec::new();
+        };
+        let known = server.listing();
+        let flags =
+            known.as_ref().and_then(|known| known.tool(&tool.key.tool)).map(|tool| tool.flags.clone());
+        let flags = flags.unwrap_or_default().into_iter().map(|flag| format!("it looks suspicious: {flag}"));
+        server.pick().err().into_iter().chain(flags).collect()
     }
+
+    /// Why a tool that a provider has, or may have, is not in the pool.
+    fn left_out(&self, spelling: &str) -> Option<String> {
+        let (sources, outside) = (self.upstreams.sources.load(), self.upstreams.outside.load());
+        for source in sources.all() {
+            let (id, namespace) = (source.id(), &source.provider.origin().namespace);
+            let prefixes =
+                [format!("{namespace}__"), format!("{}__", sanitised(namespace)), format!("@{namespace}/")];
+            let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
+            let name = own.unwrap_or(spelling);
+            if let Some(name) = provided(&*source.provider, name) {
+                let dropped = outside.dropped.iter().find(|(of, tool, _)| of == id && *tool == name);
+                return Some(match (outside.left_out.get(id), dropped) {
+                    (Some(why), _) => format!("provider {id} has it, but is left out: {why}"),
+                    (None, Some((_, _, why))) => format!("provider {id} has it, but it is left out: {why}"),
+                    (None, None) => {
+                        format!(
+                            "provider {id} has it, but the toolsAllowed or toolsDenied of {id} leave it out"
+                        )
+                    }
+                });
+            }
+            let absent = source.server.as_ref().filter(|server| own.is_some() && server.pick().is_err());
+            if let Some(server) = absent {
+                return Some(format!("{}, and it has not been seen to have it", server.absence()));
+            }
+        }
+        None
+    }
+}
+
+/// The original name of a provider's tool that this spelling means.
+fn provided(provider: &dyn Provider, spelling: &str) -> Option<String> {
+    if provider.has_tool(spelling) {
+        return Some(spelling.to_owned());
+    }
+    provider.tools().into_iter().map(|tool| tool.name).find(|name| sanitised(name) == spelling)
 }
 
 fn listed(tool: &Tool) -> Value {

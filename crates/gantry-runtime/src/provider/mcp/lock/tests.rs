@@ -1,0 +1,113 @@
+//! Tests of pinning.
+
+use super::*;
+
+fn listing(instructions: Option<&str>, tools: &[(&str, &str)]) -> Arc<Listing> {
+    let raws = tools.iter().map(|(name, description)| {
+        json!({ "name": name, "description": description, "inputSchema": { "type": "object" }, "vendor": 1 })
+            .to_string()
+            .into_boxed_str()
+    });
+    Arc::new(Listing::for_tests(instructions, raws.collect()))
+}
+
+fn names(diffs: &[LockDiff]) -> Vec<(Option<&str>, &str)> {
+    diffs.iter().map(|diff| (diff.tool.as_deref(), diff.change)).collect()
+}
+
+fn objection(lock: &Lock, listing: &Listing, tool: &str) -> Option<String> {
+    lock.objection("s", tool, listing.tool(tool).unwrap().fingerprint)
+}
+
+#[test]
+fn without_a_file_nothing_is_pinned() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    let now = listing(Some("hi"), &[("a", "one")]);
+    assert_eq!(objection(&lock, &now, "a"), None);
+    assert!(lock.admits_instructions("s", "hi"));
+    assert_eq!(names(&lock.diff(&"s".into(), &now)), [(None, "unpinned"), (Some("a"), "unpinned")]);
+}
+
+#[test]
+fn a_changed_or_new_tool_of_a_pinned_server_waits_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    let server: Arc<str> = "s".into();
+    lock.accept(&[(Arc::clone(&server), listing(Some("hi"), &[("a", "one"), ("b", "two")]))], None).unwrap();
+
+    let now = listing(Some("ho"), &[("a", "other"), ("c", "new")]);
+    assert!(objection(&lock, &now, "a").unwrap().contains("gantry lock diff"));
+    assert!(objection(&lock, &now, "c").unwrap().contains("new on a pinned server"));
+    assert_eq!(
+        lock.objection("other", "c", now.tool("c").unwrap().fingerprint),
+        None,
+        "another server is free"
+    );
+    assert!(!lock.admits_instructions("s", "ho"));
+    let expected = [(None, "changed"), (Some("a"), "changed"), (Some("c"), "added"), (Some("b"), "removed")];
+    assert_eq!(names(&lock.diff(&server, &now)), expected);
+
+    let one = lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], Some("a")).unwrap();
+    assert_eq!(names(&one), [(Some("a"), "changed")]);
+    assert_eq!(objection(&lock, &now, "a"), None);
+    assert!(objection(&lock, &now, "c").is_some());
+
+    lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], None).unwrap();
+    assert!(lock.diff(&server, &now).is_empty());
+    assert!(lock.admits_instructions("s", "ho"));
+}
+
+#[test]
+fn what_is_pinned_survives_and_reads_the_same_in_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gantry.lock");
+    let now = listing(None, &[("b", "two"), ("a", "one")]);
+    Lock::open(file.clone()).accept(&[("s".into(), Arc::clone(&now))], None).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let reopened = Lock::open(file.clone());
+    assert_eq!(objection(&reopened, &now, "a"), None);
+    reopened.accept(&[("s".into(), now)], None).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), text, "accepting again changes no byte");
+    assert!(text.contains("\"vendor\": 1"), "definitions are kept whole");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_server_that_is_down_keeps_its_pins() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    lock.accept(&[("s".into(), listing(None, &[("a", "one")]))], None).unwrap();
+    lock.accept(&[("t".into(), listing(None, &[("x", "one")]))], None).unwrap();
+    assert!(objection(&lock, &listing(None, &[("a", "other")]), "a").is_some());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_pins_everything_and_is_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gantry.lock");
+    let now = listing(Some("hi"), &[("a", "one")]);
+    for (text, part) in [
+        ("{\n  \"version\": 1,\n  nonsense\n}", "line 3"),
+        ("{\"version\": 2, \"servers\": {}}", "version is 2"),
+        ("{\"version\": 1, \"servers\": {}, \"extra\": 1}", "extra"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let lock = Lock::open(file.clone());
+        let reason = objection(&lock, &now, "a").unwrap();
+        assert!(reason.contains(part) && reason.contains("gantry.lock"), "{reason}");
+        assert!(!lock.admits_instructions("s", "hi"));
+        assert!(lock.accept(&[("s".into(), Arc::clone(&now))], None).is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
+}
+
+#[test]
+fn accepting_a_tool_that_nobody_has_pins_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    let now = listing(None, &[("a", "one")]);
+    assert!(lock.accept(&[("s".into(), Arc::clone(&now))], Some("zzz")).unwrap().is_empty());
+    assert_eq!(objection(&lock, &now, "a"), None, "the server is still free");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "there is no file");
+}

@@ -1,0 +1,252 @@
+//! Keeps one replica of a server alive: connects, lists, watches, and begins again for as long as it takes.
+
+use super::McpServer;
+use super::backoff::Backoff;
+use super::listing::Listing;
+use super::pulse::{Beat, Pulse};
+use super::replica::Replica;
+use crate::servers::{Change, Light};
+use gantry_mcp::client::{self, Connection, Event, Failure, ListKind, Target};
+use gantry_mcp::exchange::LogLevel;
+use gantry_mcp::raw;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+
+/// Events of a server that wait to be looked at.
+const EVENTS: usize = 256;
+
+/// A server that was ready for so long has recovered: its next failure counts as the first.
+const HEALTHY: Duration = Duration::from_secs(60);
+
+/// Servers often announce several changes at once; they are looked at together.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// A server that announces changes without end is asked no more often than this.
+const RELIST_EVERY: Duration = Duration::from_secs(1);
+
+/// When a list that could not be had is asked for again.
+const RELIST_AGAIN: Duration = Duration::from_secs(5);
+
+/// The shortest time between two health checks.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long an orderly end of a connection may take.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// Why a connection is not watched any more.
+enum End {
+    Stopped,
+    Restarted,
+    Lost(String),
+}
+
+/// A connection that is ready.
+struct Started {
+    connection: Arc<Connection>,
+    listing: Listing,
+    /// How long the first list took.
+    latency: Duration,
+    events: mpsc::Receiver<Event>,
+}
+
+/// Keeps a replica alive until its server is stopped.
+pub(super) async fn replica(server: Arc<McpServer>, n: usize) {
+    let Some(replica) = server.replicas.get(n) else { return };
+    let mut backoff = Backoff::default();
+    let mut first = true;
+    loop {
+        // Cancel-safety: a start that is given up leaves nothing behind.
+        let started = tokio::select! {
+            () = server.stop.cancelled() => return,
+            started = start(&server, replica, first) => started,
+        };
+        first = false;
+        let reason = match started {
+            Ok(started) => match serve(&server, n, replica, started, &mut backoff).await {
+                End::Stopped => return,
+                End::Restarted => {
+                    server.begins_anew(replica);
+                    continue;
+                }
+                End::Lost(reason) => reason,
+            },
+            Err(reason) => reason,
+        };
+        let wait = backoff.next();
+        server.went_down(replica, reason, wait);
+        tokio::select! {
+            () = server.stop.cancelled() => return,
+            () = replica.restart.notified() => backoff.reset(),
+            () = sleep(wait) => {}
+        }
+    }
+}
+
+/// Connects and lists. The first try waits until fewer servers start at once.
+async fn start(server: &McpServer, replica: &Replica, first: bool) -> Result<Started, String> {
+    let _turn = if first { server.hub.starts.acquire().await.ok() } else { None };
+    let limit = server.settings.startup_timeout;
+    let failure = match timeout(limit, connect(server, replica)).await {
+        Ok(Ok(started)) => return Ok(started),
+        Ok(Err(failure)) => failure.to_string(),
+        Err(_) => format!("it was not ready within {} ms (startupTimeoutMs)", limit.as_millis()),
+    };
+    Err(match &replica.program {
+        Some(program) => program.explained(failure).await,
+        None => failure,
+    })
+}
+
+async fn connect(server: &McpServer, replica: &Replica) -> Result<Started, Failure> {
+    let settings = &server.settings;
+    let (sender, events) = mpsc::channel(EVENTS);
+    let target = Target {
+        name: Arc::clone(&settings.id),
+        transport: replica.transport.clone(),
+        protocol: settings.protocol,
+        declared: settings.declared,
+        startup_timeout: settings.startup_timeout,
+        trace: server.trace(),
+        events: sender,
+    };
+    let connection = Arc::new(client::connect(&target, server.hub.eras.of(settings)).await?);
+    server.hub.eras.remember(settings, connection.about().version);
+    let asked = Instant::now();
+    let listing = Listing::fetch(&connection).await?;
+    Ok(Started { connection, listing, latency: asked.elapsed(), events })
+}
+
+/// Watches a connection until it ends, and ends it.
+async fn serve(
+    server: &McpServer,
+    n: usize,
+    replica: &Replica,
+    started: Started,
+    backoff: &mut Backoff,
+) -> End {
+    let Started { connection, listing, latency, events } = started;
+    let since = Instant::now();
+    server.came_up(n, &connection, listing, latency);
+    if timeout(CLOSE, renew_wishes(server, &connection)).await.is_err() {
+        tracing::warn!("{}: it does not take what sessions want to hear", server.settings.id);
+    }
+    let end = watch(server, replica, &connection, events).await;
+    if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
+        backoff.reset();
+    }
+    if timeout(CLOSE, connection.close()).await.is_err() {
+        tracing::debug!("{}: the connection did not close in time", server.settings.id);
+    }
+    match (end, &replica.program) {
+        (End::Lost(reason), Some(program)) => End::Lost(program.explained(reason).await),
+        (end, _) => end,
+    }
+}
+
+/// Tells a new connection what sessions want to hear.
+async fn renew_wishes(server: &McpServer, connection: &Connection) {
+    let (id, wishes) = (&server.settings.id, &server.hub.wishes);
+    for uri in wishes.of_server(id) {
+        if let Err(failure) = connection.watch(&uri, true).await {
+            tracing::warn!("{id}: {uri} cannot be watched any more: {failure}");
+        }
+    }
+    if let Some(level) = wishes.level()
+        && let Err(failure) = connection.set_log_level(level).await
+    {
+        tracing::debug!("{id}: it does not take a log level: {failure}");
+    }
+}
+
+async fn watch(
+    server: &McpServer,
+    replica: &Replica,
+    connection: &Connection,
+    mut events: mpsc::Receiver<Event>,
+) -> End {
+    let health = server.settings.health;
+    let interval = health.interval.max(MIN_INTERVAL);
+    let mut checks = interval_at(Instant::now() + interval, interval);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut pulse, mut relist_at, mut listed_at) = (Pulse::default(), None::<Instant>, None::<Instant>);
+    loop {
+        tokio::select! {
+            () = server.stop.cancelled() => return End::Stopped,
+            () = replica.restart.notified() => return End::Restarted,
+            reason = connection.closed() => return End::Lost(reason),
+            Some(event) = events.recv() => {
+                if announce(server, event).is_some() {
+                    let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
+                    relist_at = Some(relist_at.unwrap_or(soonest.max(Instant::now() + DEBOUNCE)));
+                }
+            }
+            () = at(relist_at) => {
+                listed_at = Some(Instant::now());
+                relist_at = relist(server, replica, connection).await.err().map(|()| Instant::now() + RELIST_AGAIN);
+            }
+            _ = checks.tick() => {
+                let beat = check(connection, health.timeout).await;
+                let latency = match beat { Beat::Answered(time) => Some(time), Beat::Missed => None };
+                let light = pulse.after(beat, health.timeout);
+                if light == Light::Red {
+                    return End::Lost(format!("it did not answer two health checks within {} ms each", health.timeout.as_millis()));
+                }
+                replica.checked(light, latency);
+            }
+        }
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn check(connection: &Connection, limit: Duration) -> Beat {
+    let asked = Instant::now();
+    match connection.ping(limit).await {
+        Ok(time) => Beat::Answered(time),
+        // It does not know the question, but it is there.
+        Err(Failure::Answered(_)) => Beat::Answered(asked.elapsed()),
+        Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => Beat::Missed,
+    }
+}
+
+/// Passes on what a server says; says which list is to be asked for anew.
+fn announce(server: &McpServer, event: Event) -> Option<ListKind> {
+    let provider = Arc::clone(&server.settings.id);
+    let change = match event {
+        Event::Changed(kind) => return Some(kind),
+        Event::Updated(params) => {
+            let shown = server.mapping.show(super::mapping::Shape::Uri, &params);
+            let uri = raw::string_member(&shown, "uri")?.into();
+            Change::Updated { provider, uri, params: shown.into() }
+        }
+        Event::Log(params) => {
+            let level = raw::string_member(&params, "level").and_then(|word| LogLevel::parse(&word));
+            Change::Log { provider, level: level.unwrap_or(LogLevel::Info), params }
+        }
+        Event::ElicitationComplete(params) => Change::ElicitationComplete { provider, params },
+    };
+    server.hub.tell(change);
+    None
+}
+
+/// Asks for the lists anew; what cannot be had stays as it was.
+async fn relist(server: &McpServer, replica: &Replica, connection: &Connection) -> Result<(), ()> {
+    let failure = match timeout(server.settings.startup_timeout, Listing::fetch(connection)).await {
+        Ok(Ok(listing)) => {
+            replica.listed(Arc::new(listing));
+            server.settle();
+            return Ok(());
+        }
+        Ok(Err(failure)) => failure.to_string(),
+        Err(_) => "no answer in time".to_owned(),
+    };
+    tracing::warn!("{}: its lists changed and cannot be read: {failure}", server.settings.id);
+    Err(())
+}

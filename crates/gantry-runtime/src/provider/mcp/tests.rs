@@ -1,0 +1,137 @@
+//! Tests of a server that has no connection: what it says of itself, and what calls are told.
+
+use super::*;
+use crate::event::Events;
+use crate::options::ProviderOptions;
+use crate::servers::{Health, Off, Reach};
+use gantry_mcp::client::{Declared, Protocol};
+
+pub(super) fn settings(reach: Reach) -> ServerSettings {
+    ServerSettings {
+        id: "s".into(),
+        reach,
+        protocol: Protocol::Auto,
+        prefix: true,
+        declared: Declared::default(),
+        startup_timeout: Duration::from_secs(1),
+        health: Health { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
+        trace: false,
+        off: None,
+        options: ProviderOptions::default(),
+    }
+}
+
+fn server(off: Option<Off>) -> Arc<McpServer> {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("gantry.lock");
+    let hub = Arc::new(Hub::open("default".into(), folder.path(), lock, 1, Arc::new(Events::default())));
+    let reach = Reach::Tcp(vec!["127.0.0.1:1".into(), "127.0.0.1:2".into()]);
+    McpServer::new(ServerSettings { off, ..settings(reach) }, &hub)
+}
+
+fn listing(tools: &[&str]) -> Arc<Listing> {
+    let raws = tools.iter().map(|name| serde_json::json!({ "name": name }).to_string().into()).collect();
+    Arc::new(Listing::for_tests(None, raws))
+}
+
+#[test]
+fn a_server_that_is_off_says_why_and_counts_as_tried() {
+    let (disabled, unusable) =
+        (server(Some(Off::Disabled)), server(Some(Off::Unusable("TOKEN is not set".into()))));
+    for server in [&disabled, &unusable] {
+        server.start();
+        assert!(server.has_verdict());
+        assert_eq!(server.status().light, Light::Off);
+    }
+    assert!(disabled.warnings().is_empty(), "somebody wanted it off");
+    assert!(unusable.warnings().iter().any(|warning| warning.contains("TOKEN is not set")));
+}
+
+#[test]
+fn a_server_that_is_down_says_why_and_when_it_is_tried_again() {
+    let server = server(None);
+    assert!(server.pick().unwrap_err().contains("still starting"));
+    server.went_down(&server.replicas[0], "refused".into(), Duration::from_secs(5));
+    assert_eq!((server.status().status, server.has_verdict()), ("starting", false));
+    server.went_down(&server.replicas[1], "refused".into(), Duration::from_secs(5));
+    let status = server.status();
+    assert_eq!((status.light, status.status, server.has_verdict()), (Light::Red, "down", true));
+    let reason = server.pick().unwrap_err();
+    assert!(reason.contains("refused") && reason.contains(&status.retry_at.unwrap()), "{reason}");
+    assert_eq!(status.replicas.len(), 2);
+}
+
+#[test]
+fn tools_stay_listed_while_the_server_is_down() {
+    let server = server(None);
+    assert!(server.tools().is_empty());
+    server.known.store(Some(listing(&["a"])));
+    server.went_down(&server.replicas[0], "gone".into(), Duration::ZERO);
+    assert!(server.has_tool("a"));
+    assert_eq!(server.tools().len(), 1);
+}
+
+#[test]
+fn each_failure_says_how_far_the_call_may_have_got() {
+    use gantry_core::error::EffectState::{None as Nothing, Possible};
+    let tool = |read_only: bool| {
+        let raw =
+            serde_json::json!({ "name": "t", "annotations": { "readOnlyHint": read_only } }).to_string();
+        let known = Listing::for_tests(None, vec![raw.into()]);
+        gantry_core::Tool::new(
+            &server(None).origin,
+            "s__t".into(),
+            known.tools[0].spec.clone(),
+            Default::default(),
+        )
+    };
+    use gantry_mcp::client::Failure::{Answered, Canceled, Lost, Unavailable};
+    let error = gantry_mcp::ErrorObject::new(-32000, "no").with_data("{\"a\":1.10}".into());
+    let rows = [
+        (
+            Unavailable("x".into()),
+            ErrorCode::UpstreamUnavailable,
+            Nothing,
+            ErrorCode::UpstreamUnavailable,
+            Nothing,
+        ),
+        (Lost("x".into()), ErrorCode::ExecutionError, Nothing, ErrorCode::OutcomeUnknown, Possible),
+        (Answered(error), ErrorCode::ExecutionError, Nothing, ErrorCode::ExecutionError, Possible),
+        (Canceled, ErrorCode::Canceled, Nothing, ErrorCode::Canceled, Possible),
+    ];
+    for (failure, read_code, read_effect, write_code, write_effect) in rows {
+        let (read, write) =
+            (answer::fault("s", &tool(true), failure.clone()), answer::fault("s", &tool(false), failure));
+        assert_eq!((read.error.code, read.effect), (read_code, read_effect));
+        assert_eq!((write.error.code, write.effect), (write_code, write_effect));
+        if let Some(gantry_core::error::Upstream::Error(text)) = &read.error.upstream {
+            assert_eq!(&**text, r#"{"code":-32000,"message":"no","data":{"a":1.10}}"#);
+        }
+    }
+}
+
+#[test]
+fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
+    let server = server(None);
+    let known = listing(&["t"]);
+    let tool = gantry_core::Tool::new(
+        &server.origin,
+        "s__t".into(),
+        known.tools[0].spec.clone(),
+        Default::default(),
+    );
+    let task =
+        answer::output(&server, 1, "ann", &tool, r#"{"resultType":"task","taskId":"t1","status":"working"}"#)
+            .unwrap();
+    let id = raw::string_member(task.text(), "taskId").unwrap().into_owned();
+    let opened = server.hub.seal.open(&id, "ann").unwrap();
+    assert_eq!((opened.server.as_str(), opened.replica, opened.id.as_str()), ("s", 1, "t1"));
+    let failed = answer::output(
+        &server,
+        0,
+        "ann",
+        &tool,
+        r#"{"isError":true,"content":[{"type":"text","text":"boom"}]}"#,
+    );
+    assert_eq!(failed.unwrap_err().error.message, "boom");
+}

@@ -1,0 +1,164 @@
+//! What sessions want to hear from servers: which resources they watch, and from which level on they want log messages.
+//!
+//! A server is asked once however many sessions want the same, and asked no more when the last of them is gone.
+
+use gantry_core::id::SessionId;
+use gantry_mcp::exchange::LogLevel;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Resources that one session may watch.
+const PER_SESSION: usize = 1000;
+
+/// Resources that all sessions together may watch.
+const TOTAL: usize = 20_000;
+
+/// A resource of a server, by the server's own URI.
+type Resource = (Arc<str>, Arc<str>);
+
+/// What all sessions want.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    watchers: HashMap<Resource, BTreeSet<SessionId>>,
+    watched: HashMap<SessionId, BTreeSet<Resource>>,
+    levels: HashMap<SessionId, LogLevel>,
+}
+
+impl Wishes {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session wants to hear of a resource. Returns whether it is the first.
+    ///
+    /// # Errors
+    /// It watches too many already.
+    pub(crate) fn watch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<bool, String> {
+        let mut held = self.held();
+        let resource = (Arc::clone(server), Arc::from(uri));
+        let own = held.watched.get(&session).map_or(0, BTreeSet::len);
+        let known = held.watchers.get(&resource).is_some_and(|watchers| watchers.contains(&session));
+        if !known && (own >= PER_SESSION || held.watchers.len() >= TOTAL) {
+            return Err(format!("{own} resources are watched already; unsubscribe from some first"));
+        }
+        held.watched.entry(session).or_default().insert(resource.clone());
+        let watchers = held.watchers.entry(resource).or_default();
+        watchers.insert(session);
+        Ok(!known && watchers.len() == 1)
+    }
+
+    /// A session no longer wants to hear of a resource. Returns whether it was the last.
+    pub(crate) fn unwatch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
+        let mut held = self.held();
+        let resource = (Arc::clone(server), Arc::from(uri));
+        if let Some(own) = held.watched.get_mut(&session) {
+            own.remove(&resource);
+            if own.is_empty() {
+                held.watched.remove(&session);
+            }
+        }
+        held.forget(session, &resource)
+    }
+
+    /// Whether a session watches a resource.
+    pub(crate) fn is_watching(&self, session: SessionId, server: &str, uri: &str) -> bool {
+        let held = self.held();
+        held.watched.get(&session).is_some_and(|own| own.iter().any(|(s, u)| **s == *server && **u == *uri))
+    }
+
+    /// The resources of a server that somebody watches.
+    pub(crate) fn of_server(&self, server: &str) -> Vec<Arc<str>> {
+        let held = self.held();
+        held.watchers.keys().filter(|(of, _)| **of == *server).map(|(_, uri)| Arc::clone(uri)).collect()
+    }
+
+    /// From which level on a session wants log messages. Returns the level that servers are to use, if it is another now.
+    pub(crate) fn set_level(&self, session: SessionId, level: LogLevel) -> Option<LogLevel> {
+        let mut held = self.held();
+        let before = held.level();
+        held.levels.insert(session, level);
+        held.level().filter(|level| Some(*level) != before)
+    }
+
+    /// The most talkative level that any session wants.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        self.held().level()
+    }
+
+    /// The level that a session wants.
+    pub(crate) fn level_of(&self, session: SessionId) -> Option<LogLevel> {
+        self.held().levels.get(&session).copied()
+    }
+
+    /// A session is over. Returns the resources that nobody watches any more.
+    pub(crate) fn end(&self, session: SessionId) -> Vec<Resource> {
+        let mut held = self.held();
+        held.levels.remove(&session);
+        let own = held.watched.remove(&session).unwrap_or_default();
+        own.into_iter().filter(|resource| held.forget(session, resource)).collect()
+    }
+}
+
+impl Held {
+    fn level(&self) -> Option<LogLevel> {
+        self.levels.values().min().copied()
+    }
+
+    /// Takes a watcher away. Returns whether it was there and the last.
+    fn forget(&mut self, session: SessionId, resource: &Resource) -> bool {
+        let Some(watchers) = self.watchers.get_mut(resource) else { return false };
+        let last = watchers.remove(&session) && watchers.is_empty();
+        if last {
+            self.watchers.remove(resource);
+        }
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_asked_once_and_let_go_with_the_last_session() {
+        let (wishes, server): (_, Arc<str>) = (Wishes::default(), "s".into());
+        let (ann, bob) = (SessionId::mint(), SessionId::mint());
+        assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(true));
+        assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(false));
+        assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(false));
+        assert!(wishes.is_watching(bob, "s", "a:b"));
+        assert!(!wishes.unwatch(ann, &server, "a:b"));
+        assert!(!wishes.unwatch(ann, &server, "a:b"), "twice is once");
+        assert_eq!(wishes.end(bob), [(server, Arc::from("a:b"))]);
+        assert!(wishes.of_server("s").is_empty());
+    }
+
+    #[test]
+    fn servers_talk_as_much_as_the_most_curious_session_wants() {
+        let wishes = Wishes::default();
+        let (ann, bob) = (SessionId::mint(), SessionId::mint());
+        assert_eq!(wishes.set_level(ann, LogLevel::Error), Some(LogLevel::Error));
+        assert_eq!(wishes.set_level(bob, LogLevel::Debug), Some(LogLevel::Debug));
+        assert_eq!(wishes.set_level(ann, LogLevel::Info), None);
+        wishes.end(bob);
+        assert_eq!((wishes.level(), wishes.level_of(ann)), (Some(LogLevel::Info), Some(LogLevel::Info)));
+    }
+
+    #[test]
+    fn one_session_cannot_watch_without_end() {
+        let (wishes, server): (_, Arc<str>) = (Wishes::default(), "s".into());
+        let ann = SessionId::mint();
+        for n in 0..PER_SESSION {
+            wishes.watch(ann, &server, &format!("a:{n}")).unwrap();
+        }
+        assert!(wishes.watch(ann, &server, "a:more").is_err());
+        assert_eq!(
+            wishes.watch(ann, &server, "a:1"),
+            Ok(false),
+            "what it watches already it may ask for again"
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! Keeps the pool and the shelf in step with the providers: what changes there is put together anew, off the async
+//! workers, one time after the other, and clients are told once it can be seen.
+
+use super::Runtime;
+use super::pool::{self, Built};
+use super::shelf::{KINDS, Shelf};
+use super::sources::{Source, Sources};
+use crate::event::EventKind;
+use crate::provider::mcp::hub::Hub;
+use crate::servers::Change;
+use arc_swap::ArcSwap;
+use gantry_core::digest::Digest;
+use gantry_core::toolset::Pool;
+use gantry_mcp::client::ListKind;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, SetOnce, broadcast, watch};
+
+/// Providers often change together, at the start above all; their changes are taken in together.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+
+/// Where tools come from, and what was made of it.
+#[derive(Debug)]
+pub(super) struct Upstreams {
+    pub(super) sources: ArcSwap<Sources>,
+    pub(super) shelf: ArcSwap<Shelf>,
+    /// What did not get into the pool.
+    pub(super) outside: ArcSwap<Built>,
+    /// What the MCP servers share.
+    pub(super) hub: Arc<Hub>,
+    /// Wakes the one who rebuilds.
+    pub(super) dirty: Arc<Notify>,
+    /// How often somebody asked for what the next rebuild shows, and how much of that is done.
+    asked: AtomicU64,
+    done: watch::Sender<u64>,
+    /// Set once every server of the set-up was ready or has failed, and the pool shows it.
+    pub(super) settled: SetOnce<()>,
+    /// Held while a provider comes or goes.
+    pub(super) editing: Mutex<()>,
+}
+
+impl Upstreams {
+    /// These providers; `built` is what can be seen of them already.
+    pub(super) fn new(sources: Sources, built: Built, hub: Arc<Hub>) -> Self {
+        Self {
+            sources: ArcSwap::from_pointee(sources),
+            shelf: ArcSwap::default(),
+            outside: ArcSwap::from_pointee(built),
+            hub,
+            dirty: Arc::new(Notify::new()),
+            asked: AtomicU64::new(0),
+            done: watch::Sender::new(0),
+            settled: SetOnce::new(),
+            editing: Mutex::new(()),
+        }
+    }
+}
+
+impl Runtime {
+    /// What connected clients may want to hear of, from now on.
+    #[must_use]
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.upstreams.hub.changes.subscribe()
+    }
+
+    /// Waits until every configured MCP server was ready once or has failed, so that the tools of all that work can be
+    /// seen. After that it never waits again.
+    pub async fn settled(&self) {
+        if self.upstreams.settled.get().is_some() {
+            return;
+        }
+        tokio::select! {
+            () = self.closing.cancelled() => {}
+            _ = self.upstreams.settled.wait() => {}
+        }
+    }
+
+    /// Rebuilds whenever something changes, until the runtime closes.
+    pub(super) async fn follow(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.closing.cancelled() => return,
+                () = self.upstreams.dirty.notified() => {}
+            }
+            tokio::select! {
+                () = self.closing.cancelled() => return,
+                () = tokio::time::sleep(DEBOUNCE) => {}
+            }
+            self.rebuild().await;
+        }
+    }
+
+    /// Wakes the one who rebuilds when a provider changes, for as long as the provider is there.
+    pub(super) fn listen(&self, source: &Source) {
+        let Some(mut version) = source.provider.changed() else { return };
+        let (dirty, closing) = (Arc::clone(&self.upstreams.dirty), self.closing.clone());
+        self.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = closing.cancelled() => return,
+                    changed = version.changed() => match changed {
+                        Ok(()) => dirty.notify_one(),
+                        Err(_) => return,
+                    }
+                }
+            }
+        });
+    }
+
+    /// Waits until what was changed by now can be seen.
+    pub(super) async fn rebuilt(&self) {
+        let ticket = self.upstreams.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        self.upstreams.dirty.notify_one();
+        let mut done = self.upstreams.done.subscribe();
+        tokio::select! {
+            () = self.closing.cancelled() => {}
+            // The sender is ours, so it is there.
+            seen = done.wait_for(|done| *done >= ticket) => drop(seen),
+        }
+    }
+
+    async fn rebuild(self: &Arc<Self>) {
+        let ticket = self.upstreams.asked.load(Ordering::Acquire);
+        let sources = self.upstreams.sources.load_full();
+        // Asked before building: what a server has when it gives its verdict is then in the pool for certain.
+        let settled = sources.servers().all(|server| server.has_verdict());
+        let rt = Arc::clone(self);
+        let work = tokio::task::spawn_blocking(move || {
+            rt.upstreams.hub.lock.refresh();
+            (pool::build(sources.all(), &rt.queues), Shelf::of(&sources))
+        });
+        match work.await {
+            Ok((built, shelf)) => self.put(built, shelf),
+            Err(error) => tracing::error!("the tools could not be put together anew: {error}"),
+        }
+        self.upstreams.done.send_replace(ticket);
+        if settled && self.upstreams.settled.set(()).is_ok() {
+            self.warn();
+        }
+    }
+
+    /// Shows a new pool and a new shelf, and tells who wants to hear.
+    fn put(&self, built: Built, shelf: Shelf) {
+        for (provider, reason) in &built.left_out {
+            if self.upstreams.outside.load().left_out.get(provider) != Some(reason) {
+                tracing::warn!("{provider} is left out: {reason}");
+            }
+        }
+        let pool = self.pool.swap(Arc::clone(&built.pool));
+        let before = self.upstreams.shelf.swap(Arc::new(shelf));
+        self.upstreams.outside.store(Arc::new(built));
+        let hub = &self.upstreams.hub;
+        for (provider, event) in differences(&pool, &self.pool.load()) {
+            hub.events.emit(None, event);
+            hub.tell(Change::ListChanged { provider, kind: ListKind::Tools });
+        }
+        let shelf = self.upstreams.shelf.load();
+        for kind in KINDS {
+            for provider in shelf.changed(&before, kind) {
+                hub.tell(Change::ListChanged { provider, kind });
+            }
+        }
+    }
+}
+
+/// What each provider has other than before: an event for those that have something.
+fn differences(before: &Pool, now: &Pool) -> Vec<(Arc<str>, EventKind)> {
+    type Seen = BTreeMap<Arc<str>, BTreeMap<Arc<str>, (Digest, bool)>>;
+    let seen = |pool: &Pool| {
+        let mut seen = Seen::new();
+        for tool in pool.tools() {
+            let of = seen.entry(Arc::clone(&tool.key.provider)).or_default();
+            of.insert(Arc::clone(&tool.name), (tool.fingerprint, tool.quarantined().is_some()));
+        }
+        seen
+    };
+    let (old, new, none) = (seen(before), seen(now), BTreeMap::new());
+    let mut providers: Vec<&Arc<str>> = old.keys().chain(new.keys()).collect();
+    providers.sort();
+    providers.dedup();
+    let event = |provider: &Arc<str>| {
+        let (old, new) = (old.get(provider).unwrap_or(&none), new.get(provider).unwrap_or(&none));
+        let missing = |these: &BTreeMap<Arc<str>, _>, those: &BTreeMap<Arc<str>, _>| {
+            these.keys().filter(|name| !those.contains_key(*name)).cloned().collect::<Vec<_>>()
+        };
+        let (added, removed) = (missing(new, old), missing(old, new));
+        let other = new.iter().filter(|(name, tool)| old.get(*name).is_some_and(|old| old != *tool));
+        let changed: Vec<_> = other.map(|(name, _)| Arc::clone(name)).collect();
+        let same = added.is_empty() && removed.is_empty() && changed.is_empty();
+        let server = Arc::clone(provider);
+        (!same).then(|| (Arc::clone(provider), EventKind::ToolsChanged { server, added, changed, removed }))
+    };
+    providers.into_iter().filter_map(event).collect()
+}

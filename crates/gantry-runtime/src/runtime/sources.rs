@@ -1,0 +1,75 @@
+//! The providers of a runtime: a snapshot that is replaced when one comes or goes.
+
+use crate::options::ProviderOptions;
+use crate::provider::Provider;
+use crate::provider::mcp::McpServer;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One provider and how its tools are run.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// The provider.
+    pub(super) provider: Arc<dyn Provider>,
+    /// The same, if it is an MCP server.
+    pub(super) server: Option<Arc<McpServer>>,
+    /// How its tools are run.
+    pub(super) options: Arc<ProviderOptions>,
+}
+
+impl Source {
+    /// An MCP server.
+    pub(super) fn of_server(server: Arc<McpServer>) -> Self {
+        let options = Arc::new(server.settings().options.clone());
+        Self { provider: Arc::clone(&server) as _, server: Some(server), options }
+    }
+
+    /// The provider's id.
+    pub(super) fn id(&self) -> &Arc<str> {
+        &self.provider.origin().provider
+    }
+}
+
+/// All providers: Gantry's own in the order of the set-up, then the MCP servers in the order of their ids.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    order: Vec<Source>,
+    index: HashMap<Arc<str>, usize>,
+}
+
+impl Sources {
+    /// These providers.
+    pub(super) fn new(mut order: Vec<Source>) -> Self {
+        order.sort_by(|a, b| {
+            let key = |source: &Source| source.server.as_ref().map(|server| Arc::clone(server.id()));
+            key(a).cmp(&key(b))
+        });
+        let index = order.iter().enumerate().map(|(n, source)| (Arc::clone(source.id()), n)).collect();
+        Self { order, index }
+    }
+
+    /// The provider of this id.
+    pub(super) fn get(&self, id: &str) -> Option<&Source> {
+        self.index.get(id).and_then(|n| self.order.get(*n))
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> &[Source] {
+        &self.order
+    }
+
+    /// The MCP servers among them.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+        self.order.iter().filter_map(|source| source.server.as_ref())
+    }
+
+    /// The same with one more.
+    pub(super) fn with(&self, source: Source) -> Self {
+        Self::new(self.order.iter().cloned().chain([source]).collect())
+    }
+
+    /// The same without one.
+    pub(super) fn without(&self, id: &str) -> Self {
+        Self::new(self.order.iter().filter(|source| **source.id() != *id).cloned().collect())
+    }
+}

@@ -1,0 +1,276 @@
+//! Tests of a runtime with an MCP server on a socket: what is seen of it, and what happens when it goes and comes back.
+
+use super::*;
+use crate::options::{Options, ProviderOptions};
+use crate::servers::{Change, Health, Light, Reach, ServerSettings};
+use gantry_core::Door;
+use gantry_mcp::client::{Declared, ListKind, Outgoing, Protocol};
+use gantry_mcp::exchange::Nobody;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// A legacy server with one tool per generation, one resource and one prompt.
+struct Upstream {
+    address: String,
+    /// Moves on to change the tools of the server; connections are dropped when it reaches `DROP`.
+    generation: watch::Sender<u64>,
+    calls: Arc<AtomicUsize>,
+}
+
+const DROP: u64 = 100;
+
+impl Upstream {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (generation, calls) = (watch::Sender::new(1), Arc::new(AtomicUsize::new(0)));
+        let (changes, counter) = (generation.subscribe(), Arc::clone(&calls));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, changes.clone(), Arc::clone(&counter)));
+            }
+        });
+        Self { address, generation, calls }
+    }
+}
+
+async fn serve(stream: TcpStream, mut generation: watch::Receiver<u64>, calls: Arc<AtomicUsize>) {
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = BufReader::new(reader).lines();
+    generation.mark_unchanged();
+    loop {
+        let message = tokio::select! {
+            line = lines.next_line() => {
+                let Ok(Some(line)) = line else { return };
+                let request: Value = serde_json::from_str(&line).unwrap();
+                let Some(id) = request.get("id").cloned() else { continue };
+                let now = *generation.borrow();
+                match answer(&request, now, &calls) {
+                    Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+                    None => json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no" } }),
+                }
+            }
+            changed = generation.changed() => {
+                if changed.is_err() || *generation.borrow() == DROP {
+                    return;
+                }
+                json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" })
+            }
+        };
+        if writer.write_all(format!("{message}\n").as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value> {
+    let tool =
+        |n: u64| json!({ "name": format!("tool-{n}"), "inputSchema": { "type": "object" }, "vendor": n });
+    Some(match request["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25", "serverInfo": { "name": "u", "version": "1" }, "instructions": "be kind",
+            "capabilities": { "tools": { "listChanged": true }, "resources": {}, "prompts": {}, "extensions": { "x/y": {} } },
+        }),
+        "tools/list" => json!({ "tools": (1..=generation.min(9)).map(tool).collect::<Vec<_>>() }),
+        "resources/list" => json!({ "resources": [{ "uri": "memo://a", "name": "a" }] }),
+        "resources/templates/list" => json!({ "resourceTemplates": [] }),
+        "prompts/list" => json!({ "prompts": [{ "name": "greet-me" }] }),
+        "prompts/get" => json!({ "messages": [], "asked": request["params"]["name"] }),
+        "resources/read" => json!({ "contents": [{ "uri": request["params"]["uri"], "text": "hi" }] }),
+        "tools/call" => {
+            calls.fetch_add(1, Ordering::SeqCst);
+            json!({ "content": [{ "type": "resource_link", "uri": "memo://a", "name": "a" }], "got": request["params"]["arguments"] })
+        }
+        "ping" => json!({}),
+        _ => return None,
+    })
+}
+
+fn settings(id: &str, address: &str) -> ServerSettings {
+    ServerSettings {
+        id: id.into(),
+        reach: Reach::Tcp(vec![address.into()]),
+        protocol: Protocol::Legacy,
+        prefix: true,
+        declared: Declared::default(),
+        startup_timeout: Duration::from_secs(10),
+        health: Health { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
+        trace: false,
+        off: None,
+        options: ProviderOptions::default(),
+    }
+}
+
+struct Home {
+    rt: Arc<Runtime>,
+    upstream: Upstream,
+    _folder: tempfile::TempDir,
+}
+
+impl Home {
+    async fn new(servers: impl FnOnce(&str) -> Vec<ServerSettings>) -> Self {
+        let (folder, upstream) = (tempfile::tempdir().unwrap(), Upstream::start().await);
+        let file = folder.path().join("ledger.db");
+        let (store, recovery) = Store::open(gantry_store::Options::new(file)).unwrap();
+        let options = Options {
+            servers: servers(&upstream.address),
+            lock_file: folder.path().join("gantry.lock"),
+            ..Options::new(folder.path().to_owned())
+        };
+        let rt = Runtime::start(options, Vec::new(), store, &recovery).await.unwrap();
+        Self { rt, upstream, _folder: folder }
+    }
+
+    async fn session(&self) -> Arc<Session> {
+        let caller = Caller {
+            project: "default".into(),
+            principal: "ann".into(),
+            agent: None,
+            role: gantry_core::Role::Agent,
+        };
+        self.rt.open_session(caller, Door::Mcp).await.unwrap()
+    }
+
+    async fn call(&self, session: &Arc<Session>, tool: &str) -> Reply {
+        let request = CallRequest {
+            tool: tool.into(),
+            arguments: Some("{\"n\":1.10}".into()),
+            ..CallRequest::default()
+        };
+        self.rt.call(CallCx::new(session), request).await
+    }
+
+    async fn ask(&self, session: &Session, method: &str, params: Value) -> Result<Value, i32> {
+        let (audience, cancel) = (Arc::new(Nobody::default()), CancellationToken::new());
+        let request = Outgoing { method, params: params.to_string(), meta: None, audience, cancel };
+        let result = self.rt.request(session, request).await;
+        result.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.code)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.rt.pool().tools().iter().map(|tool| tool.name.to_string()).collect()
+    }
+}
+
+async fn tools_changed(changes: &mut tokio::sync::broadcast::Receiver<Change>) {
+    let tools = |change: &Change| matches!(change, Change::ListChanged { kind: ListKind::Tools, .. });
+    while !tools(&changes.recv().await.unwrap()) {}
+}
+
+#[tokio::test]
+async fn the_first_session_sees_every_server_that_works_and_why_another_does_not() {
+    let home = Home::new(|address| {
+        let bare = ServerSettings { prefix: false, ..settings("z-bare", address) };
+        vec![settings("up", address), settings("down", "127.0.0.1:1"), bare]
+    })
+    .await;
+    let session = home.session().await;
+    assert_eq!(home.names(), ["tool-1", "up__tool_1"]);
+    let lights: Vec<_> =
+        home.rt.servers().iter().map(|server| (server.id.to_string(), server.light)).collect();
+    assert_eq!(
+        lights,
+        [("down".into(), Light::Red), ("up".into(), Light::Green), ("z-bare".into(), Light::Green)]
+    );
+    assert!(home.rt.explain("down__x", None).reasons[0].contains("server down is down"));
+    assert!(home.rt.instructions(None).unwrap().contains("be kind"));
+    assert_eq!(home.rt.features(None).extensions.as_deref(), Some(r#"{"x/y":{}}"#));
+    let reply = home.call(&session, "up__tool_1").await;
+    let json: Value = serde_json::from_str(&reply.to_json()).unwrap();
+    assert_eq!(json["result"][0]["uri"], "gantry:up/memo://a", "{json}");
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn resources_and_prompts_are_found_under_the_names_that_are_shown() {
+    let home = Home::new(|address| vec![settings("up", address)]).await;
+    let session = home.session().await;
+    assert_eq!(&*home.rt.catalogue(&session, ListKind::Prompts), r#"[{"name":"up__greet_me"}]"#);
+    assert_eq!(
+        &*home.rt.catalogue(&session, ListKind::Resources),
+        r#"[{"uri":"gantry:up/memo://a","name":"a"}]"#
+    );
+    let prompt = home.ask(&session, "prompts/get", json!({ "name": "up__greet_me" })).await;
+    assert_eq!(prompt.unwrap()["asked"], "greet-me");
+    for (asked, answered) in [("gantry:up/memo://a", "gantry:up/memo://a"), ("memo://a", "memo://a")] {
+        let read = home.ask(&session, "resources/read", json!({ "uri": asked })).await.unwrap();
+        assert_eq!(read["contents"][0]["uri"], answered);
+    }
+    for (method, params) in [
+        ("resources/read", json!({ "uri": "gantry:other/memo://a" })),
+        ("resources/read", json!({ "uri": "memo://b" })),
+        ("prompts/get", json!({ "name": "greet-me" })),
+        ("tasks/get", json!({ "taskId": "t" })),
+        ("logging/setLevel", json!({ "level": "loud" })),
+        ("resources/read", json!({})),
+    ] {
+        assert_eq!(home.ask(&session, method, params).await, Err(-32602), "{method}");
+    }
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
+    let home = Home::new(|address| vec![settings("up", address)]).await;
+    let old = home.session().await;
+    assert_eq!(home.rt.lock_accept(None, None).await.unwrap().len(), 2, "the instructions and one tool");
+    let mut changes = home.rt.changes();
+    home.upstream.generation.send_replace(2);
+    tools_changed(&mut changes).await;
+    assert_eq!(home.names(), ["up__tool_1", "up__tool_2"]);
+    let session = home.session().await;
+    assert!(home.call(&session, "up__tool_1").await.is_ok());
+    let refused = home.call(&session, "up__tool_2").await.outcome.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ToolQuarantined);
+    assert!(refused.message.contains("gantry lock diff"), "{}", refused.message);
+    assert_eq!(home.upstream.calls.load(Ordering::SeqCst), 1);
+    assert_eq!(home.rt.lock_diff(Some("up")).len(), 1);
+    home.rt.lock_accept(Some("up"), Some("tool-2")).await.unwrap();
+    home.rt.renew(&old).unwrap();
+    assert!(home.call(&old, "up__tool_2").await.is_ok());
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_lost_server_comes_back_by_itself() {
+    let home = Home::new(|address| vec![settings("up", address)]).await;
+    let session = home.session().await;
+    let mut events = home.rt.events().subscribe().1;
+    home.upstream.generation.send_replace(DROP);
+    let mut seen = Vec::new();
+    while seen.last() != Some(&"up") {
+        let event = events.recv().await.unwrap();
+        if matches!(event.kind, EventKind::ServerDown { .. }) {
+            seen.push("down");
+        } else if matches!(event.kind, EventKind::ServerUp { .. }) {
+            seen.push("up");
+        }
+    }
+    assert_eq!(seen, ["down", "up"]);
+    assert!(home.call(&session, "up__tool_1").await.is_ok());
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn servers_come_and_go_while_it_runs() {
+    let home = Home::new(|_| Vec::new()).await;
+    let session = home.session().await;
+    let mut changes = home.rt.changes();
+    home.rt.add_server(settings("later", &home.upstream.address)).await.unwrap();
+    assert!(home.rt.add_server(settings("later", &home.upstream.address)).await.is_err());
+    assert!(
+        home.rt.add_server(settings("agent", &home.upstream.address)).await.unwrap_err().contains("reserved")
+    );
+    tools_changed(&mut changes).await;
+    home.rt.renew(&session).unwrap();
+    assert!(home.call(&session, "later__tool_1").await.is_ok());
+    assert!(home.rt.restart_server("later").await && !home.rt.restart_server("nobody").await);
+    assert!(home.rt.remove_server("later").await);
+    assert!(home.names().is_empty() && home.rt.servers().is_empty());
+    let refused = home.call(&session, "later__tool_1").await.outcome.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::UpstreamUnavailable);
+    home.rt.shutdown(Duration::ZERO).await;
+}
