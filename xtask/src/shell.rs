@@ -2,12 +2,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "automation runs cargo, npm and python; the product does not")]
 
+mod running;
+
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
+
+pub(crate) use running::Running;
 
 /// A program to run in a folder, with what to show for it.
 #[derive(Debug)]

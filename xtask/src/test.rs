@@ -1,6 +1,9 @@
 //! `cargo xtask test`: every check and test of the repository, in the order that fails soonest.
 
 mod clients;
+mod conformance;
+mod install;
+mod servers;
 mod steps;
 mod tools;
 
@@ -78,7 +81,7 @@ fn step_keys() -> String {
 
 /// The help text, with the steps as they really are.
 pub(crate) fn usage() -> String {
-    let steps: String = STEPS.iter().map(|step| format!("  {:<10} {}\n", step.key, step.title)).collect();
+    let steps: String = STEPS.iter().map(|step| format!("  {:<11} {}\n", step.key, step.title)).collect();
     format!(
         "\
 Usage: cargo xtask test [--long] [--install] [--only STEP]… [FILTER]… [-- NEXTEST OPTIONS]
@@ -132,9 +135,9 @@ fn summary(rows: &[Row], total: Duration) -> String {
     let mut text = String::new();
     for row in rows {
         let took = row.took.map(seconds).unwrap_or_default();
-        text.push_str(&format!("{:<10} {took:>9}  {}\n", row.key, row.result));
+        text.push_str(&format!("{:<11} {took:>9}  {}\n", row.key, row.result));
     }
-    text.push_str(&format!("{:<10} {:>9}\n", "total", seconds(total)));
+    text.push_str(&format!("{:<11} {:>9}\n", "total", seconds(total)));
     text
 }
 
@@ -176,9 +179,9 @@ mod tests {
             Row { key: "build", result: "not run".to_owned(), took: None },
         ];
         let expected = "\
-lint           1.5 s  FAILED
-build                 not run
-total          2.0 s
+lint            1.5 s  FAILED
+build                  not run
+total           2.0 s
 ";
         assert_eq!(summary(&rows, Duration::from_secs(2)), expected);
     }

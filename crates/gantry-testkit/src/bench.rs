@@ -16,6 +16,7 @@ mod options;
 mod pipeline;
 mod report;
 mod toolset;
+mod upstream;
 
 use anyhow::{Context as _, Result};
 use machine::{Machine, Neighbours};
@@ -27,6 +28,9 @@ use std::time::Duration;
 
 /// How often everything is measured.
 const ROUNDS: usize = 3;
+
+/// How long a server may take after the last answer to write what it has put off: the ledger's last group.
+const SETTLE: Duration = Duration::from_millis(50);
 
 /// How long a load runs before it is measured.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -42,10 +46,14 @@ pub enum Section {
     Toolset,
     /// `tools/list` over HTTP.
     List,
+    /// `tools/call` of an MCP server, directly and through Gantry.
+    Upstream,
+    /// Memory of a Gantry that has nothing to do.
+    Idle,
 }
 
 impl Section {
-    const ALL: [Self; 4] = [Self::Pipeline, Self::Mcp, Self::Toolset, Self::List];
+    const ALL: [Self; 6] = [Self::Pipeline, Self::Mcp, Self::Toolset, Self::List, Self::Upstream, Self::Idle];
 
     fn name(self) -> &'static str {
         match self {
@@ -53,6 +61,8 @@ impl Section {
             Self::Mcp => "mcp",
             Self::Toolset => "toolset",
             Self::List => "list",
+            Self::Upstream => "upstream",
+            Self::Idle => "idle",
         }
     }
 
@@ -62,6 +72,8 @@ impl Section {
             Self::Mcp => mcp::measure(time).await,
             Self::Toolset => toolset::measure(time),
             Self::List => list::measure(time).await,
+            Self::Upstream => upstream::measure(time).await,
+            Self::Idle => upstream::idle().await,
         }
     }
 }
@@ -76,6 +88,7 @@ pub fn run(command: Command, out: &mut impl Write) -> Result<()> {
     match command {
         Command::Help => out.write_all(USAGE.as_bytes()).context("cannot print"),
         Command::Echo { list_bytes } => runtime.block_on(echo::serve(list_bytes, out)),
+        Command::Thin(kind) => runtime.block_on(upstream::serve(kind, out)),
         Command::Measure(options) => runtime.block_on(measure(&options, out)),
     }
 }

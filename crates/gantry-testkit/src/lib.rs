@@ -1,4 +1,4 @@
-//! What the tests stand on: a home for one Gantry, a test Gantry with misbehaving tools, and small clients.
+//! What the tests stand on: a home for one Gantry, a test Gantry with misbehaving tools, small clients, servers.
 //!
 //! The program under test is always the real one, as a process of its own. The test Gantry (`src/bin/test-gantry.rs`)
 //! is that same program with one more provider, for misbehaviour that no real tool shows.
@@ -13,8 +13,11 @@
 
 pub mod bench;
 pub mod connection;
+pub mod faulty;
+pub mod fixture;
 pub mod home;
 pub mod provider;
+pub mod real_servers;
 pub mod server;
 
 pub use connection::Connection;

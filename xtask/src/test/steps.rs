@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Options, Outcome, clients, tools};
+use super::{Options, Outcome, clients, conformance, servers, tools};
 use crate::shell::Program;
 use crate::{reference, tidy};
 
@@ -16,7 +16,7 @@ pub(super) struct Step {
     pub(super) run: fn(&Path, &Options) -> Result<Outcome>,
 }
 
-pub(super) const STEPS: [Step; 10] = [
+pub(super) const STEPS: [Step; 12] = [
     Step {
         key: "tools",
         title: "the programs the tests need are here",
@@ -28,6 +28,12 @@ pub(super) const STEPS: [Step; 10] = [
         title: "foreign MCP clients in Python and JavaScript",
         advice: "check that the Python and npm package indexes can be reached",
         run: |root, _| clients::ensure(root),
+    },
+    Step {
+        key: "servers",
+        title: "foreign MCP servers in Python and JavaScript",
+        advice: "check that the Python and npm package indexes can be reached",
+        run: |root, _| servers::ensure(root),
     },
     Step { key: "format", title: "rustfmt", advice: "run `cargo fmt --all`", run: format },
     Step { key: "lint", title: "clippy", advice: "mend the warnings above", run: lint },
@@ -43,6 +49,12 @@ pub(super) const STEPS: [Step; 10] = [
         title: "unit and end-to-end tests",
         advice: "read the first failure above, mend it",
         run: run_tests,
+    },
+    Step {
+        key: "conformance",
+        title: "the official MCP suite, directly and through Gantry",
+        advice: "read the checks above; what cannot pass belongs in exceptions.toml, with its reason",
+        run: |root, _| conformance::run(root),
     },
     Step {
         key: "doc",
@@ -87,7 +99,8 @@ fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
     let mut nextest = Program::cargo(root)
         .args(["nextest", "run", "--workspace"])
         .args(&options.nextest)
-        .env("GANTRY_TEST_CLIENTS", clients::folder(root));
+        .env("GANTRY_TEST_CLIENTS", clients::folder(root))
+        .env("GANTRY_TEST_SERVERS", servers::folder(root));
     if options.long {
         nextest = nextest.env("GANTRY_TEST_LONG", "1");
     }

@@ -5,7 +5,7 @@ use super::cpu::{Cpu, Spent};
 use super::echo::Echo;
 use super::load::Load;
 use super::report::{Figures, Table};
-use super::{ROUNDS, Section, WARM_UP, per_call, progress};
+use super::{ROUNDS, SETTLE, Section, WARM_UP, per_call, progress};
 use crate::Home;
 use anyhow::{Context as _, Result};
 use std::time::Duration;
@@ -13,9 +13,6 @@ use std::time::Duration;
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 const WORKERS: [usize; 3] = [1, 16, 64];
-
-/// How long a server may take after the last answer to write what it has put off: the ledger's last group.
-const SETTLE: Duration = Duration::from_millis(50);
 
 pub(super) async fn measure(time: Duration) -> Result<Table> {
     let mut table = Table::new(

@@ -1,6 +1,7 @@
 //! The command line of the bench.
 
 use super::Section;
+use super::upstream::Kind;
 use anyhow::{Context as _, Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +12,7 @@ Usage: cargo xtask bench [options]
 
 Options:
   --seconds S     Seconds per measurement and round, 0.1 to 60; 3 unless told
-  --only SECTION  Run one section: pipeline, mcp, toolset or list
+  --only SECTION  Run one section: pipeline, mcp, toolset, list, upstream or idle
   --json FILE     Write the figures to this file too
 
 Tables go to standard output, progress to standard error.
@@ -27,6 +28,8 @@ pub enum Command {
         /// Bytes of such an answer.
         list_bytes: usize,
     },
+    /// Be an MCP server that Gantry is put in front of.
+    Thin(Kind),
     /// Measure.
     Measure(Options),
 }
@@ -51,6 +54,10 @@ impl Command {
             return Ok(Self::Echo {
                 list_bytes: list_bytes.parse().context("echo takes a number of bytes")?,
             });
+        }
+        if args.next_if_eq("thin").is_some() {
+            let kind = args.next().as_deref().and_then(Kind::parse);
+            return Ok(Self::Thin(kind.context("thin takes http or stdio")?));
         }
         let mut options = Options { time: Duration::from_secs(3), only: None, json: None };
         while let Some(arg) = args.next() {
@@ -111,6 +118,7 @@ mod tests {
             "--what 1",
             "1",
             "echo x",
+            "thin x",
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }

@@ -1,0 +1,174 @@
+//! Everything but tools: pages of lists, resources, templates, prompts and completion.
+
+use super::gate::Speaks;
+use super::link::Request;
+use super::options::{Fault, Options};
+use super::wire::{Failure, INVALID_PARAMS, Reply};
+use serde_json::{Map, Value, json};
+
+/// The resources: URI, name, type, and the content, which of the last one is base64.
+const RESOURCES: [(&str, &str, &str, &str); 5] = [
+    ("faulty://text/one", "one", "text/plain", "the first resource"),
+    ("faulty://text/two", "two", "text/plain", "the second resource"),
+    ("faulty://text/three", "three", "text/markdown", "# the third resource"),
+    ("faulty://data/json", "json", "application/json", r#"{"odd":1.10}"#),
+    ("faulty://data/bytes", "bytes", "application/octet-stream", "AAECAwQ="),
+];
+
+/// The templates: how a URI begins, its variable, and a name. A URI of one is answered with its last part.
+const TEMPLATES: [(&str, &str, &str); 4] = [
+    ("faulty://item/", "id", "item"),
+    ("faulty://user/", "name", "user"),
+    ("faulty://file/", "+path", "file"),
+    ("faulty://day/", "date", "day"),
+];
+
+/// The prompts: name, description, arguments that must be given, and others.
+const PROMPTS: [(&str, &str, &[&str], &[&str]); 4] = [
+    ("greet", "Greets somebody", &["name"], &["style"]),
+    ("plain", "Takes nothing", &[], &[]),
+    ("attach", "Brings a resource along", &[], &[]),
+    ("review", "Reviews a text", &["text"], &[]),
+];
+
+/// What completion offers for any argument.
+const COMPLETIONS: [&str; 5] = ["ada", "alan", "barbara", "edsger", "grace"];
+
+/// Entries on a page when a fault needs pages and none were asked for.
+const ENTRIES_OF_ENDLESS_PAGE: usize = 1;
+const ENTRIES_BEFORE_EMPTY_CURSOR: usize = 3;
+
+/// A whole list, as JSON texts, and the key under which its pages come.
+#[derive(Debug)]
+pub(super) struct Listing {
+    key: &'static str,
+    entries: Vec<String>,
+}
+
+impl Listing {
+    pub(super) fn new(key: &'static str, entries: Vec<String>) -> Self {
+        Self { key, entries }
+    }
+}
+
+pub(super) fn resources() -> Listing {
+    let entries = RESOURCES
+        .map(|(uri, name, mime, _)| json!({ "uri": uri, "name": name, "mimeType": mime, "x-vendor": name }));
+    Listing::new("resources", texts(&entries))
+}
+
+pub(super) fn templates() -> Listing {
+    let entries = TEMPLATES.map(|(start, variable, name)| {
+        json!({ "uriTemplate": format!("{start}{{{variable}}}"), "name": name, "mimeType": "text/plain" })
+    });
+    Listing::new("resourceTemplates", texts(&entries))
+}
+
+pub(super) fn prompts() -> Listing {
+    let argument = |required| move |name: &&str| json!({ "name": name, "required": required });
+    let entries = PROMPTS.map(|(name, description, required, optional)| {
+        let arguments: Vec<Value> =
+            required.iter().map(argument(true)).chain(optional.iter().map(argument(false))).collect();
+        json!({ "name": name, "title": name, "description": description, "arguments": arguments })
+    });
+    Listing::new("prompts", texts(&entries))
+}
+
+fn texts(entries: &[Value]) -> Vec<String> {
+    entries.iter().map(ToString::to_string).collect()
+}
+
+/// The page of a list that the request asks for.
+pub(super) fn page(request: &Request, listing: &Listing) -> Reply {
+    let options = &request.server().options;
+    let total = listing.entries.len();
+    let size = page_size(options).unwrap_or(total).max(1);
+    let start = match request.params.cursor.as_deref() {
+        None => 0,
+        Some("") if options.has(Fault::EmptyCursor) => size,
+        Some(cursor) => match cursor.strip_prefix("page:").and_then(|start| start.parse().ok()) {
+            Some(start) => start,
+            None => return Failure::new(INVALID_PARAMS, format!("`{cursor}` is no cursor")).into(),
+        },
+    };
+    let endless = options.has(Fault::EndlessPages);
+    let entries: Vec<&str> = if endless {
+        listing.entries.iter().cycle().skip(start % total).take(size).map(String::as_str).collect()
+    } else {
+        listing.entries.iter().skip(start).take(size).map(String::as_str).collect()
+    };
+    let next = start + size;
+    let cursor = match next {
+        _ if next >= total && !endless => String::new(),
+        _ if start == 0 && options.has(Fault::EmptyCursor) => r#","nextCursor":"""#.to_owned(),
+        _ => format!(r#","nextCursor":"page:{next}""#),
+    };
+    Reply::Cacheable(format!(r#"{{"{}":[{}]{cursor}}}"#, listing.key, entries.join(",")))
+}
+
+fn page_size(options: &Options) -> Option<usize> {
+    let needed = if options.has(Fault::EndlessPages) {
+        Some(ENTRIES_OF_ENDLESS_PAGE)
+    } else {
+        options.has(Fault::EmptyCursor).then_some(ENTRIES_BEFORE_EMPTY_CURSOR)
+    };
+    options.page.or(needed)
+}
+
+/// The content of a resource.
+pub(super) fn read(request: &Request) -> Reply {
+    let uri = request.params.uri.as_str();
+    let content = RESOURCES.iter().find(|(known, ..)| *known == uri).map(|(_, name, mime, content)| {
+        let key = if *name == "bytes" { "blob" } else { "text" };
+        json!({ "uri": uri, "mimeType": mime, key: content })
+    });
+    let content = content.or_else(|| {
+        let part = TEMPLATES.iter().find_map(|(start, ..)| uri.strip_prefix(start))?;
+        Some(json!({ "uri": uri, "mimeType": "text/plain", "text": part }))
+    });
+    match content {
+        Some(content) => Reply::Cacheable(json!({ "contents": [content] }).to_string()),
+        None => {
+            // The code that the older era has for this is forbidden in the newer one.
+            let code = if request.speaks == Speaks::Legacy { -32002 } else { INVALID_PARAMS };
+            Failure::new(code, "resource not found").with(json!({ "uri": uri })).into()
+        }
+    }
+}
+
+/// The messages of a prompt.
+pub(super) fn prompt(request: &Request) -> Reply {
+    let name = request.params.name.as_str();
+    let Some((_, description, required, _)) = PROMPTS.iter().find(|(known, ..)| *known == name) else {
+        return Failure::new(INVALID_PARAMS, format!("there is no prompt `{name}`")).into();
+    };
+    let arguments: Map<String, Value> = match request.arguments() {
+        Ok(arguments) => arguments,
+        Err(reply) => return reply,
+    };
+    if let Some(missing) = required.iter().find(|argument| !arguments.contains_key(**argument)) {
+        return Failure::new(INVALID_PARAMS, format!("`{missing}` is missing")).into();
+    }
+    let text = |text: String| json!({ "role": "user", "content": { "type": "text", "text": text } });
+    let (uri, _, mime, content) = RESOURCES[0];
+    let mut messages = vec![text(format!("{name} {}", Value::Object(arguments)))];
+    if name == "attach" {
+        let resource = json!({ "uri": uri, "mimeType": mime, "text": content });
+        messages.push(json!({ "role": "user", "content": { "type": "resource", "resource": resource } }));
+    }
+    Reply::Result(json!({ "description": description, "messages": messages }).to_string())
+}
+
+/// The names that begin like what was typed; a prompt or a template that does not exist is an error.
+pub(super) fn complete(request: &Request) -> Reply {
+    let reference = &request.params.reference;
+    let known = PROMPTS.iter().any(|(name, ..)| reference["name"] == *name)
+        || TEMPLATES.iter().any(|(start, variable, _)| reference["uri"] == format!("{start}{{{variable}}}"));
+    if !known {
+        return Failure::new(INVALID_PARAMS, format!("nothing to complete: {reference}")).into();
+    }
+    let typed = request.params.argument["value"].as_str().unwrap_or_default();
+    let values: Vec<&str> = COMPLETIONS.into_iter().filter(|value| value.starts_with(typed)).collect();
+    let completion = json!({ "total": values.len(), "values": values, "hasMore": false });
+    Reply::Result(json!({ "completion": completion }).to_string())
+}

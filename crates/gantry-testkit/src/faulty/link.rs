@@ -1,0 +1,160 @@
+//! One message on its way in, and the request that it may be.
+
+use super::gate::{self, Speaks};
+use super::methods;
+use super::server::{Frame, Outlet, Server, Session};
+use super::wire::{CAPABILITIES_KEY, Failure, INVALID_PARAMS, Message, Params, Reply};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Where a message came from and where its answer goes.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) server: Arc<Server>,
+    pub(super) session: Arc<Session>,
+    pub(super) outlet: Outlet,
+    pub(super) loss: Loss,
+    /// The HTTP headers it came with; empty elsewhere.
+    pub(super) headers: Arc<Value>,
+}
+
+/// What it means for a running request that its outlet is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The connection is gone.
+    Disconnected,
+    /// The client has cancelled: the rule of modern HTTP.
+    Cancelled,
+    /// Nothing: the rule of legacy HTTP.
+    Nothing,
+}
+
+/// A request while it is being answered.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) link: Link,
+    pub(super) speaks: Speaks,
+    pub(super) method: String,
+    /// As JSON text.
+    pub(super) id: String,
+    pub(super) params: Params,
+    /// The parameters, byte for byte.
+    pub(super) raw_params: String,
+    pub(super) token: CancellationToken,
+}
+
+impl Link {
+    /// Takes a message from a transport that only knows text; blanks between messages are none.
+    pub(super) async fn receive_text(&self, text: &[u8]) {
+        if text.trim_ascii().is_empty() {
+            return;
+        }
+        match serde_json::from_slice(text) {
+            Ok(message) => self.receive(message).await,
+            Err(error) => {
+                let failure = Failure::new(-32700, format!("this is no message: {error}"));
+                self.refuse("null", failure).await;
+            }
+        }
+    }
+
+    /// Takes a message. Its state changes in the order of arrival; requests are then answered at once with others.
+    pub(super) async fn receive(&self, message: Message) {
+        if self.server.is_mute(message.method.as_deref()) {
+            return;
+        }
+        let Message { id, method, params, result, error } = message;
+        let raw_params = params.map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+        let id = id.map(|raw| raw.get().to_owned());
+        match (method, id) {
+            (Some(method), Some(id)) => self.request(method, id, raw_params).await,
+            (Some(method), None) => self.notified(&method, &raw_params),
+            (None, Some(id)) => self.session.answered(&id, result.or(error).unwrap_or_default()),
+            (None, None) => {}
+        }
+    }
+
+    async fn request(&self, method: String, id: String, raw_params: String) {
+        let params = match serde_json::from_str::<Params>(&raw_params) {
+            Ok(params) => params,
+            Err(error) => {
+                return self.refuse(&id, Failure::new(INVALID_PARAMS, error.to_string())).await;
+            }
+        };
+        let admitted = {
+            let mut state = self.session.state.lock().unwrap();
+            gate::admit(&self.server.options, &mut state, &method, &params)
+        };
+        let speaks = match admitted {
+            Ok(speaks) => speaks,
+            Err(failure) => return self.refuse(&id, failure).await,
+        };
+        let token = self.session.begin(&id);
+        let request = Request { link: self.clone(), speaks, method, id, params, raw_params, token };
+        tokio::spawn(request.run());
+    }
+
+    fn notified(&self, method: &str, raw_params: &str) {
+        let params: Params = serde_json::from_str(raw_params).unwrap_or_default();
+        if let ("notifications/cancelled", Some(id)) = (method, &params.request_id) {
+            self.session.cancel(id.get());
+        }
+    }
+
+    async fn refuse(&self, id: &str, failure: Failure) {
+        let frame = Frame::Answer(failure.answer(id), Some(failure.code));
+        self.outlet.send(frame).await.ok(); // Who is gone needs no answer.
+    }
+}
+
+impl Request {
+    async fn run(self) {
+        let reply = methods::answer(&self).await;
+        self.link.session.end(&self.id);
+        if let Some(text) = reply.answer(&self.id, self.speaks == Speaks::Modern) {
+            self.send(Frame::Answer(text, reply.code())).await;
+        }
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        &self.link.server
+    }
+
+    /// Sends something that belongs to this request.
+    pub(super) async fn send(&self, frame: Frame) {
+        self.link.outlet.send(frame).await.ok(); // Who is gone needs nothing.
+    }
+
+    /// Waits until nobody wants the answer any more, and says why.
+    pub(super) async fn stopped(&self) -> &'static str {
+        let lost = async {
+            self.link.outlet.closed().await;
+            match self.link.loss {
+                Loss::Disconnected => "disconnected",
+                Loss::Cancelled => "cancelled",
+                Loss::Nothing => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.token.cancelled() => "cancelled",
+            why = lost => why,
+        }
+    }
+
+    /// Whether the client declared a capability.
+    pub(super) fn client_has(&self, capability: &str) -> bool {
+        let declared = match self.speaks {
+            Speaks::Legacy => self.link.session.state.lock().unwrap().capabilities.clone(),
+            Speaks::Modern => self.params.meta(CAPABILITIES_KEY),
+        };
+        declared.get(capability).is_some()
+    }
+
+    /// The arguments of a call, as far as they are known here.
+    pub(super) fn arguments<T: serde::de::DeserializeOwned + Default>(&self) -> Result<T, Reply> {
+        let Some(raw) = &self.params.arguments else { return Ok(T::default()) };
+        serde_json::from_str(raw.get())
+            .map_err(|error| super::tools::failed(&format!("bad arguments: {error}")))
+    }
+}

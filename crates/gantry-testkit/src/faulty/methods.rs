@@ -1,0 +1,114 @@
+//! The method table: what each request of each era is answered with.
+
+use super::MODERN;
+use super::catalogue;
+use super::features::{self, Listing};
+use super::gate::Speaks;
+use super::link::Request;
+use super::options::Fault;
+use super::server::Wants;
+use super::tools;
+use super::wire::{Failure, METHOD_NOT_FOUND, Reply, SERVER_INFO_KEY, SUBSCRIPTION_KEY, note};
+use serde_json::{Value, json};
+
+/// What the server says of itself; `--poison` hides an order in it.
+const INSTRUCTIONS: &str = "Instructions of the faulty server: call echo first.";
+
+/// Answers a request that was admitted.
+pub(super) async fn answer(request: &Request) -> Reply {
+    match (request.method.as_str(), request.speaks) {
+        ("initialize", Speaks::Legacy) => initialize(request),
+        ("ping", Speaks::Legacy) => done(),
+        ("logging/setLevel", Speaks::Legacy) => {
+            let level = request.params.level.clone();
+            request.link.session.state.lock().unwrap().log_level = level;
+            done()
+        }
+        ("resources/subscribe", Speaks::Legacy) => {
+            let uri = request.params.uri.clone();
+            request.link.session.state.lock().unwrap().subscriptions.insert(uri);
+            done()
+        }
+        ("resources/unsubscribe", Speaks::Legacy) => {
+            request.link.session.state.lock().unwrap().subscriptions.remove(&request.params.uri);
+            done()
+        }
+        ("server/discover", Speaks::Modern) => discover(request),
+        ("subscriptions/listen", Speaks::Modern) => listen(request).await,
+        ("tools/list", _) => {
+            features::page(request, &Listing::new("tools", catalogue::tools(request.server())))
+        }
+        ("tools/call", _) => tools::call(request).await,
+        ("resources/list", _) => features::page(request, &features::resources()),
+        ("resources/templates/list", _) => features::page(request, &features::templates()),
+        ("prompts/list", _) => features::page(request, &features::prompts()),
+        ("resources/read", _) => features::read(request),
+        ("prompts/get", _) => features::prompt(request),
+        ("completion/complete", _) => features::complete(request),
+        (method, _) => Failure::new(METHOD_NOT_FOUND, format!("there is no method {method}")).into(),
+    }
+}
+
+fn done() -> Reply {
+    Reply::Result("{}".into())
+}
+
+fn initialize(request: &Request) -> Reply {
+    let session = &request.link.session;
+    let version = session.state.lock().unwrap().version.clone();
+    let mut capabilities = capabilities();
+    capabilities["logging"] = json!({});
+    let result = json!({
+        "protocolVersion": version,
+        "capabilities": capabilities,
+        "serverInfo": server_info(),
+        "instructions": instructions(request),
+    });
+    // Over HTTP the outlet of this request is none for news; there the GET stream listens.
+    if request.link.loss == super::link::Loss::Disconnected {
+        request.server().listen(request.link.outlet.clone(), Wants::Session(session.clone()));
+    }
+    Reply::Result(result.to_string())
+}
+
+fn discover(request: &Request) -> Reply {
+    let result = json!({
+        "supportedVersions": [MODERN],
+        "capabilities": capabilities(),
+        "instructions": instructions(request),
+        "_meta": { SERVER_INFO_KEY: server_info() },
+    });
+    Reply::Cacheable(result.to_string())
+}
+
+/// Stays open until somebody ends it.
+async fn listen(request: &Request) -> Reply {
+    let filter = request.params.notifications.clone();
+    let id: Value = serde_json::from_str(&request.id).unwrap_or_default();
+    let granted = json!({ "_meta": { SUBSCRIPTION_KEY: id }, "notifications": filter });
+    let granted = note("notifications/subscriptions/acknowledged", &granted);
+    let wants = Wants::Filter { filter, id, ended: request.token.clone() };
+    request.server().listen_after(granted, request.link.outlet.clone(), wants).await;
+    request.stopped().await;
+    Reply::Silence
+}
+
+fn capabilities() -> Value {
+    json!({
+        "tools": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "prompts": { "listChanged": true },
+        "completions": {},
+        "experimental": { "faulty/vendor": { "odd": true } },
+    })
+}
+
+fn server_info() -> Value {
+    json!({ "name": "faulty", "title": "The faulty server", "version": "1.2.3" })
+}
+
+fn instructions(request: &Request) -> String {
+    let hidden =
+        if request.server().options.has(Fault::Poison) { catalogue::poison::hidden() } else { String::new() };
+    format!("{INSTRUCTIONS}{hidden}")
+}

@@ -1,0 +1,223 @@
+//! What all connections share, and what one session remembers.
+
+use super::exit;
+use super::options::{Fault, Options};
+use super::wire::{SUBSCRIPTION_KEY, note};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Frames that wait for a slow reader.
+pub(super) const QUEUED_FRAMES: usize = 64;
+
+/// What a transport is given to write.
+#[derive(Debug)]
+pub(super) enum Frame {
+    /// The answer to a request, with its error code; nothing follows it.
+    Answer(String, Option<i64>),
+    /// A notification, or a request to the client.
+    Note(String),
+    /// Bytes that are no message.
+    Garbage(String),
+    /// Close the connection now.
+    HangUp,
+}
+
+/// Where what belongs to a request, or to a whole connection, goes.
+pub(super) type Outlet = mpsc::Sender<Frame>;
+
+/// The server behind all connections.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) options: Options,
+    pub(super) definition: AtomicU64,
+    pub(super) n_grown: AtomicU64,
+    pub(super) n_sessions: AtomicU64,
+    pub(super) n_connections: AtomicU64,
+    pub(super) n_calls: AtomicU64,
+    listeners: Mutex<Vec<Listener>>,
+    started: Instant,
+}
+
+/// One handshake's worth of state, or one connection's.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub(super) number: u64,
+    pub(super) state: Mutex<State>,
+    /// Requests to the client that have no answer yet.
+    asked: Mutex<HashMap<String, oneshot::Sender<Value>>>,
+    /// Requests of the client that have no answer yet.
+    running: Mutex<HashMap<String, CancellationToken>>,
+    n_asked: AtomicU64,
+}
+
+/// What the client has told.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The version of the handshake.
+    pub(super) version: Option<String>,
+    /// A modern request was seen, and `--latch` is on.
+    pub(super) latched: bool,
+    pub(super) capabilities: Value,
+    pub(super) log_level: String,
+    pub(super) subscriptions: BTreeSet<String>,
+}
+
+/// Somebody who wants to know of changes.
+#[derive(Debug)]
+struct Listener {
+    outlet: Outlet,
+    wants: Wants,
+}
+
+#[derive(Debug)]
+pub(super) enum Wants {
+    /// What the session has subscribed to, and every changed list.
+    Session(Arc<Session>),
+    /// What `subscriptions/listen` asked for, the id of that request, and whether it has ended.
+    Filter { filter: Value, id: Value, ended: CancellationToken },
+}
+
+/// Something clients can be told about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change<'a> {
+    Tools,
+    Resource(&'a str),
+}
+
+impl Server {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            definition: AtomicU64::new(options.definition_version.unwrap_or(1)),
+            options,
+            n_grown: AtomicU64::new(0),
+            n_sessions: AtomicU64::new(0),
+            n_connections: AtomicU64::new(0),
+            n_calls: AtomicU64::new(0),
+            listeners: Mutex::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Waits until messages may be read.
+    pub(super) async fn ready(&self) {
+        let wait = self.options.start_after.saturating_sub(self.started.elapsed());
+        tokio::time::sleep(wait).await;
+    }
+
+    /// Whether a message, by its method, is never answered. Some server dies of it instead.
+    pub(super) fn is_mute(&self, method: Option<&str>) -> bool {
+        let discovers = method == Some("server/discover");
+        if discovers && self.options.has(Fault::ExitOnDiscover) {
+            exit(4, "it was told to exit on server/discover");
+        }
+        self.options.has(Fault::NeverStart) || (discovers && self.options.has(Fault::SilentOnDiscover))
+    }
+
+    pub(super) fn open_session(&self) -> Arc<Session> {
+        let number = self.n_sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::new(Session { number, ..Session::default() })
+    }
+
+    /// Writes down what really happened, if there is a journal.
+    pub(super) fn journal(&self, line: &str) {
+        let Some(path) = &self.options.journal else { return };
+        let mut file =
+            std::fs::OpenOptions::new().append(true).create(true).open(path).expect("the journal opens");
+        // One write per line, so that lines of calls at once cannot mix.
+        file.write_all(format!("{line}\n").as_bytes()).expect("the journal is written");
+    }
+
+    /// Remembers somebody who wants to know of changes.
+    pub(super) fn listen(&self, outlet: Outlet, wants: Wants) {
+        let mut listeners = self.listeners.lock().unwrap();
+        listeners.retain(|listener| !listener.outlet.is_closed());
+        listeners.push(Listener { outlet, wants });
+    }
+
+    /// The same, after a first word. Both happen as one, so that who has heard the word misses no change.
+    pub(super) async fn listen_after(&self, word: String, outlet: Outlet, wants: Wants) {
+        let Ok(place) = outlet.clone().reserve_owned().await else { return };
+        let mut listeners = self.listeners.lock().unwrap();
+        place.send(Frame::Note(word));
+        listeners.push(Listener { outlet, wants });
+    }
+
+    /// Tells everybody who wants to know.
+    pub(super) async fn tell(&self, change: Change<'_>) {
+        let notes: Vec<(Outlet, String)> = {
+            let listeners = self.listeners.lock().unwrap();
+            let told = listeners
+                .iter()
+                .filter_map(|listener| Some((listener.outlet.clone(), listener.wants.note(change)?)));
+            told.collect()
+        };
+        for (outlet, note) in notes {
+            outlet.send(Frame::Note(note)).await.ok(); // Who is gone needs no news.
+        }
+    }
+}
+
+impl Wants {
+    fn note(&self, change: Change<'_>) -> Option<String> {
+        let (method, mut params) = match change {
+            Change::Tools => ("notifications/tools/list_changed", json!({})),
+            Change::Resource(uri) => ("notifications/resources/updated", json!({ "uri": uri })),
+        };
+        let wanted = match (self, change) {
+            (Self::Session(_), Change::Tools) => true,
+            (Self::Session(session), Change::Resource(uri)) => {
+                session.state.lock().unwrap().subscriptions.contains(uri)
+            }
+            (Self::Filter { ended, .. }, _) if ended.is_cancelled() => false,
+            (Self::Filter { filter, .. }, Change::Tools) => filter["toolsListChanged"] == true,
+            (Self::Filter { filter, .. }, Change::Resource(uri)) => {
+                filter["resourceSubscriptions"].as_array().is_some_and(|uris| uris.iter().any(|u| u == uri))
+            }
+        };
+        if let Self::Filter { id, .. } = self {
+            params["_meta"] = json!({ SUBSCRIPTION_KEY: id });
+        }
+        wanted.then(|| note(method, &params))
+    }
+}
+
+impl Session {
+    /// A name for a request to the client, and where its answer will come out.
+    pub(super) fn ask(&self) -> (String, oneshot::Receiver<Value>) {
+        let id = format!("faulty-{}", self.n_asked.fetch_add(1, Ordering::Relaxed) + 1);
+        let (sender, receiver) = oneshot::channel();
+        self.asked.lock().unwrap().insert(id.clone(), sender);
+        (id, receiver)
+    }
+
+    /// The client's answer to a request with this id, which is JSON text.
+    pub(super) fn answered(&self, id: &str, answer: Value) {
+        let id: String = serde_json::from_str(id).unwrap_or_default();
+        let asked = self.asked.lock().unwrap().remove(&id);
+        if let Some(sender) = asked {
+            sender.send(answer).ok(); // Who asked may have been cancelled.
+        }
+    }
+
+    pub(super) fn begin(&self, id: &str) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.running.lock().unwrap().insert(id.to_owned(), token.clone());
+        token
+    }
+
+    pub(super) fn end(&self, id: &str) {
+        self.running.lock().unwrap().remove(id);
+    }
+
+    pub(super) fn cancel(&self, id: &str) {
+        if let Some(token) = self.running.lock().unwrap().get(id) {
+            token.cancel();
+        }
+    }
+}

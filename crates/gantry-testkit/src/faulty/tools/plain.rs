@@ -1,0 +1,73 @@
+//! Tools that answer by themselves: plain work, and what proves who did it.
+
+use super::super::catalogue::{LYING_RESULT, poison};
+use super::super::link::Request;
+use super::super::odd::{ODD_HUGE_RESULT, ODD_RESULT};
+use super::super::server::Server;
+use super::super::wire::Reply;
+use super::{Arguments, failed, text};
+use serde_json::{Map, Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -> Option<Reply> {
+    let server = request.server();
+    Some(match name {
+        "echo" => text(&arguments.text),
+        "fail" => failed(&arguments.text),
+        "add" => sum(arguments),
+        "sleep" => sleep(request, Duration::from_millis(arguments.ms)).await,
+        "journal" => {
+            server.journal(&arguments.text);
+            text("written")
+        }
+        "wipe" => {
+            server.journal(&format!("wiped {}", arguments.text));
+            text("wiped")
+        }
+        "headers" => text(&request.link.headers.to_string()),
+        "pid" => text(&std::process::id().to_string()),
+        "env" => text(&environment()),
+        "session" => text(&counters(request, server)),
+        "odd" => Reply::Result(ODD_RESULT.into()),
+        "odd-huge" => Reply::Result(ODD_HUGE_RESULT.into()),
+        "lying-output" => Reply::Result(LYING_RESULT.into()),
+        poisoned if poisoned.starts_with("poison") => text(&poison::description(poisoned)),
+        _ => return None,
+    })
+}
+
+fn sum(arguments: &Arguments) -> Reply {
+    let sum = json!({ "sum": arguments.a.saturating_add(arguments.b) });
+    let content = json!([{ "type": "text", "text": sum.to_string() }]);
+    Reply::Result(json!({ "content": content, "structuredContent": sum, "isError": false }).to_string())
+}
+
+/// Sleeps, unless nobody waits for it any more, which the journal then says.
+async fn sleep(request: &Request, time: Duration) -> Reply {
+    tokio::select! {
+        () = tokio::time::sleep(time) => text("slept"),
+        why = request.stopped() => {
+            request.server().journal(why);
+            Reply::Silence
+        }
+    }
+}
+
+fn environment() -> String {
+    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    let variables: Map<String, Value> =
+        std::env::vars_os().map(|(name, value)| (lossy(name), Value::String(lossy(value)))).collect();
+    Value::Object(variables).to_string()
+}
+
+fn counters(request: &Request, server: &Server) -> String {
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let counters = json!({
+        "session": request.link.session.number,
+        "sessions": count(&server.n_sessions),
+        "connections": count(&server.n_connections),
+        "calls": count(&server.n_calls),
+    });
+    counters.to_string()
+}

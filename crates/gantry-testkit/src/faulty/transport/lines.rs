@@ -1,0 +1,59 @@
+//! One message a line: stdio and TCP.
+
+use super::super::link::{Link, Loss};
+use super::super::server::{Frame, QUEUED_FRAMES, Server};
+use serde_json::json;
+use std::io;
+use std::sync::Arc;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::mpsc;
+
+/// Bytes of a line that are read; the rest would be a message of its own, and a bad one.
+const LINE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Serves one connection until either side closes it.
+pub(super) async fn serve<R, W>(server: &Arc<Server>, reader: R, writer: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (outlet, frames) = mpsc::channel(QUEUED_FRAMES);
+    let link = Link {
+        server: server.clone(),
+        session: server.open_session(),
+        outlet,
+        loss: Loss::Disconnected,
+        headers: Arc::new(json!({})),
+    };
+    tokio::select! {
+        ended = read(&link, reader) => ended,
+        ended = write(writer, frames) => ended,
+    }
+}
+
+async fn read<R: AsyncRead + Unpin>(link: &Link, reader: R) -> io::Result<()> {
+    link.server.ready().await;
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while (&mut reader).take(LINE_BYTES).read_until(b'\n', &mut line).await? > 0 {
+        link.receive_text(&line).await;
+        line.clear();
+    }
+    Ok(())
+}
+
+async fn write<W: AsyncWrite + Unpin>(mut writer: W, mut frames: mpsc::Receiver<Frame>) -> io::Result<()> {
+    while let Some(frame) = frames.recv().await {
+        match frame {
+            Frame::Answer(text, _) | Frame::Note(text) => {
+                writer.write_all(format!("{text}\n").as_bytes()).await?;
+            }
+            Frame::Garbage(text) => writer.write_all(text.as_bytes()).await?,
+            Frame::HangUp => return Ok(()),
+        }
+        writer.flush().await?;
+    }
+    Ok(())
+}

