@@ -4,8 +4,10 @@ mod audit;
 mod calls;
 mod events;
 mod health;
+mod lock;
 pub(crate) mod query;
 mod runs;
+mod servers;
 mod tools;
 
 use crate::error::ApiError;
@@ -36,6 +38,10 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/runs", get(runs::list)),
         ("/api/v1/runs/{id}", get(runs::show)),
         ("/api/v1/runs/{id}/cancel", post(runs::cancel)),
+        ("/api/v1/servers", get(servers::list).post(servers::add)),
+        ("/api/v1/servers/{id}", get(servers::show).delete(servers::remove)),
+        ("/api/v1/servers/{id}/restart", post(servers::restart)),
+        ("/api/v1/lock", get(lock::diff).post(lock::accept)),
         ("/api/v1/queues", get(health::queues)),
         ("/api/v1/audit", get(calls::list)),
         ("/api/v1/audit/verify", get(audit::verify)),

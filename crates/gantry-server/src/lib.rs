@@ -16,14 +16,20 @@ pub use auth::Identity;
 pub use listen::{Error, Options, serve};
 
 use gantry_runtime::Runtime;
+use gantry_runtime::servers::ServerSettings;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// Reads the entry of an MCP server, an id and the text of a JSON object with the keys of the configuration; or says
+/// what is wrong with it. The program brings it, because the configuration is the program's.
+pub type ParseServer = dyn Fn(&str, &str) -> Result<ServerSettings, String> + Send + Sync;
 
 /// What the handlers share.
 #[derive(Clone)]
 pub struct App {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) mcp: Arc<mcp::Endpoint>,
+    pub(crate) parse_server: Arc<ParseServer>,
     /// Fires when the server stops, so that endless answers end.
     pub(crate) stop: CancellationToken,
 }
@@ -37,9 +43,9 @@ impl std::fmt::Debug for App {
 impl App {
     /// The doors of this runtime, open until `stop` fires.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>, stop: CancellationToken) -> Self {
+    pub fn new(runtime: Arc<Runtime>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
         let mcp = Arc::new(mcp::endpoint(Arc::clone(&runtime)));
-        Self { runtime, mcp, stop }
+        Self { runtime, mcp, parse_server, stop }
     }
 
     /// Ends the sessions of connected clients, and with them what still runs for them.

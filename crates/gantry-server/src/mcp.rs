@@ -80,11 +80,11 @@ impl Handler for Tools {
             .map_err(|refusal| refused(&refusal))
     }
 
-    async fn list_tools(&self, session: &Arc<Session>, _version: Version) -> Result<Arc<str>, ErrorObject> {
+    async fn list_tools(&self, session: &Arc<Session>, version: Version) -> Result<Arc<str>, ErrorObject> {
         alive(session)?;
         // A client that lists begins anew: it sees, and can call, what there is now.
         self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
-        Ok(self.runtime.definitions(session))
+        Ok(self.runtime.definitions(session, !version.is_modern()))
     }
 
     async fn call_tool(

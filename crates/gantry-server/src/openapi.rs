@@ -33,7 +33,7 @@ const CALLS: [(&str, &str); 8] = [
     PAGE[1],
 ];
 
-const OPERATIONS: [Operation; 17] = [
+const OPERATIONS: [Operation; 24] = [
     get(
         "/api/v1/tools",
         "List the tools that the caller may use",
@@ -53,6 +53,40 @@ const OPERATIONS: [Operation; 17] = [
     get("/api/v1/runs", "List runs, newest first", &[("agent", "Of this agent"), PAGE[0], PAGE[1]], None),
     get("/api/v1/runs/{id}", "A run as a tree of operations", &[], None),
     post("/api/v1/runs/{id}/cancel", "Cancel a run and all its calls", None, None),
+    get("/api/v1/servers", "List the MCP servers and how they are doing", &[], Some("ServerList")),
+    post(
+        "/api/v1/servers",
+        "Add an MCP server until Gantry stops; takes the key of the data folder",
+        Some("NewServer"),
+        Some("Server"),
+    ),
+    get("/api/v1/servers/{id}", "An MCP server", &[], Some("Server")),
+    Operation {
+        method: "delete",
+        path: "/api/v1/servers/{id}",
+        summary: "Stop an MCP server and take its tools away, until Gantry stops; takes the key of the data folder",
+        query: &[],
+        body: None,
+        answer: None,
+    },
+    post(
+        "/api/v1/servers/{id}/restart",
+        "Stop an MCP server and start it anew; takes the key of the data folder",
+        None,
+        Some("Server"),
+    ),
+    get(
+        "/api/v1/lock",
+        "What is different between the pinned definitions of tools and those of now; takes the key of the data folder",
+        &[("server", "Of this server")],
+        Some("LockDiffList"),
+    ),
+    post(
+        "/api/v1/lock",
+        "Accept and pin the definitions of now: all, a server's, or one tool's; takes the key of the data folder",
+        Some("LockRequest"),
+        Some("LockDiffList"),
+    ),
     get("/api/v1/queues", "Depth, use and waits of the queues", &[], None),
     get("/api/v1/audit", "The audit trail, newest first", &CALLS, Some("RecordList")),
     get("/api/v1/audit/verify", "Prove that the audit trail is whole", &[], None),
@@ -178,8 +212,50 @@ fn schemas() -> Value {
             }
         },
         "Record": { "type": "object", "description": "One call as the ledger has it" },
+        "Server": server(),
+        "NewServer": {
+            "type": "object", "required": ["id"],
+            "description": "The keys of an entry of `mcpServers` in the configuration, and its id.",
+            "properties": {
+                "id": { "type": "string" }, "type": { "enum": ["stdio", "http", "sse", "websocket", "tcp"] },
+                "command": { "type": "string" }, "args": { "type": "array", "items": { "type": "string" } },
+                "env": { "type": "object", "additionalProperties": { "type": "string" } },
+                "url": { "type": "string" }, "headers": { "type": "object", "additionalProperties": { "type": "string" } }
+            }
+        },
+        "LockRequest": {
+            "type": "object", "additionalProperties": false,
+            "properties": { "server": { "type": "string" }, "tool": { "type": "string" } }
+        },
+        "LockDiff": {
+            "type": "object",
+            "properties": {
+                "server": { "type": "string" }, "tool": { "type": ["string", "null"], "description": "null for its instructions" },
+                "change": { "enum": ["added", "changed", "removed", "unpinned"] },
+                "pinned": {}, "current": {}, "flags": { "type": "array", "items": { "type": "string" } }
+            }
+        },
+        "ServerList": list("Server"),
+        "LockDiffList": list("LockDiff"),
         "ToolList": list("Tool"),
         "RecordList": list("Record"),
+    })
+}
+
+fn server() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string" }, "project": { "type": "string" },
+            "type": { "enum": ["stdio", "http", "sse", "websocket", "tcp"] },
+            "light": { "enum": ["green", "yellow", "red", "off"] }, "status": { "type": "string" },
+            "since": { "type": "string", "format": "date-time" }, "era": { "type": ["string", "null"] },
+            "latencyMs": { "type": ["number", "null"] }, "tools": { "type": "integer" },
+            "quarantined": { "type": "integer" }, "resources": { "type": "integer" }, "prompts": { "type": "integer" },
+            "lastError": { "type": ["string", "null"], "description": "For those who administer" },
+            "retryAt": { "type": ["string", "null"] }, "flags": { "type": "array", "items": { "type": "string" } },
+            "replicas": { "type": "array", "items": { "type": "object" }, "description": "For those who administer" }
+        }
     })
 }
 

@@ -57,6 +57,24 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the MCP servers and how they are doing, add, remove or restart one
+    #[command(args_conflicts_with_subcommands = true)]
+    Servers {
+        #[command(subcommand)]
+        change: Option<ChangeServers>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
+    #[command(args_conflicts_with_subcommands = true)]
+    Lock {
+        #[command(subcommand)]
+        look: Option<LookAtLock>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what happens: sessions and calls
     Events(Events),
     /// Show or verify the audit trail
@@ -191,6 +209,68 @@ pub(crate) struct Filter {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChangeServers {
+    /// Add a server to the running Gantry, until that stops
+    #[command(
+        after_help = "Examples:\n  gantry servers add memory -- npx -y @modelcontextprotocol/server-memory\n  gantry servers add remote --url https://mcp.example.com/mcp --header \"Authorization: Bearer $TOKEN\""
+    )]
+    Add(AddServer),
+    /// Stop a server of the running Gantry and take its tools away, until that stops
+    Remove {
+        /// The server
+        id: String,
+    },
+    /// Stop a server of the running Gantry and start it anew
+    Restart {
+        /// The server
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("reach").required(true).args(["url", "command"]))]
+pub(crate) struct AddServer {
+    /// Its id, the namespace of its tools
+    pub(crate) id: String,
+    /// How it is reached: stdio, http, sse, websocket or tcp [default: by the address or the command]
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    /// A variable of its environment; repeatable
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// A header to send with every request; repeatable
+    #[arg(long, value_name = "NAME: VALUE", conflicts_with = "command")]
+    pub(crate) header: Vec<String>,
+    /// Where it listens
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// The program to start, after --, and its arguments
+    #[arg(last = true)]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LookAtLock {
+    /// Show what is different between the pinned definitions and those of now
+    Diff {
+        /// Only of this server
+        server: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Accept the definitions of now: of all servers, of one, or of one tool
+    Accept {
+        /// What to accept
+        #[arg(value_name = "SERVER[/TOOL]")]
+        what: Option<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// The help of every command, for the reference page.

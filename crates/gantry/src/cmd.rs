@@ -4,9 +4,11 @@ mod audit;
 mod call;
 mod doctor;
 mod events;
+mod lock;
 mod mcp;
 mod runs;
 mod serve;
+mod servers;
 mod tools;
 
 use crate::Extra;
@@ -26,6 +28,8 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Mcp { who } => mcp::run(setup, &who).await,
         Command::Call(call) => call::run(setup, call).await,
         Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
+        Command::Servers { change, json } => servers::run(setup, change, json).await,
+        Command::Lock { look, json } => lock::run(setup, look, json).await,
         Command::Events(events) => events::run(setup, &events).await,
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
         Command::Runs(runs) => runs::run(setup, &runs).await,

@@ -4,8 +4,10 @@
 //! (`table`, `check`), and turned into plain data (`build`, `model`). Nothing is ignored: an unknown key, a key of a
 //! later version, an unset variable are errors, because what was ignored may have been a rule.
 
+mod added;
 mod build;
 mod check;
+mod editors;
 mod env;
 mod error;
 mod expand;
@@ -20,30 +22,34 @@ mod tests;
 mod text;
 mod toml;
 mod trail;
+mod transport;
 mod tree;
 mod yaml;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use added::ServerReader;
 pub use env::{Env, FixedEnv, ProcessEnv};
 pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use model::{
-    Agent, Approvals, Arguments, Config, Decide, Defaults, Examples, Gated, Located, Policy, Queue, Server,
-    Store, ToolSource, Tools,
+    Agent, Approvals, Arguments, Config, Decide, Defaults, Examples, Gated, Located, McpServer, Policy,
+    Queue, Server, Store, ToolSource, Tools,
 };
 pub use reference::{EXAMPLE, reference};
 
 use build::Base;
 use env::Variables;
 use error::Problems;
-use find::Found;
 use tree::{Format, Node, Value};
 
 /// Variables that are read before a `.env` can be, so one in there has no effect.
 const PROCESS_ONLY: [&str; 2] = ["GANTRY_CONFIG", "GANTRY_DATA"];
+
+/// The file that pins the definitions of tools, beside the configuration.
+const LOCK_FILE: &str = "gantry.lock";
 
 /// A configuration and where it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +58,10 @@ pub struct Loaded {
     pub config: Config,
     /// The file, absolute; none when Gantry runs on defaults.
     pub file: Option<PathBuf>,
+    /// Where relative paths start: the folder of the file, or the working folder. Absolute.
+    pub folder: PathBuf,
+    /// The file that pins the definitions of tools. It need not exist.
+    pub lock: PathBuf,
     /// The data folder, absolute. It need not exist yet.
     pub data: PathBuf,
     /// Every file that configures Gantry, or would at the next start if it came to be. Who can write these can give
@@ -70,16 +80,19 @@ impl Config {
         let Some(found) = find::file(source, &folder, env)? else {
             let governing = find::governing(None, &folder);
             let base = Base { data: find::data(source, &folder, &folder, env), folder };
-            let config =
-                build::build(&Node { value: Value::Null, line: 1 }, &Arc::from(Path::new("")), &base);
-            return Ok(Loaded { config, file: None, data: base.data, governing, warnings: Vec::new() });
+            let (root, file) = (Node { value: Value::Null, line: 1 }, Arc::from(Path::new("")));
+            let config = build::build(&root, &file, &base, &BTreeMap::new());
+            return Ok(Loaded::new(config, None, base, governing, Vec::new()));
         };
         let beside = found.path.parent().unwrap_or(&folder).to_owned();
         let base = Base { data: find::data(source, &folder, &beside, env), folder: beside };
         let mut warnings = Vec::new();
-        let variables = Variables::new(env).with_file(dotenv(&found, &mut warnings)?);
+        let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
+        let variables = Variables::new(env).with_file(dotenv);
         let text = find::read(&found.path, &found.name)?;
-        let config = parse(&text, found.format, &found.name, &base, &variables)?;
+        let parsed = parse(&text, found.format, &found.name, &base, &variables)?;
+        warnings.extend(parsed.warnings);
+        let config = parsed.config;
         if !config.workspace.is_dir() {
             let message = format!("workspace: {} is not a folder; create it", config.workspace.display());
             let problem = match &config.workspace_at {
@@ -89,8 +102,29 @@ impl Config {
             return Err(problem.into());
         }
         let governing = find::governing(Some(&found.path), &folder);
-        Ok(Loaded { config, file: Some(found.path), data: base.data, governing, warnings })
+        Ok(Loaded::new(config, Some(found.path), base, governing, warnings))
     }
+}
+
+impl Loaded {
+    fn new(
+        config: Config,
+        file: Option<PathBuf>,
+        base: Base,
+        mut governing: Vec<PathBuf>,
+        warnings: Vec<String>,
+    ) -> Self {
+        let lock = base.folder.join(LOCK_FILE);
+        // Who can write it can accept a tool that has changed.
+        governing.push(lock.clone());
+        Self { config, file, folder: base.folder, lock, data: base.data, governing, warnings }
+    }
+}
+
+/// What a text says, and what in it has no effect.
+struct Parsed {
+    config: Config,
+    warnings: Vec<String>,
 }
 
 /// The pure part of loading: a text and what it may refer to, judged and built.
@@ -100,23 +134,31 @@ fn parse(
     name: &Path,
     base: &Base,
     variables: &Variables<'_>,
-) -> Result<Config, Error> {
+) -> Result<Parsed, Error> {
     let file: Arc<Path> = Arc::from(name);
     let mut root = format.parse(text).map_err(|syntax| {
         let location = Location { file: file.clone(), line: syntax.line };
         Problem::at(&location, syntax.message).with_column(syntax.column)
     })?;
+    // Editors keep their servers in JSON.
+    let adopted = if format == Format::Json { editors::adopt_file(&mut root) } else { Vec::new() };
+    let mut warnings: Vec<String> = adopted
+        .into_iter()
+        .map(|(line, text)| format!("{}: {text}", Location { file: file.clone(), line }))
+        .collect();
+    let queues = check::queue_names(&root);
     let mut problems = Problems::default();
-    check::check(&mut root, &file, variables, &mut problems);
-    match problems.into_error() {
-        Some(error) => Err(error),
-        None => Ok(build::build(&root, &file, base)),
+    let findings = check::check(&mut root, &file, variables, queues, &mut problems);
+    if let Some(error) = problems.into_error() {
+        return Err(error);
     }
+    warnings.extend(findings.warnings);
+    Ok(Parsed { config: build::build(&root, &file, base, &findings.unusable), warnings })
 }
 
 /// The variables of the `.env` beside a configuration, if there is one.
-fn dotenv(found: &Found, warnings: &mut Vec<String>) -> Result<HashMap<String, String>, Problem> {
-    let (path, name) = (found.path.with_file_name(".env"), found.name.with_file_name(".env"));
+fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMap<String, String>, Problem> {
+    let (path, name) = (file.with_file_name(".env"), name.with_file_name(".env"));
     // A folder of this name is a Python environment, not ours.
     if !path.is_file() {
         return Ok(HashMap::new());

@@ -46,13 +46,32 @@ impl Setup {
         Ok(Some(LocalServer::new(note.address, Some(key))))
     }
 
+    /// The desk of the server that runs on this data folder, for what only a running server can do.
+    pub(crate) fn running(&self) -> anyhow::Result<Desk> {
+        let server = self.server()?.ok_or_else(|| {
+            crate::exit::Usage(
+                "no Gantry runs on this data folder; start one with gantry serve, or write the server into the \
+                 configuration"
+                    .into(),
+            )
+        })?;
+        Ok(Desk::Server(server))
+    }
+
     /// Opens the desk.
     pub(crate) async fn desk(self) -> anyhow::Result<Desk> {
         if let Some(server) = self.server()? {
             return Ok(Desk::Server(server));
         }
+        let parse = wiring::server_parser(&self.loaded);
         let runtime = wiring::start(self.loaded, &self.folder, self.extra).await?;
-        Ok(Desk::Here(App::new(runtime, CancellationToken::new())))
+        Ok(Desk::Here(App::new(runtime, parse, CancellationToken::new())))
+    }
+
+    /// Opens the desk for what is on record. No MCP server is started for that.
+    pub(crate) async fn records(mut self) -> anyhow::Result<Desk> {
+        self.loaded.config.mcp_servers.clear();
+        self.desk().await
     }
 }
 
@@ -81,6 +100,10 @@ impl Desk {
         self.request(Method::POST, path, body.into()).await
     }
 
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Answer> {
+        self.request(Method::DELETE, path, Bytes::new()).await
+    }
+
     async fn request(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         let (status, bytes) = match self {
             Self::Server(server) => {
@@ -94,6 +117,14 @@ impl Desk {
         let body = serde_json::from_str(&text)
             .with_context(|| format!("the answer is not JSON (status {status})"))?;
         Ok(Answer { status, body, text })
+    }
+
+    /// Waits until the MCP servers that this process starts were ready or have failed. A server that runs on the data
+    /// folder is not waited for: it says how its servers are doing now.
+    pub(crate) async fn settled(&self) {
+        if let Self::Here(app) = self {
+            app.runtime().settled().await;
+        }
     }
 
     /// Closes what this process opened.

@@ -51,6 +51,11 @@ impl Default for Extra {
 /// Runs the program with these arguments.
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    // Programs run under a guard, which is this executable again; it must be one before there is any thread.
+    if let Some(code) = gantry_sandbox::guard_main(args.iter().cloned()) {
+        return code;
+    }
     let cli = match cli::Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

@@ -54,6 +54,23 @@ pub(crate) fn colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
+/// The light of a server as the first cell of a row, whose dot [`table`] paints.
+pub(crate) fn light(light: &str) -> String {
+    format!("● {light}")
+}
+
+/// Paints the dot that a line begins with, where there are colours.
+fn painted(line: String) -> String {
+    let Some(rest) = line.strip_prefix('●').filter(|_| colour()) else { return line };
+    let code = match rest.split_whitespace().next() {
+        Some("green") => "32",
+        Some("yellow") => "33",
+        Some("red") => "31",
+        _ => "90",
+    };
+    format!("\x1b[{code}m●\x1b[0m{rest}")
+}
+
 /// Writes a table: columns as wide as their content, the last one cut to the width of the terminal.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
@@ -67,7 +84,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let title = line(&head, &widths, total);
     data(&if colour() { format!("\x1b[1m{title}\x1b[0m") } else { title });
     for row in rows {
-        data(&line(row, &widths, total));
+        data(&painted(line(row, &widths, total)));
     }
 }
 

@@ -1,7 +1,10 @@
 //! From the configuration to a running runtime.
 
 use crate::Extra;
-use crate::config::{Config, Decide, Error, Gated, Loaded, Located, Location, Policy, Problem, ToolSource};
+use crate::config::{
+    Config, Decide, Error, Gated, Loaded, Located, Location, McpServer, Policy, Problem, ProcessEnv,
+    ServerReader, ToolSource,
+};
 use crate::folder::Folder;
 use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
@@ -10,7 +13,9 @@ use gantry_core::toolset::Selection;
 use gantry_runtime::options::ProviderOptions;
 use gantry_runtime::provider::Provider;
 use gantry_runtime::provider::workspace::{Fenced, Workspace};
+use gantry_runtime::servers::{Off, ServerSettings};
 use gantry_runtime::{Options, Runtime, queue};
+use gantry_server::ParseServer;
 use gantry_store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,12 +33,34 @@ pub(crate) async fn start(loaded: Loaded, folder: &Folder, extra: Extra) -> anyh
     providers.extend(extra.providers);
     let store = config.store.path.clone();
     let mut options = options(&config, folder)?;
+    options.lock_file = loaded.lock;
     options.providers.extend(extra.options);
     let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
     let (store, recovery) = opened.context("cannot open the ledger")?;
     let runtime = Runtime::start(options, providers, store, &recovery).await?;
     (extra.started)(&runtime);
     Ok(runtime)
+}
+
+/// Reads servers that are added while Gantry runs.
+pub(crate) fn server_parser(loaded: &Loaded) -> Arc<ParseServer> {
+    let (reader, trace) = (ServerReader::new(loaded), loaded.config.defaults.trace_mcp);
+    Arc::new(move |id, entry| {
+        let mut problems = Vec::new();
+        let server = reader.read(id, entry, &ProcessEnv).map_err(|error| in_words(error.problems()))?;
+        let settings = server_settings(id, &server, trace, &mut problems);
+        match &settings.off {
+            _ if !problems.is_empty() => Err(in_words(&problems)),
+            // In a file the other servers go on; here there is nobody else, so whoever adds it is told.
+            Some(Off::Unusable(reason)) => Err(reason.clone()),
+            Some(Off::Disabled) | None => Ok(settings),
+        }
+    })
+}
+
+/// Problems without their places, for a text that is no file.
+fn in_words(problems: &[Problem]) -> String {
+    problems.iter().map(Problem::message).collect::<Vec<_>>().join("; ")
 }
 
 /// The database and what SQLite keeps beside it.
@@ -55,6 +82,9 @@ fn options(config: &Config, folder: &Folder) -> anyhow::Result<Options> {
         })
         .collect();
     let workspace = provider(&config.tools.workspace, &mut problems);
+    let trace = config.defaults.trace_mcp;
+    let servers =
+        config.mcp_servers.iter().map(|(id, s)| server_settings(id, s, trace, &mut problems)).collect();
     let policies = policies(config, &mut problems);
     if let Some(error) = Error::all(problems) {
         return Err(error.into());
@@ -74,6 +104,8 @@ fn options(config: &Config, folder: &Folder) -> anyhow::Result<Options> {
         policies,
         agents,
         providers: [(Arc::from("workspace"), workspace)].into(),
+        servers,
+        init_concurrency: config.defaults.mcp_init_concurrency,
         ..Options::new(folder.path().to_owned())
     })
 }
@@ -107,6 +139,21 @@ fn provider(source: &ToolSource, problems: &mut Vec<Problem>) -> ProviderOptions
             .iter()
             .map(|(tool, time)| (tool.clone(), time.value.unwrap_or_default()))
             .collect(),
+    }
+}
+
+fn server_settings(id: &str, server: &McpServer, trace: bool, problems: &mut Vec<Problem>) -> ServerSettings {
+    ServerSettings {
+        id: id.into(),
+        reach: server.reach.clone(),
+        protocol: server.protocol,
+        prefix: server.prefix,
+        declared: server.declared,
+        startup_timeout: server.startup_timeout,
+        health: server.health,
+        trace: server.trace.unwrap_or(trace),
+        off: server.off.clone(),
+        options: provider(&server.source, problems),
     }
 }
 

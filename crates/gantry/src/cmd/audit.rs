@@ -7,7 +7,7 @@ use crate::output;
 use serde_json::Value;
 
 pub(super) async fn run(setup: Setup, verify: Option<Audit>, filter: &Filter) -> anyhow::Result<Done> {
-    let desk = setup.desk().await?;
+    let desk = setup.records().await?;
     let done = match verify {
         Some(Audit::Verify { json }) => verified(&desk, json).await,
         None => listed(&desk, filter).await,

@@ -1,5 +1,7 @@
 //! `gantry doctor`: is everything there that a call needs, and why is a tool there or not?
 
+mod servers;
+
 use crate::Extra;
 use crate::cli::Cli;
 use crate::desk::{Desk, Setup, query};
@@ -70,8 +72,10 @@ async fn examine(setup: Setup, checks: &mut Vec<Check>) {
         Ok(desk) => desk,
         Err(error) => return checks.push(bad("runtime", format!("{error:#}"))),
     };
+    desk.settled().await;
     ledger(&desk, checks).await;
-    tools(&desk, checks).await;
+    let servers = servers::examine(&desk, checks).await;
+    tools(&desk, &servers, checks).await;
     desk.close().await;
 }
 
@@ -94,7 +98,8 @@ async fn ledger(desk: &Desk, checks: &mut Vec<Check>) {
     }
 }
 
-async fn tools(desk: &Desk, checks: &mut Vec<Check>) {
+/// The tools, and what else looks wrong; that a server is down was said with its light.
+async fn tools(desk: &Desk, servers: &[String], checks: &mut Vec<Check>) {
     let body = match ask(desk, "/api/v1/tools").await {
         Ok(body) => body,
         Err(error) => return checks.push(bad("tools", format!("{error:#}"))),
@@ -107,7 +112,9 @@ async fn tools(desk: &Desk, checks: &mut Vec<Check>) {
     });
     if let Ok(body) = ask(desk, "/api/v1/explain").await {
         let warnings = body.get("warnings").and_then(Value::as_array).into_iter().flatten();
-        checks.extend(warnings.filter_map(Value::as_str).map(|warning| odd("set-up", warning.to_owned())));
+        let said = |warning: &&str| servers.iter().any(|id| warning.starts_with(&format!("server {id} ")));
+        let new = warnings.filter_map(Value::as_str).filter(|warning| !said(warning));
+        checks.extend(new.map(|warning| odd("set-up", warning.to_owned())));
     }
 }
 
@@ -117,6 +124,7 @@ async fn ask(desk: &Desk, path: &str) -> anyhow::Result<Value> {
 
 async fn explain(setup: Setup, tool: &str, agent: Option<&str>, json: bool) -> anyhow::Result<Done> {
     let desk = setup.desk().await?;
+    desk.settled().await;
     let answer =
         desk.get(&format!("/api/v1/explain{}", query(&[("tool", Some(tool)), ("agent", agent)]))).await;
     desk.close().await;

@@ -23,7 +23,7 @@ pub(super) async fn run(setup: Setup, wanted: &Events) -> anyhow::Result<Done> {
         )
         .into());
     }
-    let desk = setup.desk().await?;
+    let desk = setup.records().await?;
     let done = remembered(&desk, wanted.json).await;
     desk.close().await;
     done

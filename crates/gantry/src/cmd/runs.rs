@@ -7,7 +7,7 @@ use crate::output;
 use serde_json::Value;
 
 pub(super) async fn run(setup: Setup, runs: &Runs) -> anyhow::Result<Done> {
-    let desk = setup.desk().await?;
+    let desk = setup.records().await?;
     let done = match &runs.id {
         Some(id) if runs.cancel => canceled(&desk, id, runs.json).await,
         Some(id) => shown(&desk, id, runs.json).await,

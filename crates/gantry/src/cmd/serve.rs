@@ -18,6 +18,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let _lock = folder.claim()?;
     let (key, fresh) = folder.key()?;
     let server = loaded.config.server.clone();
+    let parse = wiring::server_parser(&loaded);
     let runtime = wiring::start(loaded, &folder, extra).await?;
     let tools = runtime.pool().tools().len();
     let options = Options {
@@ -27,7 +28,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
         admin_key: key.as_str().into(),
     };
     let stop = stop_on_signal()?;
-    let app = App::new(std::sync::Arc::clone(&runtime), stop);
+    let app = App::new(std::sync::Arc::clone(&runtime), parse, stop);
     let ready = |address| {
         if let Err(error) = folder.announce(address) {
             tracing::warn!("other commands will not find this server: {error:#}");

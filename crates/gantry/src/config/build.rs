@@ -3,6 +3,8 @@
 //! It runs only on a tree without problems, so a value of the wrong type cannot occur; where the types still allow
 //! one, the strictest reading is taken.
 
+mod servers;
+
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,14 +23,19 @@ use super::text;
 use super::tree::{Entry, Node, Value};
 
 /// Where a configuration stands, all absolute.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Base {
     /// Where relative paths start: the folder of the file, or the working folder.
     pub(super) folder: PathBuf,
     pub(super) data: PathBuf,
 }
 
-pub(super) fn build(root: &Node, file: &Arc<Path>, base: &Base) -> Config {
+pub(super) fn build(
+    root: &Node,
+    file: &Arc<Path>,
+    base: &Base,
+    unusable: &BTreeMap<String, String>,
+) -> Config {
     let root = View { node: Some(root), keys: ROOT, file };
     Config {
         workspace: absolute(&base.folder, root.text("workspace").unwrap_or_default()),
@@ -37,6 +44,13 @@ pub(super) fn build(root: &Node, file: &Arc<Path>, base: &Base) -> Config {
         defaults: defaults(&root.section("defaults")),
         queues: root.named("queues").map(|(name, view)| (name, queue(&view))).collect(),
         tools: Tools { workspace: source(&root.section("tools").section("workspace")) },
+        mcp_servers: root
+            .named("mcpServers")
+            .map(|(id, view)| {
+                let server = servers::server(&view, base, unusable.get(&id));
+                (id, server)
+            })
+            .collect(),
         agents: root.named("agents").map(|(name, view)| (name, agent(&view))).collect(),
         approvals: approvals(&root.section("approvals")),
         policies: root.items("policies").map(|view| policy(&view)).collect(),
@@ -67,6 +81,8 @@ fn defaults(view: &View<'_>) -> Defaults {
         context_budget_tokens: view.number("contextBudgetTokens"),
         output_retention: view.duration("outputRetentionMs").unwrap_or_default(),
         max_concurrent_calls: view.size("maxConcurrentCalls"),
+        mcp_init_concurrency: view.size("mcpInitConcurrency"),
+        trace_mcp: view.flag("traceMCP"),
     }
 }
 
@@ -171,7 +187,13 @@ impl<'a> View<'a> {
 
     fn under(&self, node: Option<&'a Node>, name: &str) -> Self {
         let keys = match self.key(name).map(|key| &key.kind) {
-            Some(Kind::Section(keys) | Kind::Named(keys) | Kind::Catalogue(keys) | Kind::Items(keys)) => keys,
+            Some(
+                Kind::Section(keys)
+                | Kind::Named(keys)
+                | Kind::Servers(keys)
+                | Kind::Catalogue(keys)
+                | Kind::Items(keys),
+            ) => keys,
             _ => &[][..],
         };
         Self { node, keys, file: self.file }

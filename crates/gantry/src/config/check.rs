@@ -4,8 +4,9 @@
 //! that `build` finds plain values. It never stops at a problem, so that one run reports all of them.
 
 mod leaf;
+mod servers;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,12 +20,27 @@ use super::tree::{Entry, Node, Text, Value, quoted};
 
 const LATER: &str = "is not available in this version of Gantry";
 
-/// Checks a whole file and reports into `problems`.
-pub(super) fn check(root: &mut Node, file: &Arc<Path>, variables: &Variables<'_>, problems: &mut Problems) {
-    let queues = queue_names(root);
-    let mut walk = Walk { file, variables, queues, problems };
+/// What a check finds out that is no problem.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// Why servers cannot be started, by id: the environment lacks a variable that they need.
+    pub(super) unusable: BTreeMap<String, String>,
+    /// What has no effect.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Checks a whole file, in which these queues can be referred to, and reports into `problems`.
+pub(super) fn check(
+    root: &mut Node,
+    file: &Arc<Path>,
+    variables: &Variables<'_>,
+    queues: BTreeSet<String>,
+    problems: &mut Problems,
+) -> Findings {
+    let mut walk = Walk { file, variables, queues, problems, missing: None, findings: Findings::default() };
     walk.duplicates(root, &Trail::Root);
     walk.section(root, &Trail::Root, ROOT);
+    walk.findings
 }
 
 /// Checks the value of `example` in a file against one key.
@@ -34,7 +50,9 @@ pub(super) fn example(root: &mut Node, key: &'static Key) -> Option<super::Error
     let mut problems = Problems::default();
     let queues = queue_names(root);
     let file = Arc::from(Path::new("example"));
-    let mut walk = Walk { file: &file, variables: &Variables::new(&env), queues, problems: &mut problems };
+    let (variables, findings) = (Variables::new(&env), Findings::default());
+    let mut walk =
+        Walk { file: &file, variables: &variables, queues, problems: &mut problems, missing: None, findings };
     let Value::Map(entries) = &mut root.value else { return None };
     for entry in entries.iter_mut().filter(|entry| entry.key == "example") {
         walk.value(&mut entry.node, &Trail::Root.key(key.name), &key.kind, entry.line);
@@ -42,7 +60,8 @@ pub(super) fn example(root: &mut Node, key: &'static Key) -> Option<super::Error
     problems.into_error()
 }
 
-fn queue_names(root: &Node) -> BTreeSet<String> {
+/// The queues of a file.
+pub(super) fn queue_names(root: &Node) -> BTreeSet<String> {
     let queues = root.value.entries().iter().filter(|entry| entry.key == "queues");
     queues.flat_map(|entry| entry.node.value.entries()).map(|queue| queue.key.clone()).collect()
 }
@@ -52,6 +71,9 @@ struct Walk<'a> {
     variables: &'a Variables<'a>,
     queues: BTreeSet<String>,
     problems: &'a mut Problems,
+    /// In the entry of an MCP server: what the environment lacks for it. Elsewhere that is a problem.
+    missing: Option<Vec<String>>,
+    findings: Findings,
 }
 
 impl Walk<'_> {
@@ -129,9 +151,11 @@ impl Walk<'_> {
         match kind {
             Kind::Section(keys) => self.section(node, path, keys),
             Kind::Named(keys) => self.named(node, path, keys),
+            Kind::Servers(keys) => self.servers(node, path, keys),
             Kind::Catalogue(keys) => self.catalogue(node, path, keys),
             Kind::Items(keys) => self.items(node, path, keys),
             Kind::PerTool(kind) => self.per_tool(node, path, kind),
+            Kind::Secrets(rule) => self.secrets(node, path, *rule),
             Kind::Arguments => self.arguments(node, path),
             Kind::Texts(rule, min) => self.texts(node, path, *rule, *min),
             Kind::Gated => self.gated(node, path, &kind.noun()),

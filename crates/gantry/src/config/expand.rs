@@ -3,11 +3,33 @@
 //! One pass over text that is already parsed: what a variable holds is never parsed or expanded again, so a secret
 //! with a quote or a `${` in it cannot change the configuration. Only plain names count as variables; everything else
 //! in `${…}` stays as it is, so that shell code and templates such as `${parameters.city}` survive. `$${` writes `${`.
+//! In the entry of an MCP server, `${env:VAR}` is `${VAR}`, as editors write it.
 
 use super::env::Variables;
 
+/// Whose spelling of variables is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Gantry,
+    /// Also what editors write in the entries of MCP servers.
+    Editor,
+}
+
+/// Why variables could not be put in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The text is right, and the environment lacks what it names.
+    Missing(String),
+    /// The text itself is wrong.
+    Wrong(String),
+}
+
 /// The text with its variables put in, or `None` when it has none and no escape.
-pub(super) fn expand(text: &str, variables: &Variables<'_>) -> Result<Option<String>, String> {
+pub(super) fn expand(
+    text: &str,
+    variables: &Variables<'_>,
+    dialect: Dialect,
+) -> Result<Option<String>, Fault> {
     if !text.contains("${") {
         return Ok(None);
     }
@@ -18,7 +40,7 @@ pub(super) fn expand(text: &str, variables: &Variables<'_>) -> Result<Option<Str
         if let Some(after) = from.strip_prefix("$${") {
             expanded.push_str("${");
             rest = after;
-        } else if let Some((reference, after)) = Reference::parse(from) {
+        } else if let Some((reference, after)) = Reference::parse(from, dialect) {
             expanded.push_str(&reference.value(variables)?);
             rest = after;
         } else {
@@ -37,34 +59,48 @@ fn split_at_dollar(text: &str) -> Option<(&str, &str)> {
 struct Reference<'a> {
     name: &'a str,
     default: Option<&'a str>,
+    /// Whether an editor would ask a person for it.
+    asked: bool,
 }
 
 impl<'a> Reference<'a> {
     /// Reads a reference at the start of a text and returns what follows it.
-    fn parse(text: &'a str) -> Option<(Self, &'a str)> {
+    fn parse(text: &'a str, dialect: Dialect) -> Option<(Self, &'a str)> {
         let (inside, after) = text.strip_prefix("${")?.split_once('}')?;
+        if dialect == Dialect::Editor
+            && let Some(name) = inside.strip_prefix("input:")
+        {
+            return Some((Self { name, default: None, asked: true }, after));
+        }
+        let editors = inside.strip_prefix("env:").filter(|_| dialect == Dialect::Editor);
+        let inside = editors.unwrap_or(inside);
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        is_name(name).then_some((Self { name, default }, after))
+        is_name(name).then_some((Self { name, default, asked: false }, after))
     }
 
-    fn value(&self, variables: &Variables<'_>) -> Result<String, String> {
+    fn value(&self, variables: &Variables<'_>) -> Result<String, Fault> {
         let name = self.name;
+        if self.asked {
+            return Err(Fault::Missing(format!(
+                "an editor asks for ${{input:{name}}} and Gantry cannot; write ${{VAR}} instead and set VAR"
+            )));
+        }
         if self.default.is_some_and(|default| default.contains("${")) {
-            return Err(format!(
-                "the default of ${{{name}}} holds another variable; a default is plain text"
-            ));
+            let message =
+                format!("the default of ${{{name}}} holds another variable; a default is plain text");
+            return Err(Fault::Wrong(message));
         }
         // As in a shell, `:-` also covers a variable that is set to nothing.
-        match (variables.get(name)?, self.default) {
+        match (variables.get(name).map_err(Fault::Missing)?, self.default) {
             (Some(value), None) => Ok(value),
             (Some(value), Some(_)) if !value.is_empty() => Ok(value),
             (_, Some(default)) => Ok(default.to_owned()),
-            (None, None) => Err(format!(
+            (None, None) => Err(Fault::Missing(format!(
                 "${{{name}}} is not set; set it in the environment or in .env, or write ${{{name}:-default}}"
-            )),
+            ))),
         }
     }
 }
@@ -78,14 +114,20 @@ pub(super) fn is_name(name: &str) -> bool {
 mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
 
-    use super::expand;
+    use super::{Dialect, Fault, expand};
     use crate::config::env::{FixedEnv, Variables};
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, &str>) {
+        check_as(Dialect::Gantry, text, expected);
+    }
+
+    #[track_caller]
+    fn check_as(dialect: Dialect, text: &str, expected: Result<&str, &str>) {
         let env = FixedEnv::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
         let variables = Variables::new(&env);
-        let found = expand(text, &variables).map(|new| new.unwrap_or_else(|| text.to_owned()));
+        let found = expand(text, &variables, dialect).map(|new| new.unwrap_or_else(|| text.to_owned()));
+        let found = found.map_err(|(Fault::Missing(message) | Fault::Wrong(message))| message);
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 
@@ -142,6 +184,17 @@ mod tests {
         check(
             "${NONE}",
             Err("${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"),
+        );
+    }
+
+    #[test]
+    fn the_spelling_of_editors_is_read_where_editors_write() {
+        let check = |text, expected| check_as(Dialect::Editor, text, expected);
+        check("${env:CITY} ${CITY} ${env:NONE:-Rome}", Ok("Bern Bern Rome"));
+        check("${parameters.city}", Ok("${parameters.city}"));
+        check(
+            "${input:token}",
+            Err("an editor asks for ${input:token} and Gantry cannot; write ${VAR} instead and set VAR"),
         );
     }
 

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gantry_mcp::client::{Declared, Protocol};
+use gantry_runtime::servers::{Health, Off, Reach};
+
 use super::error::Location;
 
 /// A validated configuration. What can only be judged elsewhere (patterns, conditions) keeps its [`Location`].
@@ -19,6 +22,8 @@ pub struct Config {
     /// By name. Every queue that anything refers to is here.
     pub queues: BTreeMap<String, Queue>,
     pub tools: Tools,
+    /// By id.
+    pub mcp_servers: BTreeMap<String, McpServer>,
     /// By name.
     pub agents: BTreeMap<String, Agent>,
     pub approvals: Approvals,
@@ -54,6 +59,8 @@ pub struct Defaults {
     pub context_budget_tokens: Option<u64>,
     pub output_retention: Duration,
     pub max_concurrent_calls: usize,
+    pub mcp_init_concurrency: usize,
+    pub trace_mcp: bool,
 }
 
 /// How many calls run and wait at once. Its scope is this process.
@@ -91,6 +98,31 @@ pub struct ToolSource {
     pub tools_queue: BTreeMap<String, Located<Option<String>>>,
     /// `request_timeout` for single tools.
     pub tools_timeout: BTreeMap<String, Located<Duration>>,
+}
+
+/// An MCP server. Its environment and its headers are secrets, so it shows little of itself.
+#[derive(Clone, PartialEq)]
+pub struct McpServer {
+    /// How its tools are offered and run.
+    pub source: ToolSource,
+    pub reach: Reach,
+    pub protocol: Protocol,
+    pub prefix: bool,
+    pub declared: Declared,
+    pub startup_timeout: Duration,
+    pub health: Health,
+    /// `None` is [`Defaults::trace_mcp`].
+    pub trace: Option<bool>,
+    /// Why it is not started, if it is not.
+    pub off: Option<Off>,
+    pub at: Location,
+}
+
+impl std::fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = self.reach.kind();
+        f.debug_struct("McpServer").field("kind", &kind).field("off", &self.off).finish_non_exhaustive()
+    }
 }
 
 /// An agent and the tools it may use.

@@ -40,7 +40,8 @@ Unknown keys, duplicate keys and values of the wrong type are errors, reported t
 
 `${VAR}` in a text is replaced by the variable VAR, and `${VAR:-default}` by `default` when VAR is unset or empty. The
 environment of the process is asked first, then a file `.env` beside the configuration. The value of a variable is not
-expanded again. `$${` writes `${`. An unset variable without a default is an error. Where a number or a truth value is
+expanded again. `$${` writes `${`. An unset variable without a default is an error; in the entry of an MCP server it
+switches off that server only. There, `${env:VAR}` is read as `${VAR}`, as editors write it. Where a number or a truth value is
 expected, a text with a variable in it may spell one: `toolTimeout: ${TIMEOUT:-60000}`. Anything else in `${…}` stays
 as it is.
 
@@ -84,8 +85,10 @@ fn inner(kind: &'static Kind) -> Option<(&'static [Key], &'static str)> {
     match kind {
         Kind::Section(keys) | Kind::Catalogue(keys) => Some((keys, "")),
         Kind::Named(keys) => Some((keys, ".<name>")),
+        Kind::Servers(keys) => Some((keys, ".<id>")),
         Kind::Items(keys) => Some((keys, "[]")),
         Kind::PerTool(_)
+        | Kind::Secrets(_)
         | Kind::Flag
         | Kind::Number(_)
         | Kind::Text(_)

@@ -28,12 +28,17 @@ pub(super) enum Kind {
     Section(&'static [Key]),
     /// A group that maps names of the user's choice to groups with these keys.
     Named(&'static [Key]),
+    /// A group that maps the ids of MCP servers to groups with these keys. A variable that is not set switches off the
+    /// server that needs it, and nothing else.
+    Servers(&'static [Key]),
     /// A group of ids that Gantry knows; other ids come with later versions.
     Catalogue(&'static [Key]),
     /// A list of groups with these keys; their `name` is unique.
     Items(&'static [Key]),
     /// A group that maps tool names to values.
     PerTool(&'static Kind),
+    /// A group of names and texts that no message ever shows; the rule is for the names.
+    Secrets(Rule),
     Flag,
     Number(Number),
     Text(Rule),
@@ -92,9 +97,12 @@ impl Kind {
     /// The type in the words of messages and of the reference page.
     pub(super) fn noun(&self) -> String {
         match self {
-            Self::Section(_) | Self::Named(_) | Self::Catalogue(_) => "a group of keys".to_owned(),
+            Self::Section(_) | Self::Named(_) | Self::Servers(_) | Self::Catalogue(_) => {
+                "a group of keys".to_owned()
+            }
             Self::Items(_) => "a list of groups of keys".to_owned(),
             Self::PerTool(_) => "a group of tool names and values".to_owned(),
+            Self::Secrets(rule) => format!("a group of texts, each under {}", rule.noun()),
             Self::Flag => "true or false".to_owned(),
             Self::Number(number) => number.unit.noun().to_owned(),
             Self::Text(rule) => rule.noun().to_owned(),

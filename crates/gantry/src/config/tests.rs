@@ -4,6 +4,7 @@ mod accepted;
 mod bounds;
 mod files;
 mod refused;
+mod servers;
 
 use std::path::Path;
 
@@ -23,7 +24,7 @@ fn load(format: Format, text: &str) -> Result<Config, Error> {
         Format::Toml => "gantry.toml",
     };
     let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
-    parse(text, format, Path::new(name), &base, &Variables::new(&env()))
+    parse(text, format, Path::new(name), &base, &Variables::new(&env())).map(|parsed| parsed.config)
 }
 
 #[track_caller]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use gantry_core::limits::PATTERN_BYTES;
 
-/// Longest name of an agent, a queue, a rule.
+/// Longest name of an agent, a queue, a rule, a server.
 const MAX_NAME_BYTES: usize = 64;
 
 /// What a text must be.
@@ -19,6 +19,9 @@ pub(super) enum Rule {
     Host,
     Origin,
     StoreUrl,
+    ServerId,
+    Variable,
+    Header,
 }
 
 /// How a text is judged.
@@ -42,6 +45,9 @@ impl Rule {
             Self::Bind => "an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420",
             Self::Host => "a host name without scheme, port and wildcard, such as gantry.example.com",
             Self::Origin => "an origin without path and wildcard, such as https://app.example.com",
+            Self::ServerId => "a name of 1 to 64 letters, digits, spaces and _ - . / @",
+            Self::Variable => "the name of a variable",
+            Self::Header => "the name of a header",
             Self::StoreUrl => "a URL such as sqlite://.gantry/gantry.db",
         }
     }
@@ -60,6 +66,9 @@ impl Rule {
                 return Judgement::Later("PostgreSQL");
             }
             Self::StoreUrl => sqlite_path(text).is_some(),
+            Self::ServerId => is_server_id(text),
+            Self::Variable => !text.is_empty() && !text.contains(['=', '\0']),
+            Self::Header => http::HeaderName::from_bytes(text.as_bytes()).is_ok(),
         };
         if good { Judgement::Good } else { Judgement::Bad }
     }
@@ -68,6 +77,13 @@ impl Rule {
 pub(super) fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// Editors name servers more freely than agents and queues are named.
+fn is_server_id(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len())
+        && text.trim() == text
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./@ ".contains(&byte))
 }
 
 pub(super) fn is_pattern(text: &str) -> bool {

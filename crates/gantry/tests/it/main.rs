@@ -21,5 +21,6 @@ mod pipeline;
 mod policy;
 mod queues;
 mod results;
+mod servers_config;
 mod toolsets;
 mod workspace;

@@ -3,7 +3,7 @@
 use serde_json::Number;
 
 use super::{LATER, Walk};
-use crate::config::expand::expand;
+use crate::config::expand::{Dialect, Fault, expand};
 use crate::config::table::{self, Kind, Zero};
 use crate::config::text::{Judgement, Rule};
 use crate::config::trail::Trail;
@@ -107,13 +107,20 @@ impl Walk<'_> {
     /// Puts variables into a text. False when that failed and was reported.
     pub(super) fn expand(&mut self, node: &mut Node, path: &Trail<'_>) -> bool {
         let Value::Text(text) = &mut node.value else { return true };
-        match expand(&text.text, self.variables) {
+        let dialect = if self.missing.is_some() { Dialect::Editor } else { Dialect::Gantry };
+        match expand(&text.text, self.variables, dialect) {
             Ok(None) => true,
             Ok(Some(expanded)) => {
                 text.written = Some(std::mem::replace(&mut text.text, expanded));
                 true
             }
-            Err(message) => {
+            Err(Fault::Missing(message)) if let Some(missing) = &mut self.missing => {
+                missing.push(format!("{path}: {message}"));
+                // Nothing takes the name of a variable for its value.
+                node.value = Value::Null;
+                false
+            }
+            Err(Fault::Missing(message) | Fault::Wrong(message)) => {
                 self.report(node.line, format!("{path}: {message}"));
                 false
             }

@@ -1,5 +1,7 @@
 //! The keys themselves, section by section.
 
+mod servers;
+
 use super::{Fallback, Key, Kind, Number, Unit, Zero};
 use crate::config::text::Rule;
 
@@ -45,11 +47,15 @@ pub(in crate::config) static ROOT: &[Key] = &[
         Kind::Catalogue(TOOLS),
         "The catalogue of tools. This version knows the id `workspace`: Gantry's own workspace tools.",
     ),
+    section(
+        "mcpServers",
+        Kind::Servers(servers::SERVER),
+        "MCP servers, by id, in the shape that editors use. The id is the namespace of their tools: `github__search_code`.",
+    ),
     section("agents", Kind::Named(AGENT), "Agents and the tools each may use."),
     section("approvals", Kind::Section(APPROVALS), "Which calls wait for a person."),
     section("policies", Kind::Items(POLICY), "Rules that refuse calls or ask a person about them."),
     section("store", Kind::Section(STORE), "Where Gantry keeps its records."),
-    later("mcpServers"),
     later("restTools"),
     later("openapiSpecs"),
     later("models"),
@@ -126,8 +132,20 @@ static DEFAULTS: &[Key] = &[
         "Calls in flight in the whole process; more are refused with QUEUE_FULL.",
         "256",
     ),
-    later("mcpInitConcurrency"),
-    later("traceMCP"),
+    key(
+        "mcpInitConcurrency",
+        number(Unit::Plain, Zero::Default, 64),
+        Fallback::Number(8),
+        "How many MCP servers start at once.",
+        "4",
+    ),
+    key(
+        "traceMCP",
+        Kind::Flag,
+        Fallback::Flag(false),
+        "Log every message to and from every MCP server, with secrets masked.",
+        "true",
+    ),
 ];
 
 static QUEUE: &[Key] = &[
@@ -156,6 +174,64 @@ static QUEUE: &[Key] = &[
 
 static TOOLS: &[Key] = &[section("workspace", Kind::Section(SOURCE), "Gantry's own workspace tools.")];
 
+// What is said alike of the tools of every provider.
+const TOOLS_ALLOWED: Key = key(
+    "toolsAllowed",
+    Kind::Texts(Rule::Pattern, 0),
+    Fallback::Absent("all"),
+    "The only tools to offer: names or globs. `[]` offers none.",
+    r#"["read_*", list_directory]"#,
+);
+const TOOLS_DENIED: Key = key(
+    "toolsDenied",
+    Kind::Texts(Rule::Pattern, 0),
+    Fallback::Absent("none"),
+    "Tools to leave out: names or globs. It wins over `toolsAllowed`.",
+    r#"["delete_*"]"#,
+);
+const PROVIDER_QUEUE: Key = key(
+    "queue",
+    Kind::Queue,
+    Fallback::Absent("no queue"),
+    "The queue that calls of these tools go through.",
+    "disk",
+);
+const CACHE: Key = key(
+    "cache",
+    number(Unit::Milliseconds, Zero::Off, 30 * DAY),
+    Fallback::Number(0),
+    "How long a successful result of a tool that says it only reads answers the same call again. `toolsCache` names others.",
+    "300000",
+);
+const REQUEST_TIMEOUT: Key = key(
+    "requestTimeoutMs",
+    number(Unit::Milliseconds, Zero::Default, DAY),
+    Fallback::Absent("`defaults.toolTimeout`"),
+    "How long one of these tools may run.",
+    "20000",
+);
+const TOOLS_CACHE: Key = key(
+    "toolsCache",
+    Kind::PerTool(&number(Unit::Milliseconds, Zero::Off, 30 * DAY)),
+    Fallback::Absent("`cache` for every tool"),
+    "`cache` for single tools.",
+    "{ read_file: 0, list_directory: 5000 }",
+);
+const TOOLS_QUEUE: Key = key(
+    "toolsQueue",
+    Kind::PerTool(&Kind::QueueOrNone),
+    Fallback::Absent("`queue` for every tool"),
+    "`queue` for single tools; null (in TOML: false) is no queue.",
+    "{ delete_file: disk, read_file: null }",
+);
+const TOOLS_TIMEOUT: Key = key(
+    "toolsTimeout",
+    Kind::PerTool(&number(Unit::Milliseconds, Zero::Default, DAY)),
+    Fallback::Absent("`requestTimeoutMs` for every tool"),
+    "`requestTimeoutMs` for single tools.",
+    "{ delete_file: 120000 }",
+);
+
 static SOURCE: &[Key] = &[
     key(
         "kind",
@@ -165,62 +241,14 @@ static SOURCE: &[Key] = &[
         "builtin",
     ),
     key("enabled", Kind::Flag, Fallback::Flag(true), "Whether these tools exist at all.", "false"),
-    key(
-        "toolsAllowed",
-        Kind::Texts(Rule::Pattern, 0),
-        Fallback::Absent("all"),
-        "The only tools to offer: names or globs. `[]` offers none.",
-        r#"["read_*", list_directory]"#,
-    ),
-    key(
-        "toolsDenied",
-        Kind::Texts(Rule::Pattern, 0),
-        Fallback::Absent("none"),
-        "Tools to leave out: names or globs. It wins over `toolsAllowed`.",
-        r#"["delete_*"]"#,
-    ),
-    key(
-        "queue",
-        Kind::Queue,
-        Fallback::Absent("no queue"),
-        "The queue that calls of these tools go through.",
-        "disk",
-    ),
-    key(
-        "cache",
-        number(Unit::Milliseconds, Zero::Off, 30 * DAY),
-        Fallback::Number(0),
-        "How long a successful result of a tool that says it only reads answers the same call again. `toolsCache` names others.",
-        "300000",
-    ),
-    key(
-        "requestTimeoutMs",
-        number(Unit::Milliseconds, Zero::Default, DAY),
-        Fallback::Absent("`defaults.toolTimeout`"),
-        "How long one of these tools may run.",
-        "20000",
-    ),
-    key(
-        "toolsCache",
-        Kind::PerTool(&number(Unit::Milliseconds, Zero::Off, 30 * DAY)),
-        Fallback::Absent("`cache` for every tool"),
-        "`cache` for single tools.",
-        "{ read_file: 0, list_directory: 5000 }",
-    ),
-    key(
-        "toolsQueue",
-        Kind::PerTool(&Kind::QueueOrNone),
-        Fallback::Absent("`queue` for every tool"),
-        "`queue` for single tools; null (in TOML: false) is no queue.",
-        "{ delete_file: disk, read_file: null }",
-    ),
-    key(
-        "toolsTimeout",
-        Kind::PerTool(&number(Unit::Milliseconds, Zero::Default, DAY)),
-        Fallback::Absent("`requestTimeoutMs` for every tool"),
-        "`requestTimeoutMs` for single tools.",
-        "{ delete_file: 120000 }",
-    ),
+    TOOLS_ALLOWED,
+    TOOLS_DENIED,
+    PROVIDER_QUEUE,
+    CACHE,
+    REQUEST_TIMEOUT,
+    TOOLS_CACHE,
+    TOOLS_QUEUE,
+    TOOLS_TIMEOUT,
     later("builtinPolicy"),
 ];
 

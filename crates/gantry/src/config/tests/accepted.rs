@@ -205,7 +205,7 @@ fn the_store_follows_the_data_folder() {
         let variables = crate::config::Variables::new(&env);
         let text = format!("store: {{ url: '{url}' }}");
         let name = Path::new("gantry.yaml");
-        crate::config::parse(&text, Format::Yaml, name, &base, &variables).unwrap().store.path
+        crate::config::parse(&text, Format::Yaml, name, &base, &variables).unwrap().config.store.path
     };
     assert_eq!(store("sqlite://.gantry/gantry.db", "/p/.gantry"), Path::new("/p/.gantry/gantry.db"));
     assert_eq!(store("sqlite://.gantry/gantry.db", "/var/data"), Path::new("/var/data/gantry.db"));
@@ -241,7 +241,7 @@ fn the_reference_names_every_key_and_shows_the_example() {
     let page = reference();
     every_key(ROOT, &mut |key| assert!(page.contains(&format!("| `{}` |", key.name)), "{}", key.name));
     assert!(page.contains("| `toolTimeout` | a whole number of milliseconds, at most 86400000 | `60000` |"));
-    assert!(page.contains("- `mcpServers`\n") && page.contains("- `approvals.approvalTimeoutMs`\n"));
+    assert!(page.contains("- `restTools`\n") && page.contains("- `approvals.approvalTimeoutMs`\n"));
     assert!(page.contains("## `queues.<name>`"));
     assert!(page.contains(EXAMPLE));
 }
@@ -249,7 +249,11 @@ fn the_reference_names_every_key_and_shows_the_example() {
 fn every_key(keys: &'static [Key], visit: &mut impl FnMut(&'static Key)) {
     for key in keys.iter().filter(|key| !matches!(key.kind, Kind::Later)) {
         visit(key);
-        if let Kind::Section(keys) | Kind::Named(keys) | Kind::Catalogue(keys) | Kind::Items(keys) = &key.kind
+        if let Kind::Section(keys)
+        | Kind::Named(keys)
+        | Kind::Servers(keys)
+        | Kind::Catalogue(keys)
+        | Kind::Items(keys) = &key.kind
         {
             every_key(keys, visit);
         }

@@ -22,13 +22,13 @@ fn check_as(format: Format, text: &str, expected: Expect) {
 #[test]
 fn unknown_keys_name_the_nearest() {
     check(
-        "tools:\n  workspace:\n    chache: 5\npolices: []\nserver:\n  port: 1\ndefaults: { tool_timeout: 1 }\nmcpServer: {}\n",
+        "tools:\n  workspace:\n    chache: 5\npolices: []\nserver:\n  port: 1\ndefaults: { tool_timeout: 1 }\nrestTool: {}\n",
         expect![[r#"
             gantry.yaml:3: unknown key "chache" in tools.workspace; did you mean "cache"?
             gantry.yaml:4: unknown key "polices"; did you mean "policies"?
             gantry.yaml:6: unknown key "port" in server; known keys are bind, allowedHosts, allowedOrigins
             gantry.yaml:7: unknown key "tool_timeout" in defaults; did you mean "toolTimeout"?
-            gantry.yaml:8: unknown key "mcpServer"; the nearest key, "mcpServers", is not available in this version of Gantry"#]],
+            gantry.yaml:8: unknown key "restTool"; the nearest key, "restTools", is not available in this version of Gantry"#]],
     );
 }
 
@@ -42,40 +42,37 @@ fn all_problems_come_together_in_the_order_of_lines() {
             gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
             gantry.yaml:5: defaults.maxDepth must be a whole number, found -1
             gantry.yaml:7: queues.q needs the key "concurrent"
-            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, agents, approvals, policies, store"#]],
+            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, store"#]],
     );
 }
 
 #[test]
 fn keys_of_later_versions_are_refused_by_name() {
     check(
-        "mcpServers: { github: { env: { T: '${UNSET}' } } }\nrestTools: {}\nopenapiSpecs: {}\nmodels: {}\ncode: {}\nweb: {}\nauth: {}\nprojects: {}\n\
-         approvals: { approvalTimeoutMs: 1, delivery: auto }\ndefaults: { mcpInitConcurrency: 8, traceMCP: true }\n\
+        "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\ncode: {}\nweb: {}\nauth: {}\nprojects: {}\n\
+         approvals: { approvalTimeoutMs: 1, delivery: auto }\n\
          tools: { files: { kind: builtin }, workspace: { builtinPolicy: {}, kind: mcp } }\n\
          agents: { a: { model: main, prompt: x, surface: auto, router: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
         expect![[r#"
-            gantry.yaml:1: "mcpServers" is not available in this version of Gantry; remove it
-            gantry.yaml:2: "restTools" is not available in this version of Gantry; remove it
-            gantry.yaml:3: "openapiSpecs" is not available in this version of Gantry; remove it
-            gantry.yaml:4: "models" is not available in this version of Gantry; remove it
-            gantry.yaml:5: "code" is not available in this version of Gantry; remove it
-            gantry.yaml:6: "web" is not available in this version of Gantry; remove it
-            gantry.yaml:7: "auth" is not available in this version of Gantry; remove it
-            gantry.yaml:8: "projects" is not available in this version of Gantry; remove it
-            gantry.yaml:9: "approvals.approvalTimeoutMs" is not available in this version of Gantry; remove it
-            gantry.yaml:9: "approvals.delivery" is not available in this version of Gantry; remove it
-            gantry.yaml:10: "defaults.mcpInitConcurrency" is not available in this version of Gantry; remove it
-            gantry.yaml:10: "defaults.traceMCP" is not available in this version of Gantry; remove it
-            gantry.yaml:11: "tools.files" is not available in this version of Gantry; remove it (known here: workspace)
-            gantry.yaml:11: "tools.workspace.builtinPolicy" is not available in this version of Gantry; remove it
-            gantry.yaml:11: tools.workspace.kind: "mcp" is not available in this version of Gantry; use builtin
-            gantry.yaml:12: "agents.a.model" is not available in this version of Gantry; remove it
-            gantry.yaml:12: "agents.a.prompt" is not available in this version of Gantry; remove it
-            gantry.yaml:12: "agents.a.surface" is not available in this version of Gantry; remove it
-            gantry.yaml:12: "agents.a.router" is not available in this version of Gantry; remove it
-            gantry.yaml:13: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
-            gantry.yaml:14: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
+            gantry.yaml:1: "restTools" is not available in this version of Gantry; remove it
+            gantry.yaml:2: "openapiSpecs" is not available in this version of Gantry; remove it
+            gantry.yaml:3: "models" is not available in this version of Gantry; remove it
+            gantry.yaml:4: "code" is not available in this version of Gantry; remove it
+            gantry.yaml:5: "web" is not available in this version of Gantry; remove it
+            gantry.yaml:6: "auth" is not available in this version of Gantry; remove it
+            gantry.yaml:7: "projects" is not available in this version of Gantry; remove it
+            gantry.yaml:8: "approvals.approvalTimeoutMs" is not available in this version of Gantry; remove it
+            gantry.yaml:8: "approvals.delivery" is not available in this version of Gantry; remove it
+            gantry.yaml:9: "tools.files" is not available in this version of Gantry; remove it (known here: workspace)
+            gantry.yaml:9: "tools.workspace.builtinPolicy" is not available in this version of Gantry; remove it
+            gantry.yaml:9: tools.workspace.kind: "mcp" is not available in this version of Gantry; use builtin
+            gantry.yaml:10: "agents.a.model" is not available in this version of Gantry; remove it
+            gantry.yaml:10: "agents.a.prompt" is not available in this version of Gantry; remove it
+            gantry.yaml:10: "agents.a.surface" is not available in this version of Gantry; remove it
+            gantry.yaml:10: "agents.a.router" is not available in this version of Gantry; remove it
+            gantry.yaml:11: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
+            gantry.yaml:12: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
     );
 }
 
@@ -302,14 +299,14 @@ fn json_and_toml_point_at_the_line_of_the_key() {
         Format::Json,
         "{\n  \"defaults\": {\n    \"nope\":\n      1\n  },\n  \"models\": {}\n}",
         expect![[r#"
-            gantry.json:3: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls
+            gantry.json:3: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls, mcpInitConcurrency, traceMCP
             gantry.json:6: "models" is not available in this version of Gantry; remove it"#]],
     );
     check_as(
         Format::Toml,
         "[defaults]\nnope = 1\n\n[models]\n\n[queues.q]\nmaxWaiting = 'x'\n",
         expect![[r#"
-            gantry.toml:2: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls
+            gantry.toml:2: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls, mcpInitConcurrency, traceMCP
             gantry.toml:4: "models" is not available in this version of Gantry; remove it
             gantry.toml:6: queues.q needs the key "concurrent"
             gantry.toml:7: queues.q.maxWaiting must be a whole number, found "x""#]],

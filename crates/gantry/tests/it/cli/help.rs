@@ -4,7 +4,8 @@ use super::run;
 use expect_test::expect;
 use gantry_testkit::Home;
 
-const COMMANDS: [&str; 8] = ["serve", "mcp", "call", "tools", "events", "audit", "runs", "doctor"];
+const COMMANDS: [&str; 10] =
+    ["serve", "mcp", "call", "tools", "servers", "lock", "events", "audit", "runs", "doctor"];
 
 #[test]
 fn the_help_of_the_program_reads_well() {
@@ -21,15 +22,17 @@ fn the_help_of_the_program_reads_well() {
         Usage: gantry [OPTIONS] <COMMAND>
 
         Commands:
-          serve   Serve MCP clients, the HTTP API and metrics
-          mcp     Speak MCP on standard input and output, for a client that starts Gantry itself
-          call    Call a tool and print its result
-          tools   List the tools
-          events  Show what happens: sessions and calls
-          audit   Show or verify the audit trail
-          runs    Show runs and their operations
-          doctor  Check the set-up, or explain why a tool is there or not
-          help    Print this message or the help of the given subcommand(s)
+          serve    Serve MCP clients, the HTTP API and metrics
+          mcp      Speak MCP on standard input and output, for a client that starts Gantry itself
+          call     Call a tool and print its result
+          tools    List the tools
+          servers  Show the MCP servers and how they are doing, add, remove or restart one
+          lock     Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
+          events   Show what happens: sessions and calls
+          audit    Show or verify the audit trail
+          runs     Show runs and their operations
+          doctor   Check the set-up, or explain why a tool is there or not
+          help     Print this message or the help of the given subcommand(s)
 
         Options:
           -c, --config <FILE>

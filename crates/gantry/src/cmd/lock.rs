@@ -1,0 +1,210 @@
+//! `gantry lock`: pins the definitions of tools, shows what is different now, and takes a person's yes to it.
+
+mod difference;
+
+use crate::cli::LookAtLock;
+use crate::desk::{Desk, Setup, query};
+use crate::exit::{Done, Usage};
+use crate::output;
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _};
+
+pub(super) async fn run(setup: Setup, look: Option<LookAtLock>, json: bool) -> anyhow::Result<Done> {
+    let desk = setup.desk().await?;
+    desk.settled().await;
+    let done = match look {
+        None => pinned(&desk, json).await,
+        Some(LookAtLock::Diff { server, json }) => compared(&desk, server.as_deref(), json).await,
+        Some(LookAtLock::Accept { what, yes }) => accepted(&desk, what.as_deref(), yes).await,
+    };
+    desk.close().await;
+    done
+}
+
+async fn differences(desk: &Desk, server: Option<&str>) -> anyhow::Result<Vec<Value>> {
+    let path = format!("/api/v1/lock{}", query(&[("server", server)]));
+    items(desk.get(&path).await?.expect_ok()?)
+}
+
+async fn accept(desk: &Desk, server: Option<&str>, tool: Option<&str>) -> anyhow::Result<Vec<Value>> {
+    let body = json!({ "server": server, "tool": tool }).to_string();
+    items(desk.post("/api/v1/lock", body).await?.expect_ok()?)
+}
+
+fn items(mut body: Value) -> anyhow::Result<Vec<Value>> {
+    match body.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => Ok(items),
+        _ => anyhow::bail!("the answer has no list"),
+    }
+}
+
+fn text<'a>(item: &'a Value, key: &str) -> &'a str {
+    item.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Pins what is not pinned yet. What was pinned and is different now takes a person who has seen the difference.
+async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
+    let found = differences(desk, None).await?;
+    let (fresh, changed): (Vec<&Value>, Vec<&Value>) =
+        found.iter().partition(|item| text(item, "change") == "unpinned");
+    let mut done = Vec::new();
+    if changed.is_empty() {
+        done = accept(desk, None, None).await?;
+    } else {
+        for server in fresh.iter().map(|item| text(item, "server")).collect::<BTreeSet<_>>() {
+            done.extend(accept(desk, Some(server), None).await?);
+        }
+    }
+    if json {
+        output::json(&done.into());
+    } else if done.is_empty() {
+        output::talk("Nothing new to pin.");
+    } else {
+        let row = |item: &Value| vec![text(item, "server").into(), named(item), flags(item).join("; ")];
+        output::table(&["SERVER", "TOOL", "FLAGS"], &done.iter().map(row).collect::<Vec<_>>());
+        output::talk(&format!(
+            "Pinned {} definitions in gantry.lock; keep it with the configuration.",
+            done.len()
+        ));
+    }
+    absent(desk).await?;
+    if changed.is_empty() {
+        return Ok(Done::Well);
+    }
+    let (n, are) = (changed.len(), if changed.len() == 1 { "is" } else { "are" });
+    output::talk(&format!(
+        "{n} pinned {are} different now, and left as it was: gantry lock diff shows it, gantry lock accept accepts it."
+    ));
+    Ok(Done::Badly)
+}
+
+/// Names the servers whose definitions could not be seen.
+async fn absent(desk: &Desk) -> anyhow::Result<()> {
+    for server in items(desk.get("/api/v1/servers").await?.expect_ok()?)? {
+        if matches!(text(&server, "light"), "red" | "off") || text(&server, "status") == "starting" {
+            let (id, status) = (output::clean(text(&server, "id")), text(&server, "status"));
+            output::talk(&format!("{id} is {status}; what is pinned of it stays as it is."));
+        }
+    }
+    Ok(())
+}
+
+async fn compared(desk: &Desk, server: Option<&str>, json: bool) -> anyhow::Result<Done> {
+    let found = differences(desk, server).await?;
+    if json {
+        output::json(&found.clone().into());
+    } else if found.is_empty() {
+        output::talk("The definitions are as they are pinned.");
+    } else {
+        show(&found);
+    }
+    Ok(if found.is_empty() { Done::Well } else { Done::Badly })
+}
+
+async fn accepted(desk: &Desk, what: Option<&str>, yes: bool) -> anyhow::Result<Done> {
+    let (server, tool) = match what {
+        Some(what) => split(what, &known(desk).await?)?,
+        None => (None, None),
+    };
+    let mut found = differences(desk, server.as_deref()).await?;
+    if let Some(tool) = &tool {
+        found.retain(|item| text(item, "tool") == tool);
+    }
+    if found.is_empty() {
+        output::talk("There is nothing to accept.");
+        return Ok(Done::Well);
+    }
+    show(&found);
+    if !yes && !asked(found.len())? {
+        output::talk("Nothing was accepted.");
+        return Ok(Done::Badly);
+    }
+    let done = accept(desk, server.as_deref(), tool.as_deref()).await?;
+    output::talk(&format!("Accepted {} definitions into gantry.lock.", done.len()));
+    let same = |item: &Value| found.iter().any(|shown| shown == item);
+    if !done.iter().all(same) {
+        output::talk("Some of them changed while you read; look at gantry.lock before you rely on them.");
+        return Ok(Done::Badly);
+    }
+    Ok(Done::Well)
+}
+
+/// Every server that runs or is pinned.
+async fn known(desk: &Desk) -> anyhow::Result<BTreeSet<String>> {
+    let servers = items(desk.get("/api/v1/servers").await?.expect_ok()?)?;
+    let running = servers.iter().map(|server| text(server, "id").to_owned());
+    let differing = differences(desk, None).await?;
+    Ok(running.chain(differing.iter().map(|item| text(item, "server").to_owned())).collect())
+}
+
+/// `SERVER` or `SERVER/TOOL`. Both may have a slash in their names, so those that are known decide.
+fn split(what: &str, known: &BTreeSet<String>) -> Result<(Option<String>, Option<String>), Usage> {
+    if known.contains(what) {
+        return Ok((Some(what.to_owned()), None));
+    }
+    let of = |server: &String| {
+        let tool = what.strip_prefix(server.as_str())?.strip_prefix('/')?;
+        Some((Some(server.clone()), Some(tool.to_owned())))
+    };
+    known.iter().rev().find_map(of).ok_or_else(|| {
+        let servers = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        Usage(format!("there is no server {what:?}; write SERVER or SERVER/TOOL (servers: {servers})"))
+    })
+}
+
+/// Asks the person at the terminal.
+fn asked(definitions: usize) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let message =
+            "nobody is there to ask; read the difference above and repeat it with --yes to accept it";
+        return Err(Usage(message.into()).into());
+    }
+    output::talk(&format!("\nAccept {definitions} definitions? Type y to accept."));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn show(found: &[Value]) {
+    for item in found {
+        let change = text(item, "change");
+        output::data(&difference::visible(&format!("{} {}: {change}", text(item, "server"), named(item))));
+        for flag in flags(item) {
+            output::data(&format!("  ! {}", difference::visible(&flag)));
+        }
+        // What is pinned for the first time is shown by name; there is nothing to compare it with.
+        if change != "unpinned" {
+            let of = |key: &str| item.get(key).filter(|value| !value.is_null());
+            difference::lines(of("pinned"), of("current")).iter().for_each(|line| output::data(line));
+        }
+    }
+}
+
+fn named(item: &Value) -> String {
+    item.get("tool").and_then(Value::as_str).map_or_else(|| "(instructions)".to_owned(), str::to_owned)
+}
+
+fn flags(item: &Value) -> Vec<String> {
+    let flags = item.get("flags").and_then(Value::as_array).into_iter().flatten();
+    flags.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_and_its_tool_are_told_apart_by_the_servers_there_are() {
+        let known = BTreeSet::from(["a".to_owned(), "a/b".to_owned()]);
+        let split = |what| split(what, &known).ok();
+        let pair =
+            |server: &str, tool: Option<&str>| Some((Some(server.to_owned()), tool.map(str::to_owned)));
+        assert_eq!(split("a"), pair("a", None));
+        assert_eq!(split("a/b"), pair("a/b", None));
+        assert_eq!(split("a/x"), pair("a", Some("x")));
+        assert_eq!(split("a/b/x/y"), pair("a/b", Some("x/y")));
+        assert_eq!(split("ab"), None);
+    }
+}

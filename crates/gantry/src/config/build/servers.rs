@@ -1,0 +1,84 @@
+//! The MCP servers of a configuration.
+
+use super::{Base, View, absolute, entries, items, owned, source};
+use crate::config::model::McpServer;
+use crate::config::transport::{ADDRESSES, Transport, host_and_port};
+use crate::config::tree::Value;
+use gantry_mcp::client::{Declared, Protocol};
+use gantry_runtime::servers::{Health, Off, Reach, Remote};
+
+/// One server; `unusable` is what the environment lacks for it.
+pub(super) fn server(view: &View<'_>, base: &Base, unusable: Option<&String>) -> McpServer {
+    let health = view.section("healthCheck");
+    let enabled = view.flag("enabled") && !view.flag("disabled");
+    McpServer {
+        source: source(view),
+        reach: reach(view, base),
+        protocol: match view.text("protocol").as_deref() {
+            Some("legacy") => Protocol::Legacy,
+            Some("modern") => Protocol::Modern,
+            _ => Protocol::Auto,
+        },
+        prefix: view.flag("prefix"),
+        declared: Declared {
+            elicitation: view.flag("elicitation"),
+            sampling: view.flag("sampling"),
+            roots: view.flag("roots"),
+        },
+        startup_timeout: view.duration("startupTimeoutMs").unwrap_or_default(),
+        health: Health {
+            interval: health.duration("intervalMs").unwrap_or_default(),
+            timeout: health.duration("timeoutMs").unwrap_or_default(),
+        },
+        trace: match view.get("traceMCP").map(|node| &node.value) {
+            Some(Value::Flag(trace)) => Some(*trace),
+            _ => None,
+        },
+        off: match unusable {
+            // Whoever switched it off need not set its variables.
+            _ if !enabled && !is_missing(view, "enabled") => Some(Off::Disabled),
+            Some(reason) => Some(Off::Unusable(reason.clone())),
+            None => None,
+        },
+        at: view.here(),
+    }
+}
+
+/// Whether a key is there whose variable is not set.
+fn is_missing(view: &View<'_>, name: &str) -> bool {
+    view.get(name).is_some_and(|node| matches!(node.value, Value::Null))
+}
+
+fn reach(view: &View<'_>, base: &Base) -> Reach {
+    // A server whose type hangs on a variable that is not set is not started, so any will do.
+    let transport = view.node.and_then(|node| Transport::of(node).ok()).unwrap_or(Transport::Stdio);
+    let remote = || Remote { urls: addresses(view), headers: pairs(view, "headers").collect() };
+    match transport {
+        Transport::Stdio => Reach::Stdio {
+            command: view.text("command").unwrap_or_default(),
+            args: items(view.get("args")).iter().filter_map(|item| owned(&item.value)).collect(),
+            env: pairs(view, "env").collect(),
+            cwd: absolute(&base.folder, view.text("cwd").unwrap_or_default()),
+            replicas: view.size("replicas"),
+        },
+        Transport::Http => Reach::Http(remote()),
+        Transport::Sse => Reach::Sse(remote()),
+        Transport::WebSocket => Reach::WebSocket(remote()),
+        Transport::Tcp => {
+            let bare = |address: String| host_and_port(&address).map(str::to_owned);
+            Reach::Tcp(addresses(view).into_iter().filter_map(bare).collect())
+        }
+    }
+}
+
+fn addresses(view: &View<'_>) -> Vec<String> {
+    let nodes = ADDRESSES.into_iter().filter_map(|key| view.get(key));
+    nodes
+        .flat_map(|node| std::iter::once(node).chain(node.value.items()))
+        .filter_map(|node| owned(&node.value))
+        .collect()
+}
+
+fn pairs<'a>(view: &View<'a>, name: &str) -> impl Iterator<Item = (String, String)> + use<'a> {
+    entries(view.get(name)).iter().filter_map(|entry| Some((entry.key.clone(), owned(&entry.node.value)?)))
+}
