@@ -12,6 +12,7 @@ pub mod client;
 pub mod envelope;
 pub mod error;
 pub mod exchange;
+pub mod headers;
 pub mod limits;
 pub mod lines;
 pub mod raw;
