@@ -9,6 +9,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal),+ $(,)?) => {
@@ -124,19 +125,38 @@ pub struct ToolError {
     /// The same for programs, where there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// What the provider itself answered, for a door that speaks the provider's language.
+    #[serde(skip)]
+    pub upstream: Option<Upstream>,
+}
+
+/// A provider's own words about a failure, as it sent them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upstream {
+    /// A result that says that the tool failed: the text of a JSON object.
+    Result(Arc<str>),
+    /// An error instead of a result: the text of a JSON-RPC error object.
+    Error(Arc<str>),
 }
 
 impl ToolError {
     /// An error without details.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: None }
+        Self { code, message: message.into(), details: None, upstream: None }
     }
 
     /// The same error with details.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
+        self
+    }
+
+    /// The same error with the provider's own words.
+    #[must_use]
+    pub fn with_upstream(mut self, upstream: Upstream) -> Self {
+        self.upstream = Some(upstream);
         self
     }
 

@@ -20,6 +20,7 @@ pub mod pattern;
 pub mod permit;
 pub mod policy;
 pub mod principal;
+pub mod raw;
 pub mod redact;
 pub mod schema;
 pub mod shape;

@@ -1,6 +1,7 @@
 //! A tool: what it is called, what it takes, what it may change, and the fingerprint of all that.
 
 use crate::digest::Digest;
+use crate::raw;
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,6 +109,18 @@ pub enum OwnRule {
     Depends,
 }
 
+impl OwnRule {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Always => "always",
+            Self::Depends => "depends",
+        }
+    }
+}
+
 /// A tool in its provider's words.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
@@ -125,18 +138,26 @@ pub struct ToolSpec {
     pub annotations: Annotations,
     /// When it asks for a person.
     pub own_rule: OwnRule,
+    /// The definition word for word, the text of a JSON object, where the provider has one: clients are shown this,
+    /// with nothing lost of what Gantry does not know.
+    pub raw: Option<Arc<str>>,
 }
 
 impl ToolSpec {
     /// The digest of everything that a person or a model judged the tool by.
     #[must_use]
     pub fn fingerprint(&self) -> Digest {
-        let definition = serde_json::json!({
-            "name": self.name, "title": self.title, "description": self.description,
-            "inputSchema": self.input_schema, "outputSchema": self.output_schema,
-            "annotations": self.annotations, "ownRule": self.own_rule,
-        })
-        .to_string();
+        let definition = match &self.raw {
+            Some(raw) => {
+                raw::object([("definition", &**raw), ("ownRule", &raw::quoted(self.own_rule.as_str()))])
+            }
+            None => serde_json::json!({
+                "name": self.name, "title": self.title, "description": self.description,
+                "inputSchema": self.input_schema, "outputSchema": self.output_schema,
+                "annotations": self.annotations, "ownRule": self.own_rule,
+            })
+            .to_string(),
+        };
         // A definition with numbers that cannot be judged exactly still has a fingerprint: that of its text.
         let canonical = crate::json::canonical(&definition).map_or(definition, |c| c.text().to_owned());
         Digest::of(canonical.as_bytes())
@@ -197,6 +218,8 @@ pub struct Tool {
     spellings: Vec<Box<str>>,
     /// Its definition as MCP clients read it, made once.
     definition: Box<str>,
+    /// The same for clients that take only objects as structured results, where it differs.
+    plain_definition: Option<Box<str>>,
 }
 
 /// What a tool is made from besides its spec.
@@ -220,7 +243,9 @@ impl Tool {
         };
         let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
         let spellings = spellings(origin, &spec.name, &name);
-        let definition = definition(&name, &spec).to_string().into();
+        let definition: Box<str> = definition(&name, &spec).into();
+        let plain_definition = gives_more_than_objects(&spec)
+            .then(|| raw::without(&definition, |member| member == "outputSchema").into());
         Self {
             effect: spec.annotations.effect(),
             fingerprint: spec.fingerprint(),
@@ -233,6 +258,7 @@ impl Tool {
             status,
             spellings,
             definition,
+            plain_definition,
         }
     }
 
@@ -245,6 +271,13 @@ impl Tool {
     #[must_use]
     pub fn definition(&self) -> &str {
         &self.definition
+    }
+
+    /// The definition for clients of versions in which a structured result is always an object: they refuse a whole
+    /// list for one output schema of another kind.
+    #[must_use]
+    pub fn plain_definition(&self) -> &str {
+        self.plain_definition.as_deref().unwrap_or(&self.definition)
     }
 
     /// What its input schema asks for and nobody checks.
@@ -281,7 +314,10 @@ fn spellings(origin: &Origin, tool: &str, name: &str) -> Vec<Box<str>> {
     all
 }
 
-fn definition(name: &str, spec: &ToolSpec) -> Value {
+fn definition(name: &str, spec: &ToolSpec) -> String {
+    if let Some(raw) = &spec.raw {
+        return if name == spec.name { raw.to_string() } else { raw::with(raw, "name", &raw::quoted(name)) };
+    }
     let mut definition = serde_json::Map::new();
     definition.insert("name".into(), name.into());
     if let Some(title) = &spec.title {
@@ -293,7 +329,11 @@ fn definition(name: &str, spec: &ToolSpec) -> Value {
         definition.insert("outputSchema".into(), schema.clone());
     }
     definition.insert("annotations".into(), serde_json::json!(spec.annotations));
-    definition.into()
+    Value::from(definition).to_string()
+}
+
+fn gives_more_than_objects(spec: &ToolSpec) -> bool {
+    spec.output_schema.as_ref().is_some_and(|schema| schema.get("type").is_none_or(|kind| kind != "object"))
 }
 
 #[cfg(test)]
@@ -324,11 +364,35 @@ mod tests {
             output_schema: None,
             annotations: Annotations::default(),
             own_rule,
+            raw: None,
         };
         let base = spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Never).fingerprint();
         assert_eq!(base, spec(r#"{"title":"x","type":"object"}"#, "d", OwnRule::Never).fingerprint());
         assert_ne!(base, spec(r#"{"title":"y","type":"object"}"#, "d", OwnRule::Never).fingerprint());
         assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "e", OwnRule::Never).fingerprint());
         assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Always).fingerprint());
+    }
+
+    #[test]
+    fn a_definition_of_its_own_is_shown_word_for_word_under_the_displayed_name() {
+        let raw = r#"{"vendor":1.10,"name":"a-b","inputSchema":{"type":"object","x":1e400},"outputSchema":{"type":"array"}}"#;
+        let spec = ToolSpec {
+            name: "a-b".into(),
+            title: None,
+            description: String::new(),
+            input_schema: serde_json::json!({ "type": "object" }),
+            output_schema: Some(serde_json::json!({ "type": "array" })),
+            annotations: Annotations::default(),
+            own_rule: OwnRule::Never,
+            raw: Some(raw.into()),
+        };
+        let origin = Origin { provider: "p".into(), namespace: "p".into(), kind: ToolKind::Mcp };
+        let bare = Tool::new(&origin, "a-b".into(), spec.clone(), Settings::default());
+        assert_eq!(bare.definition(), raw);
+        let prefixed = Tool::new(&origin, "p__a_b".into(), spec, Settings::default());
+        assert_eq!(prefixed.definition(), raw.replace("a-b", "p__a_b"));
+        let plain = raw.replace("a-b", "p__a_b").replace(r#","outputSchema":{"type":"array"}"#, "");
+        assert_eq!(prefixed.plain_definition(), plain);
+        assert_eq!(bare.fingerprint, prefixed.fingerprint, "the displayed name is not the definition");
     }
 }

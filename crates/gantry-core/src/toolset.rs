@@ -98,6 +98,8 @@ pub struct Toolset {
     visible: Arc<[usize]>,
     /// The definitions of the tools that can be called, as one JSON array, written when first asked for.
     definitions: OnceLock<Arc<str>>,
+    /// The same for clients that take only objects as structured results.
+    plain_definitions: OnceLock<Arc<str>>,
 }
 
 impl Toolset {
@@ -132,7 +134,8 @@ impl Toolset {
             }
         }
         let visible = seen.iter().enumerate().filter(|(_, seen)| **seen).map(|(n, _)| n).collect();
-        (Self { pool: Arc::clone(pool), visible, definitions: OnceLock::new() }, unmatched)
+        let (definitions, plain_definitions) = (OnceLock::new(), OnceLock::new());
+        (Self { pool: Arc::clone(pool), visible, definitions, plain_definitions }, unmatched)
     }
 
     /// Whether this is a view of that pool.
@@ -150,7 +153,15 @@ impl Toolset {
     pub fn definitions(&self) -> &Arc<str> {
         self.definitions.get_or_init(|| {
             let ready = self.tools().filter(|tool| tool.quarantined().is_none());
-            definitions(ready.map(|tool| &**tool)).into()
+            array(ready.map(|tool| tool.definition())).into()
+        })
+    }
+
+    /// The same for clients that take only objects as structured results.
+    pub fn plain_definitions(&self) -> &Arc<str> {
+        self.plain_definitions.get_or_init(|| {
+            let ready = self.tools().filter(|tool| tool.quarantined().is_none());
+            array(ready.map(|tool| tool.plain_definition())).into()
         })
     }
 
@@ -207,15 +218,15 @@ impl Toolset {
     }
 }
 
-/// The definitions of some tools as one JSON array.
+/// Texts of JSON values as one JSON array.
 #[must_use]
-pub fn definitions<'a>(tools: impl Iterator<Item = &'a Tool>) -> String {
+pub fn array<'a>(values: impl Iterator<Item = &'a str>) -> String {
     let mut list = String::from("[");
-    for tool in tools {
+    for value in values {
         if list.len() > 1 {
             list.push(',');
         }
-        list.push_str(tool.definition());
+        list.push_str(value);
     }
     list.push(']');
     list

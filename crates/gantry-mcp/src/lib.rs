@@ -15,10 +15,10 @@ pub mod exchange;
 pub mod headers;
 pub mod limits;
 pub mod lines;
-pub mod raw;
 pub mod server;
 pub mod version;
 
 pub use error::ErrorObject;
+pub use gantry_core::raw;
 pub use server::{ClientInfo, Handler, Options, Peer, Server, ServerInfo, ToolAnswer, ToolCall};
 pub use version::Version;

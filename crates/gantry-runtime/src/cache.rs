@@ -76,7 +76,7 @@ impl Answer {
 impl Default for Cache {
     fn default() -> Self {
         let weight =
-            |_: &Digest, entry: &Entry| u32::try_from(entry.output.text().len() + 256).unwrap_or(u32::MAX);
+            |_: &Digest, entry: &Entry| u32::try_from(entry.output.size() + 256).unwrap_or(u32::MAX);
         Self(Moka::builder().max_capacity(CAPACITY).weigher(weight).expire_after(PerEntry).build())
     }
 }
@@ -115,7 +115,7 @@ impl Cache {
                 ran.store(true, Ordering::Relaxed);
                 let output = execute().await.map_err(|error| Unkept::Failed(error, patience.limit))?;
                 let output = Arc::new(output);
-                if output.text().len() > MAX_ENTRY {
+                if output.size() > MAX_ENTRY {
                     Err(Unkept::TooLarge(output))
                 } else {
                     Ok(Entry { output, lifetime })

@@ -4,7 +4,8 @@ use crate::queue::Held;
 use crate::session::Session;
 use gantry_core::Caller;
 use gantry_core::id::CallId;
-use std::sync::Arc;
+use gantry_mcp::exchange::{Audience, Nobody};
+use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
 /// The context of one call. Cheap to make and to clone.
@@ -22,6 +23,10 @@ pub struct CallCx {
     pub cancel: CancellationToken,
     /// Queue slots that calls above this one hold.
     pub held: Held,
+    /// The client behind the call, which may be told and asked things while it runs.
+    pub audience: Arc<dyn Audience>,
+    /// What the client said about the call besides its arguments: the text of the `_meta` object of an MCP request.
+    pub meta: Option<Arc<str>>,
 }
 
 impl CallCx {
@@ -35,7 +40,17 @@ impl CallCx {
             turn: 1,
             cancel: session.cancellation().child_token(),
             held: Held::default(),
+            audience: nobody(),
+            meta: None,
         }
+    }
+
+    /// The same call, with somebody who listens.
+    #[must_use]
+    pub fn heard_by(mut self, audience: Arc<dyn Audience>, meta: Option<Arc<str>>) -> Self {
+        self.audience = audience;
+        self.meta = meta;
+        self
     }
 
     /// A call made below this one: it shares the session, stops with it, and reuses its slots.
@@ -48,6 +63,8 @@ impl CallCx {
             turn: self.turn,
             cancel: self.cancel.child_token(),
             held: self.held.clone(),
+            audience: Arc::clone(&self.audience),
+            meta: None,
         }
     }
 
@@ -56,4 +73,9 @@ impl CallCx {
     pub fn caller(&self) -> &Caller {
         self.session.caller()
     }
+}
+
+fn nobody() -> Arc<dyn Audience> {
+    static NOBODY: LazyLock<Arc<Nobody>> = LazyLock::new(Arc::default);
+    Arc::clone(&NOBODY) as Arc<dyn Audience>
 }

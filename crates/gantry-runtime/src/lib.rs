@@ -20,6 +20,7 @@ pub mod queue;
 pub mod records;
 pub mod reply;
 mod runtime;
+pub mod servers;
 pub mod session;
 
 pub use context::CallCx;

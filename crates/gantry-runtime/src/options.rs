@@ -1,6 +1,7 @@
 //! What a runtime is set up with: limits, queues, policies, agents, and how each provider's tools are run.
 
 use crate::queue;
+use crate::servers::ServerSettings;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::Policies;
 use gantry_core::tool::{Effect, Settings, ToolSpec};
@@ -35,6 +36,12 @@ pub struct Options {
     pub agents: HashMap<Arc<str>, Selection>,
     /// How the tools of each provider are run, by the provider's id.
     pub providers: HashMap<Arc<str>, ProviderOptions>,
+    /// The MCP servers.
+    pub servers: Vec<ServerSettings>,
+    /// How many of them start at once.
+    pub init_concurrency: usize,
+    /// The file that pins the definitions of their tools; it need not exist.
+    pub lock_file: PathBuf,
 }
 
 impl Options {
@@ -53,6 +60,9 @@ impl Options {
             policies: Policies::default(),
             agents: HashMap::new(),
             providers: HashMap::new(),
+            servers: Vec::new(),
+            init_concurrency: 8,
+            lock_file: PathBuf::from("gantry.lock"),
         }
     }
 }
@@ -118,6 +128,7 @@ mod tests {
             output_schema: None,
             annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
             own_rule: OwnRule::Never,
+            raw: None,
         }
     }
 

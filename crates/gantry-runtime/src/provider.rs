@@ -8,7 +8,10 @@
 //! ```
 
 pub mod output;
+mod raw_output;
 pub mod workspace;
+
+pub use raw_output::{Content, RawOutput};
 
 use crate::context::CallCx;
 use gantry_core::names::Style;
@@ -21,24 +24,6 @@ use std::pin::Pin;
 /// A future that a trait object returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a tool gave back, before it is shaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RawOutput {
-    /// A JSON value, as text. It is valid against the tool's output schema.
-    Json(String),
-    /// Plain text.
-    Text(String),
-}
-
-impl RawOutput {
-    /// The output as a conversation would show it.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Json(text) | Self::Text(text) => text,
-        }
-    }
-}
 
 /// A source of tools.
 ///

@@ -1,9 +1,9 @@
 //! The reply: what every door makes its answer of. Only a receipt of the record stage becomes one.
 
 use crate::provider::RawOutput;
-use gantry_core::error::{EffectState, Refusal, ToolError};
+use gantry_core::error::{EffectState, Refusal, ToolError, Upstream};
 use gantry_core::id::CallId;
-use gantry_core::json::write_string;
+use gantry_core::raw;
 use gantry_core::tool::Tool;
 use gantry_store::State;
 use serde_json::{Map, Value, json};
@@ -47,7 +47,20 @@ impl Shaped {
         match &self.body {
             Body::Whole(output) => match &**output {
                 RawOutput::Json(text) => Some(text),
+                RawOutput::Content(content) => content.structured(),
                 RawOutput::Text(_) => None,
+            },
+            Body::Stored(_) => None,
+        }
+    }
+
+    /// The result of an MCP server word for word, if it is one and is shown whole.
+    #[must_use]
+    pub fn content(&self) -> Option<&Arc<str>> {
+        match &self.body {
+            Body::Whole(output) => match &**output {
+                RawOutput::Content(content) => Some(content.result()),
+                RawOutput::Json(_) | RawOutput::Text(_) => None,
             },
             Body::Stored(_) => None,
         }
@@ -55,10 +68,7 @@ impl Shaped {
 
     fn write_json(&self, out: &mut String) {
         match &self.body {
-            Body::Whole(output) => match &**output {
-                RawOutput::Json(text) => out.push_str(text),
-                RawOutput::Text(text) => write_string(out, text),
-            },
+            Body::Whole(output) => output.write_json(out),
             Body::Stored(message) => out.push_str(message),
         }
     }
@@ -126,6 +136,19 @@ impl Reply {
             Ok(shaped) => shaped.text().to_owned(),
             Err(error) => error.conversation(),
         }
+    }
+
+    /// The reply as the ledger keeps it: what [`Reply::to_json`] gives, and a provider's own words beside it.
+    #[must_use]
+    pub(crate) fn to_kept_json(&self) -> String {
+        let own = match &self.outcome {
+            Ok(shaped) => shaped.content(),
+            Err(error) => error.upstream.as_ref().map(|upstream| match upstream {
+                Upstream::Result(text) | Upstream::Error(text) => text,
+            }),
+        };
+        let reply = self.to_json();
+        own.map_or_else(|| reply.clone(), |own| raw::with(&reply, "upstream", own))
     }
 
     /// The reply as `gantry call --json` and the HTTP API give it.

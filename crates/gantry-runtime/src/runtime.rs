@@ -3,6 +3,7 @@
 mod detached;
 mod lifecycle;
 mod pool;
+mod upstreams;
 mod view;
 
 use crate::cache::Cache;

@@ -20,6 +20,7 @@ fn toolset() -> Toolset {
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
+            raw: None,
         },
         settings: Settings::default(),
     };

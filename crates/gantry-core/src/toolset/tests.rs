@@ -16,6 +16,7 @@ fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
+            raw: None,
         },
         settings: Settings::default(),
     }

@@ -1,5 +1,6 @@
 //! Execute: run the permitted call under its time limit, and stop it when its caller gives up.
 
+use super::stopwatch::{Patient, Stopwatch};
 use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::provider::RawOutput;
@@ -7,6 +8,7 @@ use crate::queue::Slot;
 use crate::runtime::Runtime;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::TIMEOUT_MESSAGE;
+use gantry_core::tool::{Tool, ToolKind};
 use gantry_core::{CallError, CallRequest, Effect, Permit};
 use serde_json::json;
 use std::sync::Arc;
@@ -22,7 +24,8 @@ pub(super) async fn run(
 ) -> Result<RawOutput, CallError> {
     let tool = permit.tool();
     let provider = rt.provider(&tool.key.provider)?;
-    let inner = tool.settings.queue.as_ref().map(|queue| CallCx { held: cx.held.with(queue), ..cx.clone() });
+    let watch = Stopwatch::start();
+    let inner = inner(cx, tool, &watch);
     let started = EventKind::ToolStarted {
         call: cx.id,
         session: cx.session.id(),
@@ -38,13 +41,32 @@ pub(super) async fn run(
     let result = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(stopped(permit, ToolError::new(ErrorCode::Canceled, "canceled"))),
-        result = tokio::time::timeout(limit, provider.execute(inner.as_ref().unwrap_or(cx), permit)) => result.unwrap_or_else(|_elapsed| {
+        result = provider.execute(inner.as_ref().unwrap_or(cx), permit) => result,
+        () = watch.ran_for(limit) => {
             let error = ToolError::new(ErrorCode::Timeout, TIMEOUT_MESSAGE);
             Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
-        }),
+        }
     };
     drop(slot);
     Ok(result?)
+}
+
+/// The context as the provider sees it, where it differs.
+fn inner(cx: &CallCx, tool: &Tool, watch: &Arc<Stopwatch>) -> Option<CallCx> {
+    let queue = tool.settings.queue.as_ref();
+    // Only MCP servers ask; everybody else is spared the detour.
+    let asks = tool.kind == ToolKind::Mcp;
+    (queue.is_some() || asks).then(|| {
+        let mut inner = cx.clone();
+        if let Some(queue) = queue {
+            inner.held = cx.held.with(queue);
+        }
+        if asks {
+            inner.audience =
+                Arc::new(Patient { audience: Arc::clone(&cx.audience), watch: Arc::clone(watch) });
+        }
+        inner
+    })
 }
 
 /// The most specific configured limit; a call may shorten it.

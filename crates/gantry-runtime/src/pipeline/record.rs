@@ -258,7 +258,7 @@ fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
         cost_micros: 0,
         finished_us: clock::now_us(),
         cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
-        result: entry.keep_result.then(|| reply.to_json()),
+        result: entry.keep_result.then(|| reply.to_kept_json()),
     }
 }
 

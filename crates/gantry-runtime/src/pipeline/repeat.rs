@@ -6,10 +6,11 @@
 use super::record::Entry;
 use super::shape;
 use crate::context::CallCx;
-use crate::provider::RawOutput;
+use crate::provider::{Content, RawOutput};
 use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
-use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError, Upstream};
+use gantry_core::raw;
 use gantry_core::{CallError, CallRequest, ResolvedCall};
 use gantry_store::{CallRow, State};
 use serde::Deserialize;
@@ -72,6 +73,8 @@ struct Kept<'a> {
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     error: Option<KeptError>,
+    #[serde(borrow)]
+    upstream: Option<&'a RawValue>,
     #[serde(default)]
     extras: Extras,
 }
@@ -97,6 +100,9 @@ async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallErr
     let Ok(kept) = serde_json::from_str::<Kept<'_>>(kept) else { return Err(unreadable()) };
     match (kept.result, kept.error) {
         (Some(handle), None) if kept.extras.stored => adopted(rt, cx, handle.get()).await,
+        (Some(_), None) if let Some(upstream) = kept.upstream => {
+            Ok(Body::Whole(Arc::new(RawOutput::Content(Content::new(upstream.get())))))
+        }
         (Some(result), None) => {
             Ok(Body::Whole(Arc::new(match serde_json::from_str::<String>(result.get()) {
                 Ok(text) => RawOutput::Text(text),
@@ -105,12 +111,18 @@ async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallErr
         }
         (_, Some(error)) => {
             let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
-            let error = ToolError { code, message: error.message, details: error.details };
+            let upstream = kept.upstream.map(|words| own_words(words.get()));
+            let error = ToolError { details: error.details, upstream, ..ToolError::new(code, error.message) };
             let effect = kept.extras.effect.as_deref().and_then(EffectState::parse);
             Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into())
         }
         (None, None) => Err(unreadable()),
     }
+}
+
+/// A failed result has content, an error object has a code.
+fn own_words(text: &str) -> Upstream {
+    if raw::member(text, "content").is_some() { Upstream::Result(text.into()) } else { Upstream::Error(text.into()) }
 }
 
 /// A stored output belongs to the session that made it; the same caller's new session gets a copy of its own.

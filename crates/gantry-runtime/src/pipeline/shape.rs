@@ -18,7 +18,7 @@ fn lost(error: ToolError) -> CallError {
 
 pub(super) async fn apply(rt: &Runtime, cx: &CallCx, answer: Answer) -> Result<Shaped, CallError> {
     let Answer { output, cached } = answer;
-    let body = if output.text().len() > rt.limits.response_max_bytes {
+    let body = if output.readable_size() > rt.limits.response_max_bytes {
         stored(rt, cx, output.text()).await?
     } else {
         Body::Whole(output)

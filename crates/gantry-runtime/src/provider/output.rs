@@ -142,5 +142,6 @@ fn spec() -> ToolSpec {
             open_world_hint: Some(false),
         },
         own_rule: OwnRule::Never,
+        raw: None,
     }
 }

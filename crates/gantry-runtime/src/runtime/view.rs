@@ -6,7 +6,7 @@ use crate::queue;
 use crate::session::Session;
 use gantry_core::Tool;
 use gantry_core::tool::OwnRule;
-use gantry_core::toolset::{Pool, Toolset, definitions};
+use gantry_core::toolset::{Pool, Toolset, array};
 use gantry_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -87,15 +87,16 @@ impl Runtime {
     }
 
     /// The definitions of the tools that a session can call, as one JSON array; `tool_output` is among them once there
-    /// is something to read.
+    /// is something to read. `plain` leaves out output schemas of other kinds than objects, which older clients refuse.
     #[must_use]
-    pub fn definitions(&self, session: &Session) -> Arc<str> {
+    pub fn definitions(&self, session: &Session, plain: bool) -> Arc<str> {
         let toolset = session.toolset();
         if !session.has_outputs() {
-            return Arc::clone(toolset.definitions());
+            return Arc::clone(if plain { toolset.plain_definitions() } else { toolset.definitions() });
         }
         let ready = toolset.tools().filter(|tool| tool.quarantined().is_none());
-        definitions(ready.chain([&self.output_tool]).map(|tool| &**tool)).into()
+        let all = ready.chain([&self.output_tool]);
+        array(all.map(|tool| if plain { tool.plain_definition() } else { tool.definition() })).into()
     }
 
     /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason.

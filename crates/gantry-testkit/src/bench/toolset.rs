@@ -78,6 +78,7 @@ fn candidate(provider: usize, tool: usize) -> Candidate {
             output_schema: None,
             annotations: Annotations { read_only_hint: Some(true), ..Annotations::default() },
             own_rule: OwnRule::Never,
+            raw: None,
         },
         settings: Settings::default(),
     }

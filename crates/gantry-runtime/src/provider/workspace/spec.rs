@@ -65,6 +65,7 @@ fn list_directory() -> ToolSpec {
         )),
         annotations: READS,
         own_rule: OwnRule::Never,
+        raw: None,
     }
 }
 
@@ -92,6 +93,7 @@ fn read_file() -> ToolSpec {
         )),
         annotations: READS,
         own_rule: OwnRule::Never,
+        raw: None,
     }
 }
 
@@ -121,6 +123,7 @@ fn write_file() -> ToolSpec {
         )),
         annotations: Annotations { idempotent_hint: Some(true), ..CHANGES },
         own_rule: OwnRule::Depends,
+        raw: None,
     }
 }
 
@@ -155,6 +158,7 @@ fn delete_file() -> ToolSpec {
         annotations: Annotations { destructive_hint: Some(true), ..CHANGES },
         // It always asks; as `Depends` the question can say what would be deleted.
         own_rule: OwnRule::Depends,
+        raw: None,
     }
 }
 
@@ -183,6 +187,7 @@ fn move_file() -> ToolSpec {
         )),
         annotations: CHANGES,
         own_rule: OwnRule::Depends,
+        raw: None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Numbers keep their text and keys their order: a member is looked up, replaced or left out, everything else is
 //! copied as it came.
 
-use gantry_core::json::write_string;
+use crate::json::write_string;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
