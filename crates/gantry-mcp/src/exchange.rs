@@ -179,7 +179,8 @@ impl Capabilities {
     /// Whether an extension of this name is declared.
     #[must_use]
     pub fn has_extension(&self, name: &str) -> bool {
-        raw::member(&self.text, "extensions").is_some_and(|extensions| raw::member(extensions, name).is_some())
+        raw::member(&self.text, "extensions")
+            .is_some_and(|extensions| raw::member(extensions, name).is_some())
     }
 }
 
@@ -217,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_bare_elicitation_is_one_for_forms() {
-        let can = |declared: &str, params: &str| Capabilities::new(declared).can("elicitation/create", params);
+        let can =
+            |declared: &str, params: &str| Capabilities::new(declared).can("elicitation/create", params);
         assert!(can(r#"{"elicitation":{}}"#, "{}"));
         assert!(!can(r#"{"elicitation":{}}"#, r#"{"mode":"url"}"#));
         assert!(can(r#"{"elicitation":{"url":{}}}"#, r#"{"mode":"url"}"#));

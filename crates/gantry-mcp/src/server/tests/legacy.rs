@@ -26,7 +26,7 @@ async fn initialize_negotiates_a_known_version() {
             r#"{{"jsonrpc":"2.0","id":"a","method":"initialize","params":{{"protocolVersion":"{asked}"}}}}"#
         );
         let expected = format!(
-            r#"200 {{"jsonrpc":"2.0","id":"a","result":{{"protocolVersion":"{given}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"fake","version":"1"}},"instructions":"be \"kind\""}}}}"#
+            r#"200 {{"jsonrpc":"2.0","id":"a","result":{{"protocolVersion":"{given}","capabilities":{{"tools":{{"listChanged":true}}}},"serverInfo":{{"name":"fake","version":"1"}},"instructions":"be \"kind\""}}}}"#
         );
         assert_eq!(post(&Fake::server(), &[], &body).await, expected);
     }

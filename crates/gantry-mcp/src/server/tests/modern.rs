@@ -28,7 +28,7 @@ async fn discover_names_the_version_and_the_capabilities() {
     assert_eq!(
         post(&Fake::server(), &sent, &request("server/discover", META)).await,
         format!(
-            r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}},"instructions":"be \"kind\"","ttlMs":0,"cacheScope":"private",{SERVER_INFO}}}}}}}"#
+            r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{"listChanged":true}}}},"instructions":"be \"kind\"","ttlMs":0,"cacheScope":"private",{SERVER_INFO}}}}}}}"#
         )
     );
 }
