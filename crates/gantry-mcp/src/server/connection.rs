@@ -148,7 +148,7 @@ impl<H: Handler> Connection<H> {
             Err(error) => return self.answer(failure(Some(&request.id), &error)).await,
         };
         if modern::speaks(&request.method, &params, None) {
-                let step = self.server.modern_step(&self.identity, &request, &params, None);
+            let step = self.server.modern_step(&self.identity, &request, &params, None);
             return match step {
                 Step::Answer(reply) => self.answer(reply.text).await,
                 Step::Run(job) => self.run_modern(job, &request.method, &params).await,

@@ -13,13 +13,14 @@ mod stdio;
 mod streams;
 
 use super::{
-    Answer, Body, Change, Features, Handler, Inquiry, Options, Peer, Server, ServerInfo, ToolAnswer, ToolCall, Turn,
+    Answer, Body, Change, Features, Handler, Inquiry, Options, Peer, Server, ServerInfo, ToolAnswer,
+    ToolCall, Turn,
 };
 use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{LogLevel, Notice, Question},
+    exchange::{Audience, LogLevel, Notice, Question},
     headers::HeaderParam,
     raw,
 };
@@ -146,7 +147,8 @@ impl Handler for Fake {
     }
 
     fn header_params(&self, _: &Arc<usize>, tool: &str) -> Vec<HeaderParam> {
-        let param = |name: &str| HeaderParam { header: format!("Mcp-Param-{name}"), path: vec![name.to_owned()] };
+        let param =
+            |name: &str| HeaderParam { header: format!("Mcp-Param-{name}"), path: vec![name.to_owned()] };
         if tool == "headed" { vec![param("Region"), param("N")] } else { Vec::new() }
     }
 
@@ -188,17 +190,10 @@ impl Handler for Fake {
             // Asks as many rounds of questions as it is told, each about two things.
             "ask" => {
                 self.begun.add_permits(1);
-                let rounds = raw::member(arguments, "rounds").map_or(1, |rounds| rounds.parse().unwrap());
-                let mut heard = String::new();
-                for round in 0..rounds {
-                    match audience.ask(vec![question("name", round), question("age", round)]).await {
-                        Ok(answers) => {
-                            for answer in answers {
-                                heard.push_str(&answer.unwrap_or_else(|error| error.to_string()));
-                            }
-                        }
-                        Err(unanswered) => heard.push_str(&unanswered.to_string()),
-                    }
+                let heard = interrogate(&*audience, arguments).await;
+                if arguments.contains("wait") {
+                    self.begun.add_permits(1);
+                    cancel.cancelled().await;
                 }
                 text(&heard)
             }
@@ -237,6 +232,18 @@ impl Handler for Fake {
     async fn close(&self, _: Arc<usize>) {
         self.closed.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// Asks as many rounds as the arguments say, and returns everything that was heard.
+async fn interrogate(audience: &dyn Audience, arguments: &str) -> String {
+    let rounds = raw::member(arguments, "rounds").map_or(1, |rounds| rounds.parse().unwrap());
+    let mut heard = String::new();
+    for round in 0..rounds {
+        let asked = audience.ask(vec![question("name", round), question("age", round)]).await;
+        let answers = asked.unwrap_or_else(|unanswered| vec![Ok(unanswered.to_string())]);
+        heard.extend(answers.into_iter().map(|answer| answer.unwrap_or_else(|error| error.to_string())));
+    }
+    heard
 }
 
 fn question(key: &str, round: usize) -> Question {

@@ -150,8 +150,7 @@ async fn headers_must_say_what_the_body_says() {
 
 #[tokio::test]
 async fn methods_of_the_other_era_do_not_exist() {
-    for method in
-        ["initialize", "ping", "logging/setLevel", "subscriptions/listen", "prompts/list", "no/such"]
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "prompts/list", "no/such"]
     {
         assert_eq!(
             refusal(&[VERSION, ("mcp-method", method)], method, META).await,
