@@ -74,7 +74,7 @@ impl ErrorObject {
 
     pub(crate) fn method_not_found(method: &str) -> Self {
         let message = format!(
-            "there is no method {:?} here; this server offers tools/list and tools/call",
+            "there is no method {:?} here; see the capabilities that this server declares",
             crate::envelope::cut(method, crate::limits::ECHO_CHARS)
         );
         Self::new(code::METHOD_NOT_FOUND, message)

@@ -28,15 +28,21 @@ impl HeaderParam {
     /// nothing to repeat.
     #[must_use]
     pub fn value<'a>(&self, arguments: &'a str) -> Option<Cow<'a, str>> {
-        let mut text = arguments;
-        for name in &self.path {
-            text = crate::raw::member(text, name)?;
-        }
+        let text = self.found(arguments)?;
         match text.as_bytes().first()? {
             b'"' => crate::raw::string(text),
             b'n' | b'{' | b'[' => None,
             _ => Some(Cow::Borrowed(text)),
         }
+    }
+
+    /// Whether the argument is a text, which is compared letter by letter.
+    pub(crate) fn is_text(&self, arguments: &str) -> bool {
+        self.found(arguments).is_some_and(|text| text.starts_with('"'))
+    }
+
+    fn found<'a>(&self, arguments: &'a str) -> Option<&'a str> {
+        self.path.iter().try_fold(arguments, |text, name| crate::raw::member(text, name))
     }
 }
 

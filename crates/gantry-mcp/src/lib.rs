@@ -20,5 +20,8 @@ pub mod version;
 
 pub use error::ErrorObject;
 pub use gantry_core::raw;
-pub use server::{ClientInfo, Handler, Options, Peer, Server, ServerInfo, ToolAnswer, ToolCall};
+pub use server::{
+    Answer, Body, Change, ClientInfo, EventStream, Features, Handler, Inquiry, Method, Options, Peer, Server,
+    ServerInfo, ToolAnswer, ToolCall, Turn,
+};
 pub use version::Version;

@@ -30,3 +30,43 @@ pub const SESSION_IN_FLIGHT: usize = 1024;
 pub const SESSIONS: usize = 10_000;
 /// How long an HTTP session may go without a request, if the options do not say otherwise.
 pub const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
+/// Messages that wait for the transport of one request; what a server tells beyond that is dropped.
+pub const OUTBOX_MESSAGES: usize = 256;
+/// Bytes of them.
+pub const OUTBOX_BYTES: usize = 4 * 1024 * 1024;
+/// Questions that a server may ask a client at once.
+pub const QUESTIONS: usize = 16;
+/// Questions of one session that wait for the client.
+pub const QUESTIONS_WAITING: usize = 64;
+/// How long a client may take to answer: a person may have to read, think and type.
+pub const QUESTION_WAIT: Duration = Duration::from_secs(10 * 60);
+/// Requests of 2026-07-28 that wait for answers of their clients.
+pub const PARKED: usize = 1024;
+/// Of these, the requests of one identity.
+pub const PARKED_PER_IDENTITY: usize = 256;
+/// How long a request whose question was not answered may take to end by itself.
+pub const PARKED_GRACE: Duration = Duration::from_secs(60);
+/// How often an otherwise silent stream says that it is alive; proxies give up after 30 seconds or more.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// After how long a client whose stream broke is to come back, in milliseconds.
+pub const RETRY_MS: u32 = 1000;
+/// Events of one stream that a legacy client can have replayed.
+pub const STREAM_EVENTS: usize = 256;
+/// Bytes of them.
+pub const STREAM_BYTES: usize = 4 * 1024 * 1024;
+/// Streams of one session that can be resumed.
+pub const SESSION_STREAMS: usize = 64;
+/// Bytes of all events that are kept for replay in all sessions.
+pub const REPLAY_BYTES: usize = 256 * 1024 * 1024;
+/// How long a stream that has ended can be resumed.
+pub const STREAM_KEPT: Duration = Duration::from_secs(5 * 60);
+/// Resources that one session or one `subscriptions/listen` may watch.
+pub const SUBSCRIPTIONS: usize = 1024;
+/// Bytes of a URI that may be watched.
+pub const URI_BYTES: usize = 8 * 1024;
+/// Connections of HTTP+SSE at once.
+pub const SSE_CONNECTIONS: usize = 1024;
+/// Messages of an HTTP+SSE client that wait to be read.
+pub const SSE_MESSAGES_WAITING: usize = 64;
+/// `subscriptions/listen` requests at once on one connection.
+pub const CONNECTION_LISTENS: usize = 32;

@@ -1,39 +1,62 @@
 //! Gantry as an MCP server, whatever the transport and whatever the version.
 //!
-//! A message is first *decided* (`legacy`, `modern`: plain functions from text to an answer or a job) and then
-//! *run* here, so that everything about the protocol can be read and tested without a connection. `http` and
-//! `stdio` carry messages in and answers out.
+//! A message is first *decided* (`legacy`, `modern`, `request`: plain functions from text to an answer or a job) and then
+//! *run* (`running`, `live`), so that everything about the protocol can be read and tested without a connection. While
+//! it runs, a job speaks to its client through `caller`; `http`, `sse` and `stdio` carry messages in and answers out.
 
 mod answer;
+mod body;
+mod caller;
+mod connection;
+mod convert;
 mod flight;
 mod handler;
 mod http;
+mod lane;
 mod legacy;
+mod listen;
+mod live;
 mod modern;
+mod news;
+mod outbox;
 mod params;
+mod park;
+mod questions;
+mod request;
+mod ring;
+mod running;
 mod sessions;
+mod sse;
+mod start;
 mod stdio;
 
-pub use handler::{ClientInfo, Handler, Peer, ServerInfo, ToolAnswer, ToolCall};
+pub use body::{Body, EventStream};
+pub use handler::{
+    Answer, Change, ClientInfo, Features, Handler, Inquiry, Method, Peer, ServerInfo, ToolAnswer, ToolCall,
+    Turn,
+};
 
 use crate::{
     ErrorObject, Version,
     envelope::{Id, Message, Rejection, Request, failure},
-    error::code,
     limits,
 };
 use ::http::{HeaderMap, StatusCode};
 use answer::About;
-use flight::Flights;
-use futures_util::FutureExt as _;
+use lane::{Lane, Reach};
+use listen::Wanted;
+use live::Live;
 use params::Params;
+use park::Parks;
+use request::Job;
+use running::{Outcome, Subject};
 use sessions::Sessions;
+use sse::Doors;
 use std::{
     fmt,
-    panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -46,7 +69,7 @@ pub struct Options {
     pub max_sessions: usize,
     /// How long an HTTP session may go without a request.
     pub session_idle: Duration,
-    /// How long a modern client may keep the list of tools before it asks again.
+    /// How long a modern client may keep a list before it asks again.
     pub list_ttl: Duration,
 }
 
@@ -55,7 +78,7 @@ impl Default for Options {
         Self {
             max_sessions: limits::SESSIONS,
             session_idle: limits::SESSION_IDLE,
-            // Nobody is told yet when the list changes, so it must not be kept.
+            // Clients that do not listen are not told when a list changes, so it must not be kept.
             list_ttl: Duration::ZERO,
         }
     }
@@ -70,7 +93,15 @@ struct Inner<H: Handler> {
     handler: H,
     about: About,
     sessions: Sessions<H>,
+    doors: Doors<H::Identity>,
+    parks: Parks<H::Identity>,
     closing: TaskTracker,
+    /// Fires when streams that could go on for ever are to end.
+    hang_up: CancellationToken,
+    /// Tells clients apart; 0 is nobody.
+    clients: AtomicU64,
+    /// Bytes that are kept so that streams can be resumed.
+    replayable: Arc<AtomicUsize>,
     ignored: AtomicU64,
 }
 
@@ -86,28 +117,6 @@ impl<H: Handler> fmt::Debug for Server<H> {
     }
 }
 
-/// A session and what is needed to run requests in it.
-struct Lane<H: Handler> {
-    session: Arc<H::Session>,
-    version: Version,
-    flights: Flights,
-}
-
-/// A request that was understood.
-#[derive(Debug)]
-struct Job {
-    id: Id<'static>,
-    version: Version,
-    task: Task,
-}
-
-/// What a request asks of the handler.
-#[derive(Debug)]
-enum Task {
-    List,
-    Call(ToolCall),
-}
-
 /// What to do with a request.
 #[derive(Debug)]
 enum Step {
@@ -115,6 +124,8 @@ enum Step {
     Answer(Reply),
     /// Do this and send what comes of it.
     Run(Job),
+    /// Tell what happens until one side ends it.
+    Listen(Id<'static>, Wanted),
 }
 
 /// An answer and the HTTP status that goes with it.
@@ -138,9 +149,18 @@ impl<H: Handler> Server<H> {
     /// A server in front of a handler.
     pub fn new(handler: H, options: &Options) -> Self {
         let about = About::new(&handler.server_info(), options.list_ttl);
-        let sessions = Sessions::new(options.max_sessions, options.session_idle);
-        let inner =
-            Inner { handler, about, sessions, closing: TaskTracker::new(), ignored: AtomicU64::new(0) };
+        let inner = Inner {
+            handler,
+            about,
+            sessions: Sessions::new(options.max_sessions, options.session_idle),
+            doors: Doors::new(),
+            parks: Parks::new(),
+            closing: TaskTracker::new(),
+            hang_up: CancellationToken::new(),
+            clients: AtomicU64::new(0),
+            replayable: Arc::default(),
+            ignored: AtomicU64::new(0),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -162,138 +182,169 @@ impl<H: Handler> Server<H> {
         self.inner.ignored.load(Ordering::Relaxed)
     }
 
-    /// Closes the HTTP sessions that were idle for too long. Call it every minute or so: an idle session is not
-    /// found any more, but only this frees what the handler keeps for it.
+    /// Closes the HTTP sessions that were idle for too long, and lets go of requests whose clients did not come back
+    /// with answers. Call it every minute or so: neither is found any more, but only this frees what is kept for them.
     pub fn expire_idle(&self) {
         for entry in self.inner.sessions.take_idle() {
-            self.retire(Arc::clone(&entry.lane.session));
+            self.dismiss(&entry);
         }
+        self.inner.parks.sweep();
+    }
+
+    /// Ends every stream that waits for something to happen, and takes no more messages on connections. Call it when
+    /// the server is to stop, so that nothing keeps connections open; what is running goes on.
+    pub fn hang_up(&self) {
+        self.inner.hang_up.cancel();
     }
 
     /// Closes all HTTP sessions and waits until the handler has closed every session. No message may follow.
     pub async fn shutdown(&self) {
+        self.hang_up();
+        self.inner.parks.clear();
         for entry in self.inner.sessions.take_all() {
-            self.retire(Arc::clone(&entry.lane.session));
+            self.dismiss(&entry);
         }
         self.inner.closing.close();
         self.inner.closing.wait().await;
     }
 
-    /// Closes a session in a task of its own, so that no hung-up client can interrupt it.
-    fn retire(&self, session: Arc<H::Session>) {
-        // A server that outlives its runtime has no handler left to tell.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let inner = Arc::clone(&self.inner);
-        let closing = async move { inner.handler.close(session).await };
-        drop(self.inner.closing.spawn_on(closing, &runtime));
+    /// Ends an HTTP session that was taken out.
+    fn dismiss(&self, entry: &sessions::Entry<H>) {
+        entry.streams.end_all();
+        entry.common.end();
+        self.retire(Arc::clone(&entry.lane.session));
     }
 
-    /// Answers one message of a legacy session.
-    async fn legacy(&self, lane: &Lane<H>, message: Message<'_>) -> Option<String> {
+    /// Closes a session in a task of its own, so that no hung-up client can interrupt it.
+    fn retire(&self, session: Arc<H::Session>) {
+        let inner = Arc::clone(&self.inner);
+        self.in_background(async move { inner.handler.close(session).await });
+    }
+
+    /// Does something that [`Server::shutdown`] waits for.
+    fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // A server that outlives its runtime has no handler left to tell.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        drop(self.inner.closing.spawn_on(work, &runtime));
+    }
+
+    /// A number that no other client has.
+    fn number(&self) -> u64 {
+        self.inner.clients.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Takes a message of a legacy session that wants no answer.
+    fn take(&self, lane: &Lane<H>, message: &Message<'_>) {
         match message {
-            Message::Request(request) => {
-                let text = match Params::read(request.params) {
-                    Ok(params) => self.legacy_request(lane, request, &params).await.text,
-                    Err(error) => failure(Some(&request.id), &error),
-                };
-                Some(text)
-            }
             Message::Notification(notification) => {
-                if let Some(id) = legacy::withdrawn(&notification) {
+                if let Some(id) = legacy::withdrawn(notification) {
                     lane.flights.withdraw(&id);
                 }
-                None
             }
-            Message::Response(_) => {
-                self.ignore();
-                None
+            Message::Response(response) => {
+                if !lane.questions.answer(response) {
+                    self.ignore();
+                }
             }
+            Message::Request(_) => {}
         }
     }
 
     /// Answers a batch of a 2025-03-26 session, one message after the other.
     async fn batch(
         &self,
+        identity: &H::Identity,
         lane: &Lane<H>,
         messages: Vec<Result<Message<'_>, Rejection<'_>>>,
     ) -> Option<String> {
         let mut answers: Vec<String> = Vec::with_capacity(messages.len());
         for message in messages {
             match message {
-                Ok(message) => answers.extend(self.legacy(lane, message).await),
+                Ok(Message::Request(request)) => answers.push(self.batched(identity, lane, request).await),
+                Ok(message) => self.take(lane, &message),
                 Err(rejection) => answers.push(rejection.answer()),
             }
         }
         (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
     }
 
-    async fn legacy_request(&self, lane: &Lane<H>, request: Request<'_>, params: &Params<'_>) -> Reply {
-        match legacy::step(request, params, lane.version) {
-            Step::Answer(reply) => reply,
-            Step::Run(job) => match lane.flights.begin(&job.id) {
-                Ok(flight) => self.run(&lane.session, job, flight.token()).await,
-                Err(error) => Reply::error(StatusCode::OK, Some(&job.id), &error),
-            },
+    /// Answers one request of a batch. Nothing but its answer has a place there.
+    async fn batched(&self, identity: &H::Identity, lane: &Lane<H>, request: Request<'_>) -> String {
+        let params = match Params::read(request.params) {
+            Ok(params) => params,
+            Err(error) => return failure(Some(&request.id), &error),
+        };
+        let job = match self.legacy_step(identity, lane, request, &params) {
+            Step::Answer(reply) => return reply.text,
+            Step::Listen(id, _) => {
+                return failure(Some(&id), &ErrorObject::method_not_found("subscriptions/listen"));
+            }
+            Step::Run(job) => job,
+        };
+        match lane.flights.begin(&job.id) {
+            Ok(flight) => {
+                let caller = lane.caller(Reach::OnlyTheAnswer, job.wishes.clone());
+                self.live(lane, job, caller, flight.token()).last().await.text
+            }
+            Err(error) => failure(Some(&job.id), &error),
         }
+    }
+
+    fn legacy_step(
+        &self,
+        identity: &H::Identity,
+        lane: &Lane<H>,
+        request: Request<'_>,
+        params: &Params<'_>,
+    ) -> Step {
+        let features = || self.inner.handler.features(identity);
+        legacy::step(request, params, lane.version, &lane.habits, features)
     }
 
     /// Decides what a modern request means; `headers` are absent on transports that have none.
     fn modern_step(
         &self,
         identity: &H::Identity,
-        request: Request<'_>,
+        request: &Request<'_>,
         params: &Params<'_>,
         headers: Option<&HeaderMap>,
     ) -> Step {
-        if let Err(error) = modern::check(&request, params, headers) {
+        if let Err(error) = modern::check(request, params, headers) {
             return Step::Answer(Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error));
         }
-        if request.method == "server/discover" {
-            let instructions = self.inner.handler.instructions(identity);
-            return Step::Answer(Reply::ok(self.inner.about.discover(&request.id, instructions.as_deref())));
-        }
-        match modern::task(&request.method, params) {
-            Ok(task) => Step::Run(Job { id: request.id.into_owned(), version: Version::MODERN, task }),
-            Err(error) => Step::Answer(Reply::error(modern::status(&error), Some(&request.id), &error)),
-        }
+        let Inner { handler, about, .. } = &*self.inner;
+        let features = || handler.features(identity);
+        let understood = match &*request.method {
+            "server/discover" => {
+                let instructions = handler.instructions(identity);
+                let text = about.discover(&request.id, &features(), instructions.as_deref());
+                return Step::Answer(Reply::ok(text));
+            }
+            "subscriptions/listen" => Wanted::read(params, &request.id, &features())
+                .map(|wanted| Step::Listen(request.id.clone().into_owned(), wanted)),
+            method => request::task(method, params, Version::MODERN, features).map(|task| {
+                let wishes = params.wishes();
+                Step::Run(Job { id: request.id.clone().into_owned(), version: Version::MODERN, task, wishes })
+            }),
+        };
+        understood.unwrap_or_else(|error| {
+            Step::Answer(Reply::error(modern::status(&error), Some(&request.id), &error))
+        })
     }
 
     /// The answer to a handshake.
     fn welcome(&self, identity: &H::Identity, id: &Id<'_>, version: Version) -> Reply {
-        let instructions = self.inner.handler.instructions(identity);
-        Reply::ok(self.inner.about.initialize(id, version, instructions.as_deref()))
-    }
-
-    /// Does a job and writes its answer. A handler that panics costs its own request and nothing else.
-    async fn run(&self, session: &Arc<H::Session>, job: Job, cancel: CancellationToken) -> Reply {
-        let Job { id, version, task } = job;
-        let outcome =
-            AssertUnwindSafe(self.perform(session, &id, version, task, cancel)).catch_unwind().await;
-        let outcome = outcome.unwrap_or_else(|_panic| {
-            tracing::error!(id = id.text(), "the handler of an MCP request panicked");
-            Err(ErrorObject::new(code::INTERNAL_ERROR, "internal error; the call may have had an effect"))
-        });
-        match outcome {
-            Ok(text) => Reply::ok(text),
-            Err(error) if version.is_modern() => Reply::error(modern::status(&error), Some(&id), &error),
-            Err(error) => Reply::error(StatusCode::OK, Some(&id), &error),
-        }
-    }
-
-    async fn perform(
-        &self,
-        session: &Arc<H::Session>,
-        id: &Id<'_>,
-        version: Version,
-        task: Task,
-        cancel: CancellationToken,
-    ) -> Result<String, ErrorObject> {
         let Inner { handler, about, .. } = &*self.inner;
-        match task {
-            Task::List => Ok(about.tools(id, version, &handler.list_tools(session, version).await?)),
-            Task::Call(call) => {
-                Ok(about.called(id, version, &handler.call_tool(session, call, cancel).await?))
-            }
+        let (features, instructions) = (handler.features(identity), handler.instructions(identity));
+        Reply::ok(about.initialize(id, version, &features, instructions.as_deref()))
+    }
+
+    /// The answer to a request that has ended.
+    fn reply(&self, id: &Id<'_>, about: &Subject, outcome: Outcome) -> Reply {
+        match self.inner.about.ended(id, about, outcome) {
+            Ok(text) => Reply::ok(text),
+            Err(error) if about.version.is_modern() => Reply::error(modern::status(&error), Some(id), &error),
+            Err(error) => Reply::error(StatusCode::OK, Some(id), &error),
         }
     }
 

@@ -1,13 +1,14 @@
 //! MCP servers as the runtime keeps them: how each is reached, and how it is doing.
 
 use crate::options::ProviderOptions;
-use gantry_mcp::client::{Declared, ListKind, Protocol};
-use gantry_mcp::exchange::LogLevel;
+use gantry_mcp::client::{Declared, Protocol};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use gantry_mcp::{Change, Features};
 
 /// How one MCP server is reached and run.
 #[derive(Debug, Clone)]
@@ -185,57 +186,4 @@ pub struct LockDiff {
     pub current: Option<serde_json::Value>,
     /// What looks suspicious in the new one.
     pub flags: Vec<String>,
-}
-
-/// Something that connected clients may want to hear of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// A list is another now.
-    ListChanged {
-        /// The provider that changed it.
-        provider: Arc<str>,
-        /// Which list.
-        kind: ListKind,
-    },
-    /// A resource is another now.
-    Updated {
-        /// The server that has it.
-        provider: Arc<str>,
-        /// Its URI as clients see it.
-        uri: Arc<str>,
-        /// The params of `notifications/resources/updated`, as clients see them.
-        params: Arc<str>,
-    },
-    /// A log message that belongs to no request.
-    Log {
-        /// The server that wrote it.
-        provider: Arc<str>,
-        /// How severe it is.
-        level: LogLevel,
-        /// The params of `notifications/message`.
-        params: Arc<str>,
-    },
-    /// What a client was sent to do elsewhere is done.
-    ElicitationComplete {
-        /// The server that asked for it.
-        provider: Arc<str>,
-        /// The params of `notifications/elicitation/complete`.
-        params: Arc<str>,
-    },
-}
-
-/// What the servers that a caller sees offer besides tools.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one capability of the protocol")]
-pub struct Features {
-    /// Resources and templates.
-    pub resources: bool,
-    /// Prompts.
-    pub prompts: bool,
-    /// Completion of arguments.
-    pub completions: bool,
-    /// Log messages.
-    pub logging: bool,
-    /// Their extensions, the text of an object; of several servers with the same one, the first by id.
-    pub extensions: Option<String>,
 }

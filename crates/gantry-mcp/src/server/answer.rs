@@ -1,29 +1,27 @@
 //! The results that this server sends, written straight into the answer.
 
-use super::handler::{ServerInfo, ToolAnswer};
+use super::{
+    convert::{self, Additions, PROTOCOL_PREFIX},
+    handler::{Answer, Features, ServerInfo, ToolAnswer},
+    running::{Done, Outcome, Subject, Topic},
+};
 use crate::{
-    Version,
+    ErrorObject, Version,
+    client::ListKind,
     envelope::{Id, success},
+    exchange::Question,
+    raw,
 };
 use gantry_core::json::write_string;
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
 use std::fmt::Write as _;
-
-const CAPABILITIES: &str = "{\"tools\":{}}";
-/// The keys of `_meta` that belong to the protocol: what an upstream said with them was said to Gantry.
-const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
 
 /// What the server says about itself in every answer.
 #[derive(Debug)]
 pub(super) struct About {
     /// Name, title and version as a JSON object.
     server_info: String,
-    /// How long a modern client may keep a list, in milliseconds.
-    ttl_ms: u128,
+    /// How long a modern client may keep a list, as members with a comma in front.
+    cache_hints: String,
 }
 
 impl About {
@@ -37,15 +35,23 @@ impl About {
         server_info.push_str(",\"version\":");
         write_string(&mut server_info, &info.version);
         server_info.push('}');
-        Self { server_info, ttl_ms: ttl.as_millis() }
+        let cache_hints = format!(",\"ttlMs\":{},\"cacheScope\":\"private\"", ttl.as_millis());
+        Self { server_info, cache_hints }
     }
 
     /// The answer to `initialize`.
-    pub(super) fn initialize(&self, id: &Id<'_>, version: Version, instructions: Option<&str>) -> String {
-        let size = 128 + self.server_info.len() + instructions.map_or(0, str::len);
+    pub(super) fn initialize(
+        &self,
+        id: &Id<'_>,
+        version: Version,
+        features: &Features,
+        instructions: Option<&str>,
+    ) -> String {
+        let size = 256 + self.server_info.len() + instructions.map_or(0, str::len);
         success(id, size, |out| {
-            write!(out, "{{\"protocolVersion\":\"{}\",\"capabilities\":{CAPABILITIES}", version.as_str())
+            write!(out, "{{\"protocolVersion\":\"{}\",\"capabilities\":", version.as_str())
                 .unwrap_or_default();
+            write_capabilities(out, features, version);
             out.push_str(",\"serverInfo\":");
             out.push_str(&self.server_info);
             write_instructions(out, instructions);
@@ -54,31 +60,97 @@ impl About {
     }
 
     /// The answer to `server/discover`. It names only the version that needs no handshake.
-    pub(super) fn discover(&self, id: &Id<'_>, instructions: Option<&str>) -> String {
-        let size = 256 + self.server_info.len() + instructions.map_or(0, str::len);
+    pub(super) fn discover(&self, id: &Id<'_>, features: &Features, instructions: Option<&str>) -> String {
+        let size = 384 + self.server_info.len() + instructions.map_or(0, str::len);
         success(id, size, |out| {
             write!(
                 out,
-                "{{\"resultType\":\"complete\",\"supportedVersions\":[\"{}\"],\"capabilities\":{CAPABILITIES}",
+                "{{\"resultType\":\"complete\",\"supportedVersions\":[\"{}\"],\"capabilities\":",
                 Version::MODERN.as_str()
             )
             .unwrap_or_default();
+            write_capabilities(out, features, Version::MODERN);
             write_instructions(out, instructions);
-            self.write_cache_hints(out);
+            out.push_str(&self.cache_hints);
             self.write_meta(out, Version::MODERN, None);
             out.push('}');
         })
     }
 
-    /// The answer to `tools/list`; `tools` is the text of an array.
-    pub(super) fn tools(&self, id: &Id<'_>, version: Version, tools: &str) -> String {
-        success(id, 256 + self.server_info.len() + tools.len(), |out| {
+    /// The answer to a request that has ended.
+    ///
+    /// # Errors
+    /// What is to be said instead.
+    pub(super) fn ended(
+        &self,
+        id: &Id<'_>,
+        about: &Subject,
+        outcome: Outcome,
+    ) -> Result<String, ErrorObject> {
+        let answer = match (outcome, about.topic) {
+            (Ok(Done::List(items)), Topic::List(kind)) => {
+                return Ok(self.list(id, about.version, kind, &items));
+            }
+            (Ok(Done::List(items)), Topic::Call | Topic::Other(_)) => Answer::Raw { result: items },
+            (Ok(Done::Answer(answer)), _) => answer,
+            (Err(error), topic) => Answer::Own(convert::error(error, topic, about.version)?),
+        };
+        match answer {
+            Answer::Own(answer) => Ok(self.called(id, about.version, &answer)),
+            Answer::Raw { result } => self.passed(id, about, &result),
+        }
+    }
+
+    /// The answer that passes a server's result on.
+    fn passed(&self, id: &Id<'_>, about: &Subject, result: &str) -> Result<String, ErrorObject> {
+        let additions = Additions { server_info: &self.server_info, cache_hints: &self.cache_hints };
+        let mut written = Ok(());
+        let text = success(id, 256 + self.server_info.len() + result.len(), |out| {
+            written = convert::write(out, result, about, additions);
+        });
+        written.map(|()| text)
+    }
+
+    /// The answer that asks the client for what is missing (2026-07-28).
+    pub(super) fn questions(&self, id: &Id<'_>, questions: &[Question], state: &str) -> String {
+        let size: usize =
+            questions.iter().map(|question| 64 + question.key.len() + question.params.len()).sum();
+        success(id, 256 + self.server_info.len() + state.len() + size, |out| {
+            out.push_str("{\"resultType\":\"input_required\",\"inputRequests\":{");
+            for (at, question) in questions.iter().enumerate() {
+                out.push_str(if at > 0 { "," } else { "" });
+                write_string(out, &question.key);
+                out.push_str(":{\"method\":");
+                write_string(out, &question.method);
+                out.push_str(",\"params\":");
+                out.push_str(&question.params);
+                out.push('}');
+            }
+            out.push_str("},\"requestState\":");
+            write_string(out, state);
+            self.write_meta(out, Version::MODERN, None);
+            out.push('}');
+        })
+    }
+
+    /// The answer that ends `subscriptions/listen`.
+    pub(super) fn listened(&self, id: &Id<'_>) -> String {
+        success(id, 256 + self.server_info.len(), |out| {
+            out.push_str("{\"resultType\":\"complete\",\"_meta\":{");
+            write!(out, "\"{PROTOCOL_PREFIX}subscriptionId\":{},", id.text()).unwrap_or_default();
+            write!(out, "\"{PROTOCOL_PREFIX}serverInfo\":{}}}}}", self.server_info).unwrap_or_default();
+        })
+    }
+
+    /// The answer to a list; `items` is the text of an array.
+    fn list(&self, id: &Id<'_>, version: Version, kind: ListKind, items: &str) -> String {
+        success(id, 256 + self.server_info.len() + items.len(), |out| {
             out.push('{');
             write_result_type(out, version);
-            out.push_str("\"tools\":");
-            out.push_str(tools);
+            write!(out, "\"{}\":", kind.member()).unwrap_or_default();
+            out.push_str(items);
             if version.is_modern() {
-                self.write_cache_hints(out);
+                out.push_str(&self.cache_hints);
             }
             self.write_meta(out, version, None);
             out.push('}');
@@ -86,7 +158,7 @@ impl About {
     }
 
     /// The answer to `tools/call`.
-    pub(super) fn called(&self, id: &Id<'_>, version: Version, answer: &ToolAnswer) -> String {
+    fn called(&self, id: &Id<'_>, version: Version, answer: &ToolAnswer) -> String {
         let structured = answer.structured.as_deref().filter(|text| version.carries_structured(text));
         let meta = answer.meta.as_deref();
         let size = answer.content.len() + structured.map_or(0, str::len) + meta.map_or(0, str::len);
@@ -105,18 +177,13 @@ impl About {
         })
     }
 
-    fn write_cache_hints(&self, out: &mut String) {
-        write!(out, ",\"ttlMs\":{},\"cacheScope\":\"private\"", self.ttl_ms).unwrap_or_default();
-    }
-
     /// Writes `_meta`: the handler's own keys, and for modern clients who is speaking.
     fn write_meta(&self, out: &mut String, version: Version, meta: Option<&str>) {
         // What is not an object cannot be merged; leaving it out keeps the answer well formed.
-        let members = meta.and_then(|meta| serde_json::from_str::<Members<'_>>(meta).ok());
-        let members = members.map(|Members(members)| members).unwrap_or_default();
+        let members = meta.and_then(raw::members).unwrap_or_default();
         let own = version.is_modern().then_some((PROTOCOL_PREFIX, "serverInfo", self.server_info.as_str()));
         let passed = members.iter().filter(|(key, _)| !key.starts_with(PROTOCOL_PREFIX));
-        let passed = passed.map(|(key, value)| ("", key.as_str(), value.get()));
+        let passed = passed.map(|(key, value)| ("", &**key, *value));
         let mut opened = false;
         for (prefix, key, value) in own.into_iter().chain(passed) {
             out.push_str(if opened { "," } else { ",\"_meta\":{" });
@@ -149,30 +216,24 @@ fn write_instructions(out: &mut String, instructions: Option<&str>) {
     }
 }
 
-/// The members of an object in their order, values as text.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Ordered)
+/// What a client of this version is told that there is.
+fn write_capabilities(out: &mut String, features: &Features, version: Version) {
+    out.push_str("{\"tools\":{\"listChanged\":true}");
+    if features.resources {
+        out.push_str(",\"resources\":{\"subscribe\":true,\"listChanged\":true}");
     }
-}
-
-struct Ordered;
-
-impl<'de> Visitor<'de> for Ordered {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
+    if features.prompts {
+        out.push_str(",\"prompts\":{\"listChanged\":true}");
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        // Limit: the text is part of a result, which the handler has bounded.
-        let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
-        }
-        Ok(Members(members))
+    if features.completions {
+        out.push_str(",\"completions\":{}");
     }
+    if features.logging {
+        out.push_str(",\"logging\":{}");
+    }
+    if let Some(extensions) = features.extensions.as_deref().filter(|_| version.is_modern()) {
+        out.push_str(",\"extensions\":");
+        out.push_str(extensions);
+    }
+    out.push('}');
 }

@@ -1,8 +1,14 @@
-//! What stands behind the server: the trait that gives it sessions, tools and calls, and the words they share.
+//! What stands behind the server: the trait that gives it sessions, lists, calls and news, and the words they share.
 
-use crate::{ErrorObject, Version};
+use crate::{
+    ErrorObject, Version,
+    client::ListKind,
+    exchange::{Audience, Capabilities, LogLevel},
+    headers::HeaderParam,
+};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, sync::Arc};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 /// The part of Gantry that knows tools. The server speaks the protocol, the handler does the work.
@@ -20,7 +26,10 @@ pub trait Handler: Send + Sync + 'static {
     /// Advice to the model on how to use this server.
     fn instructions(&self, identity: &Self::Identity) -> Option<String>;
 
-    /// Begins a session: a client shook hands over HTTP, or sent its first request on a stdio connection.
+    /// What there is besides tools.
+    fn features(&self, identity: &Self::Identity) -> Features;
+
+    /// Begins a session: a client shook hands over HTTP, or sent its first request on a connection of its own.
     fn open(
         &self,
         peer: Peer<'_, Self::Identity>,
@@ -32,27 +41,48 @@ pub trait Handler: Send + Sync + 'static {
         peer: Peer<'_, Self::Identity>,
     ) -> impl Future<Output = Result<Arc<Self::Session>, ErrorObject>> + Send;
 
-    /// All tools of a session, in a stable order, as the text of a JSON array.
+    /// Everything of a kind in a session, in a stable order, as the text of a JSON array.
     ///
     /// Clients before 2026-07-28 refuse a whole list for one tool whose `outputSchema` is not an object schema,
     /// so what is listed may depend on the version.
-    fn list_tools(
+    fn list(
         &self,
         session: &Arc<Self::Session>,
+        kind: ListKind,
         version: Version,
     ) -> impl Future<Output = Result<Arc<str>, ErrorObject>> + Send;
+
+    /// The arguments of a tool that a client of 2026-07-28 repeats in headers; none for an unknown tool.
+    fn header_params(&self, session: &Arc<Self::Session>, tool: &str) -> Vec<HeaderParam>;
 
     /// Calls a tool. An unknown one is an error with [`crate::error::code::INVALID_PARAMS`]; a tool that fails is
     /// an answer with `is_error`.
     ///
-    /// `cancel` fires when the client withdraws the request. The future may also be dropped, which means nothing
-    /// for a legacy client: its connection is not its request.
+    /// The future may be dropped. For a legacy client that means nothing: its connection is not its request. A client of
+    /// 2026-07-28 has then withdrawn the call.
     fn call_tool(
         &self,
         session: &Arc<Self::Session>,
         call: ToolCall,
-        cancel: CancellationToken,
-    ) -> impl Future<Output = Result<ToolAnswer, ErrorObject>> + Send;
+        turn: Turn,
+    ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
+
+    /// Answers any other request; the answer is [`Answer::Raw`].
+    ///
+    /// [`Method::Subscribe`] and [`Method::Unsubscribe`] come in pairs: each `Unsubscribe` takes back one `Subscribe` of
+    /// the same session and URI. The end of a session takes back the rest.
+    fn request(
+        &self,
+        session: &Arc<Self::Session>,
+        inquiry: Inquiry,
+        turn: Turn,
+    ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
+
+    /// What changes from now on, for all sessions. Receivers that read too slowly take it that every list is another.
+    fn changes(&self) -> broadcast::Receiver<Change>;
+
+    /// Whether a session may hear of a change. Asked for every open stream, so it must be quick.
+    fn concerns(&self, session: &Arc<Self::Session>, change: &Change) -> bool;
 
     /// Ends a session that [`Handler::open`] began. Calls may still be running in it.
     fn close(&self, session: Arc<Self::Session>) -> impl Future<Output = ()> + Send;
@@ -67,6 +97,8 @@ pub struct Peer<'a, I> {
     pub version: Version,
     /// The program it claims to be. Nobody checked that: it is for display only.
     pub client: Option<ClientInfo<'a>>,
+    /// What it says it can do.
+    pub capabilities: &'a Capabilities,
 }
 
 /// A client's own name and version, each cut to a length that can be shown.
@@ -89,6 +121,25 @@ pub struct ServerInfo {
     pub version: String,
 }
 
+/// What a server has besides tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a capability on the wire, and any set of them is one"
+)]
+pub struct Features {
+    /// Resources and templates, which can be subscribed to.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
+    /// Completion of arguments.
+    pub completions: bool,
+    /// Log messages.
+    pub logging: bool,
+    /// Extensions and their settings, the text of an object; told to clients of 2026-07-28 only.
+    pub extensions: Option<String>,
+}
+
 /// A call as the client sent it.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
@@ -102,6 +153,81 @@ pub struct ToolCall {
     pub version: Version,
 }
 
+/// Any other request as the client sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inquiry {
+    /// What is asked.
+    pub method: Method,
+    /// The params, the text of an object, without `_meta` and without what answers questions.
+    pub params: String,
+    /// The exact `_meta` of the request, the text of an object.
+    pub meta: Option<String>,
+    /// The version the client speaks.
+    pub version: Version,
+}
+
+/// The requests besides lists and calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `resources/read`.
+    ReadResource,
+    /// `prompts/get`.
+    GetPrompt,
+    /// `completion/complete`.
+    Complete,
+    /// `resources/subscribe`, or a resource in the filter of `subscriptions/listen`.
+    Subscribe,
+    /// `resources/unsubscribe`, or the end of a `subscriptions/listen`.
+    Unsubscribe,
+    /// `logging/setLevel`.
+    SetLevel,
+    /// `tasks/get`.
+    TaskGet,
+    /// `tasks/update`.
+    TaskUpdate,
+    /// `tasks/cancel`.
+    TaskCancel,
+}
+
+impl Method {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadResource => "resources/read",
+            Self::GetPrompt => "prompts/get",
+            Self::Complete => "completion/complete",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::SetLevel => "logging/setLevel",
+            Self::TaskGet => "tasks/get",
+            Self::TaskUpdate => "tasks/update",
+            Self::TaskCancel => "tasks/cancel",
+        }
+    }
+}
+
+/// What goes with a request while it is under way.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// Who is told and asked.
+    pub audience: Arc<dyn Audience>,
+    /// Fires when the client withdraws the request.
+    pub cancel: CancellationToken,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A result that Gantry wrote.
+    Own(ToolAnswer),
+    /// A result object as a server sent it, of any version. It is changed only where the client's version needs it.
+    Raw {
+        /// The text of the object.
+        result: Arc<str>,
+    },
+}
+
 /// What a tool answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolAnswer {
@@ -113,4 +239,41 @@ pub struct ToolAnswer {
     pub is_error: bool,
     /// More about the result, as the text of a JSON object. Keys of the protocol itself are not passed on.
     pub meta: Option<String>,
+}
+
+/// Something that clients may want to hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A list is another now. [`ListKind::Resources`] stands for templates too.
+    ListChanged {
+        /// Which list.
+        kind: ListKind,
+        /// Whose part of it.
+        provider: Arc<str>,
+    },
+    /// A resource is another now.
+    Updated {
+        /// Whose resource.
+        provider: Arc<str>,
+        /// Its URI as clients know it.
+        uri: Arc<str>,
+        /// The params of `notifications/resources/updated`, an object with that URI.
+        params: Arc<str>,
+    },
+    /// A log message that belongs to no request.
+    Log {
+        /// Whose message.
+        provider: Arc<str>,
+        /// How severe it is.
+        level: LogLevel,
+        /// The params of `notifications/message`, an object.
+        params: Arc<str>,
+    },
+    /// What a client was sent to an address for is done there.
+    ElicitationComplete {
+        /// Who had asked for it.
+        provider: Arc<str>,
+        /// The params of `notifications/elicitation/complete`, an object.
+        params: Arc<str>,
+    },
 }

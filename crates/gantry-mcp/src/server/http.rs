@@ -1,31 +1,32 @@
-//! MCP over HTTP: one endpoint that takes a message per POST and answers it with JSON.
+//! MCP over HTTP: one endpoint that takes a message per POST and answers it with JSON, or with events when there is
+//! something to say before the answer.
 //!
 //! The caller has checked who asks, the host, the origin and the size of the body. Errors of a legacy session come
 //! with status 200, because its clients read an error object only there; what is wrong with the transport itself
 //! (no JSON, no session) has its own status.
 
-use super::{
-    Handler, Job, Lane, Peer, Reply, Server, Step, flight::Flights, modern, params::Params, sessions,
-};
+mod legacy;
+mod modern;
+
+use super::{Body, Handler, Reply, Server, modern as era, params::Params, sessions};
 use crate::{
     ErrorObject, Version,
     envelope::{self, Batch, Id, Incoming, Message, Notification, Request},
-    limits::SESSION_IN_FLIGHT,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
 
 impl<H: Handler> Server<H> {
     /// Answers a POST.
     ///
-    /// Cancel-safety: dropping the future cancels a modern request, as its protocol says. It does not cancel a
-    /// legacy one.
-    pub async fn post(&self, headers: &HeaderMap, identity: &H::Identity, body: Bytes) -> Response<Bytes> {
+    /// Cancel-safety: dropping the future, or the body of events that it returned, cancels a modern request, as its
+    /// protocol says. It does not cancel a legacy one.
+    pub async fn post(&self, headers: &HeaderMap, identity: &H::Identity, body: Bytes) -> Response<Body> {
         if let Some(refusal) = unsuitable(headers) {
             return refusal;
         }
@@ -34,11 +35,14 @@ impl<H: Handler> Server<H> {
                 self.post_request(headers, identity, request).await
             }
             Ok(Incoming::One(Message::Notification(notification))) => {
-                self.post_notification(headers, identity, notification).await
+                self.post_notification(headers, identity, notification)
             }
             Ok(Incoming::One(message @ Message::Response(_))) => {
                 match self.session(headers, identity, None) {
-                    Ok(entry) => answered(self.legacy(&entry.lane, message).await),
+                    Ok(entry) => {
+                        self.take(&entry.lane, &message);
+                        empty(StatusCode::ACCEPTED)
+                    }
                     Err(refusal) => refusal.into(),
                 }
             }
@@ -47,19 +51,29 @@ impl<H: Handler> Server<H> {
         }
     }
 
-    /// Answers a GET: there are no streams to listen to.
+    /// Answers a GET: a legacy client listens to what belongs to no request, or takes up a stream that broke.
     #[must_use]
-    pub fn get(&self) -> Response<Bytes> {
-        not_allowed()
+    pub fn get(&self, headers: &HeaderMap, identity: &H::Identity) -> Response<Body> {
+        if !headers.contains_key(SESSION_HEADER) {
+            return not_allowed();
+        }
+        if !accepts(headers, &[EVENTS, "text/*", "*/*"]) {
+            let error = ErrorObject::invalid_request("a GET is answered with text/event-stream; accept it");
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
+        }
+        match self.session(headers, identity, None) {
+            Ok(entry) => self.get_stream(headers, identity, &entry),
+            Err(refusal) => refusal.into(),
+        }
     }
 
     /// Answers a DELETE: a legacy client ends its session.
     #[must_use]
-    pub fn delete(&self, headers: &HeaderMap, identity: &H::Identity) -> Response<Bytes> {
+    pub fn delete(&self, headers: &HeaderMap, identity: &H::Identity) -> Response<Body> {
         let Some(id) = headers.get(SESSION_HEADER) else { return not_allowed() };
         let removed = id.to_str().ok().and_then(|id| self.inner.sessions.remove(id, identity));
         let Some(entry) = removed else { return unknown_session(None).into() };
-        self.retire(Arc::clone(&entry.lane.session));
+        self.dismiss(&entry);
         empty(StatusCode::NO_CONTENT)
     }
 
@@ -68,102 +82,41 @@ impl<H: Handler> Server<H> {
         headers: &HeaderMap,
         identity: &H::Identity,
         request: Request<'_>,
-    ) -> Response<Bytes> {
+    ) -> Response<Body> {
         let (params, version) = match opening(headers, &request) {
             Ok(opening) => opening,
             Err(error) => return refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
         };
-        if modern::speaks(&request.method, &params, version) {
+        if era::speaks(&request.method, &params, version) {
             return self.post_modern(headers, identity, request, &params).await;
         }
-        let entry = match self.session(headers, identity, Some(&request.id)) {
-            Ok(entry) => entry,
+        match self.session(headers, identity, Some(&request.id)) {
+            Ok(entry) => self.post_legacy(headers, identity, entry, request, &params).await,
             // An id that is not alive is ignored here: the client is about to get a new one.
             Err(_) if request.method == "initialize" => {
-                return self.post_initialize(identity, &request, &params).await;
+                self.post_initialize(identity, &request, &params).await
             }
-            Err(refusal) => return refusal.into(),
-        };
-        let reply = self.legacy_request(&entry.lane, request, &params).await;
-        self.inner.sessions.touch(&entry);
-        reply.into()
-    }
-
-    async fn post_modern(
-        &self,
-        headers: &HeaderMap,
-        identity: &H::Identity,
-        request: Request<'_>,
-        params: &Params<'_>,
-    ) -> Response<Bytes> {
-        let job = match self.modern_step(identity, request, params, Some(headers)) {
-            Step::Answer(reply) => return reply.into(),
-            Step::Run(job) => job,
-        };
-        let peer = Peer { identity, version: job.version, client: params.client() };
-        let session = match self.inner.handler.standing(peer).await {
-            Ok(session) => session,
-            Err(error) => return refuse(modern::status(&error), Some(&job.id), &error),
-        };
-        self.run_until_dropped(&session, job).await.into()
-    }
-
-    /// Runs a job whose client withdraws it by hanging up.
-    async fn run_until_dropped(&self, session: &Arc<H::Session>, job: Job) -> Reply {
-        let cancel = CancellationToken::new();
-        let hang_up = cancel.clone().drop_guard();
-        let reply = self.run(session, job, cancel).await;
-        drop(hang_up.disarm());
-        reply
-    }
-
-    async fn post_initialize(
-        &self,
-        identity: &H::Identity,
-        request: &Request<'_>,
-        params: &Params<'_>,
-    ) -> Response<Bytes> {
-        let (session, version) = match self.handshake(identity, params).await {
-            Ok(opened) => opened,
-            Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
-        };
-        let lane = Lane { session, version, flights: Flights::new(SESSION_IN_FLIGHT) };
-        let (id, evicted) = self.inner.sessions.insert(identity.clone(), lane);
-        if let Some(evicted) = evicted {
-            tracing::warn!("too many MCP sessions; the one that was idle for longest was closed");
-            self.retire(Arc::clone(&evicted.lane.session));
+            Err(refusal) => refusal.into(),
         }
-        let mut response = Response::from(self.welcome(identity, &request.id, version));
-        if let Ok(value) = HeaderValue::from_str(&id.simple().to_string()) {
-            response.headers_mut().insert(SESSION_HEADER, value);
-        }
-        response
     }
 
-    async fn handshake(
-        &self,
-        identity: &H::Identity,
-        params: &Params<'_>,
-    ) -> Result<(Arc<H::Session>, Version), ErrorObject> {
-        let version = Version::negotiate(&params.asked_version()?);
-        let peer = Peer { identity, version, client: params.client() };
-        Ok((self.inner.handler.open(peer).await?, version))
-    }
-
-    async fn post_notification(
+    fn post_notification(
         &self,
         headers: &HeaderMap,
         identity: &H::Identity,
         notification: Notification<'_>,
-    ) -> Response<Bytes> {
-        let version = modern::single(headers, modern::VERSION_HEADER).ok().flatten();
+    ) -> Response<Body> {
+        let version = era::single(headers, era::VERSION_HEADER).ok().flatten();
         let params = Params::read(notification.params).unwrap_or_default();
         // The modern protocol has no notification for HTTP, and takes any.
-        if modern::speaks(&notification.method, &params, version) {
+        if era::speaks(&notification.method, &params, version) {
             return empty(StatusCode::ACCEPTED);
         }
         match self.session(headers, identity, None) {
-            Ok(entry) => answered(self.legacy(&entry.lane, Message::Notification(notification)).await),
+            Ok(entry) => {
+                self.take(&entry.lane, &Message::Notification(notification));
+                empty(StatusCode::ACCEPTED)
+            }
             Err(refusal) => refusal.into(),
         }
     }
@@ -173,7 +126,7 @@ impl<H: Handler> Server<H> {
         headers: &HeaderMap,
         identity: &H::Identity,
         batch: &Batch<'_>,
-    ) -> Response<Bytes> {
+    ) -> Response<Body> {
         if !headers.contains_key(SESSION_HEADER) {
             return refuse(StatusCode::BAD_REQUEST, None, &super::no_batches());
         }
@@ -183,7 +136,7 @@ impl<H: Handler> Server<H> {
             Err(refusal) => return refusal.into(),
         };
         let response = match batch.messages() {
-            Ok(messages) => answered(self.batch(&entry.lane, messages).await),
+            Ok(messages) => answered(self.batch(identity, &entry.lane, messages).await),
             Err(error) => refuse(StatusCode::BAD_REQUEST, None, &error),
         };
         self.inner.sessions.touch(&entry);
@@ -215,24 +168,20 @@ fn opening<'a, 'h>(
     headers: &'h HeaderMap,
     request: &Request<'a>,
 ) -> Result<(Params<'a>, Option<&'h str>), ErrorObject> {
-    Ok((Params::read(request.params)?, modern::single(headers, modern::VERSION_HEADER)?))
+    Ok((Params::read(request.params)?, era::single(headers, era::VERSION_HEADER)?))
 }
 
 /// Checks the version header of a legacy message. Clients before 2025-06-18 send none.
 fn legacy_version(headers: &HeaderMap) -> Result<(), ErrorObject> {
-    match modern::single(headers, modern::VERSION_HEADER)? {
-        Some(version) if Version::parse(version).is_none() => {
-            Err(modern::unsupported(version, &Version::ALL))
-        }
+    match era::single(headers, era::VERSION_HEADER)? {
+        Some(version) if Version::parse(version).is_none() => Err(era::unsupported(version, &Version::ALL)),
         Some(_) | None => Ok(()),
     }
 }
 
 /// The refusal of a request whose media types this endpoint cannot serve.
-fn unsuitable(headers: &HeaderMap) -> Option<Response<Bytes>> {
-    if headers.contains_key(header::ACCEPT)
-        && !media(headers, header::ACCEPT, &[JSON, "application/*", "*/*"])
-    {
+fn unsuitable(headers: &HeaderMap) -> Option<Response<Body>> {
+    if !accepts(headers, &[JSON, "application/*", "*/*"]) {
         let error = ErrorObject::invalid_request("answers are application/json; add it to the header Accept");
         return Some(refuse(StatusCode::NOT_ACCEPTABLE, None, &error));
     }
@@ -243,6 +192,16 @@ fn unsuitable(headers: &HeaderMap) -> Option<Response<Bytes>> {
     None
 }
 
+/// Whether the client takes one of these media types. One that does not say takes any.
+fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
+    !headers.contains_key(header::ACCEPT) || media(headers, header::ACCEPT, wanted)
+}
+
+/// Whether the client takes events before its answer.
+fn takes_events(headers: &HeaderMap) -> bool {
+    accepts(headers, &[EVENTS, "text/*", "*/*"])
+}
+
 /// Whether a header names one of some media types, whatever their parameters.
 fn media(headers: &HeaderMap, name: HeaderName, wanted: &[&str]) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
@@ -250,41 +209,41 @@ fn media(headers: &HeaderMap, name: HeaderName, wanted: &[&str]) -> bool {
     types.any(|found| wanted.iter().any(|wanted| found.trim().eq_ignore_ascii_case(wanted)))
 }
 
-impl From<Reply> for Response<Bytes> {
+impl From<Reply> for Response<Body> {
     fn from(reply: Reply) -> Self {
         json(reply.status, reply.text)
     }
 }
 
-fn answered(text: Option<String>) -> Response<Bytes> {
+fn answered(text: Option<String>) -> Response<Body> {
     text.map_or_else(|| empty(StatusCode::ACCEPTED), |text| json(StatusCode::OK, text))
 }
 
-fn refuse(status: StatusCode, id: Option<&Id<'_>>, error: &ErrorObject) -> Response<Bytes> {
+pub(super) fn refuse(status: StatusCode, id: Option<&Id<'_>>, error: &ErrorObject) -> Response<Body> {
     Reply::error(status, id, error).into()
 }
 
 /// The same for an id that never was, one that has expired and one of somebody else.
-fn unknown_session(id: Option<&Id<'_>>) -> Reply {
+pub(super) fn unknown_session(id: Option<&Id<'_>>) -> Reply {
     let error = ErrorObject::invalid_request("unknown or expired session; send initialize again");
     Reply::error(StatusCode::NOT_FOUND, id, &error)
 }
 
-fn not_allowed() -> Response<Bytes> {
+fn not_allowed() -> Response<Body> {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST, DELETE"));
     response
 }
 
-fn json(status: StatusCode, text: String) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(text));
+fn json(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::Whole(Bytes::from(text)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
 }
 
-fn empty(status: StatusCode) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::Whole(Bytes::new()));
     *response.status_mut() = status;
     response
 }

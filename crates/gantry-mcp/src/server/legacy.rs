@@ -1,21 +1,56 @@
 //! What a request means after a handshake (2024-11-05 to 2025-11-25).
 
-use super::{Job, Reply, Step, Task, answer, params::Params};
+use super::{
+    Reply, Step, answer,
+    caller::Habits,
+    handler::Features,
+    params::Params,
+    request::{self, Job, Note, Task},
+};
 use crate::{
     ErrorObject, Version,
     envelope::{Id, Notification, Request},
+    limits::SUBSCRIPTIONS,
 };
 use http::StatusCode;
 
 /// Decides what a request in a session means.
-pub(super) fn step(request: Request<'_>, params: &Params<'_>, version: Version) -> Step {
+pub(super) fn step(
+    request: Request<'_>,
+    params: &Params<'_>,
+    version: Version,
+    habits: &Habits,
+    features: impl FnOnce() -> Features,
+) -> Step {
     if request.method == "ping" {
         return Step::Answer(Reply::ok(answer::empty(&request.id)));
     }
-    match task(&request.method, params, version) {
-        Ok(task) => Step::Run(Job { id: request.id.into_owned(), version, task }),
-        Err(error) => Step::Answer(Reply::error(StatusCode::OK, Some(&request.id), &error)),
+    match task(&request.method, params, version, features) {
+        Ok(task) if is_done(&task, habits) => Step::Answer(Reply::ok(answer::empty(&request.id))),
+        Ok(Task::Ask(_, Some(Note::Watch(_)))) if !habits.may_watch() => {
+            let message =
+                format!("a session watches at most {SUBSCRIPTIONS} resources; unsubscribe from others first");
+            refused(&request.id, &ErrorObject::invalid_request(message))
+        }
+        Ok(task) => {
+            let wishes = params.wishes();
+            Step::Run(Job { id: request.id.into_owned(), version, task, wishes })
+        }
+        Err(error) => refused(&request.id, &error),
     }
+}
+
+/// Whether a session is already as the request wants it. The handler is told once of each resource.
+fn is_done(task: &Task, habits: &Habits) -> bool {
+    match task {
+        Task::Ask(_, Some(Note::Watch(uri))) => habits.watches(uri),
+        Task::Ask(_, Some(Note::Unwatch(uri))) => !habits.watches(uri),
+        Task::Ask(..) | Task::List(..) | Task::Call(_) => false,
+    }
+}
+
+fn refused(id: &Id<'_>, error: &ErrorObject) -> Step {
+    Step::Answer(Reply::error(StatusCode::OK, Some(id), error))
 }
 
 /// Decides what a request means on a connection that has not shaken hands. Only `ping` may come so early.
@@ -24,19 +59,20 @@ pub(super) fn step_before_handshake(request: &Request<'_>) -> Step {
         return Step::Answer(Reply::ok(answer::empty(&request.id)));
     }
     let message = "send initialize first, or the _meta fields of 2026-07-28 with every request";
-    Step::Answer(Reply::error(StatusCode::OK, Some(&request.id), &ErrorObject::invalid_request(message)))
+    refused(&request.id, &ErrorObject::invalid_request(message))
 }
 
-fn task(method: &str, params: &Params<'_>, version: Version) -> Result<Task, ErrorObject> {
-    match method {
-        "tools/list" => params.first_page().map(|()| Task::List),
-        "tools/call" => params.call(version).map(Task::Call),
-        "initialize" => {
-            let message = "this session is initialized already; open a new one to negotiate again";
-            Err(ErrorObject::invalid_request(message))
-        }
-        other => Err(ErrorObject::method_not_found(other)),
+fn task(
+    method: &str,
+    params: &Params<'_>,
+    version: Version,
+    features: impl FnOnce() -> Features,
+) -> Result<Task, ErrorObject> {
+    if method == "initialize" {
+        let message = "this session is initialized already; open a new one to negotiate again";
+        return Err(ErrorObject::invalid_request(message));
     }
+    request::task(method, params, version, features)
 }
 
 /// The id of the request that a notification withdraws.

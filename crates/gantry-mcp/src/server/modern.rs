@@ -3,14 +3,14 @@
 //! Over HTTP some of the body is repeated in headers, so that proxies can route without reading it. A request whose
 //! headers say something else than its body would be judged by one and carried out by the other; it is refused.
 
-use super::{Task, params::Params};
+use super::params::Params;
 use crate::{
     ErrorObject, Version,
     envelope::{Request, cut, string},
     error::code,
+    headers::{HeaderParam, decode_value},
     limits::ECHO_CHARS,
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gantry_core::json::write_string;
 use http::{HeaderMap, StatusCode};
 use std::borrow::Cow;
@@ -49,19 +49,45 @@ pub(super) fn check(
     }
     let Some(headers) = headers else { return Ok(()) };
     mirror(headers, METHOD_HEADER, Some(&request.method))?;
-    if request.method == "tools/call" {
-        mirror(headers, NAME_HEADER, params.tool_name().as_deref())
-    } else {
-        Ok(())
+    match params.named(&request.method) {
+        Some(name) => mirror(headers, NAME_HEADER, name.as_deref()),
+        None => Ok(()),
     }
 }
 
-/// Decides what a request means that passed [`check`].
-pub(super) fn task(method: &str, params: &Params<'_>) -> Result<Task, ErrorObject> {
-    match method {
-        "tools/list" => params.first_page().map(|()| Task::List),
-        "tools/call" => params.call(Version::MODERN).map(Task::Call),
-        other => Err(ErrorObject::method_not_found(other)),
+/// Checks that headers repeat the arguments that the tool wants repeated.
+pub(super) fn check_arguments(
+    headers: &HeaderMap,
+    wanted: &[HeaderParam],
+    arguments: Option<&str>,
+) -> Result<(), ErrorObject> {
+    for param in wanted {
+        let body = arguments.and_then(|arguments| param.value(arguments));
+        let header = match single(headers, &param.header)? {
+            Some(header) => Some(decoded(header, &param.header)?),
+            None => None,
+        };
+        match (&header, &body) {
+            (None, None) => {}
+            (Some(header), Some(body)) if header == body => {}
+            (Some(header), Some(body))
+                if !param.is_text(arguments.unwrap_or_default()) && same_number(header, body) => {}
+            (None, Some(_)) => {
+                let message = format!("the header {} is missing; repeat the argument in it", param.header);
+                return Err(ErrorObject::header_mismatch(message));
+            }
+            (Some(header), _) => return Err(differs(&param.header, header, body.as_deref())),
+        }
+    }
+    Ok(())
+}
+
+/// Whether two texts are the same number: `42` and `42.0` are.
+fn same_number(one: &str, other: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    match (one.parse::<i64>(), other.parse::<i64>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => number(one).is_some() && number(one) == number(other),
     }
 }
 
@@ -89,7 +115,7 @@ pub(super) fn unsupported(requested: &str, supported: &[Version]) -> ErrorObject
 ///
 /// # Errors
 /// When it is there twice or is not plain text: two readers would not agree on what it says.
-pub(super) fn single<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>, ErrorObject> {
+pub(super) fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
@@ -111,27 +137,21 @@ fn mirror(headers: &HeaderMap, name: &'static str, body: Option<&str>) -> Result
         };
     };
     // Only names may hold what a header cannot; versions and methods are plain.
-    let said = if name == NAME_HEADER { decoded(header)? } else { Cow::Borrowed(header) };
-    if body == Some(said.as_ref()) {
-        return Ok(());
-    }
-    let message = format!(
-        "the header {name} says {:?}, the body says {:?}; they must be equal",
-        cut(&said, ECHO_CHARS),
-        cut(body.unwrap_or_default(), ECHO_CHARS)
-    );
-    Err(ErrorObject::header_mismatch(message))
+    let said = if name == NAME_HEADER { decoded(header, name)? } else { Cow::Borrowed(header) };
+    if body == Some(said.as_ref()) { Ok(()) } else { Err(differs(name, &said, body)) }
 }
 
-/// Undoes the encoding `=?base64?…?=` of values that a header cannot hold.
-fn decoded(header: &str) -> Result<Cow<'_, str>, ErrorObject> {
-    let Some(encoded) = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
-        return Ok(Cow::Borrowed(header));
-    };
-    let bytes = STANDARD.decode(encoded).ok();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Cow::Owned).ok_or_else(|| {
-        ErrorObject::header_mismatch(format!("the header {NAME_HEADER} is not base64 of UTF-8 text"))
-    })
+fn differs(name: &str, header: &str, body: Option<&str>) -> ErrorObject {
+    let message = format!(
+        "the header {name} says {:?}, the body says {:?}; they must be equal",
+        cut(header, ECHO_CHARS),
+        cut(body.unwrap_or_default(), ECHO_CHARS)
+    );
+    ErrorObject::header_mismatch(message)
+}
+
+fn decoded<'h>(header: &'h str, name: &str) -> Result<Cow<'h, str>, ErrorObject> {
+    decode_value(header).map_err(|what| ErrorObject::header_mismatch(format!("the header {name} {what}")))
 }
 
 fn missing(field: &str, kind: &str) -> ErrorObject {

@@ -1,10 +1,15 @@
 //! The parameters of the methods that this server has, borrowed from a request.
 
-use super::handler::{ClientInfo, ToolCall};
+use super::{
+    caller::Wishes,
+    handler::{ClientInfo, Inquiry, Method, ToolCall},
+};
 use crate::{
     ErrorObject, Version,
     envelope::{cut, string},
-    limits::{CLIENT_INFO_CHARS, TOOL_NAME_BYTES},
+    exchange::{Capabilities, LogLevel},
+    limits::{CLIENT_INFO_CHARS, TOOL_NAME_BYTES, URI_BYTES},
+    raw,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -26,10 +31,31 @@ pub(super) struct Params<'a> {
     client_info: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow)]
+    level: Option<&'a RawValue>,
+    #[serde(borrow)]
+    task_id: Option<&'a RawValue>,
+    #[serde(borrow, rename = "ref")]
+    reference: Option<&'a RawValue>,
+    #[serde(borrow)]
+    argument: Option<&'a RawValue>,
+    #[serde(borrow)]
+    capabilities: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) notifications: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input_responses: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     raw_meta: Option<&'a RawValue>,
     #[serde(skip)]
     pub(super) meta: Meta<'a>,
+    /// All of it.
+    #[serde(skip)]
+    raw: Option<&'a RawValue>,
 }
 
 /// The members of `_meta` that carry the protocol of 2026-07-28.
@@ -41,6 +67,10 @@ pub(super) struct Meta<'a> {
     pub(super) capabilities: Option<&'a RawValue>,
     #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
     client_info: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
+    log_level: Option<&'a RawValue>,
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
 }
 
 impl<'a> Params<'a> {
@@ -53,7 +83,106 @@ impl<'a> Params<'a> {
             params.meta =
                 object(meta).ok_or_else(|| ErrorObject::invalid_params("_meta must be an object"))?;
         }
+        params.raw = Some(raw);
         Ok(params)
+    }
+
+    /// The text of all of it.
+    pub(super) fn text(&self) -> &'a str {
+        self.raw.map_or("{}", RawValue::get)
+    }
+
+    /// What a client declares in a handshake.
+    pub(super) fn declared(&self) -> Capabilities {
+        self.capabilities.map(|declared| Capabilities::new(declared.get())).unwrap_or_default()
+    }
+
+    /// What a client declares with a request of 2026-07-28.
+    pub(super) fn declared_here(&self) -> Capabilities {
+        self.meta.capabilities.map(|declared| Capabilities::new(declared.get())).unwrap_or_default()
+    }
+
+    /// What the client wants to hear while this request runs. A token that is neither a text nor a number is none.
+    pub(super) fn wishes(&self) -> Wishes {
+        let token = self.meta.progress_token.map(RawValue::get);
+        let token = token
+            .filter(|token| token.starts_with(['"', '-']) || token.starts_with(|c: char| c.is_ascii_digit()));
+        let level = self.meta.log_level.and_then(string).and_then(|word| LogLevel::parse(&word));
+        Wishes { progress: token.map(str::to_owned), level, responses: None }
+    }
+
+    /// The answers to questions that came with a request of 2026-07-28.
+    pub(super) fn responses(&self) -> Option<String> {
+        self.input_responses.map(|responses| responses.get().to_owned())
+    }
+
+    /// What leads back to a request that was asked before.
+    pub(super) fn state(&self) -> Result<Option<Cow<'a, str>>, ErrorObject> {
+        let Some(state) = self.request_state else { return Ok(None) };
+        let state = string(state);
+        state
+            .map(Some)
+            .ok_or_else(|| ErrorObject::invalid_params("requestState must be the text of the last answer"))
+    }
+
+    /// What a modern request repeats in the header `Mcp-Name`.
+    pub(super) fn named(&self, method: &str) -> Option<Option<Cow<'a, str>>> {
+        let value = match method {
+            "tools/call" | "prompts/get" => self.name,
+            "resources/read" => self.uri,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => self.task_id,
+            _ => return None,
+        };
+        Some(value.and_then(string))
+    }
+
+    /// A request that is neither a list nor a call.
+    pub(super) fn inquiry(&self, method: Method, version: Version) -> Result<Inquiry, ErrorObject> {
+        let is_string = |value: Option<&'a RawValue>| value.and_then(string).is_some();
+        let is_object = |value: Option<&'a RawValue>| value.is_some_and(|value| value.get().starts_with('{'));
+        let (fits, needed) = match method {
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+                (is_string(self.uri), "uri, a string")
+            }
+            Method::GetPrompt => (is_string(self.name), "name, a string"),
+            Method::Complete => {
+                (is_object(self.reference) && is_object(self.argument), "ref and argument, two objects")
+            }
+            Method::SetLevel => (
+                self.level().is_some(),
+                "level, one of debug, info, notice, warning, error, critical, alert, emergency",
+            ),
+            Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => {
+                (is_string(self.task_id), "taskId, a string")
+            }
+        };
+        if !fits {
+            return Err(ErrorObject::invalid_params(format!("{} needs {needed}", method.as_str())));
+        }
+        let modern = version.is_modern();
+        let answers = |key: &str| {
+            modern && method != Method::TaskUpdate && matches!(key, "inputResponses" | "requestState")
+        };
+        Ok(Inquiry {
+            method,
+            params: raw::without(self.text(), |key| key == "_meta" || answers(key)),
+            meta: self.raw_meta.map(|meta| meta.get().to_owned()),
+            version,
+        })
+    }
+
+    /// The level that `logging/setLevel` names.
+    pub(super) fn level(&self) -> Option<LogLevel> {
+        self.level.and_then(string).and_then(|word| LogLevel::parse(&word))
+    }
+
+    /// The resource that is to be watched.
+    pub(super) fn watched(&self) -> Result<String, ErrorObject> {
+        let uri = self.uri.and_then(string).unwrap_or_default();
+        if uri.len() > URI_BYTES {
+            return Err(ErrorObject::invalid_params(format!("a URI has at most {URI_BYTES} bytes")));
+        }
+        Ok(uri.into_owned())
     }
 
     /// The version that `initialize` asks for.
@@ -82,11 +211,11 @@ impl<'a> Params<'a> {
         self.name.and_then(string)
     }
 
-    /// Checks the parameters of `tools/list`: there is one page, so no cursor was ever given out.
+    /// Checks the parameters of a list: there is one page, so no cursor was ever given out.
     pub(super) fn first_page(&self) -> Result<(), ErrorObject> {
         if self.cursor.is_some() {
             return Err(ErrorObject::invalid_params(
-                "unknown cursor: all tools are on one page; call tools/list without a cursor",
+                "unknown cursor: everything is on one page; ask for the list without a cursor",
             ));
         }
         Ok(())

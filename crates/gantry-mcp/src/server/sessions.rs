@@ -1,6 +1,6 @@
 //! The HTTP sessions of legacy clients: found by a random id, and only by the identity that opened them.
 
-use super::{Lane, handler::Handler};
+use super::{handler::Handler, lane::Lane, news::Common, ring::Streams};
 use std::{
     collections::HashMap,
     sync::{
@@ -25,6 +25,10 @@ pub(super) struct Sessions<H: Handler> {
 pub(super) struct Entry<H: Handler> {
     identity: H::Identity,
     pub(super) lane: Lane<H>,
+    /// What the client was sent on streams.
+    pub(super) streams: Arc<Streams>,
+    /// The stream that belongs to no request.
+    pub(super) common: Arc<Common>,
     /// When the session was last used, in milliseconds since `started`.
     touched: AtomicU64,
 }
@@ -35,9 +39,16 @@ impl<H: Handler> Sessions<H> {
     }
 
     /// Keeps a new session and returns its id, and the session that had to go to make room.
-    pub(super) fn insert(&self, identity: H::Identity, lane: Lane<H>) -> (Uuid, Option<Arc<Entry<H>>>) {
+    pub(super) fn insert(
+        &self,
+        identity: H::Identity,
+        lane: Lane<H>,
+        streams: Arc<Streams>,
+        common: Arc<Common>,
+    ) -> (Uuid, Option<Arc<Entry<H>>>) {
         let id = Uuid::new_v4();
-        let entry = Arc::new(Entry { identity, lane, touched: AtomicU64::new(self.now()) });
+        let touched = AtomicU64::new(self.now());
+        let entry = Arc::new(Entry { identity, lane, streams, common, touched });
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let oldest = (entries.len() >= self.limit)
             .then(|| entries.iter().min_by_key(|(_, entry)| entry.touched.load(Ordering::Relaxed)))

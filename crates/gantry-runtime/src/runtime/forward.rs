@@ -91,7 +91,7 @@ impl Runtime {
             "resources/read" => self.read(&sight, request).await,
             "prompts/get" => self.prompt(&sight, request).await,
             "completion/complete" => self.complete(&sight, request).await,
-            "resources/subscribe" => self.subscribe(&sight, session, &request.params).await,
+            "resources/subscribe" => self.subscribe(&sight, session.id(), &uri(&request.params)?).await,
             "resources/unsubscribe" => self.unsubscribe(&sight, session, &request.params).await,
             "logging/setLevel" => self.set_level(session, &request.params).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" => self.task(&sight, session, request).await,
@@ -99,7 +99,7 @@ impl Runtime {
         }
     }
 
-    fn sight(&self, agent: Option<&str>) -> Sight {
+    pub(super) fn sight(&self, agent: Option<&str>) -> Sight {
         // An agent that is not configured has no tools, and sees nothing.
         let none = || Arc::new(Toolset::resolve(&self.pool.load_full(), &Default::default()).0);
         Sight { toolset: agent.map(|agent| self.toolset(Some(agent)).unwrap_or_else(|_| none())) }

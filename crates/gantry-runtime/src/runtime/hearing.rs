@@ -15,6 +15,7 @@ use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_mcp::exchange::LogLevel;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// How long servers may take to hear what sessions want.
 const WISH: Duration = Duration::from_secs(5);
@@ -22,14 +23,61 @@ const WISH: Duration = Duration::from_secs(5);
 /// The result of requests that ask for nothing back.
 const DONE: &str = "{}";
 
+/// Resources that one stream of a client listens to, for as long as this is kept.
+///
+/// Several streams may share a session; each of them has its own wishes.
+#[derive(Debug)]
+pub struct Listening {
+    rt: Arc<Runtime>,
+    key: SessionId,
+    granted: Vec<String>,
+}
+
+impl Listening {
+    /// Those of the resources asked for that it will hear of, named as the client named them.
+    #[must_use]
+    pub fn granted(&self) -> &[String] {
+        &self.granted
+    }
+
+    /// Whether it wants to hear of this resource of a server, named as clients see it.
+    #[must_use]
+    pub fn wants(&self, provider: &str, uri: &str) -> bool {
+        self.rt.is_watched(self.key, provider, uri)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.rt.forget_wishes(self.key);
+    }
+}
+
 impl Runtime {
+    /// Listens to resources for a stream of a session. What cannot be had is left out.
+    pub async fn listen_to(self: &Arc<Self>, session: &Session, uris: Vec<String>) -> Listening {
+        let sight = self.sight(session.caller().agent.as_deref());
+        let mut listening = Listening { rt: Arc::clone(self), key: SessionId::mint(), granted: Vec::new() };
+        for uri in uris {
+            match self.subscribe(&sight, listening.key, &uri).await {
+                Ok(_) => listening.granted.push(uri),
+                Err(error) => tracing::debug!("{uri:?} cannot be listened to: {error}"),
+            }
+        }
+        listening
+    }
+
     /// Whether a session has subscribed to this resource of a server, named as clients see it.
     #[must_use]
     pub fn is_subscribed(&self, session: &Session, provider: &str, uri: &str) -> bool {
+        self.is_watched(session.id(), provider, uri)
+    }
+
+    fn is_watched(&self, key: SessionId, provider: &str, uri: &str) -> bool {
         let sources = self.upstreams.sources.load();
         let server = sources.get(provider).and_then(|source| source.server.as_ref());
         let own = server.and_then(|server| server.mapping().own(uri));
-        own.is_some_and(|own| self.upstreams.hub.wishes.is_watching(session.id(), provider, own))
+        own.is_some_and(|own| self.upstreams.hub.wishes.is_watching(key, provider, own))
     }
 
     /// From which level on a session wants log messages that belong to no request, if it said so.
@@ -41,22 +89,21 @@ impl Runtime {
     pub(super) async fn subscribe(
         &self,
         sight: &Sight,
-        session: &Session,
-        params: &str,
+        session: SessionId,
+        uri: &str,
     ) -> Result<String, ErrorObject> {
-        let meant = self.resource(sight, &uri(params)?)?;
+        let meant = self.resource(sight, uri)?;
         let (wishes, id) = (&self.upstreams.hub.wishes, meant.server.id());
         let connections = meant.server.connections();
         if connections.is_empty() {
             return Err(ErrorObject::new(INTERNAL_ERROR, meant.server.absence()));
         }
-        let first = wishes
-            .watch(session.id(), id, &meant.own)
-            .map_err(|why| ErrorObject::new(INVALID_PARAMS, why))?;
+        let first =
+            wishes.watch(session, id, &meant.own).map_err(|why| ErrorObject::new(INVALID_PARAMS, why))?;
         if first {
             for connection in connections {
                 if let Err(failure) = hear(connection.watch(&meant.own, true)).await {
-                    wishes.unwatch(session.id(), id, &meant.own);
+                    wishes.unwatch(session, id, &meant.own);
                     return Err(error(id, failure));
                 }
             }
@@ -100,7 +147,9 @@ impl Runtime {
             return;
         }
         let sources = self.upstreams.sources.load_full();
-        self.tasks.spawn(async move {
+        // Without a runtime there is nobody to tell anything.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let tell = async move {
             for (id, uri) in unwatched {
                 if let Some(server) = sources.get(&id).and_then(|source| source.server.as_ref()) {
                     unwatch(server, &uri).await;
@@ -110,7 +159,8 @@ impl Runtime {
                 let servers: Vec<_> = sources.servers().cloned().collect();
                 speak_up(&servers, level).await;
             }
-        });
+        };
+        self.tasks.spawn_on(tell, &runtime);
     }
 }
 

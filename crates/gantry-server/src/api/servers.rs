@@ -87,7 +87,7 @@ fn find(app: &App, id: &str) -> Option<ServerStatus> {
 }
 
 pub(super) fn unknown(id: &str) -> ApiError {
-    ApiError::not_found(format!("there is no server {id:?}; see /api/v1/servers"))
+    ApiError::not_found(format!("there is no server {id:?}; gantry servers and /api/v1/servers list them"))
 }
 
 /// A server as somebody may see it: what went wrong and where it listens tell of the inside of the machine.

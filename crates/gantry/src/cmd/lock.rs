@@ -64,18 +64,16 @@ async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
     } else {
         let row = |item: &Value| vec![text(item, "server").into(), named(item), flags(item).join("; ")];
         output::table(&["SERVER", "TOOL", "FLAGS"], &done.iter().map(row).collect::<Vec<_>>());
-        output::talk(&format!(
-            "Pinned {} definitions in gantry.lock; keep it with the configuration.",
-            done.len()
-        ));
+        let pinned = definitions(done.len());
+        output::talk(&format!("Pinned {pinned} in gantry.lock; keep it with the configuration."));
     }
     absent(desk).await?;
     if changed.is_empty() {
         return Ok(Done::Well);
     }
-    let (n, are) = (changed.len(), if changed.len() == 1 { "is" } else { "are" });
     output::talk(&format!(
-        "{n} pinned {are} different now, and left as it was: gantry lock diff shows it, gantry lock accept accepts it."
+        "Left alone, because the pinned text is another: {}. See gantry lock diff, then gantry lock accept.",
+        definitions(changed.len())
     ));
     Ok(Done::Badly)
 }
@@ -122,7 +120,7 @@ async fn accepted(desk: &Desk, what: Option<&str>, yes: bool) -> anyhow::Result<
         return Ok(Done::Badly);
     }
     let done = accept(desk, server.as_deref(), tool.as_deref()).await?;
-    output::talk(&format!("Accepted {} definitions into gantry.lock.", done.len()));
+    output::talk(&format!("Accepted {} into gantry.lock.", definitions(done.len())));
     let same = |item: &Value| found.iter().any(|shown| shown == item);
     if !done.iter().all(same) {
         output::talk("Some of them changed while you read; look at gantry.lock before you rely on them.");
@@ -155,13 +153,13 @@ fn split(what: &str, known: &BTreeSet<String>) -> Result<(Option<String>, Option
 }
 
 /// Asks the person at the terminal.
-fn asked(definitions: usize) -> anyhow::Result<bool> {
+fn asked(count: usize) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let message =
             "nobody is there to ask; read the difference above and repeat it with --yes to accept it";
         return Err(Usage(message.into()).into());
     }
-    output::talk(&format!("\nAccept {definitions} definitions? Type y to accept."));
+    output::talk(&format!("\nAccept {}? Type y to accept.", definitions(count)));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -180,6 +178,10 @@ fn show(found: &[Value]) {
             difference::lines(of("pinned"), of("current")).iter().for_each(|line| output::data(line));
         }
     }
+}
+
+fn definitions(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "definition" } else { "definitions" })
 }
 
 fn named(item: &Value) -> String {

@@ -4,6 +4,7 @@ use crate::desk::Setup;
 use crate::exit::{Done, Usage};
 use crate::{output, wiring};
 use anyhow::Context as _;
+use gantry_runtime::servers::Light;
 use gantry_server::{App, Options};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let parse = wiring::server_parser(&loaded);
     let runtime = wiring::start(loaded, &folder, extra).await?;
     let tools = runtime.pool().tools().len();
+    let starting = runtime.servers().iter().filter(|server| server.light != Light::Off).count();
     let options = Options {
         bind: bind.unwrap_or(server.bind),
         allowed_hosts: server.allowed_hosts,
@@ -33,7 +35,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
         if let Err(error) = folder.announce(address) {
             tracing::warn!("other commands will not find this server: {error:#}");
         }
-        output::talk(&greeting(address, tools, &folder, fresh.then_some(&*key)));
+        output::talk(&greeting(address, (tools, starting), &folder, fresh.then_some(&*key)));
     };
     let served = gantry_server::serve(app.clone(), options, ready).await;
     // Calls whose clients hung up may end first; only then do sessions end, which cancels what is left.
@@ -45,9 +47,19 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     Ok(Done::Well)
 }
 
-fn greeting(address: SocketAddr, tools: usize, folder: &crate::folder::Folder, key: Option<&str>) -> String {
+fn greeting(
+    address: SocketAddr,
+    (tools, starting): (usize, usize),
+    folder: &crate::folder::Folder,
+    key: Option<&str>,
+) -> String {
+    let servers = match starting {
+        0 => String::new(),
+        1 => " 1 MCP server is starting.".to_owned(),
+        n => format!(" {n} MCP servers are starting."),
+    };
     let mut text = format!(
-        "Gantry is running with {tools} tools.\n\n  open  http://{address}/\n  MCP   http://{address}/mcp\n  data  {}\n",
+        "Gantry is running with {tools} tools.{servers}\n\n  open  http://{address}/\n  MCP   http://{address}/mcp\n  data  {}\n",
         folder.path().display()
     );
     match key {

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+use gantry_testkit::home::executable;
 use gantry_testkit::server::send;
 use gantry_testkit::{Home, Ran};
 use http::Method;
@@ -261,4 +262,41 @@ fn a_server_is_added_and_removed_while_gantry_runs() {
     assert_eq!((removed.code, removed.stdout.as_str()), (0, ""), "{removed:?}");
     assert_eq!(home.run(["servers", "--json"]).json(), json!([]));
     assert!(!running.said().contains(SECRET));
+}
+
+#[test]
+fn ups_13_a_changed_definition_is_shown_and_accepted_at_the_command_line() {
+    let home = Home::new();
+    let has = |version: u64| {
+        let faulty = executable("faulty");
+        let args = format!("[\"--definition-version\", \"{version}\"]");
+        home.write("gantry.yaml", &format!("mcpServers: {{ f: {{ command: {faulty:?}, args: {args} }} }}\n"));
+    };
+    has(1);
+    assert_eq!(home.run(["lock", "diff"]).code, 1, "what is not pinned yet is a difference");
+    let pinned = home.run(["lock"]);
+    assert_eq!(pinned.code, 0, "{pinned:?}");
+    assert!(pinned.stdout.contains("versioned") && pinned.stderr.contains("in gantry.lock"), "{pinned:?}");
+    assert!(home.path().join("gantry.lock").is_file());
+    assert_eq!(home.run(["lock", "diff"]).code, 0);
+    has(2);
+    let diff = home.run(["lock", "diff", "f"]);
+    assert_eq!(diff.code, 1, "{diff:?}");
+    assert!(diff.stdout.starts_with("f versioned: changed\n  description\n    - "), "{diff:?}");
+    let json = home.run(["lock", "diff", "--json"]).json();
+    assert_eq!((&json[0]["tool"], &json[0]["change"]), (&json!("versioned"), &json!("changed")), "{json}");
+    // Neither pinning again nor an unattended question accepts it.
+    let again = home.run(["lock"]);
+    assert_eq!(again.code, 1, "{again:?}");
+    let unasked = home.run(["lock", "accept", "f/versioned"]);
+    assert_eq!(unasked.code, 2, "{unasked:?}");
+    assert!(
+        unasked.stdout.starts_with("f versioned: changed") && unasked.stderr.contains("--yes"),
+        "{unasked:?}"
+    );
+    assert_eq!(home.run(["lock", "accept", "nobody"]).code, 2);
+    assert_eq!(home.run(["lock", "diff"]).code, 1);
+    let accepted = home.run(["lock", "accept", "f/versioned", "--yes"]);
+    assert_eq!(accepted.code, 0, "{accepted:?}");
+    assert_eq!(home.run(["lock", "diff"]).code, 0);
 }

@@ -28,7 +28,7 @@ async fn discover_names_the_version_and_the_capabilities() {
     assert_eq!(
         post(&Fake::server(), &sent, &request("server/discover", META)).await,
         format!(
-            r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}},"instructions":"be \"kind\"","ttlMs":0,"cacheScope":"private",{SERVER_INFO}}}}}}}"#
+            r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{"listChanged":true}}}},"instructions":"be \"kind\"","ttlMs":0,"cacheScope":"private",{SERVER_INFO}}}}}}}"#
         )
     );
 }
@@ -150,8 +150,7 @@ async fn headers_must_say_what_the_body_says() {
 
 #[tokio::test]
 async fn methods_of_the_other_era_do_not_exist() {
-    for method in
-        ["initialize", "ping", "logging/setLevel", "subscriptions/listen", "prompts/list", "no/such"]
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "prompts/list", "no/such"]
     {
         assert_eq!(
             refusal(&[VERSION, ("mcp-method", method)], method, META).await,

@@ -81,7 +81,10 @@ impl Program {
     async fn start(&self) -> Result<Wires, String> {
         let diary = Arc::new(Diary::default());
         *self.diary.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&diary);
-        let mut child = spawn(&self.spec).await.map_err(|error| said(&error))?;
+        let mut child = spawn(&self.spec).await.map_err(|error| {
+            diary.exit.set(None).ok(); // Nothing runs, so nothing can end.
+            said(&error)
+        })?;
         let (Some(reader), Some(writer)) = (child.stdout.take(), child.stdin.take()) else {
             return Err("its pipes are not there".to_owned());
         };

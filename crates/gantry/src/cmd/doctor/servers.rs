@@ -38,6 +38,7 @@ fn check(server: &Value) -> Check {
 
 /// A server in words, with what to do about it.
 fn told(server: &Value) -> String {
+    let quoted = shell_word(text(server, "id"));
     let (id, light, status) = (text(server, "id"), text(server, "light"), text(server, "status"));
     let mut told = format!("{id} ● {light}: {status}, {}", text(server, "type"));
     let error = text(server, "lastError");
@@ -53,7 +54,8 @@ fn told(server: &Value) -> String {
             }
             match text(server, "retryAt") {
                 "" => {}
-                at => told.push_str(&format!("; tried again at {at}, or now by gantry servers restart {id}")),
+                at => told
+                    .push_str(&format!("; tried again at {at}, or now by gantry servers restart {quoted}")),
             }
         }
         _ => told.push_str(&tools(server)),
@@ -61,11 +63,16 @@ fn told(server: &Value) -> String {
     let quarantined = number(server, "quarantined");
     if quarantined > 0 {
         told.push_str(&format!(
-            "\n{quarantined} tools are quarantined: see gantry lock diff {id}, then gantry lock accept {id}"
+            "\n{quarantined} tools are quarantined: see gantry lock diff {quoted}, then gantry lock accept {quoted}"
         ));
     }
     flags(server).iter().for_each(|flag| told.push_str(&format!("\nsuspicious: {flag}")));
     told
+}
+
+/// An id as it is typed on a command line.
+fn shell_word(id: &str) -> String {
+    if id.contains(char::is_whitespace) { format!("'{id}'") } else { id.to_owned() }
 }
 
 fn tools(server: &Value) -> String {

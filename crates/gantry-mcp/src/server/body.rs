@@ -1,0 +1,108 @@
+//! Bodies of answers: whole, or events that come one after the other.
+
+use crate::limits::KEEP_ALIVE;
+use bytes::Bytes;
+use futures_util::stream::{Stream, unfold};
+use http::{HeaderValue, Response, header};
+use std::{
+    fmt::{self, Write as _},
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::time::timeout;
+
+/// What an answer over HTTP carries.
+#[derive(Debug)]
+pub enum Body {
+    /// Everything at once.
+    Whole(Bytes),
+    /// Server-sent events.
+    Events(EventStream),
+}
+
+/// Server-sent events, each with its empty line. Comments keep a silent stream alive.
+pub struct EventStream(Pin<Box<dyn Stream<Item = Bytes> + Send>>);
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStream").finish_non_exhaustive()
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+/// Where events come from.
+pub(super) trait Source: Send + 'static {
+    /// The next event; `None` when there are no more. The future may be dropped at any time.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+impl EventStream {
+    pub(super) fn new(source: impl Source) -> Self {
+        let events = unfold(source, |mut source| async move {
+            match timeout(KEEP_ALIVE, source.next()).await {
+                Ok(Some(event)) => Some((event, source)),
+                Ok(None) => None,
+                Err(_silent) => Some((Bytes::from_static(b": alive\n\n"), source)),
+            }
+        });
+        Self(Box::pin(events))
+    }
+
+    /// The answer that carries these events.
+    pub(super) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::Events(self));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Proxies that collect an answer before they pass it on would hold every event back.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        response
+    }
+}
+
+/// One event and what goes with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Framed<'a> {
+    pub(super) id: Option<fmt::Arguments<'a>>,
+    pub(super) retry_ms: Option<u32>,
+    pub(super) data: &'a str,
+}
+
+/// The text of an event.
+pub(super) fn event(framed: Framed<'_>) -> Bytes {
+    let mut out = String::with_capacity(96 + framed.data.len());
+    if let Some(id) = framed.id {
+        writeln!(out, "id: {id}").unwrap_or_default();
+    }
+    if let Some(retry) = framed.retry_ms {
+        writeln!(out, "retry: {retry}").unwrap_or_default();
+    }
+    // An event without data is no message.
+    if !framed.data.is_empty() {
+        out.push_str("event: message\n");
+    }
+    out.push_str("data: ");
+    write_line(&mut out, framed.data);
+    out.push_str("\n\n");
+    Bytes::from(out)
+}
+
+/// The text of an event that is a message and nothing else.
+pub(super) fn message(data: &str) -> Bytes {
+    event(Framed { id: None, retry_ms: None, data })
+}
+
+/// Between the tokens of JSON a blank means the same as a line end, which would break the event in two.
+fn write_line(out: &mut String, text: &str) {
+    for (at, line) in text.split(['\n', '\r']).enumerate() {
+        out.push_str(if at > 0 { " " } else { "" });
+        out.push_str(line);
+    }
+}

@@ -1,0 +1,178 @@
+//! Requests and streams of sessions with a handshake.
+
+use super::{SESSION_HEADER, refuse, takes_events};
+use crate::{
+    ErrorObject, Version,
+    envelope::Request,
+    limits::SESSION_IN_FLIGHT,
+    server::{
+        Body, EventStream, Handler, Lane, Live, Peer, Server, Step,
+        body::Source,
+        caller::Habits,
+        flight::{Flight, Flights},
+        lane::Reach,
+        live::Spoken,
+        news::{Common, CommonEvents, News, Wants},
+        params::Params,
+        ring::{self, Place, Reader, Streams},
+        sessions::Entry,
+    },
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use std::sync::Arc;
+
+const LAST_EVENT: &str = "last-event-id";
+
+impl<H: Handler> Server<H> {
+    pub(super) async fn post_legacy(
+        &self,
+        headers: &HeaderMap,
+        identity: &H::Identity,
+        entry: Arc<Entry<H>>,
+        request: Request<'_>,
+        params: &Params<'_>,
+    ) -> Response<Body> {
+        let job = match self.legacy_step(identity, &entry.lane, request, params) {
+            Step::Run(job) => job,
+            Step::Answer(reply) => return reply.into(),
+            Step::Listen(id, _) => {
+                let error = ErrorObject::method_not_found("subscriptions/listen");
+                return refuse(StatusCode::OK, Some(&id), &error);
+            }
+        };
+        let flight = match entry.lane.flights.begin(&job.id) {
+            Ok(flight) => flight,
+            Err(error) => return refuse(StatusCode::OK, Some(&job.id), &error),
+        };
+        let reach = if takes_events(headers) { Reach::Open } else { Reach::OnlyTheAnswer };
+        let caller = entry.lane.caller(reach, job.wishes.clone());
+        let mut live = self.live(&entry.lane, job, caller, flight.token());
+        match live.next().await {
+            Spoken::Last(reply) => {
+                drop(flight);
+                self.inner.sessions.touch(&entry);
+                reply.into()
+            }
+            Spoken::Message(text) => self.stream(entry, live, flight, &text),
+        }
+    }
+
+    /// Answers with events. From here on the request goes on whether somebody reads them or not.
+    fn stream(&self, entry: Arc<Entry<H>>, live: Live<H>, flight: Flight, first: &str) -> Response<Body> {
+        let stream = entry.streams.open();
+        if primed(&entry.lane) {
+            entry.streams.prime(stream);
+        }
+        entry.streams.push(stream, first);
+        let reader = entry.streams.read(Place { stream, event: 0 });
+        let server = self.clone();
+        tokio::spawn(async move { server.pump(&entry, live, flight, stream).await });
+        match reader {
+            Some(reader) => EventStream::new(Resumable(reader)).into_response(),
+            None => super::unknown_session(None).into(),
+        }
+    }
+
+    async fn pump(&self, entry: &Entry<H>, mut live: Live<H>, flight: Flight, stream: u64) {
+        let reply = loop {
+            match live.next().await {
+                Spoken::Message(text) => entry.streams.push(stream, &text),
+                Spoken::Last(reply) => break reply,
+            }
+        };
+        // The id must be free before the client can see its answer.
+        drop(flight);
+        entry.streams.push(stream, &reply.text);
+        entry.streams.end(stream);
+        self.inner.sessions.touch(entry);
+    }
+
+    pub(super) async fn post_initialize(
+        &self,
+        identity: &H::Identity,
+        request: &Request<'_>,
+        params: &Params<'_>,
+    ) -> Response<Body> {
+        // Asked before the handler makes the session, so that no change is missed in between.
+        let common = Common::new(self.inner.handler.changes());
+        let lane = match self.handshake(identity, params).await {
+            Ok(lane) => lane,
+            Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
+        };
+        let version = lane.version;
+        let streams = Streams::new(Arc::clone(&self.inner.replayable));
+        let (id, evicted) = self.inner.sessions.insert(identity.clone(), lane, streams, common);
+        if let Some(evicted) = evicted {
+            tracing::warn!("too many MCP sessions; the one that was idle for longest was closed");
+            self.dismiss(&evicted);
+        }
+        let mut response = Response::from(self.welcome(identity, &request.id, version));
+        if let Ok(value) = HeaderValue::from_str(&id.simple().to_string()) {
+            response.headers_mut().insert(SESSION_HEADER, value);
+        }
+        response
+    }
+
+    async fn handshake(&self, identity: &H::Identity, params: &Params<'_>) -> Result<Lane<H>, ErrorObject> {
+        let version = Version::negotiate(&params.asked_version()?);
+        let capabilities = Arc::new(params.declared());
+        let peer = Peer { identity, version, client: params.client(), capabilities: &capabilities };
+        let session = self.inner.handler.open(peer).await?;
+        Ok(Lane {
+            session,
+            version,
+            flights: Flights::new(SESSION_IN_FLIGHT),
+            capabilities,
+            number: self.number(),
+            questions: Arc::default(),
+            habits: Arc::new(Habits::new(self.inner.handler.features(identity).logging)),
+        })
+    }
+
+    pub(super) fn get_stream(
+        &self,
+        headers: &HeaderMap,
+        identity: &H::Identity,
+        entry: &Arc<Entry<H>>,
+    ) -> Response<Body> {
+        let place = match headers.get(LAST_EVENT) {
+            Some(id) => id.to_str().ok().and_then(|id| entry.streams.place(id)),
+            None => Some(entry.streams.now(ring::COMMON)),
+        };
+        let Some(place) = place else {
+            let message = "this stream cannot be resumed any more; leave Last-Event-ID out to open a new one";
+            return refuse(StatusCode::BAD_REQUEST, None, &ErrorObject::invalid_request(message));
+        };
+        let Some(reader) = entry.streams.read(place) else { return super::unknown_session(None).into() };
+        if place.stream != ring::COMMON {
+            return EventStream::new(Resumable(reader)).into_response();
+        }
+        if primed(&entry.lane) {
+            entry.streams.prime(ring::COMMON);
+        }
+        let handler = &self.inner.handler;
+        let (changes, open) = entry.common.take(|| handler.changes());
+        let features = handler.features(identity);
+        let wants = Wants::Session { habits: Arc::clone(&entry.lane.habits), features };
+        let news = News::new(self.clone(), Arc::clone(&entry.lane.session), changes, wants);
+        let (common, streams) = (Arc::clone(&entry.common), Arc::clone(&entry.streams));
+        let hang_up = self.inner.hang_up.clone();
+        EventStream::new(CommonEvents { news: Some(news), common, open, streams, reader, hang_up })
+            .into_response()
+    }
+}
+
+/// Whether streams begin with an event that has an id and no message. Clients before 2025-11-25 take it for a broken one.
+fn primed<H: Handler>(lane: &Lane<H>) -> bool {
+    lane.version >= Version::V2025_11_25
+}
+
+/// The events of a request's stream.
+struct Resumable(Reader);
+
+impl Source for Resumable {
+    async fn next(&mut self) -> Option<Bytes> {
+        self.0.next().await
+    }
+}

@@ -1,0 +1,104 @@
+//! A request from its start to its answer, whatever the transport: what it says on the way, and the last word.
+
+use super::{
+    Handler, Reply, Server,
+    park::{self},
+    running::{Next, Running},
+};
+use crate::{
+    envelope::Id,
+    exchange::{Question, Unanswered},
+};
+
+/// A request that is under way, and what is needed to answer it.
+pub(super) struct Live<H: Handler> {
+    server: Server<H>,
+    id: Id<'static>,
+    running: Option<Box<Running>>,
+    /// What it takes to let the request wait for its client; absent where that cannot happen.
+    ticket: Option<Ticket<H::Identity>>,
+}
+
+/// Whose request it is, and which.
+pub(super) struct Ticket<I> {
+    pub(super) identity: I,
+    pub(super) method: Box<str>,
+    pub(super) params: Box<str>,
+}
+
+/// What is to be sent next.
+#[derive(Debug)]
+pub(super) enum Spoken {
+    /// A message before the answer.
+    Message(String),
+    /// The answer. Nothing follows.
+    Last(Reply),
+}
+
+impl<H: Handler> Live<H> {
+    pub(super) fn new(
+        server: Server<H>,
+        id: Id<'static>,
+        running: Box<Running>,
+        ticket: Option<Ticket<H::Identity>>,
+    ) -> Self {
+        Self { server, id, running: Some(running), ticket }
+    }
+
+    /// Tells the work that its client has withdrawn it.
+    pub(super) fn cancel(&self) {
+        if let Some(running) = &self.running {
+            running.cancel();
+        }
+    }
+
+    /// Waits for what is to be sent next.
+    ///
+    /// Cancel-safety: nothing is lost when the future is dropped.
+    pub(super) async fn next(&mut self) -> Spoken {
+        loop {
+            let Some(running) = &mut self.running else { std::future::pending().await };
+            match running.next().await {
+                Next::Say(text) => return Spoken::Message(text),
+                Next::Done(outcome) => {
+                    return Spoken::Last(self.server.reply(&self.id, &running.about, outcome));
+                }
+                Next::Ask(questions) => {
+                    if let Some(reply) = self.park(&questions) {
+                        return Spoken::Last(reply);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The answer of a request that says nothing on the way.
+    pub(super) async fn last(&mut self) -> Reply {
+        loop {
+            if let Spoken::Last(reply) = self.next().await {
+                return reply;
+            }
+        }
+    }
+
+    /// Lets the request wait for its client; `None` if there is no room for that, and then it goes on without answers.
+    fn park(&mut self, questions: &[Question]) -> Option<Reply> {
+        let running = self.running.take()?;
+        let caller = std::sync::Arc::clone(&running.caller);
+        let parked = match self.ticket.take() {
+            Some(Ticket { identity, method, params }) => {
+                self.server.inner.parks.park(identity, park::digest(&method, &params), *running)
+            }
+            None => Err(running),
+        };
+        match parked {
+            Ok(state) => Some(Reply::ok(self.server.inner.about.questions(&self.id, questions, &state))),
+            Err(running) => {
+                tracing::warn!("too many requests wait for their clients; a question was not asked");
+                caller.outbox.answer(Err(Unanswered::Gone));
+                self.running = Some(running);
+                None
+            }
+        }
+    }
+}

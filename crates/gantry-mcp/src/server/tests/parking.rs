@@ -1,0 +1,261 @@
+//! Questions to clients of 2026-07-28: asked by a result, answered by the same request sent again.
+
+use super::{Events, Fake, answer, error_code, headers, post, shown};
+use crate::{
+    limits::{PARKED_PER_IDENTITY, QUESTION_WAIT},
+    server::Server,
+};
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::advance;
+
+const FORMS: &str = r#"{"elicitation":{}}"#;
+
+fn meta(capabilities: &str) -> String {
+    format!(
+        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities}}}"#
+    )
+}
+
+fn request(id: u32, method: &str, params: &str, capabilities: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params},{}}}}}"#,
+        meta(capabilities)
+    )
+}
+
+fn call(id: u32, params: &str) -> String {
+    request(id, "tools/call", params, FORMS)
+}
+
+const SENT: [(&str, &str); 3] =
+    [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "ask")];
+const ASK: &str = r#""name":"ask","arguments":{"rounds":1,"z":1.50}"#;
+const BOTH: &str = r#"{"age":{"a":1.10},"extra":{},"name":{"n":"x"}}"#;
+
+/// The state in an answer that asks something.
+fn state(answer: &str) -> String {
+    let value: Value = serde_json::from_str(answer.split_once(' ').unwrap().1).unwrap();
+    assert_eq!(value["result"]["resultType"], "input_required", "{answer}");
+    value["result"]["requestState"].as_str().unwrap().to_owned()
+}
+
+fn retry(params: &str, responses: &str, state: &str) -> String {
+    call(2, &format!(r#"{params},"inputResponses":{responses},"requestState":"{state}""#))
+}
+
+async fn post_as(server: &Server<Fake>, identity: &'static str, body: &str) -> String {
+    shown(&server.post(&headers(&SENT), &identity, Bytes::copy_from_slice(body.as_bytes())).await)
+}
+
+fn runs(server: &Server<Fake>) -> usize {
+    server.handler().tokens.lock().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_question_is_a_result_and_its_answers_come_with_the_request_again() {
+    let server = Fake::server();
+    let asked = post(&server, &SENT, &call(1, ASK)).await;
+    let questions = r#""inputRequests":{"name":{"method":"elicitation/create","params":{"message":"name 0","requestedSchema":{"n":1.10}}},"age":{"#;
+    assert!(
+        asked.starts_with(&format!(
+            r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"input_required",{questions}"#
+        )),
+        "{asked}"
+    );
+    let done = post(&server, &SENT, &retry(ASK, BOTH, &state(&asked))).await;
+    assert!(done.contains(r#""id":2,"result":{"resultType":"complete""#), "{done}");
+    assert!(done.contains(r#"{\"n\":\"x\"}{\"a\":1.10}"#), "{done}");
+    assert_eq!(runs(&server), 1);
+    assert!(!server.handler().last_token().is_cancelled());
+}
+
+#[tokio::test]
+async fn every_round_has_a_state_of_its_own() {
+    let server = Fake::server();
+    let params = r#""name":"ask","arguments":{"rounds":3}"#;
+    let mut answer = post(&server, &SENT, &call(1, params)).await;
+    let mut states = Vec::new();
+    for round in 0..3 {
+        assert!(answer.contains(&format!("name {round}")), "{answer}");
+        states.push(state(&answer));
+        answer = post(&server, &SENT, &retry(params, BOTH, states.last().unwrap())).await;
+    }
+    assert!(answer.contains("complete"), "{answer}");
+    for used in states {
+        assert_eq!(error_code(&post(&server, &SENT, &retry(params, BOTH, &used)).await), -32602);
+    }
+    assert_eq!(runs(&server), 1);
+}
+
+#[tokio::test]
+async fn the_same_params_written_otherwise_are_the_same_request() {
+    let server = Fake::server();
+    let state = state(&post(&server, &SENT, &call(1, ASK)).await);
+    let rewritten = r#""arguments":{"z":1.50,"rounds":1},"name":"ask""#;
+    assert!(post(&server, &SENT, &retry(rewritten, BOTH, &state)).await.contains("complete"));
+}
+
+#[tokio::test]
+async fn missing_answers_are_asked_for_again() {
+    let server = Fake::server();
+    let asked = post(&server, &SENT, &call(1, ASK)).await;
+    let first = state(&asked);
+    for responses in ["{}", "null", r#"{"name":{}}"#, r#"{"name":{},"age":7}"#, "[]"] {
+        let again = post(&server, &SENT, &retry(ASK, responses, &first)).await;
+        assert_eq!(again.replace("\"id\":2", "\"id\":1"), asked, "{responses}");
+    }
+    let without = call(2, &format!(r#"{ASK},"requestState":"{first}""#));
+    assert_eq!(state(&post(&server, &SENT, &without).await), first);
+    assert!(post(&server, &SENT, &retry(ASK, BOTH, &first)).await.contains("complete"));
+    assert_eq!(runs(&server), 1);
+}
+
+#[tokio::test]
+async fn a_state_that_leads_nowhere_is_an_error_and_no_second_run() {
+    let server = Fake::server();
+    let sealed = state(&post(&server, &SENT, &call(1, ASK)).await);
+    let refused = async |identity: &'static str, params: &str, state: &str| {
+        let answer = post_as(&server, identity, &retry(params, BOTH, state)).await;
+        assert_eq!(error_code(&answer), -32602, "{answer}");
+        answer
+    };
+    // Tampered with.
+    let mut flipped = sealed.clone().into_bytes();
+    flipped[3] = if flipped[3] == b'A' { b'B' } else { b'A' };
+    let flipped = String::from_utf8(flipped).unwrap();
+    for broken in
+        ["", "x", &format!("{sealed}-TAMPERED"), &format!("{sealed}A"), sealed.get(1..).unwrap(), &flipped]
+    {
+        assert!(refused("guest", ASK, broken).await.contains("exact text"), "{broken}");
+    }
+    // Of another server, which has another key.
+    let foreign = state(&post(&Fake::server(), &SENT, &call(1, ASK)).await);
+    refused("guest", ASK, &foreign).await;
+    // Of somebody else.
+    assert!(refused("thief", ASK, &sealed).await.contains("nothing waits"));
+    // For another request.
+    assert!(refused("guest", &ASK.replace("1.50", "1.51"), &sealed).await.contains("another request"));
+    // A state that is no text.
+    let number = call(2, &format!(r#"{ASK},"requestState":7"#));
+    assert_eq!(error_code(&post(&server, &SENT, &number).await), -32602);
+    // None of that used it up.
+    assert!(post(&server, &SENT, &retry(ASK, BOTH, &sealed)).await.contains("complete"));
+    // Now it is.
+    assert!(refused("guest", ASK, &sealed).await.contains("answered already"));
+    assert_eq!(runs(&server), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_not_answered_in_time_is_late_and_its_state_gone() {
+    let server = Fake::server();
+    let sealed = state(&post(&server, &SENT, &call(1, ASK)).await);
+    advance(QUESTION_WAIT).await;
+    assert_eq!(error_code(&post(&server, &SENT, &retry(ASK, BOTH, &sealed)).await), -32602);
+    server.expire_idle();
+    // The call had time to end by itself; only then is it let go.
+    assert!(!server.handler().last_token().is_cancelled());
+    advance(QUESTION_WAIT).await;
+    server.expire_idle();
+    assert!(server.handler().last_token().is_cancelled());
+}
+
+#[tokio::test]
+async fn answers_that_come_before_the_question_are_taken() {
+    let server = Fake::server();
+    let early = call(1, &format!(r#"{ASK},"inputResponses":{BOTH}"#));
+    assert!(post(&server, &SENT, &early).await.contains("complete"));
+    let wrong = call(1, &format!(r#"{ASK},"inputResponses":{{"wrong":{{}}}}"#));
+    state(&post(&server, &SENT, &wrong).await);
+}
+
+#[tokio::test]
+async fn only_what_the_client_declared_is_asked() {
+    let server = Fake::server();
+    for capabilities in ["{}", r#"{"sampling":{}}"#, r#"{"elicitation":{"url":{}}}"#] {
+        let answer = post(&server, &SENT, &request(1, "tools/call", ASK, capabilities)).await;
+        assert!(answer.contains("does not support elicitation/create"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn prompts_and_resources_may_ask_and_others_may_not() {
+    let server = Fake::full();
+    for (method, params, name, asks) in [
+        ("prompts/get", r#""name":"asking""#, "asking", true),
+        ("resources/read", r#""uri":"asking""#, "asking", true),
+        ("completion/complete", r#""ref":{"name":"asking"},"argument":{}"#, "", false),
+    ] {
+        let sent = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), ("mcp-name", name)];
+        let sent = if name.is_empty() { &sent[..2] } else { &sent[..] };
+        let first = post(&server, sent, &request(1, method, params, FORMS)).await;
+        if asks {
+            let again = format!(r#"{params},"inputResponses":{BOTH},"requestState":"{}""#, state(&first));
+            let done = post(&server, sent, &request(2, method, &again, FORMS)).await;
+            assert!(done.contains("answered"), "{done}");
+        } else {
+            assert!(first.contains("does not support"), "{first}");
+        }
+    }
+    // The handler sees neither answers nor states.
+    assert!(
+        server.handler().asked().iter().all(|asked| !asked.contains("input")),
+        "{:?}",
+        server.handler().asked()
+    );
+}
+
+#[tokio::test]
+async fn one_identity_does_not_fill_the_place_of_all() {
+    let server = Fake::server();
+    for _ in 0..PARKED_PER_IDENTITY {
+        state(&post(&server, &SENT, &call(1, ASK)).await);
+    }
+    assert!(post(&server, &SENT, &call(1, ASK)).await.contains("nobody is there to answer"));
+    state(&post_as(&server, "other", &call(1, ASK)).await);
+}
+
+#[tokio::test]
+async fn hanging_up_while_the_answers_are_worked_on_cancels() {
+    let server = Fake::server();
+    let params = r#""name":"ask","arguments":{"rounds":2}"#;
+    let first = state(&post(&server, &SENT, &call(1, params)).await);
+    assert!(!server.handler().last_token().is_cancelled());
+    let sent = headers(&SENT);
+    let body = retry(params, BOTH, &first);
+    // The second round parks again, which is no hanging up either.
+    let second = shown(&server.post(&sent, &"guest", Bytes::from(body)).await);
+    assert!(!server.handler().last_token().is_cancelled());
+    state(&second);
+    server.shutdown().await;
+    assert!(server.handler().last_token().is_cancelled());
+}
+
+#[tokio::test]
+async fn a_modern_stream_ends_with_the_answer_and_is_cancelled_by_dropping_it() {
+    let server = Fake::server();
+    let sent = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "tell")];
+    let body = |extra: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"t","method":"tools/call","params":{{"name":"tell","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}{extra}}}}}}}"#
+        )
+    };
+    let level = r#","io.modelcontextprotocol/logLevel":"warning","progressToken":7"#;
+    let mut events = Events::of(answer(&server, &sent, &body(level)).await);
+    let first = events.frame().await.unwrap();
+    assert_eq!(
+        first,
+        "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":7,\"progress\":1.10}}\n\n"
+    );
+    assert!(events.message().await.contains(r#""level":"error""#));
+    server.handler().gate.add_permits(1);
+    let rest = events.rest().await;
+    assert_eq!(rest.len(), 3, "{rest:?}");
+    assert!(rest[2].contains(r#""id":"t","result":{"resultType":"complete""#), "{rest:?}");
+    assert!(!server.handler().last_token().is_cancelled());
+    // Without a level there are no log messages, without a token no progress.
+    let mut events = Events::of(answer(&server, &sent, &body("")).await);
+    assert!(events.message().await.contains("notifications/x"));
+    drop(events);
+    assert!(server.handler().last_token().is_cancelled());
+}

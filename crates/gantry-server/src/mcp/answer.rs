@@ -1,0 +1,76 @@
+//! What a reply of the pipeline is to an MCP client.
+
+use gantry_core::error::{ErrorCode, Upstream};
+use gantry_core::id::CallId;
+use gantry_core::json::write_string;
+use gantry_core::{Refusal, ToolError, raw};
+use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use gantry_mcp::{Answer, ErrorObject, ToolAnswer};
+use gantry_runtime::Reply;
+use serde_json::json;
+
+/// The answer to a call. What an MCP server said, well or ill, goes on as it said it.
+pub(super) fn answer(reply: &Reply) -> Result<Answer, ErrorObject> {
+    match &reply.outcome {
+        Ok(shaped) => {
+            if let Some(result) = shaped.content() {
+                return Ok(Answer::Raw { result: result.clone() });
+            }
+            let promised = reply.tool.as_ref().is_some_and(|tool| tool.spec.output_schema.is_some());
+            let structured = shaped.structured().filter(|_| promised);
+            Ok(Answer::Own(ToolAnswer {
+                content: text_block(shaped.text()),
+                // Clients refuse a result that lacks the structure its tool promises, unless it is marked as an
+                // error; a handle that stands for a stored output lacks it.
+                is_error: promised && structured.is_none(),
+                structured: structured.map(str::to_owned),
+                meta: None,
+            }))
+        }
+        Err(error) if error.code == ErrorCode::ToolNotFound => {
+            Err(ErrorObject::new(INVALID_PARAMS, error.message.clone()))
+        }
+        Err(error) => failed(reply.id, error),
+    }
+}
+
+fn failed(id: CallId, error: &ToolError) -> Result<Answer, ErrorObject> {
+    match &error.upstream {
+        Some(Upstream::Result(result)) => Ok(Answer::Raw { result: result.clone() }),
+        Some(Upstream::Error(object)) => Err(as_sent(object, error)),
+        None => Ok(Answer::Own(ToolAnswer {
+            content: text_block(&error.conversation()),
+            structured: None,
+            is_error: true,
+            meta: Some(error_meta(id, error)),
+        })),
+    }
+}
+
+/// A server's error object, word for word.
+fn as_sent(object: &str, error: &ToolError) -> ErrorObject {
+    let code = raw::member(object, "code").and_then(|code| code.parse().ok()).unwrap_or(INTERNAL_ERROR);
+    let message = raw::string_member(object, "message").map_or_else(|| error.message.clone(), Into::into);
+    let data = raw::member(object, "data").map(str::to_owned);
+    ErrorObject { data, ..ErrorObject::new(code, message) }
+}
+
+/// A request that was not let in.
+pub(super) fn refused(refusal: &Refusal) -> ErrorObject {
+    let internal = refusal.error().code == ErrorCode::InternalError;
+    let code = if internal { INTERNAL_ERROR } else { INVALID_PARAMS };
+    ErrorObject::new(code, refusal.error().message.clone())
+}
+
+fn text_block(text: &str) -> String {
+    let mut block = String::with_capacity(text.len() + 32);
+    block.push_str("[{\"type\":\"text\",\"text\":");
+    write_string(&mut block, text);
+    block.push_str("}]");
+    block
+}
+
+/// The error for programs; what models read is the text.
+fn error_meta(id: CallId, error: &ToolError) -> String {
+    json!({ "gantry/call": id, "gantry/error": error }).to_string()
+}

@@ -1,0 +1,147 @@
+//! Servers that do not start, or not at once.
+
+use super::{ROOM_KIB, Rig, journalling, remote, script, stdio, with};
+use gantry_testkit::faulty::{Faulty, Kind};
+use serde_json::{Value, json};
+
+#[test]
+fn ups_3_a_server_that_never_answers_is_down_with_the_reason_and_the_rest_goes_on() {
+    let rig = Rig::beside_good(with(stdio(&["--never-start"]), &json!({ "startupTimeoutMs": 300 })));
+    let status = rig.while_good_works(|| rig.down("bad"));
+    assert_eq!((&status["status"], &status["tools"]), (&json!("down"), &json!(0)), "{status}");
+    let why = status["lastError"].as_str().expect("a reason");
+    assert!(why.contains("300 ms (startupTimeoutMs)"), "{why}");
+    assert!(status["retryAt"].is_string(), "it is tried again: {status}");
+    assert!(rig.tools_of("bad").is_empty() && !rig.tools_of("good").is_empty());
+    assert!(rig.server.said().contains("[WRN] server bad is not available: "), "{}", rig.server.said());
+    // Nothing of the workspace suffers either.
+    assert_eq!(rig.call("list_directory", &json!({ "path": "." }))["ok"], true);
+    let unknown = rig.error("bad__echo", &json!({ "text": "x" }), "TOOL_NOT_FOUND");
+    assert_eq!(unknown["extras"]["effect"], "none", "{unknown}");
+}
+
+#[test]
+fn ups_3_a_server_that_starts_late_appears_on_a_retry() {
+    // Whoever connects is answered after two seconds; one try takes at most half a second.
+    let late = Faulty::start(Kind::Tcp, &["--start-after", "2000"]);
+    let entry = with(remote("tcp", &late.url), &json!({ "startupTimeoutMs": 500 }));
+    let rig = Rig::beside_good(entry);
+    rig.while_good_works(|| {
+        rig.server.eventually("a try has failed", || !rig.status("bad")["lastError"].is_null());
+        rig.ready("bad");
+    });
+    assert_eq!(rig.result("bad__echo", &json!({ "text": "late" })), "late");
+    assert!(rig.metric("server_failures_total", "bad").is_some(), "it failed before");
+}
+
+#[test]
+fn ups_3_a_program_that_recovers_is_found_by_the_retries() {
+    let rig = Rig::beside_good(script("test -f go || { echo no go >&2; exit 9; }; exec $FAULTY", "bad"));
+    let status = rig.down("bad");
+    assert!(status["lastError"].as_str().is_some_and(|why| why.contains("no go")), "{status}");
+    rig.home.write("go", "");
+    rig.while_good_works(|| rig.ready("bad"));
+    assert_eq!(rig.result("bad__echo", &json!({ "text": "back" })), "back");
+    // What it said is kept for those who ask why it was away, its light is green all the same.
+    let status = rig.status("bad");
+    assert_eq!((&status["light"], &status["retryAt"]), (&json!("green"), &Value::Null), "{status}");
+}
+
+#[test]
+fn ups_3_a_program_that_exits_at_once_says_with_which_code_and_its_last_words() {
+    let rig = Rig::beside_good(stdio(&["--exit-on-start"]));
+    rig.while_good_works(|| {
+        // Each of the first tries says the same.
+        for _ in 0..3 {
+            let before = rig.down("bad")["retryAt"].clone();
+            let why = rig.status("bad")["lastError"].as_str().expect("a reason").to_owned();
+            assert!(why.contains("exited with code 3"), "{why}");
+            assert!(why.contains("faulty: it was told to exit on start"), "{why}");
+            rig.server.eventually("it is tried again", || rig.status("bad")["retryAt"] != before);
+        }
+    });
+    let shown = rig.home.run(["servers"]);
+    assert!(shown.stdout.contains("● red"), "{shown:?}");
+}
+
+#[test]
+fn ups_3_a_program_that_is_not_there_is_named() {
+    let rig = Rig::beside_good(json!({ "command": "gantry-no-such-program" }));
+    let status = rig.down("bad");
+    let why = status["lastError"].as_str().expect("a reason");
+    assert!(why.contains("gantry-no-such-program"), "{why}");
+}
+
+#[test]
+fn ups_3_a_command_waits_for_its_own_servers_and_goes_on_without_those_that_fail() {
+    let config = json!({ "mcpServers": {
+        "bad": with(stdio(&["--never-start"]), &json!({ "startupTimeoutMs": 300 })),
+        "good": stdio(&[]),
+    } });
+    let home = gantry_testkit::Home::new().config(&config.to_string());
+    assert_eq!(home.call("good__echo", &json!({ "text": "x" }))["result"], "x");
+    let listed = home.run(["servers", "--json"]).json();
+    let lights: Vec<&Value> = listed.as_array().expect("servers").iter().map(|s| &s["light"]).collect();
+    assert_eq!(lights, ["red", "green"], "{listed}");
+    assert_eq!(home.call("bad__echo", &json!({}))["error"]["code"], "TOOL_NOT_FOUND");
+}
+
+#[test]
+fn ups_2_a_list_without_end_is_an_error_of_that_server_only() {
+    let rig = Rig::beside_good(stdio(&["--endless-pages"]));
+    let status = rig.while_good_works(|| rig.down("bad"));
+    let why = status["lastError"].as_str().expect("a reason");
+    assert!(why.contains("tools/list") && why.contains("pages"), "{why}");
+    assert!(rig.tools_of("bad").is_empty());
+}
+
+#[test]
+fn ups_2_all_pages_are_listed_whatever_their_cursors_look_like() {
+    let rig = Rig::of(json!({
+        "whole": stdio(&[]),
+        "paged": stdio(&["--page", "5"]),
+        "empty": stdio(&["--page", "5", "--empty-cursor"]),
+    }));
+    for id in ["whole", "paged", "empty"] {
+        rig.ready(id);
+    }
+    let tools = rig.status("whole")["tools"].clone();
+    assert!(tools.as_u64() > Some(30), "{tools}");
+    assert_eq!(rig.status("paged")["tools"], tools);
+    assert_eq!(rig.status("empty")["tools"], tools);
+}
+
+#[test]
+fn ups_3_a_flood_on_standard_error_is_read_and_kept_out_of_memory_and_logs() {
+    let rig = Rig::beside_good(journalling(&["--stderr-flood"]));
+    let before = rig.peak_kib();
+    rig.while_good_works(|| {
+        rig.ready("bad");
+        for n in 0..20 {
+            assert_eq!(rig.result("bad__echo", &json!({ "text": n.to_string() })), n.to_string());
+        }
+    });
+    assert!(rig.peak_kib() < before + ROOM_KIB, "{} KiB after {before} KiB", rig.peak_kib());
+    assert!(rig.server.said().len() < 1024 * 1024, "{} bytes of log", rig.server.said().len());
+}
+
+#[test]
+fn cal_4_a_schema_that_is_none_takes_only_its_own_tool_away() {
+    let rig = Rig::beside_good(stdio(&["--lying-schema"]));
+    rig.ready("bad");
+    rig.while_good_works(|| {
+        for tool in ["bad__lying_type", "bad__lying_text", "bad__lying_null"] {
+            let refused = rig.error(tool, &json!({}), "TOOL_QUARANTINED");
+            let message = refused["error"]["message"].as_str().expect("a message");
+            assert!(message.contains("input schema"), "{message}");
+        }
+        assert_eq!(rig.result("bad__echo", &json!({ "text": "x" })), "x");
+    });
+    let tools = rig.tools_of("bad");
+    assert!(!tools.iter().any(|tool| tool == "bad__lying_type"), "{tools:?}");
+    let why = rig.home.run(["doctor", "bad__lying_type"]);
+    assert_eq!(why.code, 1, "{why:?}");
+    assert!(why.stdout.contains("it is quarantined: its input schema cannot be used"), "{why:?}");
+    let doctor = rig.home.run(["doctor"]);
+    assert!(doctor.stdout.contains("tool bad__lying_type is quarantined"), "{doctor:?}");
+}
