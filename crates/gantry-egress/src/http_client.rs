@@ -221,8 +221,10 @@ mod tests {
         let url = format!("http://{}/mcp?key=s3cret", listener.local_addr().unwrap());
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut head = [0; 2048];
-            stream.read(&mut head).await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
             stream.write_all(answer).await.unwrap();
         });
         url

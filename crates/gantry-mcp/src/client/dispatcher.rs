@@ -144,7 +144,7 @@ impl Dispatcher {
     /// Takes what came in: one message or a batch of them.
     pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>, outbox: &Arc<dyn Outbox>) {
         self.trace(false, text);
-        let Some(messages) = message::read(text) else { return self.count_garbage(text) };
+        let Some(messages) = message::read(text) else { return self.received_garbage(text, origin) };
         for message in messages {
             match message {
                 Message::Response { id, outcome } => self.resolve(id, origin, outcome),
@@ -171,6 +171,17 @@ impl Dispatcher {
             Err(error) => Err(Failure::Answered(error)),
         };
         waiter.end(outcome);
+    }
+
+    /// What is not a message is passed over, unless it was one before something broke it: then the request that it
+    /// must have been about would wait in vain.
+    fn received_garbage(&self, text: &str, origin: Option<u64>) {
+        self.count_garbage(text);
+        if message::is_broken(text)
+            && let Some(id) = origin.or_else(|| lock(&self.waiting).only())
+        {
+            self.fail(id, Failure::Lost("the server sent a message that cannot be read".into()));
+        }
     }
 
     /// Ends one request.
@@ -266,6 +277,15 @@ impl Dispatcher {
         if self.target.events.try_send(event).is_err() {
             tracing::debug!(server = %self.target.name, "an event was dropped, its receiver is slow");
         }
+    }
+}
+
+impl Waiting {
+    /// The only request under way: the only one of a client, or else the only one of Gantry's own.
+    fn only(&self) -> Option<u64> {
+        let those = |own: bool| self.requests.iter().filter(move |(_, waiter)| waiter.asker.own == own);
+        let mut those = if those(false).next().is_some() { those(false) } else { those(true) };
+        those.next().filter(|_| those.next().is_none()).map(|(id, _)| *id)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::limits::EXCERPT_CHARS;
 use crate::{ErrorObject, envelope::cut, error::code, raw};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -44,6 +44,12 @@ pub(super) fn read(text: &str) -> Option<Vec<Message<'_>>> {
         b'[' => raw::elements(text)?.into_iter().map(one).collect(),
         _ => None,
     }
+}
+
+/// Whether a text that is not a message was meant to be one: JSON-RPC that is cut off or otherwise broken.
+pub(super) fn is_broken(text: &str) -> bool {
+    let looks_like_one = text.trim_start().starts_with('{') && text.contains("\"jsonrpc\"");
+    looks_like_one && serde_json::from_str::<IgnoredAny>(text).is_err()
 }
 
 fn one(text: &str) -> Option<Message<'_>> {

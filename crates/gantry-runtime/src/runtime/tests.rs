@@ -18,6 +18,8 @@ struct Upstream {
     /// Moves on to change the tools of the server; connections are dropped when it reaches `DROP`.
     generation: watch::Sender<u64>,
     calls: Arc<AtomicUsize>,
+    /// How many resources it was asked to watch, less those it was told to forget.
+    watched: Arc<watch::Sender<i64>>,
 }
 
 const DROP: u64 = 100;
@@ -27,17 +29,23 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (generation, calls) = (watch::Sender::new(1), Arc::new(AtomicUsize::new(0)));
-        let (changes, counter) = (generation.subscribe(), Arc::clone(&calls));
+        let watched = Arc::new(watch::Sender::new(0));
+        let (changes, counter, watching) = (generation.subscribe(), Arc::clone(&calls), Arc::clone(&watched));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, changes.clone(), Arc::clone(&counter)));
+                tokio::spawn(serve(stream, changes.clone(), Arc::clone(&counter), Arc::clone(&watching)));
             }
         });
-        Self { address, generation, calls }
+        Self { address, generation, calls, watched }
     }
 }
 
-async fn serve(stream: TcpStream, mut generation: watch::Receiver<u64>, calls: Arc<AtomicUsize>) {
+async fn serve(
+    stream: TcpStream,
+    mut generation: watch::Receiver<u64>,
+    calls: Arc<AtomicUsize>,
+    watched: Arc<watch::Sender<i64>>,
+) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
     generation.mark_unchanged();
@@ -48,6 +56,16 @@ async fn serve(stream: TcpStream, mut generation: watch::Receiver<u64>, calls: A
                 let request: Value = serde_json::from_str(&line).unwrap();
                 let Some(id) = request.get("id").cloned() else { continue };
                 let now = *generation.borrow();
+                match request["method"].as_str() {
+                    Some("resources/subscribe") => watched.send_modify(|count| *count += 1),
+                    Some("resources/unsubscribe") => watched.send_modify(|count| *count -= 1),
+                    Some("tools/call") => {
+                        let params = json!({ "uri": "memo://a" });
+                        let notice = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params });
+                        writer.write_all(format!("{notice}\n").as_bytes()).await.unwrap();
+                    }
+                    _ => {}
+                }
                 match answer(&request, now, &calls) {
                     Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
                     None => json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no" } }),
@@ -72,7 +90,7 @@ fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value
     Some(match request["method"].as_str()? {
         "initialize" => json!({
             "protocolVersion": "2025-11-25", "serverInfo": { "name": "u", "version": "1" }, "instructions": "be kind",
-            "capabilities": { "tools": { "listChanged": true }, "resources": {}, "prompts": {}, "extensions": { "x/y": {} } },
+            "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true }, "prompts": {}, "extensions": { "x/y": {} } },
         }),
         "tools/list" => json!({ "tools": (1..=generation.min(9)).map(tool).collect::<Vec<_>>() }),
         "resources/list" => json!({ "resources": [{ "uri": "memo://a", "name": "a" }] }),
@@ -84,7 +102,7 @@ fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value
             calls.fetch_add(1, Ordering::SeqCst);
             json!({ "content": [{ "type": "resource_link", "uri": "memo://a", "name": "a" }], "got": request["params"]["arguments"] })
         }
-        "ping" => json!({}),
+        "ping" | "resources/subscribe" | "resources/unsubscribe" => json!({}),
         _ => return None,
     })
 }
@@ -272,5 +290,30 @@ async fn servers_come_and_go_while_it_runs() {
     assert!(home.names().is_empty() && home.rt.servers().is_empty());
     let refused = home.call(&session, "later__tool_1").await.outcome.unwrap_err();
     assert_eq!(refused.code, ErrorCode::UpstreamUnavailable);
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
+    let home = Home::new(|address| vec![settings("up", address)]).await;
+    let (ann, bob) = (home.session().await, home.session().await);
+    let (mut changes, mut watched) = (home.rt.changes(), home.upstream.watched.subscribe());
+    let (uri, params) = ("gantry:up/memo://a", json!({ "uri": "gantry:up/memo://a" }));
+    home.ask(&ann, "resources/subscribe", params.clone()).await.unwrap();
+    home.ask(&bob, "resources/subscribe", params.clone()).await.unwrap();
+    let stream = home.rt.listen_to(&bob, vec![uri.into(), "gantry:other/x".into()]).await;
+    assert_eq!((stream.granted(), *watched.borrow()), (&[uri.to_owned()][..], 1));
+    assert!(stream.wants("up", uri) && home.rt.is_subscribed(&ann, "up", uri));
+
+    assert!(home.call(&ann, "up__tool_1").await.is_ok());
+    let updated =
+        Change::Updated { provider: "up".into(), uri: uri.into(), params: params.to_string().into() };
+    assert_eq!(changes.recv().await.unwrap(), updated);
+
+    home.ask(&ann, "resources/unsubscribe", params).await.unwrap();
+    home.rt.close_session(&bob).await;
+    assert_eq!(*watched.borrow_and_update(), 1, "the stream still listens");
+    drop(stream);
+    watched.wait_for(|count| *count == 0).await.unwrap();
     home.rt.shutdown(Duration::ZERO).await;
 }

@@ -23,4 +23,5 @@ mod queues;
 mod results;
 mod servers_config;
 mod toolsets;
+mod upstream;
 mod workspace;

@@ -69,14 +69,14 @@ fn script(script: &str, name: &str) -> Value {
 impl Rig {
     /// Serves with `bad`, and `good` beside it, and waits until `good` is there.
     #[track_caller]
-    fn beside_good(bad: Value) -> Self {
-        let rig = Self::of(json!({ "bad": bad, "good": stdio(&[]) }));
+    fn beside_good(bad: &Value) -> Self {
+        let rig = Self::of(&json!({ "bad": bad, "good": stdio(&[]) }));
         rig.ready("good");
         rig
     }
 
     /// Serves with these servers; waits for none.
-    fn of(servers: Value) -> Self {
+    fn of(servers: &Value) -> Self {
         Self::with_config(&json!({ "mcpServers": servers }))
     }
 
@@ -125,7 +125,8 @@ impl Rig {
     #[track_caller]
     fn ready(&self, id: &str) {
         self.server.eventually(&format!("{id} is ready"), || {
-            self.status(id)["status"] == "ready" && self.tools().iter().any(|tool| *tool == format!("{id}__pid"))
+            self.status(id)["status"] == "ready"
+                && self.tools().iter().any(|tool| *tool == format!("{id}__pid"))
         });
     }
 
@@ -168,23 +169,25 @@ impl Rig {
     fn while_good_works<T>(&self, act: impl FnOnce() -> T) -> T {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let calling = scope.spawn(|| {
-                let mut connection = self.server.connect();
-                for n in 0.. {
-                    let text = n.to_string();
-                    let answer = connection.call("good__echo", &json!({ "text": text })).expect("an answer");
-                    assert_eq!(answer.json()["result"], text, "the server beside it: {answer:?}");
-                    if done.load(Ordering::Acquire) {
-                        return;
-                    }
-                    thread::sleep(Duration::from_millis(5)); // The machine is not for this alone.
-                }
-            });
+            let calling = scope.spawn(|| self.call_good_until(&done));
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
             done.store(true, Ordering::Release);
             calling.join().expect("the server beside it works");
             result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    fn call_good_until(&self, done: &AtomicBool) {
+        let mut connection = self.server.connect();
+        for n in 0.. {
+            let text = n.to_string();
+            let answer = connection.call("good__echo", &json!({ "text": text })).expect("an answer");
+            assert_eq!(answer.json()["result"], text, "the server beside it: {answer:?}");
+            if done.load(Ordering::Acquire) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5)); // The machine is not for this alone.
+        }
     }
 
     /// The lines of the journal so far.
@@ -214,9 +217,9 @@ fn processes_with(marker: &str) -> Vec<u32> {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(marker)
     };
-    let pids = fs::read_dir("/proc").expect("the process file system").filter_map(|entry| {
-        entry.ok()?.file_name().to_str()?.parse::<u32>().ok()
-    });
+    let pids = fs::read_dir("/proc")
+        .expect("the process file system")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(found).collect()
 }
 

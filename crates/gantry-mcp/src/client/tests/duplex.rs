@@ -185,16 +185,20 @@ async fn what_is_not_a_message_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_no_object_is_lost() {
+async fn an_answer_that_cannot_be_used_is_lost() {
     let (connection, _events) = legacy(async |mut peer: Peer| {
         peer.handshake(json!({})).await;
         let request = peer.expect("tools/call").await;
         peer.answer(&request, json!([1])).await;
+        let request = peer.expect("tools/call").await;
+        peer.send(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"#, request["id"])).await;
         peer.next().await;
     })
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert!(matches!(connection.request(call("a", audience)).await, Err(Failure::Lost(_))));
+    for _ in 0..2 {
+        assert!(matches!(connection.request(call("a", audience.clone())).await, Err(Failure::Lost(_))));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn ups_5_a_read_that_its_server_died_of_has_no_effect_and_the_server_is_back() {
-    let rig = Rig::beside_good(journalling(&[]));
+    let rig = Rig::beside_good(&journalling(&[]));
     rig.ready("bad");
     rig.while_good_works(|| {
         let failed = rig.error("bad__die", &json!({}), "EXECUTION_ERROR");
@@ -23,7 +23,7 @@ fn ups_5_a_read_that_its_server_died_of_has_no_effect_and_the_server_is_back() {
 
 #[test]
 fn ups_5_a_write_that_its_server_died_of_has_an_unknown_outcome_and_is_not_repeated() {
-    let rig = Rig::beside_good(journalling(&["--exit-mid-call"]));
+    let rig = Rig::beside_good(&journalling(&["--exit-mid-call"]));
     rig.ready("bad");
     rig.while_good_works(|| {
         let failed = rig.error("bad__journal", &json!({ "text": "x" }), "OUTCOME_UNKNOWN");
@@ -42,7 +42,7 @@ fn ups_5_a_write_that_its_server_died_of_has_an_unknown_outcome_and_is_not_repea
 #[test]
 fn cal_8_a_call_that_hangs_times_out_the_server_is_told_and_keeps_its_other_tools() {
     let limits = json!({ "toolsTimeout": { "hang": 400, "sleep": 400 } });
-    let rig = Rig::beside_good(with(journalling(&[]), &limits));
+    let rig = Rig::beside_good(&with(journalling(&[]), &limits));
     rig.ready("bad");
     rig.while_good_works(|| {
         for (tool, arguments) in [("bad__sleep", json!({ "ms": 600_000 })), ("bad__hang", json!({}))] {
@@ -62,7 +62,7 @@ fn cal_8_a_call_that_hangs_times_out_the_server_is_told_and_keeps_its_other_tool
 
 #[test]
 fn ups_5_calls_beside_a_hanging_one_are_answered_by_the_same_server() {
-    let rig = Rig::of(json!({ "bad": stdio(&[]) }));
+    let rig = Rig::of(&json!({ "bad": stdio(&[]) }));
     rig.ready("bad");
     let hanging = json!({ "tool": "bad__hang", "mode": "defer" }).to_string();
     let ids: Vec<String> = (0..20)
@@ -78,7 +78,7 @@ fn ups_5_calls_beside_a_hanging_one_are_answered_by_the_same_server() {
 
 #[test]
 fn ups_5_a_flood_of_what_is_no_message_is_skipped_in_little_memory() {
-    let rig = Rig::beside_good(stdio(&[]));
+    let rig = Rig::beside_good(&stdio(&[]));
     rig.ready("bad");
     let before = rig.peak_kib();
     rig.while_good_works(|| assert_eq!(rig.result("bad__flood", &json!({ "mb": 100 })), "flooded"));
@@ -89,7 +89,7 @@ fn ups_5_a_flood_of_what_is_no_message_is_skipped_in_little_memory() {
 
 #[test]
 fn ups_5_a_line_of_a_hundred_megabytes_fails_its_call_in_little_memory() {
-    let rig = Rig::beside_good(stdio(&[]));
+    let rig = Rig::beside_good(&stdio(&[]));
     rig.ready("bad");
     let before = rig.peak_kib();
     rig.while_good_works(|| {
@@ -105,7 +105,7 @@ fn ups_5_a_line_of_a_hundred_megabytes_fails_its_call_in_little_memory() {
 
 #[test]
 fn cal_9_a_line_that_is_long_but_allowed_is_stored_whole() {
-    let rig = Rig::of(json!({ "bad": stdio(&[]) }));
+    let rig = Rig::of(&json!({ "bad": stdio(&[]) }));
     rig.ready("bad");
     let reply = rig.call("bad__long_line", &json!({ "mb": 8 }));
     assert_eq!(reply["ok"], true, "{reply}");
@@ -116,7 +116,7 @@ fn cal_9_a_line_that_is_long_but_allowed_is_stored_whole() {
 
 #[test]
 fn ups_5_half_a_message_fails_its_call_and_no_other() {
-    let rig = Rig::beside_good(with(stdio(&[]), &json!({ "toolsTimeout": { "bad-json": 400 } })));
+    let rig = Rig::beside_good(&with(stdio(&[]), &json!({ "toolsTimeout": { "bad-json": 400 } })));
     rig.ready("bad");
     rig.while_good_works(|| {
         rig.error("bad__bad_json", &json!({}), "TIMEOUT");
@@ -127,7 +127,8 @@ fn ups_5_half_a_message_fails_its_call_and_no_other() {
 
 #[test]
 fn ups_5_while_a_server_is_down_its_tools_stay_and_calls_fail_at_once() {
-    let rig = Rig::beside_good(super::script("test -f stop && exit 1; exec $FAULTY --journal journal.txt", "bad"));
+    let rig =
+        Rig::beside_good(&super::script("test -f stop && exit 1; exec $FAULTY --journal journal.txt", "bad"));
     rig.ready("bad");
     let tools = rig.tools_of("bad");
     let pid = rig.result("bad__pid", &json!({}));
@@ -138,7 +139,10 @@ fn ups_5_while_a_server_is_down_its_tools_stay_and_calls_fail_at_once() {
         let failed = rig.error("bad__journal", &json!({ "text": "x" }), "UPSTREAM_UNAVAILABLE");
         assert_eq!(failed["extras"]["effect"], "none", "{failed}");
         let message = failed["error"]["message"].as_str().expect("a message");
-        assert!(message.contains("server bad is down") && message.contains("it is tried again at"), "{message}");
+        assert!(
+            message.contains("server bad is down") && message.contains("it is tried again at"),
+            "{message}"
+        );
         assert!(message.ends_with("Nothing was sent."), "{message}");
         assert!(status["retryAt"].is_string(), "{status}");
         assert_eq!(rig.tools_of("bad"), tools, "a moment's absence changes no list");

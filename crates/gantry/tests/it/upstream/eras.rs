@@ -16,14 +16,15 @@ fn ups_11_whatever_a_server_does_when_it_is_asked_it_ends_up_usable_in_the_right
         ("old", &["--revision", "2024-11-05"], "2024-11-05"),
     ];
     let servers = rows.map(|(id, args, _)| (id.to_owned(), stdio(args)));
-    let rig = Rig::of(servers.into_iter().collect());
+    let rig = Rig::of(&servers.into_iter().collect());
     for (id, _, era) in rows {
         rig.ready(id);
         let status = rig.status(id);
         assert_eq!((&status["era"], &status["lastError"]), (&json!(era), &json!(null)), "{id}: {status}");
         assert_eq!(rig.result(&format!("{id}__echo"), &json!({ "text": id })), id);
     }
-    let pids: Vec<String> = rows.iter().map(|(id, ..)| rig.result(&format!("{id}__pid"), &json!({}))).collect();
+    let pids: Vec<String> =
+        rows.iter().map(|(id, ..)| rig.result(&format!("{id}__pid"), &json!({}))).collect();
     // The second time it is known what they speak, and they are asked in no other words.
     rows.iter().for_each(|(id, ..)| rig.restart(id));
     for ((id, _, era), pid) in rows.iter().zip(pids) {
@@ -56,7 +57,7 @@ fn ups_11_a_server_that_is_replaced_by_one_of_the_other_era_is_found_out_anew() 
 #[test]
 fn ups_11_an_era_that_is_configured_is_spoken_or_the_server_is_down() {
     let only = |protocol: &str, era: &str| with(stdio(&["--era", era]), &json!({ "protocol": protocol }));
-    let rig = Rig::of(json!({
+    let rig = Rig::of(&json!({
         "legacy": only("legacy", "dual"),
         "modern": only("modern", "dual"),
         "neither": only("modern", "legacy"),

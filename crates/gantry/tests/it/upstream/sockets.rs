@@ -23,7 +23,7 @@ fn survives_a_closed_socket(kind: Kind) {
     let path = journal.path().to_str().expect("UTF-8");
     let server = Faulty::start(kind, &["--journal", path]);
     let closing = Faulty::start(kind, &["--journal", path, "--close-socket-on-call"]);
-    let rig = Rig::of(json!({
+    let rig = Rig::of(&json!({
         "bad": entry(kind, &server),
         "closing": entry(kind, &closing),
         "good": super::stdio(&[]),
@@ -39,14 +39,18 @@ fn survives_a_closed_socket(kind: Kind) {
         });
     });
     let journal = std::fs::read_to_string(path).expect("the journal");
-    assert_eq!(journal.lines().collect::<Vec<_>>(), ["hung up in hang-up", "hung up in journal"], "sent once");
+    assert_eq!(
+        journal.lines().collect::<Vec<_>>(),
+        ["hung up in hang-up", "hung up in journal"],
+        "sent once"
+    );
 }
 
 /// The process behind the socket ends; another one comes back at the same port.
 #[track_caller]
 fn comes_back_on_the_same_port(kind: Kind) {
     let server = Faulty::start(kind, &[]);
-    let rig = Rig::beside_good(entry(kind, &server));
+    let rig = Rig::beside_good(&entry(kind, &server));
     rig.ready("bad");
     let (port, tools) = (server.address.port(), rig.tools_of("bad"));
     rig.while_good_works(|| {
@@ -106,7 +110,7 @@ fn ups_5_a_message_that_is_too_long_fails_its_call_on_every_transport() {
     let kinds = [("tcp", Kind::Tcp), ("http", Kind::Http), ("sse", Kind::Sse), ("ws", Kind::Ws)];
     let servers = kinds.map(|(id, kind)| (id, kind, Faulty::start(kind, &[])));
     let entries = servers.iter().map(|(id, kind, server)| ((*id).to_owned(), entry(*kind, server)));
-    let rig = Rig::of(Value::Object(entries.collect()));
+    let rig = Rig::of(&Value::Object(entries.collect()));
     servers.iter().for_each(|(id, ..)| rig.ready(id));
     let before = rig.peak_kib();
     for (id, ..) in &servers {
@@ -123,7 +127,7 @@ fn ups_5_a_message_that_is_too_long_fails_its_call_on_every_transport() {
 #[test]
 fn ups_5_a_session_that_the_server_forgot_is_begun_anew() {
     let server = Faulty::start(Kind::Http, &[]);
-    let rig = Rig::beside_good(entry(Kind::Http, &server));
+    let rig = Rig::beside_good(&entry(Kind::Http, &server));
     rig.ready("bad");
     assert_eq!(rig.result("bad__forget", &json!({})), "forgotten");
     rig.while_good_works(|| {
@@ -136,7 +140,7 @@ fn ups_5_a_session_that_the_server_forgot_is_begun_anew() {
 #[test]
 fn ups_5_an_address_where_nobody_listens_is_down_until_somebody_does() {
     let port = Faulty::start(Kind::Http, &[]).address.port();
-    let rig = Rig::beside_good(remote("http", &format!("http://127.0.0.1:{port}/mcp")));
+    let rig = Rig::beside_good(&remote("http", &format!("http://127.0.0.1:{port}/mcp")));
     let status = rig.down("bad");
     assert!(status["lastError"].as_str().is_some_and(|why| why.contains("refused")), "{status}");
     let server = Faulty::start_at(Kind::Http, port, &[]);

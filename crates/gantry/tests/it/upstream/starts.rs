@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn ups_3_a_server_that_never_answers_is_down_with_the_reason_and_the_rest_goes_on() {
-    let rig = Rig::beside_good(with(stdio(&["--never-start"]), &json!({ "startupTimeoutMs": 300 })));
+    let rig = Rig::beside_good(&with(stdio(&["--never-start"]), &json!({ "startupTimeoutMs": 300 })));
     let status = rig.while_good_works(|| rig.down("bad"));
     assert_eq!((&status["status"], &status["tools"]), (&json!("down"), &json!(0)), "{status}");
     let why = status["lastError"].as_str().expect("a reason");
@@ -25,7 +25,7 @@ fn ups_3_a_server_that_starts_late_appears_on_a_retry() {
     // Whoever connects is answered after two seconds; one try takes at most half a second.
     let late = Faulty::start(Kind::Tcp, &["--start-after", "2000"]);
     let entry = with(remote("tcp", &late.url), &json!({ "startupTimeoutMs": 500 }));
-    let rig = Rig::beside_good(entry);
+    let rig = Rig::beside_good(&entry);
     rig.while_good_works(|| {
         rig.server.eventually("a try has failed", || !rig.status("bad")["lastError"].is_null());
         rig.ready("bad");
@@ -36,7 +36,7 @@ fn ups_3_a_server_that_starts_late_appears_on_a_retry() {
 
 #[test]
 fn ups_3_a_program_that_recovers_is_found_by_the_retries() {
-    let rig = Rig::beside_good(script("test -f go || { echo no go >&2; exit 9; }; exec $FAULTY", "bad"));
+    let rig = Rig::beside_good(&script("test -f go || { echo no go >&2; exit 9; }; exec $FAULTY", "bad"));
     let status = rig.down("bad");
     assert!(status["lastError"].as_str().is_some_and(|why| why.contains("no go")), "{status}");
     rig.home.write("go", "");
@@ -49,7 +49,7 @@ fn ups_3_a_program_that_recovers_is_found_by_the_retries() {
 
 #[test]
 fn ups_3_a_program_that_exits_at_once_says_with_which_code_and_its_last_words() {
-    let rig = Rig::beside_good(stdio(&["--exit-on-start"]));
+    let rig = Rig::beside_good(&stdio(&["--exit-on-start"]));
     rig.while_good_works(|| {
         // Each of the first tries says the same.
         for _ in 0..3 {
@@ -66,7 +66,7 @@ fn ups_3_a_program_that_exits_at_once_says_with_which_code_and_its_last_words() 
 
 #[test]
 fn ups_3_a_program_that_is_not_there_is_named() {
-    let rig = Rig::beside_good(json!({ "command": "gantry-no-such-program" }));
+    let rig = Rig::beside_good(&json!({ "command": "gantry-no-such-program" }));
     let status = rig.down("bad");
     let why = status["lastError"].as_str().expect("a reason");
     assert!(why.contains("gantry-no-such-program"), "{why}");
@@ -88,7 +88,7 @@ fn ups_3_a_command_waits_for_its_own_servers_and_goes_on_without_those_that_fail
 
 #[test]
 fn ups_2_a_list_without_end_is_an_error_of_that_server_only() {
-    let rig = Rig::beside_good(stdio(&["--endless-pages"]));
+    let rig = Rig::beside_good(&stdio(&["--endless-pages"]));
     let status = rig.while_good_works(|| rig.down("bad"));
     let why = status["lastError"].as_str().expect("a reason");
     assert!(why.contains("tools/list") && why.contains("pages"), "{why}");
@@ -97,7 +97,7 @@ fn ups_2_a_list_without_end_is_an_error_of_that_server_only() {
 
 #[test]
 fn ups_2_all_pages_are_listed_whatever_their_cursors_look_like() {
-    let rig = Rig::of(json!({
+    let rig = Rig::of(&json!({
         "whole": stdio(&[]),
         "paged": stdio(&["--page", "5"]),
         "empty": stdio(&["--page", "5", "--empty-cursor"]),
@@ -113,7 +113,7 @@ fn ups_2_all_pages_are_listed_whatever_their_cursors_look_like() {
 
 #[test]
 fn ups_3_a_flood_on_standard_error_is_read_and_kept_out_of_memory_and_logs() {
-    let rig = Rig::beside_good(journalling(&["--stderr-flood"]));
+    let rig = Rig::beside_good(&journalling(&["--stderr-flood"]));
     let before = rig.peak_kib();
     rig.while_good_works(|| {
         rig.ready("bad");
@@ -127,7 +127,7 @@ fn ups_3_a_flood_on_standard_error_is_read_and_kept_out_of_memory_and_logs() {
 
 #[test]
 fn cal_4_a_schema_that_is_none_takes_only_its_own_tool_away() {
-    let rig = Rig::beside_good(stdio(&["--lying-schema"]));
+    let rig = Rig::beside_good(&stdio(&["--lying-schema"]));
     rig.ready("bad");
     rig.while_good_works(|| {
         for tool in ["bad__lying_type", "bad__lying_text", "bad__lying_null"] {
