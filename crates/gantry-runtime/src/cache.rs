@@ -75,8 +75,7 @@ impl Answer {
 
 impl Default for Cache {
     fn default() -> Self {
-        let weight =
-            |_: &Digest, entry: &Entry| u32::try_from(entry.output.size() + 256).unwrap_or(u32::MAX);
+        let weight = |_: &Digest, entry: &Entry| u32::try_from(entry.output.size() + 256).unwrap_or(u32::MAX);
         Self(Moka::builder().max_capacity(CAPACITY).weigher(weight).expire_after(PerEntry).build())
     }
 }

@@ -24,7 +24,6 @@ use std::pin::Pin;
 /// A future that a trait object returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-
 /// A source of tools.
 ///
 /// Futures may be dropped at any await when a call is cancelled or runs out of time; what was sent by then stays

@@ -1,24 +1,25 @@
 //! MCP in front of the runtime, over HTTP and stdio: the protocol is gantry-mcp's, the work is the runtime's.
 
-use crate::api::query::{self, Path};
-use crate::error::ApiError;
-use crate::{App, Identity};
-use axum::body::Body;
-use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use crate::Identity;
 use gantry_core::error::ErrorCode;
 use gantry_core::id::CallId;
 use gantry_core::json::write_string;
 use gantry_core::{CallRequest, Door, Priority, Refusal};
+use gantry_mcp::client::ListKind;
+use gantry_mcp::error::code::METHOD_NOT_FOUND;
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST};
-use gantry_mcp::{ErrorObject, Handler, Peer, Server, ServerInfo, ToolAnswer, ToolCall, Version};
+use gantry_mcp::headers::HeaderParam;
+use gantry_mcp::{
+    Answer, Change, ErrorObject, Features, Handler, Inquiry, Peer, Server, ServerInfo, ToolAnswer, ToolCall,
+    Turn, Version,
+};
 use gantry_runtime::{CallCx, Reply, Runtime, Session};
-use http::{Method, Request};
 use serde::Deserialize;
 use serde_json::json;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::broadcast;
+use tokio_util::sync::DropGuard;
 
 /// An MCP server in front of a runtime.
 pub type Endpoint = Server<Tools>;
@@ -26,7 +27,8 @@ pub type Endpoint = Server<Tools>;
 /// The MCP server in front of this runtime.
 #[must_use]
 pub fn endpoint(runtime: Arc<Runtime>) -> Endpoint {
-    Server::new(Tools { runtime }, &gantry_mcp::Options::default())
+    let changes = broadcast::channel(1).0;
+    Server::new(Tools { runtime, changes }, &gantry_mcp::Options::default())
 }
 
 /// Who speaks MCP, and as which agent.
@@ -42,6 +44,7 @@ pub struct Client {
 #[derive(Debug)]
 pub struct Tools {
     runtime: Arc<Runtime>,
+    changes: broadcast::Sender<Change>,
 }
 
 impl Tools {
@@ -66,6 +69,10 @@ impl Handler for Tools {
         self.runtime.instructions(client.agent.as_deref())
     }
 
+    fn features(&self, _client: &Client) -> Features {
+        Features::default()
+    }
+
     async fn open(&self, peer: Peer<'_, Client>) -> Result<Arc<Session>, ErrorObject> {
         self.runtime
             .open_session(self.caller(peer.identity), Door::Mcp)
@@ -80,19 +87,29 @@ impl Handler for Tools {
             .map_err(|refusal| refused(&refusal))
     }
 
-    async fn list_tools(&self, session: &Arc<Session>, _version: Version) -> Result<Arc<str>, ErrorObject> {
+    async fn list(
+        &self,
+        session: &Arc<Session>,
+        _kind: ListKind,
+        version: Version,
+    ) -> Result<Arc<str>, ErrorObject> {
         alive(session)?;
         // A client that lists begins anew: it sees, and can call, what there is now.
         self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
-        Ok(self.runtime.definitions(session))
+        Ok(self.runtime.definitions(session, !version.is_modern()))
+    }
+
+    fn header_params(&self, _session: &Arc<Session>, _tool: &str) -> Vec<HeaderParam> {
+        Vec::new()
     }
 
     async fn call_tool(
         &self,
         session: &Arc<Session>,
         call: ToolCall,
-        cancel: CancellationToken,
-    ) -> Result<ToolAnswer, ErrorObject> {
+        turn: Turn,
+    ) -> Result<Answer, ErrorObject> {
+        let cancel = turn.cancel;
         alive(session)?;
         let (wishes, modern) = (Wishes::of(&call)?, call.version.is_modern());
         let request = CallRequest {
@@ -117,7 +134,25 @@ impl Handler for Tools {
             }
         };
         drop(hang_up.map(DropGuard::disarm));
-        answer(&reply)
+        answer(&reply).map(Answer::Own)
+    }
+
+    async fn request(
+        &self,
+        _session: &Arc<Session>,
+        inquiry: Inquiry,
+        _turn: Turn,
+    ) -> Result<Answer, ErrorObject> {
+        let message = format!("there is no {} here yet", inquiry.method.as_str());
+        Err(ErrorObject::new(METHOD_NOT_FOUND, message))
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    fn concerns(&self, _session: &Arc<Session>, _change: &Change) -> bool {
+        false
     }
 
     async fn close(&self, session: Arc<Session>) {
@@ -197,58 +232,4 @@ fn text_block(text: &str) -> String {
 /// The error for programs; what models read is the text.
 fn error_meta(id: CallId, error: &gantry_core::ToolError) -> String {
     json!({ "gantry/call": id, "gantry/error": error }).to_string()
-}
-
-/// `/mcp/{project}`.
-pub(crate) async fn serve_project(
-    State(app): State<App>,
-    Path(project): Path<String>,
-    identity: Identity,
-    request: Request<Body>,
-) -> Response {
-    match known_project(&app, &project) {
-        Ok(()) => respond(&app, identity, None, request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-/// `/mcp/{project}/agents/{agent}`: what this agent sees.
-pub(crate) async fn serve_agent(
-    State(app): State<App>,
-    Path((project, agent)): Path<(String, String)>,
-    identity: Identity,
-    request: Request<Body>,
-) -> Response {
-    match known_project(&app, &project) {
-        Ok(()) => respond(&app, identity, Some(agent.into()), request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-fn known_project(app: &App, project: &str) -> Result<(), ApiError> {
-    if project == &**app.runtime.project() {
-        Ok(())
-    } else {
-        Err(ApiError::not_found("there is no such project"))
-    }
-}
-
-/// Answers a request at `/mcp`, as an agent if one is named.
-pub(crate) async fn respond(
-    app: &App,
-    identity: Identity,
-    agent: Option<Arc<str>>,
-    request: Request<Body>,
-) -> Response {
-    let client = Client { identity: identity.into_model(), agent };
-    let (parts, body) = request.into_parts();
-    let answer = match parts.method {
-        Method::POST => match query::body(body).await {
-            Ok(bytes) => app.mcp.post(&parts.headers, &client, bytes).await,
-            Err(error) => return error.into_response(),
-        },
-        Method::DELETE => app.mcp.delete(&parts.headers, &client),
-        _ => app.mcp.get(),
-    };
-    answer.map(Body::from)
 }

@@ -122,7 +122,11 @@ async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallErr
 
 /// A failed result has content, an error object has a code.
 fn own_words(text: &str) -> Upstream {
-    if raw::member(text, "content").is_some() { Upstream::Result(text.into()) } else { Upstream::Error(text.into()) }
+    if raw::member(text, "content").is_some() {
+        Upstream::Result(text.into())
+    } else {
+        Upstream::Error(text.into())
+    }
 }
 
 /// A stored output belongs to the session that made it; the same caller's new session gets a copy of its own.

@@ -150,8 +150,9 @@ mod tests {
 
     #[test]
     fn structure_comes_first_and_keeps_its_numbers() {
-        let content =
-            Content::new(r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"n":1.10,"big":12345678901234567890123}}"#);
+        let content = Content::new(
+            r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"n":1.10,"big":12345678901234567890123}}"#,
+        );
         assert_eq!(result(&content), r#"{"n":1.10,"big":12345678901234567890123}"#);
         assert_eq!(Content::new(r#"{"structuredContent":[1]}"#).text(), "[1]");
     }

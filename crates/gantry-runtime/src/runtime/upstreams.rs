@@ -40,7 +40,11 @@ impl Runtime {
     ///
     /// # Errors
     /// The file cannot be written; nothing is pinned then.
-    pub async fn lock_accept(&self, server: Option<&str>, tool: Option<&str>) -> Result<Vec<LockDiff>, String> {
+    pub async fn lock_accept(
+        &self,
+        server: Option<&str>,
+        tool: Option<&str>,
+    ) -> Result<Vec<LockDiff>, String> {
         let _unused = (server, tool);
         Ok(Vec::new())
     }
