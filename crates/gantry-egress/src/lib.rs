@@ -7,6 +7,10 @@ mod http_client;
 
 pub use http_client::{HttpClient, HttpError, HttpResponse};
 
+mod local_socket;
+
+pub use local_socket::{SocketReader, SocketWriter};
+
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
@@ -72,13 +76,7 @@ impl LocalServer {
         request: http::request::Builder,
         body: Bytes,
     ) -> Result<Response<Incoming>, Error> {
-        let connect = |reason: String| Error::Connect { address: self.address, reason };
-        let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(self.address)).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(connect(error.to_string())),
-            Err(_) => return Err(connect("it does not answer".into())),
-        };
-        stream.set_nodelay(true).map_err(|error| connect(error.to_string()))?;
+        let stream = self.reach().await?;
         let broken = |error: hyper::Error| Error::Broken { address: self.address, reason: error.to_string() };
         let (mut sender, connection) =
             handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(broken)?;
@@ -102,6 +100,21 @@ impl LocalServer {
             .await
             .map_err(|error| Error::Broken { address: self.address, reason: error.to_string() })?;
         Ok((parts.status, parts.headers, whole.to_bytes()))
+    }
+
+    async fn reach(&self) -> Result<TcpStream, Error> {
+        let connect = |reason: String| Error::Connect { address: self.address, reason };
+        let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(self.address)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(connect(error.to_string())),
+            Err(_) => return Err(connect("it does not answer".into())),
+        };
+        stream.set_nodelay(true).map_err(|error| connect(error.to_string()))?;
+        Ok(stream)
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
     }
 
     fn prepared(&self, request: http::request::Builder, body: Bytes) -> Result<Request<Full<Bytes>>, Error> {

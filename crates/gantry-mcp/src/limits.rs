@@ -66,7 +66,7 @@ pub const SUBSCRIPTIONS: usize = 1024;
 pub const URI_BYTES: usize = 8 * 1024;
 /// Connections of HTTP+SSE at once.
 pub const SSE_CONNECTIONS: usize = 1024;
-/// Messages of an HTTP+SSE client that wait to be read.
-pub const SSE_MESSAGES_WAITING: usize = 64;
+/// Messages of a client that wait to be read, where something else than this crate receives them.
+pub const MESSAGES_WAITING: usize = 64;
 /// `subscriptions/listen` requests at once on one connection.
 pub const CONNECTION_LISTENS: usize = 32;

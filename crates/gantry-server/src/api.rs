@@ -11,7 +11,7 @@ mod servers;
 mod tools;
 
 use crate::error::ApiError;
-use crate::{App, mcp, openapi};
+use crate::{App, doors, openapi};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -60,8 +60,13 @@ pub fn router(app: App) -> Router {
         router = router.route(path, methods);
     }
     router
-        .route("/mcp/{project}", any(mcp::serve_project))
-        .route("/mcp/{project}/agents/{agent}", any(mcp::serve_agent))
+        .route("/mcp/{project}", any(doors::serve_project))
+        .route("/mcp/{project}/agents/{agent}", any(doors::serve_agent))
+        .route("/sse", get(doors::open_sse))
+        .route("/messages", post(doors::take_message))
+        .route("/ws", any(doors::open_socket))
+        .route("/ws/{project}", any(doors::open_project_socket))
+        .route("/ws/{project}/agents/{agent}", any(doors::open_agent_socket))
         .route("/", get(health::page))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)

@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod auth;
+mod doors;
 mod error;
 mod guard;
 mod listen;

@@ -3,7 +3,7 @@
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::guard::Guard;
-use crate::{App, api, mcp};
+use crate::{App, api, doors};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -103,12 +103,12 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
     Ok(())
 }
 
-/// Ends the sessions of clients that went away without a word.
+/// Ends the sessions of clients that went away without a word, and in the end the streams that would go on for ever.
 async fn mind(app: App, stop: CancellationToken) {
     let mut every = tokio::time::interval(EXPIRY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return app.mcp.hang_up(),
             _ = every.tick() => app.mcp.expire_idle(),
         }
     }
@@ -127,7 +127,8 @@ async fn connection(stream: TcpStream, gate: Arc<Gate>, stop: CancellationToken)
     let serving = http
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
@@ -157,7 +158,7 @@ impl Gate {
         };
         // The door that agents use most needs no routing.
         if request.uri().path() == "/mcp" {
-            return mcp::respond(&self.app, identity, None, request.map(Body::new)).await;
+            return doors::respond(&self.app, identity, None, request.map(Body::new)).await;
         }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());

@@ -213,16 +213,7 @@ fn schemas() -> Value {
         },
         "Record": { "type": "object", "description": "One call as the ledger has it" },
         "Server": server(),
-        "NewServer": {
-            "type": "object", "required": ["id"],
-            "description": "The keys of an entry of `mcpServers` in the configuration, and its id.",
-            "properties": {
-                "id": { "type": "string" }, "type": { "enum": ["stdio", "http", "sse", "websocket", "tcp"] },
-                "command": { "type": "string" }, "args": { "type": "array", "items": { "type": "string" } },
-                "env": { "type": "object", "additionalProperties": { "type": "string" } },
-                "url": { "type": "string" }, "headers": { "type": "object", "additionalProperties": { "type": "string" } }
-            }
-        },
+        "NewServer": new_server(),
         "LockRequest": {
             "type": "object", "additionalProperties": false,
             "properties": { "server": { "type": "string" }, "tool": { "type": "string" } }
@@ -239,6 +230,19 @@ fn schemas() -> Value {
         "LockDiffList": list("LockDiff"),
         "ToolList": list("Tool"),
         "RecordList": list("Record"),
+    })
+}
+
+fn new_server() -> Value {
+    json!({
+        "type": "object", "required": ["id"],
+        "description": "The keys of an entry of `mcpServers` in the configuration, and its id.",
+        "properties": {
+            "id": { "type": "string" }, "type": { "enum": ["stdio", "http", "sse", "websocket", "tcp"] },
+            "command": { "type": "string" }, "args": { "type": "array", "items": { "type": "string" } },
+            "env": { "type": "object", "additionalProperties": { "type": "string" } },
+            "url": { "type": "string" }, "headers": { "type": "object", "additionalProperties": { "type": "string" } }
+        }
     })
 }
 

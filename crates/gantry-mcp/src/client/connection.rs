@@ -5,7 +5,7 @@ use super::{
     detect, listen,
     types::{About, Failure, ListKind, Outgoing, Protocol, Target},
 };
-use crate::{ErrorObject, error::code, exchange::LogLevel, raw};
+use crate::exchange::LogLevel;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use tokio_util::{
@@ -126,15 +126,7 @@ impl Connection {
     /// # Errors
     /// The server does not take it.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Failure> {
-        if self.core.modern() {
-            return Ok(());
-        }
-        if raw::member(&self.core.about.capabilities, "logging").is_none() {
-            let what = "the server does not send log messages";
-            return Err(Failure::Answered(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
-        }
-        let params = raw::object([("level", &*raw::quoted(level.as_str()))]);
-        self.core.own("logging/setLevel", &params).await.map(drop)
+        self.core.set_log_level(level).await
     }
 
     /// Requests that are under way.

@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     error::code,
-    exchange::{Audience, Nobody},
+    exchange::{Audience, LogLevel, Nobody},
 };
 use http::HeaderMap;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, Mutex, atomic::Ordering};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,8 @@ pub(super) struct Core {
     pub(super) about: About,
     pub(super) tools: ToolBook,
     pub(super) subscriptions: Subscriptions,
+    /// What the server was told to log.
+    pub(super) level: Mutex<Option<LogLevel>>,
     /// Held by whoever shakes hands anew.
     renewal: Semaphore,
 }
@@ -56,6 +58,7 @@ impl Core {
             about,
             tools: ToolBook::default(),
             subscriptions: Subscriptions::default(),
+            level: Mutex::default(),
             renewal: Semaphore::new(1),
         }))
     }
@@ -150,7 +153,7 @@ impl Core {
     async fn renew(&self, lost: &str) -> Result<(), Failure> {
         let _turn = self.renewal.acquire().await;
         let Link::Http(http) = &self.link else { return Ok(()) };
-        if !http.forget_session(lost) {
+        if !http.is_session(lost) {
             return Ok(());
         }
         let renewed = async {
@@ -163,7 +166,7 @@ impl Core {
             return Err(Failure::Unavailable(reason));
         }
         self.dispatcher().look_anew();
-        self.watch_again().await;
+        Box::pin(self.restore()).await;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 use super::{
     limits::{QUESTIONS, UNDER_WAY},
     message::{self, Message},
-    types::{Event, Failure, ListKind, Target},
+    types::{Failure, Target},
 };
 use crate::{ErrorObject, envelope::cut, exchange::Audience};
 use std::{
@@ -17,7 +17,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{Semaphore, mpsc::error::TrySendError, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Sends a message that nobody waits for. It never waits; what does not fit is dropped.
@@ -41,8 +41,8 @@ pub(super) struct Dispatcher {
     tokens: Mutex<BTreeMap<u64, Arc<dyn Audience>>>,
     garbage: AtomicU64,
     /// Changes of tools, resources and prompts that wait for a slow receiver.
-    late_changes: [AtomicBool; 3],
-    ended: CancellationToken,
+    pub(super) late_changes: [AtomicBool; 3],
+    pub(super) over: CancellationToken,
     reason: OnceLock<String>,
 }
 
@@ -81,7 +81,7 @@ impl Dispatcher {
             tokens: Mutex::default(),
             garbage: AtomicU64::new(0),
             late_changes: Default::default(),
-            ended: CancellationToken::new(),
+            over: CancellationToken::new(),
             reason: OnceLock::new(),
         })
     }
@@ -205,12 +205,12 @@ impl Dispatcher {
         let reason = self.reason.get_or_init(|| reason.into());
         lock(&self.waiting).ended = true;
         self.fail_all(reason);
-        self.ended.cancel();
+        self.over.cancel();
     }
 
     /// Waits for the end, and says why.
     pub(super) async fn ended(&self) -> String {
-        self.ended.cancelled().await;
+        self.over.cancelled().await;
         self.why_ended()
     }
 
@@ -231,51 +231,6 @@ impl Dispatcher {
         if count.is_power_of_two() {
             let excerpt = cut(text, crate::limits::ECHO_CHARS);
             tracing::debug!(server = %self.target.name, count, excerpt, "the server sent what is not a message");
-        }
-    }
-
-    /// Tells that a list is another now. Unlike other events this one is not lost when the receiver is slow.
-    pub(super) fn changed(self: &Arc<Self>, kind: ListKind) {
-        let Err(TrySendError::Full(event)) = self.target.events.try_send(Event::Changed(kind)) else {
-            return;
-        };
-        if self.late_change(kind).swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let this = Arc::clone(self);
-        tokio::spawn(async move {
-            // The receiver may look anew while this waits, but a look too many harms nobody.
-            let slot = tokio::select! {
-                slot = this.target.events.reserve() => slot.ok(),
-                () = this.ended.cancelled() => None,
-            };
-            this.late_change(kind).store(false, Ordering::Relaxed);
-            if let Some(slot) = slot {
-                slot.send(event);
-            }
-        });
-    }
-
-    /// Tells that something may have been missed.
-    pub(super) fn look_anew(self: &Arc<Self>) {
-        for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
-            self.changed(kind);
-        }
-    }
-
-    fn late_change(&self, kind: ListKind) -> &AtomicBool {
-        let [tools, resources, prompts] = &self.late_changes;
-        match kind {
-            ListKind::Tools => tools,
-            ListKind::Resources | ListKind::Templates => resources,
-            ListKind::Prompts => prompts,
-        }
-    }
-
-    /// Tells an event, or drops it when the receiver is slow.
-    pub(super) fn event(&self, event: Event) {
-        if self.target.events.try_send(event).is_err() {
-            tracing::debug!(server = %self.target.name, "an event was dropped, its receiver is slow");
         }
     }
 }

@@ -157,14 +157,9 @@ impl HttpLink {
         lock(&self.side.session).version = Some(version);
     }
 
-    /// The session, and that it is over: the next handshake starts without one. `None` if another one came already.
-    pub(super) fn forget_session(&self, lost: &str) -> bool {
-        let mut session = lock(&self.side.session);
-        let same = session.id.as_deref() == Some(lost);
-        if same {
-            *session = Session::default();
-        }
-        same
+    /// Whether this is still the session. Requests name it until another one is there, and are refused.
+    pub(super) fn is_session(&self, id: &str) -> bool {
+        lock(&self.side.session).id.as_deref() == Some(id)
     }
 
     /// Sends a request and waits for its result.
@@ -239,9 +234,7 @@ impl Side {
     /// A session id that came with a handshake.
     fn remember_session(&self, response: &HttpResponse) {
         let id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
-        if let Some(id) = id.filter(|id| id.len() <= HANDLE_BYTES) {
-            lock(&self.session).id = Some(id.into());
-        }
+        lock(&self.session).id = id.filter(|id| id.len() <= HANDLE_BYTES).map(Into::into);
     }
 
     /// Deletes the session, if there is one.

@@ -2,7 +2,7 @@
 //! where every request has a stream of its own.
 
 use super::{dispatcher::Dispatcher, duplex::Duplex, http::HttpLink, limits::EXCERPT_CHARS, types::Failure};
-use crate::{ErrorObject, envelope::cut, exchange::Audience};
+use crate::{ErrorObject, envelope::cut, error::code, exchange::Audience};
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,9 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Whether the session is unknown to the server. The right status is 404; some say 400 and name the session.
     pub(super) fn lost_session(&self) -> bool {
+        let known_method = self.error.as_ref().is_none_or(|error| error.code != code::METHOD_NOT_FOUND);
         self.session.is_some()
+            && known_method
             && (self.status == StatusCode::NOT_FOUND
                 || self.status == StatusCode::BAD_REQUEST
                     && self.excerpt.to_ascii_lowercase().contains("session"))

@@ -8,12 +8,14 @@ use super::{
     types::Failure,
 };
 use crate::{
+    ErrorObject,
     error::code,
     exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered},
     raw,
 };
 use std::{
     collections::BTreeSet,
+    mem,
     sync::{Arc, Mutex},
 };
 use tokio::{
@@ -44,7 +46,7 @@ impl Core {
     pub(super) async fn watch(&self, uri: &str, on: bool) -> Result<(), Failure> {
         let resources = raw::member(&self.about.capabilities, "resources");
         if resources.and_then(|resources| raw::member(resources, "subscribe")) != Some("true") {
-            return Err(Failure::Answered(crate::ErrorObject::new(
+            return Err(Failure::Answered(ErrorObject::new(
                 code::METHOD_NOT_FOUND,
                 "the server does not tell of changes of its resources",
             )));
@@ -86,14 +88,35 @@ impl Core {
         self.own(method, &raw::object([("uri", &*raw::quoted(uri))])).await.map(drop)
     }
 
-    /// Subscribes anew in a new session.
-    pub(super) async fn watch_again(&self) {
+    /// Tells a new session what the old one was told.
+    pub(super) async fn restore(&self) {
+        let server = &self.dispatcher().target.name;
         let uris = lock(&self.subscriptions.uris).clone();
         for uri in uris {
-            if let Err(failure) = Box::pin(self.subscribe(&uri, true)).await {
-                tracing::warn!(server = %self.dispatcher().target.name, uri, %failure, "a resource is no longer watched");
+            if let Err(failure) = self.subscribe(&uri, true).await {
+                tracing::warn!(%server, uri, %failure, "a resource is no longer watched");
             }
         }
+        let level = *lock(&self.level);
+        if let Some(level) = level
+            && let Err(failure) = self.set_log_level(level).await
+        {
+            tracing::warn!(%server, %failure, "the log level is that of the server again");
+        }
+    }
+
+    /// From which level on the server is to log.
+    pub(super) async fn set_log_level(&self, level: LogLevel) -> Result<(), Failure> {
+        if self.modern() {
+            return Ok(());
+        }
+        if raw::member(&self.about.capabilities, "logging").is_none() {
+            let what = "the server does not send log messages";
+            return Err(Failure::Answered(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
+        }
+        self.own("logging/setLevel", &raw::object([("level", &*raw::quoted(level.as_str()))])).await?;
+        *lock(&self.level) = Some(level);
+        Ok(())
     }
 
     /// The params of `subscriptions/listen`; `None` if the server offers nothing to listen to.
@@ -127,6 +150,7 @@ pub(super) async fn run(core: Arc<Core>) {
     let mut pause = REOPEN[0];
     let mut failures = 0;
     let mut old: Option<Stream> = None;
+    let mut missed = false;
     loop {
         let number = *wanted.borrow_and_update();
         let Some(filter) = core.filter() else {
@@ -146,6 +170,9 @@ pub(super) async fn run(core: Arc<Core>) {
         drop(old.take());
         if outcome.is_none() {
             core.subscriptions.granted.send_replace(number);
+            if mem::take(&mut missed) {
+                core.dispatcher().look_anew();
+            }
             outcome = tokio::select! {
                 _ = wanted.changed() => None,
                 outcome = stream.end() => Some(outcome),
@@ -159,6 +186,7 @@ pub(super) async fn run(core: Arc<Core>) {
             (pause, failures) = (REOPEN[0], 0);
         }
         failures += 1;
+        missed = true;
         if !is_worth_another(&core, outcome, failures) {
             return;
         }
@@ -170,15 +198,15 @@ pub(super) async fn run(core: Arc<Core>) {
 /// Whether it makes sense to listen again.
 fn is_worth_another(core: &Core, outcome: Result<String, Failure>, failures: u32) -> bool {
     match outcome {
-        Err(Failure::Answered(error)) if error.code == code::METHOD_NOT_FOUND => false,
+        Err(Failure::Answered(error)) => {
+            tracing::warn!(server = %core.dispatcher().target.name, %error, "the server cannot be listened to");
+            false
+        }
         Err(Failure::Unavailable(reason)) if failures >= BACKGROUND_FAILURES => {
             core.dispatcher().end(reason);
             false
         }
-        Ok(_) | Err(_) => {
-            core.dispatcher().look_anew();
-            true
-        }
+        Ok(_) | Err(_) => true,
     }
 }
 

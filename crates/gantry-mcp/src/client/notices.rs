@@ -9,7 +9,11 @@ use crate::{
     exchange::{LogLevel, Notice},
     raw,
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::sync::mpsc::error::TrySendError;
 
 /// The key under which a notification names the subscription that it belongs to.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -71,6 +75,51 @@ impl Dispatcher {
         };
         if let Some(asker) = self.asker(Some(id)) {
             asker.audience.notify(Notice::Other { method: method.into(), params: params.into() });
+        }
+    }
+
+    /// Tells that a list is another now. Unlike other events this one is not lost when the receiver is slow.
+    pub(super) fn changed(self: &Arc<Self>, kind: ListKind) {
+        let Err(TrySendError::Full(event)) = self.target.events.try_send(Event::Changed(kind)) else {
+            return;
+        };
+        if self.late_change(kind).swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            // The receiver may look anew while this waits, but a look too many harms nobody.
+            let slot = tokio::select! {
+                slot = this.target.events.reserve() => slot.ok(),
+                () = this.over.cancelled() => None,
+            };
+            this.late_change(kind).store(false, Ordering::Relaxed);
+            if let Some(slot) = slot {
+                slot.send(event);
+            }
+        });
+    }
+
+    /// Tells that something may have been missed.
+    pub(super) fn look_anew(self: &Arc<Self>) {
+        for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
+            self.changed(kind);
+        }
+    }
+
+    fn late_change(&self, kind: ListKind) -> &AtomicBool {
+        let [tools, resources, prompts] = &self.late_changes;
+        match kind {
+            ListKind::Tools => tools,
+            ListKind::Resources | ListKind::Templates => resources,
+            ListKind::Prompts => prompts,
+        }
+    }
+
+    /// Tells an event, or drops it when the receiver is slow.
+    pub(super) fn event(&self, event: Event) {
+        if self.target.events.try_send(event).is_err() {
+            tracing::debug!(server = %self.target.name, "an event was dropped, its receiver is slow");
         }
     }
 }

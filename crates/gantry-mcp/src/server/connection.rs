@@ -22,9 +22,12 @@ use crate::{
     ErrorObject, Version,
     envelope::{self, Id, Incoming, Message, Request, failure},
     exchange::Capabilities,
-    limits::{CONNECTION_LISTENS, STDIO_DRAIN, STDIO_IN_FLIGHT, STDIO_LAST_WORDS},
+    limits::{
+        CONNECTION_LISTENS, MESSAGES_WAITING, STDIO_ANSWERS_WAITING, STDIO_DRAIN, STDIO_IN_FLIGHT,
+        STDIO_LAST_WORDS,
+    },
 };
-use futures_util::stream::{Stream, StreamExt as _};
+use futures_util::stream::{Stream, StreamExt as _, unfold};
 use std::{pin::pin, sync::Arc};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -34,6 +37,20 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 impl<H: Handler> Server<H> {
+    /// Opens a connection whose messages the caller carries: what it sends is read, what it receives is to be passed on.
+    /// Dropping the sender ends the input, dropping the receiver the connection.
+    #[must_use]
+    pub fn connect(&self, identity: H::Identity) -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<String>) {
+        let (messages, incoming) = mpsc::channel(MESSAGES_WAITING);
+        let (answers, outgoing) = mpsc::channel(STDIO_ANSWERS_WAITING);
+        let incoming = unfold(incoming, |mut incoming: mpsc::Receiver<Vec<u8>>| async move {
+            Some((incoming.recv().await?, incoming))
+        });
+        let server = self.clone();
+        self.in_background(async move { server.serve_messages(identity, incoming, answers).await });
+        (messages, outgoing)
+    }
+
     /// Serves one client until its messages end or nobody takes answers any more, then waits a little for what is still
     /// running. Each item of `incoming` is one message; `outgoing` gets one message at a time.
     ///

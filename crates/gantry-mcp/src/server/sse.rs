@@ -6,12 +6,8 @@ use super::{
     body::{Source, message},
     http::{empty, refuse, unknown_session},
 };
-use crate::{
-    ErrorObject,
-    limits::{SSE_CONNECTIONS, SSE_MESSAGES_WAITING, STDIO_ANSWERS_WAITING},
-};
+use crate::{ErrorObject, limits::SSE_CONNECTIONS};
 use bytes::Bytes;
-use futures_util::stream::unfold;
 use http::{Response, StatusCode};
 use std::{
     collections::HashMap,
@@ -47,20 +43,15 @@ impl<H: Handler> Server<H> {
     /// Answers the GET that opens a connection; the client is told to POST to `endpoint` with a `sessionId`.
     #[must_use]
     pub fn sse(&self, identity: &H::Identity, endpoint: &str) -> Response<Body> {
-        let (messages, incoming) = mpsc::channel(SSE_MESSAGES_WAITING);
-        let (answers, outgoing) = mpsc::channel(STDIO_ANSWERS_WAITING);
         let id = Uuid::new_v4();
         let mut open = lock(&self.inner.doors.open);
         if open.len() >= SSE_CONNECTIONS || self.inner.hang_up.is_cancelled() {
             let message = format!("{SSE_CONNECTIONS} connections are open already; close one and try again");
             return refuse(StatusCode::SERVICE_UNAVAILABLE, None, &ErrorObject::invalid_request(message));
         }
+        let (messages, outgoing) = self.connect(identity.clone());
         open.insert(id, Door { identity: identity.clone(), messages });
         drop(open);
-        let (server, identity) = (self.clone(), identity.clone());
-        let incoming =
-            unfold(incoming, |mut incoming| async move { Some((incoming.recv().await?, incoming)) });
-        self.in_background(async move { server.serve_messages(identity, incoming, answers).await });
         let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}?sessionId={}\n\n", id.simple()));
         EventStream::new(Events {
             first: Some(first),

@@ -194,13 +194,14 @@ fn srv_1_a_body_or_line_beyond_the_limit_is_refused_and_one_at_the_limit_is_not(
 }
 
 #[test]
-fn srv_1_a_line_that_the_running_server_finds_too_large_is_answered_as_a_json_rpc_error() {
+fn srv_1_a_line_in_front_of_a_running_server_has_the_same_limit() {
     let home = Home::new();
     let _server = home.serve();
     let mut pipe = Pipe::initialized(&home, "2025-06-18");
-    let refused = pipe.ask(&padded(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, BODY_BYTES + 1));
-    assert_eq!(refused["jsonrpc"], "2.0", "{refused}");
-    assert!(refused["error"]["code"].is_i64(), "{refused}");
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(pipe.ask(&padded(ping, LINE_BYTES))["result"], json!({}));
+    let refused = pipe.ask(&padded(ping, LINE_BYTES + 1));
+    assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32700), &Value::Null), "{refused}");
     still_works(&mut pipe, "a line that is too long");
 }
 

@@ -1,6 +1,6 @@
 //! One request over HTTP, from the POST to its answer, taken up again where its stream breaks.
 
-use super::{EVENT_STREAM, LAST_EVENT_ID, Side, refusal};
+use super::{EVENT_STREAM, LAST_EVENT_ID, Session, Side, refusal};
 use crate::client::{
     dispatcher::{Outbox, Ticket},
     limits::{LAST_WORDS, MESSAGE_BYTES, REOPEN, RESUMES},
@@ -23,7 +23,7 @@ impl Side {
         call: &Call<'_>,
         outbox: &Arc<dyn Outbox>,
     ) -> Result<String, Trouble> {
-        let session = self.session();
+        let session = if call.method == "initialize" { Session::default() } else { self.session() };
         let mut headers = self.headers(&session);
         headers.extend(call.headers.clone());
         let text = message::request(ticket.id, call.method, call.params);

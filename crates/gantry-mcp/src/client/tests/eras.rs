@@ -35,7 +35,7 @@ fn server(discovery: Discovery, handshake: Handshake) -> Arc<Stage> {
         while let Some(message) = peer.next().await {
             match (message["method"].as_str(), discovery, handshake) {
                 (Some("server/discover"), Discovery::Answers, _) => {
-                    peer.answer(&message, discovered(json!({}))).await;
+                    peer.answer(&message, discovered(&json!({}))).await;
                 }
                 (Some("server/discover"), Discovery::Refuses(code), _)
                 | (Some("initialize"), _, Handshake::Refuses(code)) => peer.refuse(&message, code).await,
@@ -87,7 +87,7 @@ async fn a_slow_server_that_binds_itself_to_the_first_era_is_met_in_it() {
     let slow = stage(async |mut peer: Peer| {
         let first = peer.next().await.unwrap();
         if first["method"] == "server/discover" {
-            peer.answer(&first, discovered(json!({}))).await;
+            peer.answer(&first, discovered(&json!({}))).await;
         } else {
             peer.refuse(&first, -32022).await;
         }

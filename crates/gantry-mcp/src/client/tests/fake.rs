@@ -70,11 +70,11 @@ impl Peer {
     /// Answers a discovery.
     pub(super) async fn discovery(&mut self, capabilities: Value) {
         let request = self.expect("server/discover").await;
-        self.answer(&request, discovered(capabilities)).await;
+        self.answer(&request, discovered(&capabilities)).await;
     }
 }
 
-pub(super) fn discovered(capabilities: Value) -> Value {
+pub(super) fn discovered(capabilities: &Value) -> Value {
     json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new"}},

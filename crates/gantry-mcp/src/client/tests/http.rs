@@ -41,17 +41,17 @@ struct Said {
     ends: bool,
 }
 
-fn said(status: u16, kind: &'static str, body: impl ToString) -> Said {
+fn said(status: u16, kind: &'static str, body: &impl ToString) -> Said {
     Said { status, headers: vec![("content-type", kind.into())], body: body.to_string(), ends: true }
 }
 
-fn json_result(got: &Got, result: Value) -> Said {
-    said(200, "application/json", json!({"jsonrpc": "2.0", "id": got.body["id"], "result": result}))
+fn json_result(got: &Got, result: &Value) -> Said {
+    said(200, "application/json", &json!({"jsonrpc": "2.0", "id": got.body["id"], "result": result}))
 }
 
 fn json_error(status: u16, got: &Got, code: i32) -> Said {
     let error = json!({"code": code, "message": "no", "data": {"supported": ["2025-11-25"]}});
-    said(status, "application/json", json!({"jsonrpc": "2.0", "id": got.body["id"], "error": error}))
+    said(status, "application/json", &json!({"jsonrpc": "2.0", "id": got.body["id"], "error": error}))
 }
 
 fn events(messages: &[Value]) -> Said {
@@ -59,11 +59,11 @@ fn events(messages: &[Value]) -> Said {
     for message in messages {
         write!(body, "data: {message}\n\n").unwrap();
     }
-    said(200, "text/event-stream", body)
+    said(200, "text/event-stream", &body)
 }
 
 fn empty(status: u16) -> Said {
-    said(status, "text/plain", "")
+    said(status, "text/plain", &"")
 }
 
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
@@ -86,6 +86,24 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
     Some(Got { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
+/// Whether the connection goes on.
+async fn write(stream: &mut BufReader<TcpStream>, said: Said) -> bool {
+    let Said { status, headers, body, ends } = said;
+    let mut head = format!("HTTP/1.1 {status} X\r\n");
+    for (name, value) in headers {
+        write!(head, "{name}: {value}\r\n").unwrap();
+    }
+    if ends {
+        write!(head, "content-length: {}\r\n", body.len()).unwrap();
+    }
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap_or_default();
+    if !ends {
+        // The client hangs up when it has had enough.
+        stream.read_u8().await.unwrap_or_default();
+    }
+    ends
+}
+
 /// Plays a server; gives its address and what it got.
 async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Got>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -99,17 +117,7 @@ async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String,
                 let mut stream = BufReader::new(stream);
                 while let Some(got) = read(&mut stream).await {
                     log.lock().unwrap().push(got.clone());
-                    let Said { status, headers, body, ends } = answer(&got);
-                    let mut head = format!("HTTP/1.1 {status} X\r\n");
-                    for (name, value) in headers {
-                        write!(head, "{name}: {value}\r\n").unwrap();
-                    }
-                    let end =
-                        if ends { format!("content-length: {}\r\n", body.len()) } else { String::new() };
-                    stream.write_all(format!("{head}{end}\r\n{body}").as_bytes()).await.unwrap_or_default();
-                    if !ends {
-                        // The client hangs up when it has had enough.
-                        stream.read_u8().await.unwrap_or_default();
+                    if !write(&mut stream, answer(&got)).await {
                         return;
                     }
                 }
@@ -135,13 +143,13 @@ fn legacy(then: impl Fn(&Got) -> Said + Send + Sync + 'static) -> impl Fn(&Got) 
     move |got| match (&*got.verb, got.method()) {
         ("POST", "server/discover") => {
             let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "Server not initialized"}});
-            said(400, "application/json", error)
+            said(400, "application/json", &error)
         }
         ("POST", "initialize") => {
             let mut sessions = sessions.lock().unwrap();
             *sessions += 1;
             let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
-            let mut said = json_result(got, result);
+            let mut said = json_result(got, &result);
             said.headers.push(("mcp-session-id", format!("s{sessions}")));
             said
         }
@@ -154,11 +162,11 @@ fn legacy(then: impl Fn(&Got) -> Said + Send + Sync + 'static) -> impl Fn(&Got) 
 #[tokio::test]
 async fn a_modern_server_gets_its_headers_with_every_request() {
     let (url, seen) = play(|got| match got.method() {
-        "server/discover" => json_result(got, discovered(json!({}))),
+        "server/discover" => json_result(got, &discovered(&json!({}))),
         "tools/list" => {
             let schema =
                 json!({"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "Region"}}});
-            json_result(got, json!({"tools": [{"name": "a", "inputSchema": schema}]}))
+            json_result(got, &json!({"tools": [{"name": "a", "inputSchema": schema}]}))
         }
         _ if got.header("mcp-param-region").is_empty() => json_error(400, got, -32020),
         _ => events(&[
@@ -194,7 +202,7 @@ async fn a_modern_server_gets_its_headers_with_every_request() {
 async fn a_legacy_server_has_a_session_that_is_deleted_in_the_end() {
     let (url, seen) = play(legacy(|got| match &*got.verb {
         "GET" => empty(405),
-        _ => json_result(got, json!({"ok": 1})),
+        _ => json_result(got, &json!({"ok": 1})),
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
@@ -216,7 +224,7 @@ async fn a_session_that_the_server_forgot_is_made_anew_and_the_request_sent_once
     let (url, seen) = play(legacy(|got| match (&*got.verb, got.header("mcp-session-id")) {
         ("GET", _) => empty(405),
         (_, "s1") => empty(404),
-        _ => json_result(got, json!({"ok": 1})),
+        _ => json_result(got, &json!({"ok": 1})),
     }))
     .await;
     let (connection, mut events) = reached(&url).await;
@@ -235,10 +243,10 @@ async fn a_stream_that_ends_early_is_taken_up_again_after_the_last_event() {
         ("GET", "e1") => said(
             200,
             "text/event-stream",
-            "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"late\":true}}\n\n",
+            &"id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"late\":true}}\n\n",
         ),
         ("GET", _) => empty(405),
-        _ => said(200, "text/event-stream", "id: e1\nretry: 20\ndata:\n\n"),
+        _ => said(200, "text/event-stream", &"id: e1\nretry: 20\ndata:\n\n"),
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
@@ -252,7 +260,7 @@ async fn a_stream_that_ends_early_is_taken_up_again_after_the_last_event() {
 async fn a_stream_that_cannot_be_taken_up_again_is_lost() {
     let (url, _seen) = play(legacy(|got| match &*got.verb {
         "GET" => empty(405),
-        _ => said(200, "text/event-stream", ": nothing\n\n"),
+        _ => said(200, "text/event-stream", &": nothing\n\n"),
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
@@ -341,7 +349,7 @@ async fn an_outage_is_no_verdict_about_the_era() {
 
 #[tokio::test]
 async fn an_address_without_a_server_is_named_as_such() {
-    let (url, seen) = play(|_| said(404, "text/html", "<h1>nothing</h1>")).await;
+    let (url, seen) = play(|_| said(404, "text/html", &"<h1>nothing</h1>")).await;
     let outcome = reached(&url).await.0;
     assert!(
         matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("no MCP server")),

@@ -1,0 +1,116 @@
+//! MCP over WebSocket: one message per text frame, subprotocol `mcp`.
+//!
+//! A WebSocket cannot be closed in one direction only, so an empty frame says that the client has nothing more to say:
+//! what is running is still answered before the connection ends.
+
+use super::known_project;
+use crate::api::query::Path;
+use crate::mcp::Client;
+use crate::{App, Identity};
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use gantry_mcp::limits::LINE_BYTES;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// How often a client is asked whether it is still there.
+const PING: Duration = Duration::from_secs(30);
+
+/// How long a client may take to receive a frame.
+const SEND_TIME: Duration = Duration::from_secs(30);
+
+/// `/ws`.
+pub(crate) async fn open_socket(
+    State(app): State<App>,
+    identity: Identity,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    upgraded(&app, identity, None, upgrade)
+}
+
+/// `/ws/{project}`.
+pub(crate) async fn open_project_socket(
+    State(app): State<App>,
+    Path(project): Path<String>,
+    identity: Identity,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    match known_project(&app, &project) {
+        Ok(()) => upgraded(&app, identity, None, upgrade),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// `/ws/{project}/agents/{agent}`: what this agent sees.
+pub(crate) async fn open_agent_socket(
+    State(app): State<App>,
+    Path((project, agent)): Path<(String, String)>,
+    identity: Identity,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    match known_project(&app, &project) {
+        Ok(()) => upgraded(&app, identity, Some(agent.into()), upgrade),
+        Err(error) => error.into_response(),
+    }
+}
+
+fn upgraded(app: &App, identity: Identity, agent: Option<Arc<str>>, upgrade: WebSocketUpgrade) -> Response {
+    let client = Client { identity: identity.into_model(), agent };
+    let server = Arc::clone(&app.mcp);
+    upgrade.protocols(["mcp"]).max_message_size(LINE_BYTES).max_frame_size(LINE_BYTES).on_upgrade(
+        async move |socket| {
+            let (messages, answers) = server.connect(client);
+            carry(socket, messages, answers).await;
+        },
+    )
+}
+
+/// Carries frames until the server has nothing more to say, or the client is gone.
+async fn carry(socket: WebSocket, messages: mpsc::Sender<Vec<u8>>, answers: mpsc::Receiver<String>) {
+    let (mut sink, stream) = socket.split();
+    tokio::select! {
+        // Dropping the messages ends the input; what is still running is answered by the other half.
+        () = async { receive(stream, messages).await; std::future::pending().await } => {}
+        () = send(&mut sink, answers) => {}
+    }
+    // Whoever is gone does not hear it.
+    sink.send(Message::Close(None)).await.ok();
+}
+
+/// Passes text frames on until the client ends them. A frame that cannot be read ends the connection.
+async fn receive(mut stream: SplitStream<WebSocket>, messages: mpsc::Sender<Vec<u8>>) {
+    loop {
+        // A place first, so that a frame is read only when it can be passed on.
+        let Ok(place) = messages.reserve().await else { return };
+        match stream.next().await {
+            Some(Ok(Message::Text(text))) if text.is_empty() => return,
+            Some(Ok(Message::Text(text))) => place.send(text.as_str().into()),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Binary(_) | Message::Close(_)) | Err(_)) | None => return,
+        }
+    }
+}
+
+/// Sends what the server says, and pings in between.
+async fn send(sink: &mut SplitSink<WebSocket, Message>, mut answers: mpsc::Receiver<String>) {
+    let mut ping = interval(PING);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let frame = tokio::select! {
+            answer = answers.recv() => match answer {
+                Some(text) => Message::Text(text.into()),
+                None => return,
+            },
+            _ = ping.tick() => Message::Ping(Vec::new().into()),
+        };
+        match timeout(SEND_TIME, sink.send(frame)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return,
+        }
+    }
+}
