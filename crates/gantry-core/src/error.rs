@@ -127,7 +127,7 @@ pub struct ToolError {
     pub details: Option<Value>,
     /// What the provider itself answered, for a door that speaks the provider's language.
     #[serde(skip)]
-    pub upstream: Option<Upstream>,
+    pub upstream: Option<Box<Upstream>>,
 }
 
 /// A provider's own words about a failure, as it sent them.
@@ -156,7 +156,7 @@ impl ToolError {
     /// The same error with the provider's own words.
     #[must_use]
     pub fn with_upstream(mut self, upstream: Upstream) -> Self {
-        self.upstream = Some(upstream);
+        self.upstream = Some(Box::new(upstream));
         self
     }
 

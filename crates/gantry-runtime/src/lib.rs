@@ -26,5 +26,5 @@ pub mod session;
 pub use context::CallCx;
 pub use options::Options;
 pub use reply::Reply;
-pub use runtime::{Error, Explanation, Listening, Runtime};
+pub use runtime::{Error, Explanation, Runtime};
 pub use session::Session;

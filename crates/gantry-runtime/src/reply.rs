@@ -143,7 +143,7 @@ impl Reply {
     pub(crate) fn to_kept_json(&self) -> String {
         let own = match &self.outcome {
             Ok(shaped) => shaped.content(),
-            Err(error) => error.upstream.as_ref().map(|upstream| match upstream {
+            Err(error) => error.upstream.as_deref().map(|upstream| match upstream {
                 Upstream::Result(text) | Upstream::Error(text) => text,
             }),
         };

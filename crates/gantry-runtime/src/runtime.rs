@@ -29,7 +29,6 @@ use gantry_core::policy::Policies;
 use gantry_core::toolset::{Pool, Selection};
 use gantry_core::{CallRequest, Caller, Door, Tool, Toolset};
 use gantry_store::{SessionKey, SessionRow, Store};
-pub use hearing::Listening;
 use rebuild::Upstreams;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -111,7 +111,7 @@ async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallErr
         }
         (_, Some(error)) => {
             let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
-            let upstream = kept.upstream.map(|words| own_words(words.get()));
+            let upstream = kept.upstream.map(|words| Box::new(own_words(words.get())));
             let error = ToolError { details: error.details, upstream, ..ToolError::new(code, error.message) };
             let effect = kept.extras.effect.as_deref().and_then(EffectState::parse);
             Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into())

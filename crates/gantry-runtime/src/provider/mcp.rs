@@ -117,6 +117,11 @@ impl McpServer {
         &self.settings.id
     }
 
+    /// How long one try to start may take.
+    pub(crate) fn startup_timeout(&self) -> Duration {
+        self.settings.startup_timeout
+    }
+
     /// How it is set up.
     pub(crate) fn settings(&self) -> &ServerSettings {
         &self.settings

@@ -23,69 +23,7 @@ const WISH: Duration = Duration::from_secs(5);
 /// The result of requests that ask for nothing back.
 const DONE: &str = "{}";
 
-/// Resources that one stream of a client listens to, for as long as this is kept.
-///
-/// Several streams may share a session; each of them has its own wishes.
-#[derive(Debug)]
-pub struct Listening {
-    rt: Arc<Runtime>,
-    key: SessionId,
-    granted: Vec<String>,
-}
-
-impl Listening {
-    /// Those of the resources asked for that it will hear of, named as the client named them.
-    #[must_use]
-    pub fn granted(&self) -> &[String] {
-        &self.granted
-    }
-
-    /// Whether it wants to hear of this resource of a server, named as clients see it.
-    #[must_use]
-    pub fn wants(&self, provider: &str, uri: &str) -> bool {
-        self.rt.is_watched(self.key, provider, uri)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.rt.forget_wishes(self.key);
-    }
-}
-
 impl Runtime {
-    /// Listens to resources for a stream of a session. What cannot be had is left out.
-    pub async fn listen_to(self: &Arc<Self>, session: &Session, uris: Vec<String>) -> Listening {
-        let sight = self.sight(session.caller().agent.as_deref());
-        let mut listening = Listening { rt: Arc::clone(self), key: SessionId::mint(), granted: Vec::new() };
-        for uri in uris {
-            match self.subscribe(&sight, listening.key, &uri).await {
-                Ok(_) => listening.granted.push(uri),
-                Err(error) => tracing::debug!("{uri:?} cannot be listened to: {error}"),
-            }
-        }
-        listening
-    }
-
-    /// Whether a session has subscribed to this resource of a server, named as clients see it.
-    #[must_use]
-    pub fn is_subscribed(&self, session: &Session, provider: &str, uri: &str) -> bool {
-        self.is_watched(session.id(), provider, uri)
-    }
-
-    fn is_watched(&self, key: SessionId, provider: &str, uri: &str) -> bool {
-        let sources = self.upstreams.sources.load();
-        let server = sources.get(provider).and_then(|source| source.server.as_ref());
-        let own = server.and_then(|server| server.mapping().own(uri));
-        own.is_some_and(|own| self.upstreams.hub.wishes.is_watching(key, provider, own))
-    }
-
-    /// From which level on a session wants log messages that belong to no request, if it said so.
-    #[must_use]
-    pub fn log_level(&self, session: &Session) -> Option<LogLevel> {
-        self.upstreams.hub.wishes.level_of(session.id())
-    }
-
     pub(super) async fn subscribe(
         &self,
         sight: &Sight,

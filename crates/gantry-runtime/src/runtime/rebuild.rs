@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, broadcast, watch};
+use tokio::time::Instant;
 
 /// Providers often change together, at the start above all; their changes are taken in together.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -37,6 +38,8 @@ pub(super) struct Upstreams {
     done: watch::Sender<u64>,
     /// Set once every server of the set-up was ready or has failed, and the pool shows it.
     pub(super) settled: SetOnce<()>,
+    /// Until when somebody waits for that.
+    patience: Instant,
     /// Held while a provider comes or goes.
     pub(super) editing: Mutex<()>,
 }
@@ -44,7 +47,9 @@ pub(super) struct Upstreams {
 impl Upstreams {
     /// These providers; `built` is what can be seen of them already.
     pub(super) fn new(sources: Sources, built: Built, hub: Arc<Hub>) -> Self {
+        let slowest = sources.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();
         Self {
+            patience: Instant::now() + slowest,
             sources: ArcSwap::from_pointee(sources),
             shelf: ArcSwap::default(),
             outside: ArcSwap::from_pointee(built),
@@ -66,7 +71,7 @@ impl Runtime {
     }
 
     /// Waits until every configured MCP server was ready once or has failed, so that the tools of all that work can be
-    /// seen. After that it never waits again.
+    /// seen, but not longer than the most patient of them may take to start. After that it never waits again.
     pub async fn settled(&self) {
         if self.upstreams.settled.get().is_some() {
             return;
@@ -74,6 +79,7 @@ impl Runtime {
         tokio::select! {
             () = self.closing.cancelled() => {}
             _ = self.upstreams.settled.wait() => {}
+            () = tokio::time::sleep_until(self.upstreams.patience) => {}
         }
     }
 

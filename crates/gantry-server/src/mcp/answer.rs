@@ -35,7 +35,7 @@ pub(super) fn answer(reply: &Reply) -> Result<Answer, ErrorObject> {
 }
 
 fn failed(id: CallId, error: &ToolError) -> Result<Answer, ErrorObject> {
-    match &error.upstream {
+    match error.upstream.as_deref() {
         Some(Upstream::Result(result)) => Ok(Answer::Raw { result: result.clone() }),
         Some(Upstream::Error(object)) => Err(as_sent(object, error)),
         None => Ok(Answer::Own(ToolAnswer {

@@ -28,6 +28,8 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     let client = Client { identity: Identity::local(), agent: who.agent.as_deref().map(Into::into) };
     let runtime = wiring::start(setup.loaded, &setup.folder, setup.extra).await?;
     let server = endpoint(Arc::clone(&runtime));
+    // The client would otherwise be told of half the tools.
+    runtime.settled().await;
     let served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()).await;
     server.shutdown().await;
     runtime.shutdown(GRACE).await;

@@ -104,6 +104,19 @@ async fn write(stream: &mut BufReader<TcpStream>, said: Said) -> bool {
     ends
 }
 
+async fn serve(
+    mut stream: BufReader<TcpStream>,
+    answer: Arc<impl Fn(&Got) -> Said + Send + Sync>,
+    log: Arc<Mutex<Vec<Got>>>,
+) {
+    while let Some(got) = read(&mut stream).await {
+        log.lock().unwrap().push(got.clone());
+        if !write(&mut stream, answer(&got)).await {
+            return;
+        }
+    }
+}
+
 /// Plays a server; gives its address and what it got.
 async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Got>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -112,16 +125,7 @@ async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String,
     let seen = log.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let (answer, log) = (answer.clone(), log.clone());
-            tokio::spawn(async move {
-                let mut stream = BufReader::new(stream);
-                while let Some(got) = read(&mut stream).await {
-                    log.lock().unwrap().push(got.clone());
-                    if !write(&mut stream, answer(&got)).await {
-                        return;
-                    }
-                }
-            });
+            tokio::spawn(serve(BufReader::new(stream), answer.clone(), log.clone()));
         }
     });
     (url, seen)
@@ -284,7 +288,7 @@ async fn a_question_on_the_stream_of_a_request_is_for_its_client() {
     let cancel = request.cancel.clone();
     let answered = async {
         loop {
-            let answer = seen.lock().unwrap().iter().find(|got| got.body["id"] == "q").cloned();
+            let answer = seen.lock().unwrap().iter().find(|got| got.body["result"].is_object()).cloned();
             match answer {
                 Some(answer) => {
                     cancel.cancel();
@@ -301,7 +305,7 @@ async fn a_question_on_the_stream_of_a_request_is_for_its_client() {
         outcome = other => panic!("{outcome:?}"),
     };
     assert_eq!(outcome, Err(Failure::Canceled));
-    assert_eq!(answer.body["result"], json!({"action": "accept"}));
+    assert_eq!((&answer.body["id"], &answer.body["result"]), (&json!("q"), &json!({"action": "accept"})));
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ fn each_failure_says_how_far_the_call_may_have_got() {
             (answer::fault("s", &tool(true), failure.clone()), answer::fault("s", &tool(false), failure));
         assert_eq!((read.error.code, read.effect), (read_code, read_effect));
         assert_eq!((write.error.code, write.effect), (write_code, write_effect));
-        if let Some(gantry_core::error::Upstream::Error(text)) = &read.error.upstream {
+        if let Some(gantry_core::error::Upstream::Error(text)) = read.error.upstream.as_deref() {
             assert_eq!(&**text, r#"{"code":-32000,"message":"no","data":{"a":1.10}}"#);
         }
     }

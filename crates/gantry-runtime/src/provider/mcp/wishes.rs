@@ -1,10 +1,11 @@
 //! What sessions want to hear from servers: which resources they watch, and from which level on they want log messages.
 //!
-//! A server is asked once however many sessions want the same, and asked no more when the last of them is gone.
+//! A server is asked once however many sessions want the same, and asked no more when the last of them is gone. A
+//! session that wants something twice has to take it back twice: several streams of one client may share a session.
 
 use gantry_core::id::SessionId;
 use gantry_mcp::exchange::LogLevel;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Resources that one session may watch.
@@ -22,7 +23,8 @@ pub(crate) struct Wishes(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
-    watchers: HashMap<Resource, BTreeSet<SessionId>>,
+    /// Who watches a resource, and how often.
+    watchers: HashMap<Resource, BTreeMap<SessionId, usize>>,
     watched: HashMap<SessionId, BTreeSet<Resource>>,
     levels: HashMap<SessionId, LogLevel>,
 }
@@ -40,20 +42,25 @@ impl Wishes {
         let mut held = self.held();
         let resource = (Arc::clone(server), Arc::from(uri));
         let own = held.watched.get(&session).map_or(0, BTreeSet::len);
-        let known = held.watchers.get(&resource).is_some_and(|watchers| watchers.contains(&session));
+        let known = held.watchers.get(&resource).is_some_and(|watchers| watchers.contains_key(&session));
         if !known && (own >= PER_SESSION || held.watchers.len() >= TOTAL) {
             return Err(format!("{own} resources are watched already; unsubscribe from some first"));
         }
         held.watched.entry(session).or_default().insert(resource.clone());
         let watchers = held.watchers.entry(resource).or_default();
-        watchers.insert(session);
+        *watchers.entry(session).or_default() += 1;
         Ok(!known && watchers.len() == 1)
     }
 
-    /// A session no longer wants to hear of a resource. Returns whether it was the last.
+    /// A session takes one wish to hear of a resource back. Returns whether it was the last of all.
     pub(crate) fn unwatch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
         let mut held = self.held();
         let resource = (Arc::clone(server), Arc::from(uri));
+        let count = held.watchers.get_mut(&resource).and_then(|watchers| watchers.get_mut(&session));
+        if let Some(count) = count.filter(|count| **count > 1) {
+            *count -= 1;
+            return false;
+        }
         if let Some(own) = held.watched.get_mut(&session) {
             own.remove(&resource);
             if own.is_empty() {
@@ -61,12 +68,6 @@ impl Wishes {
             }
         }
         held.forget(session, &resource)
-    }
-
-    /// Whether a session watches a resource.
-    pub(crate) fn is_watching(&self, session: SessionId, server: &str, uri: &str) -> bool {
-        let held = self.held();
-        held.watched.get(&session).is_some_and(|own| own.iter().any(|(s, u)| **s == *server && **u == *uri))
     }
 
     /// The resources of a server that somebody watches.
@@ -88,11 +89,6 @@ impl Wishes {
         self.held().level()
     }
 
-    /// The level that a session wants.
-    pub(crate) fn level_of(&self, session: SessionId) -> Option<LogLevel> {
-        self.held().levels.get(&session).copied()
-    }
-
     /// A session is over. Returns the resources that nobody watches any more.
     pub(crate) fn end(&self, session: SessionId) -> Vec<Resource> {
         let mut held = self.held();
@@ -110,7 +106,7 @@ impl Held {
     /// Takes a watcher away. Returns whether it was there and the last.
     fn forget(&mut self, session: SessionId, resource: &Resource) -> bool {
         let Some(watchers) = self.watchers.get_mut(resource) else { return false };
-        let last = watchers.remove(&session) && watchers.is_empty();
+        let last = watchers.remove(&session).is_some() && watchers.is_empty();
         if last {
             self.watchers.remove(resource);
         }
@@ -129,9 +125,11 @@ mod tests {
         assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(true));
         assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(false));
         assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(false));
-        assert!(wishes.is_watching(bob, "s", "a:b"));
-        assert!(!wishes.unwatch(ann, &server, "a:b"));
-        assert!(!wishes.unwatch(ann, &server, "a:b"), "twice is once");
+        assert!(!wishes.unwatch(bob, &server, "a:b"));
+        assert!(!wishes.unwatch(ann, &server, "a:b"), "wanted twice, taken back once");
+        assert!(wishes.unwatch(ann, &server, "a:b"));
+        assert!(!wishes.unwatch(ann, &server, "a:b"), "what is not wanted cannot be taken back");
+        assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(true));
         assert_eq!(wishes.end(bob), [(server, Arc::from("a:b"))]);
         assert!(wishes.of_server("s").is_empty());
     }
@@ -144,7 +142,7 @@ mod tests {
         assert_eq!(wishes.set_level(bob, LogLevel::Debug), Some(LogLevel::Debug));
         assert_eq!(wishes.set_level(ann, LogLevel::Info), None);
         wishes.end(bob);
-        assert_eq!((wishes.level(), wishes.level_of(ann)), (Some(LogLevel::Info), Some(LogLevel::Info)));
+        assert_eq!(wishes.level(), Some(LogLevel::Info));
     }
 
     #[test]
