@@ -41,6 +41,9 @@ pub enum Notice {
     Progress(Arc<str>),
     /// The params of `notifications/message` as they came, an object, and the level in them.
     Log(LogLevel, Arc<str>),
+    /// The server has let go of the connection for now; its answer comes later. A client that can take a stream up
+    /// again may be let go likewise.
+    Released,
     /// Any other notification that came with the request.
     Other {
         /// Its method.

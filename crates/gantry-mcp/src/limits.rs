@@ -70,3 +70,5 @@ pub const SSE_CONNECTIONS: usize = 1024;
 pub const MESSAGES_WAITING: usize = 64;
 /// `subscriptions/listen` requests at once on one connection.
 pub const CONNECTION_LISTENS: usize = 32;
+/// How long a legacy client waits for a plain answer before it is given a stream, on which it is kept awake.
+pub const STREAM_AFTER: Duration = Duration::from_secs(5);

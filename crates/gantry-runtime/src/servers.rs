@@ -4,6 +4,7 @@ use crate::options::ProviderOptions;
 use gantry_mcp::client::{Declared, Protocol};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,9 @@ pub enum Off {
 }
 
 /// The way to a server; several addresses, or several processes, are replicas of each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Values of variables and headers are secrets more often than not, so they never show in debug output.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Reach {
     /// A process.
     Stdio {
@@ -85,12 +88,38 @@ impl Reach {
 }
 
 /// Addresses and what is sent with every request to them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Remote {
     /// At least one.
     pub urls: Vec<String>,
     /// Headers.
     pub headers: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, env, cwd, replicas, args: _ } => f
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("env", &env.keys().collect::<Vec<_>>())
+                .field("cwd", cwd)
+                .field("replicas", replicas)
+                .finish_non_exhaustive(),
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => {
+                f.debug_tuple(self.kind()).field(remote).finish()
+            }
+            Self::Tcp(addresses) => f.debug_tuple("tcp").field(addresses).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        let n_urls = self.urls.len();
+        f.debug_struct("Remote").field("urls", &n_urls).field("headers", &headers).finish()
+    }
 }
 
 /// How a server is watched.
@@ -186,4 +215,35 @@ pub struct LockDiff {
     pub current: Option<serde_json::Value>,
     /// What looks suspicious in the new one.
     pub flags: Vec<String>,
+}
+
+impl LockDiff {
+    /// A text that stands for exactly these differences: a yes that names it is a yes to what was seen.
+    #[must_use]
+    pub fn revision(differences: &[Self]) -> String {
+        let text = serde_json::to_string(differences).unwrap_or_default();
+        gantry_core::digest::Digest::of(text.as_bytes()).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show_in_debug_output() {
+        let process = Reach::Stdio {
+            command: "npx".into(),
+            args: vec!["--token=SECRET".into()],
+            env: BTreeMap::from([("TOKEN".to_owned(), "SECRET".to_owned())]),
+            cwd: "/".into(),
+            replicas: 1,
+        };
+        let urls = vec!["https://example.com/?key=SECRET".to_owned()];
+        let headers = vec![("Authorization".to_owned(), "SECRET".to_owned())];
+        let remote = Reach::Http(Remote { urls, headers });
+        let shown = format!("{process:?} {remote:?}");
+        assert!(!shown.contains("SECRET"), "{shown}");
+        assert!(shown.contains("TOKEN") && shown.contains("Authorization"), "{shown}");
+    }
 }

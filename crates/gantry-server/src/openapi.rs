@@ -78,7 +78,7 @@ const OPERATIONS: [Operation; 24] = [
     get(
         "/api/v1/lock",
         "What is different between the pinned definitions of tools and those of now; takes the key of the data folder",
-        &[("server", "Of this server")],
+        &[("server", "Of this server"), ("tool", "Of this tool of it")],
         Some("LockDiffList"),
     ),
     post(
@@ -216,7 +216,10 @@ fn schemas() -> Value {
         "NewServer": new_server(),
         "LockRequest": {
             "type": "object", "additionalProperties": false,
-            "properties": { "server": { "type": "string" }, "tool": { "type": "string" } }
+            "properties": {
+                "server": { "type": "string" }, "tool": { "type": "string" },
+                "revision": { "type": "string", "description": "of the differences that were seen; anything else is refused with 409" }
+            }
         },
         "LockDiff": {
             "type": "object",

@@ -9,19 +9,46 @@ import asyncio
 import json
 import os
 import sys
+import warnings
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
+import anyio
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, DiscoverResult
+from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    CreateMessageResult,
+    DiscoverResult,
+    ElicitResult,
+    PromptReference,
+    ResourceTemplateReference,
+    TextContent,
+)
 from pydantic import BaseModel
 
 PROGRAM = "py_client"
 USAGE = """py_client.py (--url URL | --stdio CMD ARGS...) [--era auto|legacy|2026-07-28]
-                    [--header 'K: V']... [--timeout SECONDS] --script JSON"""
-OPTIONS = ("--url", "--era", "--header", "--timeout", "--script")
+                    [--header 'K: V']... [--timeout SECONDS] [--elicit accept|decline|cancel]
+                    [--sample TEXT] [--log LEVEL] --script JSON"""
+OPTIONS = ("--url", "--era", "--header", "--timeout", "--elicit", "--sample", "--log", "--script")
+# The keys of each step with the kind of their values; a `?` marks those that may be absent.
+STEPS: dict[str, dict[str, type]] = {
+    "list": {},
+    "resources": {},
+    "templates": {},
+    "prompts": {},
+    "call": {"name": str, "arguments?": dict, "progress?": bool, "cancel?": bool},
+    "read": {"uri": str},
+    "prompt": {"name": str, "arguments?": dict},
+    "complete": {"ref": dict, "argument": dict},
+}
+SHAPES = ", ".join(f'{{"{name}":{{{",".join(keys)}}}}}' for name, keys in STEPS.items())
+SIMPLEST = {"string": "text", "integer": 1, "number": 1, "boolean": True, "array": []}
+MODERN = "2026-07-28"
 MAX_PAGES = 100
 DEFAULT_TIMEOUT_SECONDS = 60.0
 # The SDK reports its own failures with these codes; no server's answer stands behind them.
@@ -61,13 +88,14 @@ def header(text: str) -> tuple[str, str]:
 
 
 def is_step(step: Any) -> bool:
-    if not isinstance(step, dict):
+    if not isinstance(step, dict) or len(step) != 1:
         return False
-    call = step.get("call")
-    if isinstance(call, dict):
-        named = isinstance(call.get("name"), str) and isinstance(call.get("arguments", {}), dict)
-        return len(step) == 1 and named and set(call) <= {"name", "arguments"}
-    return step == {"list": {}}
+    [(name, params)] = step.items()
+    if name not in STEPS or not isinstance(params, dict):
+        return False
+    keys = {key.rstrip("?"): (kind, key.endswith("?")) for key, kind in STEPS[name].items()}
+    present = all(key in params or optional for key, (_, optional) in keys.items())
+    return present and all(key in keys and isinstance(value, keys[key][0]) for key, value in params.items())
 
 
 def script(text: str) -> list[dict[str, Any]]:
@@ -79,9 +107,7 @@ def script(text: str) -> list[dict[str, Any]]:
         raise argparse.ArgumentTypeError("expected a list of steps")
     for number, step in enumerate(steps):
         if not is_step(step):
-            raise argparse.ArgumentTypeError(
-                f'step {number} must be {{"list":{{}}}} or {{"call":{{"name":"...","arguments":{{...}}}}}}'
-            )
+            raise argparse.ArgumentTypeError(f"step {number} must be one of {SHAPES}")
     return steps
 
 
@@ -92,6 +118,9 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--era", choices=("auto", "legacy", "2026-07-28"), default="auto")
     parser.add_argument("--header", type=header, action="append", default=[])
     parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT_SECONDS)
+    parser.add_argument("--elicit", choices=("accept", "decline", "cancel"))
+    parser.add_argument("--sample")
+    parser.add_argument("--log")
     parser.add_argument("--script", type=script, required=True)
     options = parser.parse_args(own)
     if bool(options.url) == bool(command):
@@ -124,7 +153,55 @@ def http_client(options: argparse.Namespace) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(headers=options.header, timeout=timeout, event_hooks=hooks)
 
 
-async def connect(stack: AsyncExitStack, options: argparse.Namespace) -> Client:
+class Heard:
+    """Answers what a server asks, as the options say, and keeps it with the log messages of the current step."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.begin()
+
+    def begin(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.logged: list[dict[str, Any]] = []
+
+    def callbacks(self) -> dict[str, Any]:
+        """A callback is a capability, so there is one only for what the options name."""
+        found: dict[str, Any] = {"logging_callback": self.log, "log_level": self.options.log}
+        if self.options.elicit:
+            found["elicitation_callback"] = self.elicit
+        if self.options.sample is not None:
+            found["sampling_callback"] = self.sample
+        return found
+
+    async def log(self, params: BaseModel) -> None:
+        self.logged.append(raw(params))
+
+    async def elicit(self, _: Any, params: Any) -> ElicitResult:
+        self.asked.append({"method": "elicitation/create", "params": raw(params)})
+        action = self.options.elicit
+        if action != "accept" or params.mode == "url":
+            return ElicitResult(action=action)
+        return ElicitResult(action=action, content=fill(params.requested_schema))
+
+    async def sample(self, _: Any, params: BaseModel) -> CreateMessageResult:
+        self.asked.append({"method": "sampling/createMessage", "params": raw(params)})
+        content = TextContent(type="text", text=self.options.sample)
+        return CreateMessageResult(role="assistant", content=content, model="scripted", stop_reason="endTurn")
+
+
+def fill(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a person who changes nothing would send: every default, and something for what is required without one."""
+
+    def value(field: dict[str, Any]) -> Any:
+        choices = field.get("enum") or [choice["const"] for choice in field.get("oneOf", [])]
+        return field.get("default", choices[0] if choices else SIMPLEST.get(field.get("type", "")))
+
+    required = schema.get("required", [])
+    fields = schema.get("properties", {}).items()
+    return {name: value(field) for name, field in fields if "default" in field or name in required}
+
+
+async def connect(stack: AsyncExitStack, options: argparse.Namespace, heard: Heard) -> Client:
     server: Any
     if options.url:
         http = await stack.enter_async_context(http_client(options))
@@ -133,68 +210,109 @@ async def connect(stack: AsyncExitStack, options: argparse.Namespace) -> Client:
         command, *args = options.command
         # The SDK would hide most variables; a test sets the server's environment through ours.
         server = StdioServerParameters(command=command, args=args, env=dict(os.environ))
-    client = Client(server, mode=options.era, read_timeout_seconds=options.timeout)
+    client = Client(server, mode=options.era, read_timeout_seconds=options.timeout, **heard.callbacks())
     await stack.enter_async_context(client)
     if options.era not in ("auto", "legacy"):
         # A pinned client sends nothing on connect, so it would not learn who the server is.
         discovered = await client.session.send_discover(options.era)
         client.session.adopt(DiscoverResult.model_validate(discovered))
+    if options.log and client.protocol_version < MODERN:
+        await client.set_logging_level(options.log)
     return client
 
 
-async def list_tools(client: Client) -> dict[str, Any]:
-    definitions: list[dict[str, Any]] = []
+async def pages(fetch: Callable[..., Awaitable[Any]], name: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
     cursor = None
     for _ in range(MAX_PAGES):
         # A second list step must see a change, so the client's cache never answers.
-        page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-        definitions += [raw(tool) for tool in page.tools]
+        page = await fetch(cursor=cursor, cache_mode="refresh")
+        items += [raw(item) for item in getattr(page, name)]
         cursor = page.next_cursor
         if cursor is None:
-            return {"tools": [tool["name"] for tool in definitions], "definitions": definitions}
-    raise RuntimeError(f"tools/list did not end after {MAX_PAGES} pages")
+            return items
+    raise RuntimeError(f"a list did not end after {MAX_PAGES} pages")
 
 
-async def call_tool(client: Client, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-    seen = raw(await client.call_tool(name, arguments))
-    step = {"isError": seen.get("isError", False), "content": seen.get("content", [])}
-    return step | {key: seen[key] for key in ("structuredContent", "_meta") if key in seen}
+async def call_tool(client: Client, call: dict[str, Any]) -> dict[str, Any]:
+    reports: list[dict[str, Any]] = []
+    progress, cancel = call.get("progress", False), call.get("cancel", False)
+    step: dict[str, Any] = {"cancelled": True}
+    with anyio.CancelScope() as scope:
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            reports.append({"progress": progress, "total": total, "message": message})
+            if cancel:
+                scope.cancel()
+
+        watcher = report if progress or cancel else None
+        seen = raw(await client.call_tool(call["name"], call.get("arguments"), progress_callback=watcher))
+        step = {"isError": seen.get("isError", False), "content": seen.get("content", [])}
+        step |= {key: seen[key] for key in ("structuredContent", "_meta") if key in seen}
+    return step | ({"progress": reports} if watcher else {})
 
 
 async def play(client: Client, step: dict[str, Any]) -> dict[str, Any]:
+    [(name, params)] = step.items()
+    match name:
+        case "list":
+            definitions = await pages(client.list_tools, "tools")
+            return {"tools": [tool["name"] for tool in definitions], "definitions": definitions}
+        case "resources":
+            return {"resources": await pages(client.list_resources, "resources")}
+        case "templates":
+            return {"templates": await pages(client.list_resource_templates, "resource_templates")}
+        case "prompts":
+            return {"prompts": await pages(client.list_prompts, "prompts")}
+        case "read":
+            return {"contents": raw(await client.read_resource(params["uri"]))["contents"]}
+        case "prompt":
+            return {"messages": raw(await client.get_prompt(params["name"], params.get("arguments")))["messages"]}
+        case "complete":
+            kind = PromptReference if params["ref"]["type"] == "ref/prompt" else ResourceTemplateReference
+            found = await client.complete(kind.model_validate(params["ref"]), params["argument"])
+            return {"completion": raw(found)["completion"]}
+        case _:
+            return await call_tool(client, params)
+
+
+async def play_one(client: Client, heard: Heard, step: dict[str, Any]) -> dict[str, Any]:
+    heard.begin()
     try:
-        if "list" in step:
-            return await list_tools(client)
-        return await call_tool(client, **step["call"])
+        seen = await play(client, step)
     except MCPError as error:
         if error.code in LOCAL_CODES:
             raise
-        return {"error": raw(error.error)}
+        seen = {"error": raw(error.error)}
+    return seen | {name: found for name in ("asked", "logged") if (found := getattr(heard, name))}
 
 
-async def play_all(client: Client, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def play_all(client: Client, heard: Heard, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     for step in steps:
         try:
-            seen.append(await play(client, step))
+            seen.append(await play_one(client, heard, step))
         except Exception as error:
             raise StepError(f"step {len(seen)} {json.dumps(step)}: {describe(error)}") from error
     return seen
 
 
 async def run(options: argparse.Namespace) -> dict[str, Any]:
+    heard = Heard(options)
     async with AsyncExitStack() as stack:
-        client = await connect(stack, options)
+        client = await connect(stack, options, heard)
         return {
             "protocol": client.protocol_version,
             "server": raw(client.server_info) if client.server_info else None,
             "instructions": client.instructions,
-            "steps": await play_all(client, options.script),
+            "steps": await play_all(client, heard, options.script),
         }
 
 
 def main() -> int:
     options = parse_options(sys.argv[1:])
+    # What the newest revision deprecates is what these clients are here to use.
+    warnings.simplefilter("ignore", DeprecationWarning)
     try:
         seen = asyncio.run(run(options))
     except Exception as error:

@@ -1,9 +1,10 @@
 // The part that the TypeScript clients share: reads the command line, plays the script, prints the JSON line.
 
 import { parseArgs } from "node:util";
+import { SHAPES, capabilities, isStep, listen, play } from "./steps.mjs";
 
-const OPTIONS = ["--url", "--era", "--header", "--timeout", "--script"];
-const MAX_PAGES = 100;
+const OPTIONS = ["--url", "--era", "--header", "--timeout", "--elicit", "--sample", "--log", "--script"];
+const ACTIONS = ["accept", "decline", "cancel"];
 const DEFAULT_TIMEOUT_SECONDS = "60";
 
 class UsageError extends Error {}
@@ -30,16 +31,6 @@ function parseHeader(text) {
   return [match[1], match[2]];
 }
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-
-function isStep(step) {
-  if (!isObject(step) || Object.keys(step).length !== 1) return false;
-  if ("list" in step) return isObject(step.list) && Object.keys(step.list).length === 0;
-  if (!isObject(step.call)) return false;
-  const { name, arguments: args = {}, ...rest } = step.call;
-  return typeof name === "string" && isObject(args) && Object.keys(rest).length === 0;
-}
-
 function parseScript(text) {
   if (text === undefined) throw new UsageError("--script JSON is required");
   let steps;
@@ -50,18 +41,15 @@ function parseScript(text) {
   }
   if (!Array.isArray(steps)) throw new UsageError("--script: expected a list of steps");
   const wrong = steps.findIndex((step) => !isStep(step));
-  if (wrong >= 0) {
-    const shapes = '{"list":{}} or {"call":{"name":"...","arguments":{...}}}';
-    throw new UsageError(`--script: step ${wrong} must be ${shapes}`);
-  }
+  if (wrong >= 0) throw new UsageError(`--script: step ${wrong} must be one of ${SHAPES}`);
   return steps;
 }
 
 function parseValues(own) {
   const text = { type: "string" };
-  const options = { url: text, era: text, header: { ...text, multiple: true }, timeout: text, script: text };
+  const options = Object.fromEntries(OPTIONS.map((option) => [option.slice(2), text]));
   try {
-    return parseArgs({ args: own, options }).values;
+    return parseArgs({ args: own, options: { ...options, header: { ...text, multiple: true } } }).values;
   } catch (error) {
     throw new UsageError(error.message);
   }
@@ -69,7 +57,8 @@ function parseValues(own) {
 
 function parseOptions(argv, eras) {
   const { own, command } = splitCommand(argv);
-  const { url, era = eras[0], header = [], timeout = DEFAULT_TIMEOUT_SECONDS, script } = parseValues(own);
+  const values = parseValues(own);
+  const { url, era = eras[0], header = [], timeout = DEFAULT_TIMEOUT_SECONDS, elicit, sample, log } = values;
   if (Boolean(url) === command.length > 0) {
     throw new UsageError("name the server with either --url URL or --stdio CMD ARGS...");
   }
@@ -81,13 +70,19 @@ function parseOptions(argv, eras) {
   }
   if (!eras.includes(era)) throw new UsageError(`--era: this client speaks ${eras.join(", ")}; got '${era}'`);
   if (!(Number(timeout) > 0)) throw new UsageError("--timeout must be a positive number of seconds");
+  if (elicit !== undefined && !ACTIONS.includes(elicit)) {
+    throw new UsageError(`--elicit: expected one of ${ACTIONS.join(", ")}; got '${elicit}'`);
+  }
   return {
     url,
     command,
     era,
+    elicit,
+    sample,
+    log,
     headers: Object.fromEntries(header.map(parseHeader)),
     timeout: Number(timeout) * 1000,
-    steps: parseScript(script),
+    steps: parseScript(values.script),
   };
 }
 
@@ -111,40 +106,26 @@ function watchErrors(transport) {
   return watch;
 }
 
-async function listTools(sdk, client, timeout) {
-  const definitions = [];
-  let cursor;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
-    const result = await sdk.listTools(client, cursor && { cursor }, timeout);
-    definitions.push(...result.tools);
-    cursor = result.nextCursor;
-    if (cursor === undefined) return { tools: definitions.map((tool) => tool.name), definitions };
-  }
-  throw new Error(`tools/list did not end after ${MAX_PAGES} pages`);
-}
-
-async function callTool(sdk, client, call, timeout) {
-  const result = await sdk.callTool(client, call, timeout);
-  const { isError = false, content = [], structuredContent, _meta } = result;
-  return { isError, content, structuredContent, _meta };
-}
-
-async function play(sdk, client, watch, step, timeout) {
+async function playOne(sdk, client, watch, heard, step, options) {
   watch.last = undefined;
+  Object.assign(heard, { asked: [], logged: [] });
+  let seen;
   try {
-    if (step.list) return await listTools(sdk, client, timeout);
-    return await callTool(sdk, client, step.call, timeout);
+    seen = await play(sdk, client, step, options);
   } catch (error) {
     if (watch.last === undefined || watch.last.code !== error.code) throw error;
-    return { error: watch.last };
+    seen = { error: watch.last };
   }
+  for (const [name, list] of Object.entries(heard)) if (list.length > 0) seen[name] = list;
+  return seen;
 }
 
-async function playAll(sdk, client, watch, { steps, timeout }) {
+async function playAll(sdk, client, watch, heard, { steps, timeout, log }) {
+  const options = { timeout, ...(log && sdk.isModern(client) && { log }) };
   const seen = [];
   for (const step of steps) {
     try {
-      seen.push(await play(sdk, client, watch, step, timeout));
+      seen.push(await playOne(sdk, client, watch, heard, step, options));
     } catch (error) {
       throw new Error(`step ${seen.length} ${JSON.stringify(step)}: ${describe(error)}`);
     }
@@ -153,15 +134,18 @@ async function playAll(sdk, client, watch, { steps, timeout }) {
 }
 
 async function run(sdk, options) {
-  const client = sdk.newClient({ name: sdk.program, version: "0" }, options.era);
+  const heard = { asked: [], logged: [] };
+  const client = sdk.newClient({ name: sdk.program, version: "0" }, capabilities(options), options.era);
+  listen(sdk, client, options, heard);
   const transport = openTransport(sdk, options);
   try {
     await client.connect(transport, { timeout: options.timeout });
+    if (options.log && !sdk.isModern(client)) await client.setLoggingLevel(options.log);
     const seen = {
       protocol: sdk.protocolVersion(client, transport),
       server: client.getServerVersion() ?? null,
       instructions: client.getInstructions() ?? null,
-      steps: await playAll(sdk, client, watchErrors(transport), options),
+      steps: await playAll(sdk, client, watchErrors(transport), heard, options),
     };
     if (transport.sessionId) await transport.terminateSession();
     return seen;

@@ -1,12 +1,20 @@
 #!/usr/bin/env node
 // Plays a script of MCP requests with the TypeScript SDK 1.x, which speaks the legacy era only.
 // usage: ts1_client.mjs (--url URL | --stdio CMD ARGS...) [--era legacy] [--header 'K: V']...
-//                       [--timeout SECONDS] --script JSON
+//                       [--timeout SECONDS] [--elicit accept|decline|cancel] [--sample TEXT] [--log LEVEL]
+//                       --script JSON
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  LoggingMessageNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 import { main } from "./script.mjs";
+
+const SCHEMAS = { "elicitation/create": ElicitRequestSchema, "sampling/createMessage": CreateMessageRequestSchema };
 
 /** The client hands the negotiated version to its transport only, and the stdio one would drop it. */
 class VersionedStdioTransport extends StdioClientTransport {
@@ -20,8 +28,12 @@ await main({
   eras: ["legacy"],
   StdioClientTransport: VersionedStdioTransport,
   StreamableHTTPClientTransport,
-  newClient: (info) => new Client(info),
+  newClient: (info, capabilities) => new Client(info, { capabilities }),
+  handle: (client, method, answer) => client.setRequestHandler(SCHEMAS[method], ({ params }) => answer(params)),
+  onLog: (client, heard) =>
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => heard(params)),
+  isModern: () => false,
   protocolVersion: (_client, transport) => transport.protocolVersion,
-  listTools: (client, params, timeout) => client.listTools(params, { timeout }),
-  callTool: (client, params, timeout) => client.callTool(params, undefined, { timeout }),
+  listTools: (client, params, options) => client.listTools(params, options),
+  callTool: (client, params, options) => client.callTool(params, undefined, options),
 });

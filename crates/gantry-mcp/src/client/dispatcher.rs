@@ -106,9 +106,9 @@ impl Dispatcher {
                 "{UNDER_WAY} requests are under way at {name} already"
             )));
         }
-        let asker = Asker { audience, own, over: over.clone() };
+        let asker = Asker { audience: Arc::clone(&audience), own, over: over.clone() };
         waiting.requests.insert(id, Waiter { asker, reply });
-        Ok(Ticket { id, outcome, over, outbox, dispatcher: Arc::clone(self) })
+        Ok(Ticket { id, audience, outcome, over, outbox, dispatcher: Arc::clone(self) })
     }
 
     /// A token under which the server can report progress to this client.
@@ -256,6 +256,7 @@ impl Waiter {
 #[derive(Debug)]
 pub(super) struct Ticket {
     pub(super) id: u64,
+    pub(super) audience: Arc<dyn Audience>,
     outcome: oneshot::Receiver<Result<String, Failure>>,
     over: CancellationToken,
     outbox: Option<Arc<dyn Outbox>>,

@@ -31,8 +31,8 @@ pub struct Target {
     pub events: mpsc::Sender<Event>,
 }
 
-/// The way to a server.
-#[derive(Debug, Clone)]
+/// The way to a server. Addresses and headers may hold secrets, so debug output leaves them out.
+#[derive(Clone)]
 pub enum Transport {
     /// A process of our own: lines on its standard input and output.
     Stdio(Arc<dyn Dial>),
@@ -44,6 +44,18 @@ pub enum Transport {
     WebSocket { url: String, headers: Vec<(String, String)> },
     /// TCP: lines. `host:port`.
     Tcp { address: String },
+}
+
+impl Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Stdio(_) => "Stdio",
+            Self::Http { .. } => "Http",
+            Self::Sse { .. } => "Sse",
+            Self::WebSocket { .. } => "WebSocket",
+            Self::Tcp { .. } => "Tcp",
+        })
+    }
 }
 
 /// Starts a process and hands its pipes over.

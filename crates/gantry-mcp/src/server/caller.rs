@@ -217,6 +217,7 @@ impl Audience for Caller {
                     self.outbox.tell(notification("notifications/message", &params));
                 }
             }
+            Notice::Released => self.outbox.release(),
             Notice::Other { method, params } => self.outbox.tell(notification(&method, &params)),
         }
     }

@@ -202,6 +202,12 @@ fn takes_events(headers: &HeaderMap) -> bool {
     accepts(headers, &[EVENTS, "text/*", "*/*"])
 }
 
+/// Whether the client names events before everything else that it takes.
+fn prefers_events(headers: &HeaderMap) -> bool {
+    let first = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()?.split([',', ';']).next());
+    first.is_some_and(|first| first.trim().eq_ignore_ascii_case(EVENTS))
+}
+
 /// Whether a header names one of some media types, whatever their parameters.
 fn media(headers: &HeaderMap, name: HeaderName, wanted: &[&str]) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());

@@ -52,20 +52,33 @@ impl<H: Handler> Live<H> {
         }
     }
 
-    /// Waits for what is to be sent next.
+    /// Waits for what is to be sent next, pauses apart.
     ///
     /// Cancel-safety: nothing is lost when the future is dropped.
     pub(super) async fn next(&mut self) -> Spoken {
         loop {
+            if let Some(spoken) = self.next_or_pause().await {
+                return spoken;
+            }
+        }
+    }
+
+    /// Waits for what is to be sent next, for a transport whose streams can be taken up again; `None` if nothing will be
+    /// said for a while.
+    ///
+    /// Cancel-safety: nothing is lost when the future is dropped.
+    pub(super) async fn next_or_pause(&mut self) -> Option<Spoken> {
+        loop {
             let Some(running) = &mut self.running else { std::future::pending().await };
             match running.next().await {
-                Next::Say(text) => return Spoken::Message(text),
+                Next::Say(text) => return Some(Spoken::Message(text)),
+                Next::Pause => return None,
                 Next::Done(outcome) => {
-                    return Spoken::Last(self.server.reply(&self.id, &running.about, outcome));
+                    return Some(Spoken::Last(self.server.reply(&self.id, &running.about, outcome)));
                 }
                 Next::Ask(questions) => {
                     if let Some(reply) = self.park(&questions) {
-                        return Spoken::Last(reply);
+                        return Some(Spoken::Last(reply));
                     }
                 }
             }

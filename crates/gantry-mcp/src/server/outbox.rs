@@ -26,6 +26,7 @@ struct State {
     messages: VecDeque<String>,
     bytes: usize,
     round: Option<Round>,
+    released: bool,
 }
 
 /// Questions that were asked together, until they are answered.
@@ -43,6 +44,8 @@ pub(super) enum Said {
     Message(String),
     /// Questions that cannot be sent as messages of their own.
     Questions(Vec<Question>),
+    /// Nothing will be said for a while.
+    Released,
 }
 
 impl Outbox {
@@ -61,6 +64,12 @@ impl Outbox {
     /// Says something that must not get lost; the caller bounds how much of it there can be.
     pub(super) fn insist(&self, message: String) {
         self.lock().push(message);
+        self.changed.notify_one();
+    }
+
+    /// Says that nothing will be said for a while.
+    pub(super) fn release(&self) {
+        self.lock().released = true;
         self.changed.notify_one();
     }
 
@@ -89,6 +98,9 @@ impl Outbox {
         if let Some(message) = state.messages.pop_front() {
             state.bytes -= message.len();
             return Some(Said::Message(message));
+        }
+        if std::mem::take(&mut state.released) {
+            return Some(Said::Released);
         }
         let round = state.round.as_mut().filter(|round| !round.told && !round.answers.is_closed())?;
         round.told = true;

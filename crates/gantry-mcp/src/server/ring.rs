@@ -46,6 +46,8 @@ struct Stream {
     ended: Option<Instant>,
     /// Who reads; a new reader takes over from the one before.
     reader: u64,
+    /// The reader that is to stop when it has everything so far.
+    let_go: Option<u64>,
     changed: Arc<Notify>,
 }
 
@@ -86,6 +88,14 @@ impl Streams {
     pub(super) fn end(&self, stream: u64) {
         if let Some(stream) = self.lock().streams.get_mut(&stream) {
             stream.ended = Some(Instant::now());
+            stream.changed.notify_waiters();
+        }
+    }
+
+    /// Ends the answer of whoever reads a stream once it has everything so far; it can be taken up again.
+    pub(super) fn let_go(&self, stream: u64) {
+        if let Some(stream) = self.lock().streams.get_mut(&stream) {
+            stream.let_go = Some(stream.reader);
             stream.changed.notify_waiters();
         }
     }
@@ -220,7 +230,7 @@ impl Reader {
                 self.place.event = *number;
                 Found::Event(bytes.clone())
             }
-            None if stream.ended.is_some() => Found::End,
+            None if stream.ended.is_some() || stream.let_go == Some(self.reader) => Found::End,
             None => Found::NothingYet,
         }
     }

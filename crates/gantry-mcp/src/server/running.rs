@@ -41,6 +41,8 @@ pub(super) type Outcome = Result<Done, ErrorObject>;
 pub(super) enum Next {
     /// It says this.
     Say(String),
+    /// It has nothing to say for a while.
+    Pause,
     /// It needs answers to go on.
     Ask(Vec<Question>),
     /// It has ended.
@@ -101,6 +103,7 @@ impl Running {
             match self.caller.outbox.take() {
                 Some(Said::Message(text)) => return Next::Say(text),
                 Some(Said::Questions(questions)) => return Next::Ask(questions),
+                Some(Said::Released) => return Next::Pause,
                 None => {}
             }
             if let Some(outcome) = self.outcome.take() {

@@ -109,7 +109,11 @@ impl McpServer {
 
     /// Begins anew, at once.
     pub(crate) fn restart(&self) {
-        self.replicas.iter().for_each(|replica| replica.restart.notify_one());
+        for replica in &self.replicas {
+            // Whoever asks how it is doing is not told of what it was before.
+            replica.restarting();
+            replica.restart.notify_one();
+        }
     }
 
     /// Its id.
@@ -218,8 +222,7 @@ impl McpServer {
     }
 
     fn trace(&self) -> Option<Arc<dyn Trace>> {
-        let frames =
-            || trace::Frames { server: Arc::clone(&self.settings.id), events: Arc::clone(&self.hub.events) };
+        let frames = || trace::Frames::of(&self.settings, Arc::clone(&self.hub.events));
         self.settings.trace.then(|| Arc::new(frames()) as Arc<dyn Trace>)
     }
 

@@ -234,7 +234,11 @@ async fn resources_and_prompts_are_found_under_the_names_that_are_shown() {
 async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
     let home = Home::new(|address| vec![settings("up", address)]).await;
     let old = home.session().await;
-    assert_eq!(home.rt.lock_accept(None, None).await.unwrap().len(), 2, "the instructions and one tool");
+    assert_eq!(
+        home.rt.lock_accept(None, None, None).await.unwrap().len(),
+        2,
+        "the instructions and one tool"
+    );
     let mut changes = home.rt.changes();
     home.upstream.generation.send_replace(2);
     tools_changed(&mut changes).await;
@@ -246,7 +250,7 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
     assert!(refused.message.contains("gantry lock diff"), "{}", refused.message);
     assert_eq!(home.upstream.calls.load(Ordering::SeqCst), 1);
     assert_eq!(home.rt.lock_diff(Some("up")).len(), 1);
-    home.rt.lock_accept(Some("up"), Some("tool-2")).await.unwrap();
+    home.rt.lock_accept(Some("up"), Some("tool-2"), None).await.unwrap();
     home.rt.renew(&old).unwrap();
     assert!(home.call(&old, "up__tool_2").await.is_ok());
     home.rt.shutdown(Duration::ZERO).await;

@@ -85,11 +85,13 @@ impl Runtime {
     /// keep what is pinned of them. Returns what was accepted.
     ///
     /// # Errors
-    /// The file cannot be written; nothing is pinned then.
+    /// The file cannot be written, or what there is now is not what was `seen` ([`LockDiff::revision`]); nothing is
+    /// pinned then.
     pub async fn lock_accept(
         &self,
         server: Option<&str>,
         tool: Option<&str>,
+        seen: Option<&str>,
     ) -> Result<Vec<LockDiff>, String> {
         let listed = self.listed(server);
         if let Some(server) = server.filter(|_| listed.is_empty()) {
@@ -97,8 +99,9 @@ impl Runtime {
                 "server {server} has not been ready yet, so there is nothing to pin; see gantry servers"
             ));
         }
-        let (hub, tool) = (Arc::clone(&self.upstreams.hub), tool.map(str::to_owned));
-        let accept = move || hub.lock.accept(&listed, tool.as_deref());
+        let hub = Arc::clone(&self.upstreams.hub);
+        let (tool, seen) = (tool.map(str::to_owned), seen.map(str::to_owned));
+        let accept = move || hub.lock.accept(&listed, tool.as_deref(), seen.as_deref());
         let accepted = tokio::task::spawn_blocking(accept).await.map_err(|error| error.to_string())??;
         self.rebuilt().await;
         Ok(accepted)

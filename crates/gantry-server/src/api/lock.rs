@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
     server: Option<String>,
+    tool: Option<String>,
 }
 
 pub(super) async fn diff(
@@ -26,7 +27,9 @@ pub(super) async fn diff(
 ) -> Result<Json<Value>, ApiError> {
     administers(&who, "comparing definitions")?;
     known(&app, of.server.as_deref())?;
-    Ok(listed(&app.runtime.lock_diff(of.server.as_deref())))
+    let mut found = app.runtime.lock_diff(of.server.as_deref());
+    found.retain(|diff| of.tool.is_none() || diff.tool == of.tool);
+    Ok(listed(&found))
 }
 
 /// The body of `POST /api/v1/lock`.
@@ -35,6 +38,8 @@ pub(super) async fn diff(
 struct Accepted {
     server: Option<String>,
     tool: Option<String>,
+    /// The `revision` of the differences that the person has seen.
+    revision: Option<String>,
 }
 
 pub(super) async fn accept(
@@ -54,13 +59,22 @@ pub(super) async fn accept(
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
     known(&app, accepted.server.as_deref())?;
-    let done = app.runtime.lock_accept(accepted.server.as_deref(), accepted.tool.as_deref()).await;
-    Ok(listed(&done.map_err(|message| not_accepted(&app, accepted.server.as_deref(), message))?))
+    let Accepted { server, tool, revision } = &accepted;
+    let (server, tool, seen) = (server.as_deref(), tool.as_deref(), revision.as_deref());
+    let done = app.runtime.lock_accept(server, tool, seen).await;
+    Ok(listed(&done.map_err(|message| not_accepted(&app, &accepted, message))?))
 }
 
-/// A server that has never been ready has nothing to accept; anything else is that the file cannot be written.
-fn not_accepted(app: &App, server: Option<&str>, message: String) -> ApiError {
+/// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
+/// that the file cannot be written.
+fn not_accepted(app: &App, accepted: &Accepted, message: String) -> ApiError {
     let servers = app.runtime.servers();
+    let (server, tool) = (accepted.server.as_deref(), accepted.tool.as_deref());
+    let mut now = app.runtime.lock_diff(server);
+    now.retain(|diff| tool.is_none() || diff.tool.as_deref() == tool);
+    if accepted.revision.as_ref().is_some_and(|seen| *seen != LockDiff::revision(&now)) {
+        return ApiError::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, message);
+    }
     let meant = servers.iter().find(|known| server == Some(&*known.id));
     if meant.is_some_and(|server| matches!(server.status, "starting" | "down" | "off")) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::UpstreamUnavailable, message);
@@ -76,5 +90,9 @@ fn known(app: &App, server: Option<&str>) -> Result<(), ApiError> {
 }
 
 fn listed(diffs: &[LockDiff]) -> Json<Value> {
-    query::list(&diffs.iter().map(|diff| json!(diff)).collect::<Vec<_>>(), None)
+    let Json(mut list) = query::list(&diffs.iter().map(|diff| json!(diff)).collect::<Vec<_>>(), None);
+    if let Some(list) = list.as_object_mut() {
+        list.insert("revision".into(), LockDiff::revision(diffs).into());
+    }
+    Json(list)
 }

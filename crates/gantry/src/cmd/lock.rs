@@ -24,13 +24,33 @@ pub(super) async fn run(setup: Setup, look: Option<LookAtLock>, json: bool) -> a
 }
 
 async fn differences(desk: &Desk, server: Option<&str>) -> anyhow::Result<Vec<Value>> {
-    let path = format!("/api/v1/lock{}", query(&[("server", server)]));
-    items(desk.get(&path).await?.expect_ok()?)
+    Ok(Seen::of(desk, server, None).await?.items)
 }
 
-async fn accept(desk: &Desk, server: Option<&str>, tool: Option<&str>) -> anyhow::Result<Vec<Value>> {
-    let body = json!({ "server": server, "tool": tool }).to_string();
-    items(desk.post("/api/v1/lock", body).await?.expect_ok()?)
+/// Differences, and the word that stands for exactly these.
+struct Seen {
+    items: Vec<Value>,
+    revision: Value,
+}
+
+impl Seen {
+    async fn of(desk: &Desk, server: Option<&str>, tool: Option<&str>) -> anyhow::Result<Self> {
+        let path = format!("/api/v1/lock{}", query(&[("server", server), ("tool", tool)]));
+        let mut body = desk.get(&path).await?.expect_ok()?;
+        let revision = body.get_mut("revision").map(Value::take).unwrap_or_default();
+        Ok(Self { items: items(body)?, revision })
+    }
+
+    /// Pins them; whatever changed since they were seen is not accepted.
+    async fn accept(
+        self,
+        desk: &Desk,
+        server: Option<&str>,
+        tool: Option<&str>,
+    ) -> anyhow::Result<Vec<Value>> {
+        let body = json!({ "server": server, "tool": tool, "revision": self.revision }).to_string();
+        items(desk.post("/api/v1/lock", body).await?.expect_ok()?)
+    }
 }
 
 fn items(mut body: Value) -> anyhow::Result<Vec<Value>> {
@@ -51,10 +71,11 @@ async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
         found.iter().partition(|item| text(item, "change") == "unpinned");
     let mut done = Vec::new();
     if changed.is_empty() {
-        done = accept(desk, None, None).await?;
+        done = Seen::of(desk, None, None).await?.accept(desk, None, None).await?;
     } else {
         for server in fresh.iter().map(|item| text(item, "server")).collect::<BTreeSet<_>>() {
-            done.extend(accept(desk, Some(server), None).await?);
+            let seen = Seen::of(desk, Some(server), None).await?;
+            done.extend(seen.accept(desk, Some(server), None).await?);
         }
     }
     if json {
@@ -62,7 +83,9 @@ async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
     } else if done.is_empty() {
         output::talk("Nothing new to pin.");
     } else {
-        let row = |item: &Value| vec![text(item, "server").into(), named(item), flags(item).join("; ")];
+        let row = |item: &Value| {
+            vec![text(item, "server").into(), difference::visible(&named(item)), flags(item).join("; ")]
+        };
         output::table(&["SERVER", "TOOL", "FLAGS"], &done.iter().map(row).collect::<Vec<_>>());
         let pinned = definitions(done.len());
         output::talk(&format!("Pinned {pinned} in gantry.lock; keep it with the configuration."));
@@ -106,26 +129,18 @@ async fn accepted(desk: &Desk, what: Option<&str>, yes: bool) -> anyhow::Result<
         Some(what) => split(what, &known(desk).await?)?,
         None => (None, None),
     };
-    let mut found = differences(desk, server.as_deref()).await?;
-    if let Some(tool) = &tool {
-        found.retain(|item| text(item, "tool") == tool);
-    }
-    if found.is_empty() {
+    let seen = Seen::of(desk, server.as_deref(), tool.as_deref()).await?;
+    if seen.items.is_empty() {
         output::talk("There is nothing to accept.");
         return Ok(Done::Well);
     }
-    show(&found);
-    if !yes && !asked(found.len())? {
+    show(&seen.items);
+    if !yes && !asked(seen.items.len())? {
         output::talk("Nothing was accepted.");
         return Ok(Done::Badly);
     }
-    let done = accept(desk, server.as_deref(), tool.as_deref()).await?;
+    let done = seen.accept(desk, server.as_deref(), tool.as_deref()).await?;
     output::talk(&format!("Accepted {} into gantry.lock.", definitions(done.len())));
-    let same = |item: &Value| found.iter().any(|shown| shown == item);
-    if !done.iter().all(same) {
-        output::talk("Some of them changed while you read; look at gantry.lock before you rely on them.");
-        return Ok(Done::Badly);
-    }
     Ok(Done::Well)
 }
 

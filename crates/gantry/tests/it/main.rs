@@ -17,6 +17,7 @@ mod load;
 mod mcp_sdks;
 mod mcp_wire;
 mod names;
+mod passthrough;
 mod pipeline;
 mod policy;
 mod queues;

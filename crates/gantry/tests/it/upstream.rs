@@ -124,9 +124,18 @@ impl Rig {
     /// Waits until a server is ready, and its tools can be called.
     #[track_caller]
     fn ready(&self, id: &str) {
+        let explain = format!("/api/v1/explain?tool={}__pid", id.replace('-', "_"));
         self.server.eventually(&format!("{id} is ready"), || {
-            self.status(id)["status"] == "ready"
-                && self.tools().iter().any(|tool| *tool == format!("{id}__pid"))
+            self.status(id)["status"] == "ready" && self.server.get(&explain).json()["visible"] == true
+        });
+    }
+
+    /// Waits until another process does a server's work than before.
+    #[track_caller]
+    fn replaced(&self, id: &str, pid: &str) {
+        self.server.eventually(&format!("{id} is another process"), || {
+            let now = self.call(&format!("{id}__pid"), &json!({}));
+            now["ok"] == true && now["result"] != pid
         });
     }
 
@@ -141,8 +150,9 @@ impl Rig {
     #[track_caller]
     fn tools(&self) -> Vec<String> {
         let listed = self.server.get("/api/v1/tools").json();
-        let name = |tool: &Value| tool["name"].as_str().expect("a name").to_owned();
-        listed["items"].as_array().expect("tools").iter().map(name).collect()
+        let ready =
+            listed["items"].as_array().expect("tools").iter().filter(|tool| tool["status"] == "ready");
+        ready.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     }
 
     /// Those of one server.

@@ -9,6 +9,7 @@ use crate::client::{
     sse::SseParser,
     types::Failure,
 };
+use crate::exchange::Notice;
 use futures_util::FutureExt as _;
 use gantry_egress::{HttpError, HttpResponse};
 use http::{HeaderMap, HeaderValue, header};
@@ -92,6 +93,7 @@ impl Side {
                 if self.modern || parser.last_id().is_none() || attempts > RESUMES {
                     return Err(broken);
                 }
+                ticket.audience.notify(Notice::Released);
                 sleep(parser.retry().unwrap_or(REOPEN[0]).min(REOPEN[1])).await;
                 match self.open_stream(parser.last_id()).await {
                     Ok(Some(response)) => break response,

@@ -1,10 +1,10 @@
 //! Requests and streams of sessions with a handshake.
 
-use super::{SESSION_HEADER, refuse, takes_events};
+use super::{SESSION_HEADER, prefers_events, refuse, takes_events};
 use crate::{
     ErrorObject, Version,
     envelope::Request,
-    limits::SESSION_IN_FLIGHT,
+    limits::{SESSION_IN_FLIGHT, STREAM_AFTER},
     server::{
         Body, EventStream, Handler, Lane, Live, Peer, Server, Step,
         body::Source,
@@ -20,7 +20,8 @@ use crate::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 
 const LAST_EVENT: &str = "last-event-id";
 
@@ -48,23 +49,40 @@ impl<H: Handler> Server<H> {
         let reach = if takes_events(headers) { Reach::Open } else { Reach::OnlyTheAnswer };
         let caller = entry.lane.caller(reach, job.wishes.clone());
         let mut live = self.live(&entry.lane, job, caller, flight.token());
-        match live.next().await {
-            Spoken::Last(reply) => {
+        if prefers_events(headers) {
+            return self.stream(entry, live, flight, None);
+        }
+        let patience = match reach {
+            Reach::Open => STREAM_AFTER,
+            Reach::OnlyTheAnswer => Duration::MAX,
+        };
+        match timeout(patience, live.next_or_pause()).await {
+            Ok(Some(Spoken::Last(reply))) => {
                 drop(flight);
                 self.inner.sessions.touch(&entry);
                 reply.into()
             }
-            Spoken::Message(text) => self.stream(entry, live, flight, &text),
+            Ok(Some(Spoken::Message(text))) => self.stream(entry, live, flight, Some(&text)),
+            // A stream shows whoever waits, and whatever stands in between, that the request is alive.
+            Ok(None) | Err(_) => self.stream(entry, live, flight, None),
         }
     }
 
     /// Answers with events. From here on the request goes on whether somebody reads them or not.
-    fn stream(&self, entry: Arc<Entry<H>>, live: Live<H>, flight: Flight, first: &str) -> Response<Body> {
+    fn stream(
+        &self,
+        entry: Arc<Entry<H>>,
+        live: Live<H>,
+        flight: Flight,
+        first: Option<&str>,
+    ) -> Response<Body> {
         let stream = entry.streams.open();
         if primed(&entry.lane) {
             entry.streams.prime(stream);
         }
-        entry.streams.push(stream, first);
+        if let Some(first) = first {
+            entry.streams.push(stream, first);
+        }
         let reader = entry.streams.read(Place { stream, event: 0 });
         let server = self.clone();
         tokio::spawn(async move { server.pump(&entry, live, flight, stream).await });
@@ -76,9 +94,12 @@ impl<H: Handler> Server<H> {
 
     async fn pump(&self, entry: &Entry<H>, mut live: Live<H>, flight: Flight, stream: u64) {
         let reply = loop {
-            match live.next().await {
-                Spoken::Message(text) => entry.streams.push(stream, &text),
-                Spoken::Last(reply) => break reply,
+            match live.next_or_pause().await {
+                Some(Spoken::Message(text)) => entry.streams.push(stream, &text),
+                // Only a client that was given an id to come back with can be let go.
+                None if primed(&entry.lane) => entry.streams.let_go(stream),
+                None => {}
+                Some(Spoken::Last(reply)) => break reply,
             }
         };
         // The id must be free before the client can see its answer.

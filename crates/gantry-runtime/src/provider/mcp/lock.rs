@@ -109,13 +109,15 @@ impl Lock {
         }
     }
 
-    /// Pins what these servers have now, or one tool of them, and returns what that changed.
+    /// Pins what these servers have now, or one tool of them, and returns what that changed. Where it is said what was
+    /// `seen` (by [`LockDiff::revision`]), nothing else is pinned.
     ///
     /// Blocks: it reads and writes the file.
     pub(crate) fn accept(
         &self,
         servers: &[(Arc<str>, Arc<Listing>)],
         tool: Option<&str>,
+        seen: Option<&str>,
     ) -> Result<Vec<LockDiff>, String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // Another process may have written meanwhile, and what it accepted stays accepted.
@@ -127,6 +129,11 @@ impl Lock {
             found.retain(|diff| tool.is_none_or(|tool| diff.tool.as_deref() == Some(tool)));
             pin(&mut pinned, server, listing, tool);
             accepted.extend(found);
+        }
+        if seen.is_some_and(|seen| seen != LockDiff::revision(&accepted)) {
+            return Err(
+                "the definitions changed since you looked at them, so nothing is pinned; look again".into()
+            );
         }
         if pinned == before.unwrap_or_default() {
             return Ok(accepted);

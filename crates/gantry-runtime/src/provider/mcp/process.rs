@@ -45,6 +45,8 @@ pub(super) struct Program {
 struct Diary {
     lines: Mutex<VecDeque<String>>,
     exit: tokio::sync::SetOnce<Option<Exit>>,
+    /// Set once there is nothing more to read of its standard error.
+    heard: tokio::sync::SetOnce<()>,
 }
 
 impl Program {
@@ -69,6 +71,10 @@ impl Program {
         let diary = Arc::clone(&self.diary.lock().unwrap_or_else(PoisonError::into_inner));
         // A process that still runs has no exit code; one that has just ended gets a moment to be noticed.
         let exit = tokio::time::timeout(EXIT_CODE, diary.exit.wait()).await.ok().copied().flatten();
+        if exit.is_some() {
+            // Its last words may still be in the pipe, or somebody whom it started holds the pipe open.
+            tokio::time::timeout(EXIT_CODE, diary.heard.wait()).await.ok();
+        }
         let last = diary.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned();
         match (exit, last) {
             (Some(exit), Some(line)) => format!("{}: {line}", ended(exit)),
@@ -161,6 +167,7 @@ async fn listen(stderr: impl AsyncRead + Unpin, server: Arc<str>, diary: Arc<Dia
             None => {}
         }
     }
+    diary.heard.set(()).ok(); // Nobody else sets it.
 }
 
 /// The next line without characters that could pass for lines of their own, cut at a limit.
@@ -248,6 +255,7 @@ mod tests {
         diary.lines.lock().unwrap().push_back("no such module".into());
         assert!(program.explained("gone".into()).await.ends_with("standard error: no such module"));
         diary.exit.set(Some(Exit::Code(1))).unwrap();
+        diary.heard.set(()).unwrap();
         assert_eq!(program.explained("gone".into()).await, "exited with code 1: no such module");
     }
 }

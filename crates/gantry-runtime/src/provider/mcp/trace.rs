@@ -1,45 +1,148 @@
-//! Shows every frame of a server to whoever debugs it, without what must not be seen.
+//! Shows every frame of a server to whoever debugs it, without what must not be seen: values under keys that name a
+//! secret, also in JSON that a frame carries as text, and values that the configuration of the server gives it.
 
 use crate::event::{EventKind, Events};
-use gantry_core::{json, redact, shape};
+use crate::servers::{Reach, ServerSettings};
+use gantry_core::redact::MASK;
+use gantry_core::{json, raw, redact, shape};
 use gantry_mcp::client::Trace;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// What is shown of one frame.
 const FRAME_BYTES: usize = 4096;
 
+/// The shortest configured value that is looked for: shorter ones are flags and numbers, and are all over any frame.
+const SECRET_BYTES: usize = 8;
+
+/// How deep JSON may be carried as text in JSON.
+const DEPTH: usize = 4;
+
 /// Sees the frames of one server.
 #[derive(Debug)]
 pub(super) struct Frames {
-    pub(super) server: Arc<str>,
-    pub(super) events: Arc<Events>,
+    server: Arc<str>,
+    events: Arc<Events>,
+    /// What the configuration gives the server, longest first, as it stands between quotes.
+    secrets: Vec<String>,
+}
+
+impl Frames {
+    /// Shows the frames of this server there.
+    pub(super) fn of(settings: &ServerSettings, events: Arc<Events>) -> Self {
+        let values: Vec<&String> = match &settings.reach {
+            Reach::Stdio { env, .. } => env.values().collect(),
+            Reach::Http(remote) | Reach::Sse(remote) | Reach::WebSocket(remote) => {
+                remote.headers.iter().map(|(_, value)| value).collect()
+            }
+            Reach::Tcp(_) => Vec::new(),
+        };
+        // `Bearer x` is a secret as a whole and in its last word.
+        let words = |value: &&String| [(*value).clone(), value.rsplit(' ').next().unwrap_or_default().into()];
+        let mut secrets: Vec<String> = values.iter().flat_map(words).flat_map(spellings).collect();
+        secrets.retain(|secret| secret.len() >= SECRET_BYTES);
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
+        secrets.dedup();
+        Self { server: Arc::clone(&settings.id), events, secrets }
+    }
+
+    /// A frame as it may be shown. One in which secrets cannot be found is not shown at all.
+    fn shown(&self, frame: &str) -> String {
+        let masked = match masked(frame, DEPTH) {
+            Ok(masked) => masked,
+            Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
+        };
+        let plain = self.secrets.iter().fold(masked, |text, secret| text.replace(secret, MASK));
+        shape::truncated(&plain, FRAME_BYTES).into_owned()
+    }
 }
 
 impl Trace for Frames {
     fn frame(&self, sent: bool, text: &str) {
-        let (server, text) = (Arc::clone(&self.server), shown(text).into());
+        let (server, text) = (Arc::clone(&self.server), self.shown(text).into());
         self.events.emit(None, EventKind::McpFrame { server, sent, text });
     }
 }
 
-/// A frame as it may be shown. One in which secrets cannot be found is not shown at all.
-fn shown(frame: &str) -> String {
-    match json::canonical(frame) {
-        Ok(canonical) if canonical.is_sensitive() => redact::shown(&canonical, FRAME_BYTES),
-        Ok(_) => shape::truncated(frame, FRAME_BYTES).into_owned(),
-        Err(error) => format!("({} bytes that cannot be shown: {error})", frame.len()),
+/// A value as it stands in a string of JSON, and in a string of JSON that is carried as text.
+fn spellings(value: String) -> [String; 3] {
+    let quoted = |text: &str| {
+        let text = raw::quoted(text);
+        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
+    };
+    let once = quoted(&value);
+    [quoted(&once), once, value]
+}
+
+/// A text of JSON with the values of secret keys masked; as it is if there are none.
+fn masked(text: &str, depth: usize) -> Result<String, json::Error> {
+    let canonical = json::canonical(text)?;
+    let text = if canonical.is_sensitive() { redact::shown(&canonical, usize::MAX) } else { text.to_owned() };
+    if depth == 0 || !text.contains('\\') {
+        return Ok(text);
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return Ok(text) };
+    Ok(if mask_carried(&mut value, depth) { value.to_string() } else { text })
+}
+
+/// Masks in JSON that is carried as text. Returns whether there was anything.
+fn mask_carried(value: &mut Value, depth: usize) -> bool {
+    match value {
+        Value::String(text) if text.starts_with(['{', '[']) => match masked(text, depth - 1) {
+            Ok(masked) if masked != *text => {
+                *text = masked;
+                true
+            }
+            Ok(_) | Err(_) => false,
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_carried(item, depth) | found),
+        Value::Object(members) => {
+            members.values_mut().fold(false, |found, member| mask_carried(member, depth) | found)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::Remote;
+
+    fn shown(reach: Reach, frame: &str) -> String {
+        Frames::of(&super::super::tests::settings(reach), Arc::new(Events::default())).shown(frame)
+    }
+
+    fn plainly(frame: &str) -> String {
+        shown(Reach::Tcp(Vec::new()), frame)
+    }
 
     #[test]
     fn secrets_are_masked_and_long_frames_cut() {
-        assert_eq!(shown(r#"{"b":1.0,"a":"x"}"#), r#"{"b":1.0,"a":"x"}"#);
-        assert!(!shown(r#"{"params":{"api_key":"s3cret"}}"#).contains("s3cret"));
-        assert!(!shown(r#"{"api_key":"s3cret""#).contains("s3cret"));
-        assert_eq!(shown(&format!("\"{}\"", "x".repeat(FRAME_BYTES))).len(), FRAME_BYTES);
+        assert_eq!(plainly(r#"{"b":1.0,"a":"x"}"#), r#"{"b":1.0,"a":"x"}"#);
+        assert!(!plainly(r#"{"params":{"api_key":"s3cret"}}"#).contains("s3cret"));
+        assert!(!plainly(r#"{"api_key":"s3cret""#).contains("s3cret"));
+        assert_eq!(plainly(&format!("\"{}\"", "x".repeat(FRAME_BYTES))).len(), FRAME_BYTES);
+    }
+
+    #[test]
+    fn secrets_in_json_that_is_carried_as_text_are_masked() {
+        let inner = r#"{"a":1.10,"deep":[{"password":"s3cret"}]}"#;
+        let frame = serde_json::json!({ "result": { "content": [{ "type": "text", "text": inner }] } });
+        let shown = plainly(&frame.to_string());
+        assert!(!shown.contains("s3cret") && shown.contains(MASK), "{shown}");
+        let harmless = r#"{"text":"{\"a\": 1.10}"}"#;
+        assert_eq!(plainly(harmless), harmless, "what hides nothing stays as it is");
+    }
+
+    #[test]
+    fn what_the_configuration_gives_a_server_is_masked_wherever_it_stands() {
+        let headers =
+            vec![("Authorization".into(), "Bearer hunter2-\"x\"".into()), ("X-Flag".into(), "on".into())];
+        let reach = Reach::Http(Remote { urls: vec!["http://a/".into()], headers });
+        let inner = serde_json::json!({ "seen": "hunter2-\"x\"", "flag": "on" }).to_string();
+        for frame in [serde_json::json!({ "t": "hunter2-\"x\" on" }), serde_json::json!({ "t": inner })] {
+            let shown = shown(reach.clone(), &frame.to_string());
+            assert!(!shown.contains("hunter2") && shown.contains("on"), "{shown}");
+        }
     }
 }

@@ -31,8 +31,12 @@ fn ups_5_a_write_that_its_server_died_of_has_an_unknown_outcome_and_is_not_repea
         let message = failed["error"]["message"].as_str().expect("a message");
         assert!(message.contains("look before you try again"), "{message}");
         let id = failed["id"].as_str().expect("an id");
-        let trail = rig.home.run(["audit", "--state", "OUTCOME_UNKNOWN", "--json"]).stdout;
-        assert!(trail.contains(id), "{trail}");
+        let record = rig.server.get(&format!("/api/v1/calls/{id}")).json()["record"].take();
+        assert_eq!(
+            (&record["error"]["code"], &record["effectState"]),
+            (&json!("OUTCOME_UNKNOWN"), &json!("possible")),
+            "{record}"
+        );
         rig.server.eventually("it is noticed", || !rig.status("bad")["lastError"].is_null());
         rig.ready("bad");
     });
@@ -116,10 +120,12 @@ fn cal_9_a_line_that_is_long_but_allowed_is_stored_whole() {
 
 #[test]
 fn ups_5_half_a_message_fails_its_call_and_no_other() {
-    let rig = Rig::beside_good(&with(stdio(&[]), &json!({ "toolsTimeout": { "bad-json": 400 } })));
+    let rig = Rig::beside_good(&stdio(&[]));
     rig.ready("bad");
     rig.while_good_works(|| {
-        rig.error("bad__bad_json", &json!({}), "TIMEOUT");
+        let failed = rig.error("bad__bad_json", &json!({}), "EXECUTION_ERROR");
+        let message = failed["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("a message that cannot be read"), "{message}");
         assert_eq!(rig.result("bad__echo", &json!({ "text": "x" })), "x");
     });
     assert_eq!(rig.light("bad"), "green");

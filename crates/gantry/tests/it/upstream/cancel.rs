@@ -1,6 +1,6 @@
 //! What is not wanted any more: the server behind it is told.
 
-use super::{JOURNAL, Rig, journalling, remote};
+use super::{Rig, journalling, remote};
 use crate::queues::{cancel, defer, outcome};
 use gantry_testkit::faulty::{Faulty, Kind};
 use serde_json::{Value, json};
@@ -33,18 +33,17 @@ fn cal_12_canceling_a_call_is_told_to_its_server_in_either_era_over_every_transp
     let mut servers = Vec::new();
     let mut entries = serde_json::Map::new();
     for era in ["legacy", "modern"] {
-        entries.insert(format!("stdio-{era}"), json!(null));
+        let journal = |id: &str| folder.path().join(id).to_str().expect("UTF-8").to_owned();
+        let stdio_id = format!("stdio_{era}");
+        let local = super::stdio(&["--journal", &journal(&stdio_id), "--era", era]);
+        entries.insert(stdio_id, local);
+        // HTTP+SSE was over before the newer era began.
         for (word, kind) in kinds.iter().filter(|(word, _)| *word != "sse" || era == "legacy") {
-            let id = format!("{word}-{era}");
-            let journal = folder.path().join(&id);
-            let args = ["--journal", journal.to_str().expect("UTF-8"), "--era", era];
-            let server = Faulty::start(*kind, &args);
+            let id = format!("{word}_{era}");
+            let server = Faulty::start(*kind, &["--journal", &journal(&id), "--era", era]);
             entries.insert(id, remote(word, &server.url));
             servers.push(server);
         }
-        let journal = folder.path().join(format!("stdio-{era}"));
-        let args = ["--journal", journal.to_str().expect("UTF-8"), "--era", era];
-        entries.insert(format!("stdio-{era}"), super::stdio(&args));
     }
     let ids: Vec<String> = entries.keys().cloned().collect();
     let rig = Rig::of(&Value::Object(entries));
@@ -74,20 +73,4 @@ fn cal_12_canceling_a_run_cancels_its_calls_at_their_servers() {
     }
     rig.server.eventually("the server is told", || rig.journal() == ["cancelled"; 3]);
     assert_eq!(rig.light("bad"), "green");
-}
-
-#[test]
-fn cal_12_stopping_gantry_cancels_what_its_servers_do() {
-    let rig = Rig::of(&json!({ "bad": journalling(&[]) }));
-    rig.ready("bad");
-    under_way(&rig, "bad", &sleep("bad"));
-    let Rig { server, home } = rig;
-    // Once asks; calls may end first, and these would take ten minutes. Twice is meant.
-    let pid = rustix::process::Pid::from_raw(i32::try_from(server.pid()).expect("a process id"))
-        .expect("a process id");
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-    server.eventually("it has begun to stop", || server.said().contains("Stopping"));
-    let (_, said) = server.stop();
-    let journal = std::fs::read_to_string(home.path().join(JOURNAL)).unwrap_or_default();
-    assert!(["cancelled\n", "disconnected\n"].contains(&journal.as_str()), "{journal:?}: {said}");
 }

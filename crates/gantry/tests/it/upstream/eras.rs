@@ -28,10 +28,7 @@ fn ups_11_whatever_a_server_does_when_it_is_asked_it_ends_up_usable_in_the_right
     // The second time it is known what they speak, and they are asked in no other words.
     rows.iter().for_each(|(id, ..)| rig.restart(id));
     for ((id, _, era), pid) in rows.iter().zip(pids) {
-        rig.server.eventually("it began anew", || {
-            let now = rig.call(&format!("{id}__pid"), &json!({}));
-            now["ok"] == true && now["result"] != pid
-        });
+        rig.replaced(id, &pid);
         assert_eq!(rig.status(id)["era"], *era);
     }
 }
@@ -43,14 +40,14 @@ fn ups_11_a_server_that_is_replaced_by_one_of_the_other_era_is_found_out_anew() 
         .config(&json!({ "mcpServers": { "bad": super::script(start, "bad") } }).to_string());
     home.write("era", "legacy");
     let rig = Rig::at(home);
-    for (era, version) in [("legacy", LEGACY), ("modern", MODERN), ("legacy", LEGACY)] {
+    rig.ready("bad");
+    assert_eq!(rig.status("bad")["era"], LEGACY);
+    for (era, version) in [("modern", MODERN), ("legacy", LEGACY)] {
         rig.home.write("era", era);
+        let pid = rig.result("bad__pid", &json!({}));
         rig.restart("bad");
-        rig.server.eventually(&format!("it speaks {version}"), || {
-            let status = rig.status("bad");
-            status["era"] == version && status["status"] == "ready"
-        });
-        assert_eq!(rig.result("bad__echo", &json!({ "text": era })), era);
+        rig.replaced("bad", &pid);
+        assert_eq!(rig.status("bad")["era"], version);
     }
 }
 

@@ -12,8 +12,12 @@ fn entry(kind: Kind, server: &Faulty) -> Value {
         Kind::Ws => "websocket",
         Kind::Stdio => "stdio",
     };
-    // A server that hides behind HTTP is missed when it is asked for.
-    with(remote(word, &server.url), &json!({ "healthCheck": { "intervalMs": 200, "timeoutMs": 1000 } }))
+    remote(word, &server.url)
+}
+
+/// The same, watched closely: that nobody listens behind HTTP any more is found out by asking.
+fn watched(kind: Kind, server: &Faulty) -> Value {
+    with(entry(kind, server), &json!({ "healthCheck": { "intervalMs": 200, "timeoutMs": 1000 } }))
 }
 
 /// The socket is closed under a read and under a write; the server is there again for the next call.
@@ -50,7 +54,7 @@ fn survives_a_closed_socket(kind: Kind) {
 #[track_caller]
 fn comes_back_on_the_same_port(kind: Kind) {
     let server = Faulty::start(kind, &[]);
-    let rig = Rig::beside_good(&entry(kind, &server));
+    let rig = Rig::beside_good(&watched(kind, &server));
     rig.ready("bad");
     let (port, tools) = (server.address.port(), rig.tools_of("bad"));
     rig.while_good_works(|| {

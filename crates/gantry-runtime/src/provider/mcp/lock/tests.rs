@@ -34,7 +34,8 @@ fn a_changed_or_new_tool_of_a_pinned_server_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let lock = Lock::open(folder.path().join("gantry.lock"));
     let server: Arc<str> = "s".into();
-    lock.accept(&[(Arc::clone(&server), listing(Some("hi"), &[("a", "one"), ("b", "two")]))], None).unwrap();
+    lock.accept(&[(Arc::clone(&server), listing(Some("hi"), &[("a", "one"), ("b", "two")]))], None, None)
+        .unwrap();
 
     let now = listing(Some("ho"), &[("a", "other"), ("c", "new")]);
     assert!(objection(&lock, &now, "a").unwrap().contains("gantry lock diff"));
@@ -48,12 +49,12 @@ fn a_changed_or_new_tool_of_a_pinned_server_waits_for_a_person() {
     let expected = [(None, "changed"), (Some("a"), "changed"), (Some("c"), "added"), (Some("b"), "removed")];
     assert_eq!(names(&lock.diff(&server, &now)), expected);
 
-    let one = lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], Some("a")).unwrap();
+    let one = lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], Some("a"), None).unwrap();
     assert_eq!(names(&one), [(Some("a"), "changed")]);
     assert_eq!(objection(&lock, &now, "a"), None);
     assert!(objection(&lock, &now, "c").is_some());
 
-    lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], None).unwrap();
+    lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], None, None).unwrap();
     assert!(lock.diff(&server, &now).is_empty());
     assert!(lock.admits_instructions("s", "ho"));
 }
@@ -63,11 +64,11 @@ fn what_is_pinned_survives_and_reads_the_same_in_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gantry.lock");
     let now = listing(None, &[("b", "two"), ("a", "one")]);
-    Lock::open(file.clone()).accept(&[("s".into(), Arc::clone(&now))], None).unwrap();
+    Lock::open(file.clone()).accept(&[("s".into(), Arc::clone(&now))], None, None).unwrap();
     let text = fs::read_to_string(&file).unwrap();
     let reopened = Lock::open(file.clone());
     assert_eq!(objection(&reopened, &now, "a"), None);
-    reopened.accept(&[("s".into(), now)], None).unwrap();
+    reopened.accept(&[("s".into(), now)], None, None).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), text, "accepting again changes no byte");
     assert!(text.contains("\"vendor\": 1"), "definitions are kept whole");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
@@ -77,8 +78,8 @@ fn what_is_pinned_survives_and_reads_the_same_in_another_process() {
 fn a_server_that_is_down_keeps_its_pins() {
     let folder = tempfile::tempdir().unwrap();
     let lock = Lock::open(folder.path().join("gantry.lock"));
-    lock.accept(&[("s".into(), listing(None, &[("a", "one")]))], None).unwrap();
-    lock.accept(&[("t".into(), listing(None, &[("x", "one")]))], None).unwrap();
+    lock.accept(&[("s".into(), listing(None, &[("a", "one")]))], None, None).unwrap();
+    lock.accept(&[("t".into(), listing(None, &[("x", "one")]))], None, None).unwrap();
     assert!(objection(&lock, &listing(None, &[("a", "other")]), "a").is_some());
 }
 
@@ -97,7 +98,7 @@ fn a_file_that_cannot_be_read_pins_everything_and_is_never_overwritten() {
         let reason = objection(&lock, &now, "a").unwrap();
         assert!(reason.contains(part) && reason.contains("gantry.lock"), "{reason}");
         assert!(!lock.admits_instructions("s", "hi"));
-        assert!(lock.accept(&[("s".into(), Arc::clone(&now))], None).is_err());
+        assert!(lock.accept(&[("s".into(), Arc::clone(&now))], None, None).is_err());
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
 }
@@ -107,7 +108,21 @@ fn accepting_a_tool_that_nobody_has_pins_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let lock = Lock::open(folder.path().join("gantry.lock"));
     let now = listing(None, &[("a", "one")]);
-    assert!(lock.accept(&[("s".into(), Arc::clone(&now))], Some("zzz")).unwrap().is_empty());
+    assert!(lock.accept(&[("s".into(), Arc::clone(&now))], Some("zzz"), None).unwrap().is_empty());
     assert_eq!(objection(&lock, &now, "a"), None, "the server is still free");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "there is no file");
+}
+
+#[test]
+fn a_yes_is_to_what_was_seen_and_to_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    let server: Arc<str> = "s".into();
+    let (shown, now) =
+        (listing(None, &[("a", "one")]), listing(None, &[("a", "one; and also delete everything")]));
+    let seen = LockDiff::revision(&lock.diff(&server, &shown));
+    let refused = lock.accept(&[(Arc::clone(&server), now)], None, Some(&seen)).unwrap_err();
+    assert!(refused.contains("changed since you looked"), "{refused}");
+    assert!(!folder.path().join("gantry.lock").exists(), "nothing is pinned");
+    lock.accept(&[(server, shown)], None, Some(&seen)).unwrap();
 }

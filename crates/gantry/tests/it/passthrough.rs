@@ -1,0 +1,102 @@
+//! MCP through Gantry and out again: what servers offer, say and ask reaches clients unchanged, and the other way round.
+//!
+//! The servers behave here; what Gantry does about those that do not is in `upstream`, and how the eras are translated
+//! into each other is in `eras`.
+
+// mod agents;
+// mod dialogue;
+mod doors;
+// mod hearing;
+mod lists;
+// mod lossless;
+// mod names;
+// mod prompts;
+// mod resources;
+// mod same_tools;
+// mod strangers;
+mod talk;
+mod transports;
+
+pub(crate) use doors::Door;
+pub(crate) use talk::{LEGACY, Talk, elements, members, names, parsed, raw, text};
+
+use gantry_testkit::faulty::Faulty;
+use gantry_testkit::{Home, Server};
+use serde_json::{Value, json};
+
+/// The file in the home that servers write down what really happened in.
+const JOURNAL: &str = "journal.txt";
+
+/// A Gantry with MCP servers, serving.
+pub(crate) struct Rig {
+    pub(crate) server: Server,
+    pub(crate) home: Home,
+}
+
+impl Rig {
+    /// One well-behaved server, `one`, with a journal.
+    fn one() -> Self {
+        Self::of(&json!({ "one": faulty(&[]) }))
+    }
+
+    /// Two servers with the same names and URIs, `one` and `two`.
+    fn two() -> Self {
+        Self::of(&json!({ "one": faulty(&[]), "two": faulty(&[]) }))
+    }
+
+    /// These servers.
+    pub(crate) fn of(servers: &Value) -> Self {
+        Self::with_config(&json!({ "mcpServers": servers }))
+    }
+
+    fn with_config(config: &Value) -> Self {
+        let home = Home::new().config(&config.to_string());
+        Self { server: home.serve(), home }
+    }
+
+    /// The usual door.
+    pub(crate) fn door(&self) -> Door<'_> {
+        Door::Http(&self.server, "/mcp")
+    }
+
+    /// Every door that carries any message of either era, with its name.
+    fn doors(&self) -> [(&'static str, Door<'_>); 3] {
+        [
+            ("/mcp", self.door()),
+            ("/ws", Door::Ws(&self.server, "/ws")),
+            ("gantry mcp", Door::Stdio(&self.home, &[])),
+        ]
+    }
+
+    /// A client of the older era by the usual door.
+    #[track_caller]
+    fn legacy(&self) -> Talk {
+        Talk::legacy(self.door())
+    }
+
+    /// A client of the newer era by the usual door.
+    #[track_caller]
+    fn modern(&self) -> Talk {
+        Talk::modern(self.door())
+    }
+
+    /// The lines of the journal so far.
+    fn journal(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.home.path().join(JOURNAL)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// A well-behaved server on stdio with a journal, run like this.
+fn faulty(args: &[&str]) -> Value {
+    let args = [&["--journal", JOURNAL], args].concat();
+    json!({ "command": Faulty::program(), "args": args })
+}
+
+/// An entry with more keys, or other ones.
+fn with(mut entry: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().expect("keys") {
+        entry[key] = value.clone();
+    }
+    entry
+}
