@@ -2,6 +2,7 @@
 //!
 //! Each door is the real one: a pipe to `gantry mcp`, the same in front of a running server, and a socket to `/mcp`.
 
+mod doors;
 mod flights;
 mod wrong;
 
