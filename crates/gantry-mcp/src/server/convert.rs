@@ -8,7 +8,7 @@ use super::{
     running::{Subject, Topic},
 };
 use crate::{ErrorObject, Version, error::code, raw};
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
 /// The keys of `_meta` that belong to the protocol: what an upstream said with them was said to Gantry.
 pub(super) const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
@@ -24,8 +24,8 @@ const URL_ELICITATION_REQUIRED: i32 = -32042;
 pub(super) struct Additions<'a> {
     /// The object that says who answers.
     pub(super) server_info: &'a str,
-    /// The members that say how long a result may be kept, with a comma in front.
-    pub(super) cache_hints: &'a str,
+    /// How long a result may be kept, in milliseconds.
+    pub(super) ttl_ms: u128,
 }
 
 type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
@@ -85,19 +85,25 @@ fn write_modern(
         out.push_str("\"resultType\":\"complete\"");
         out.push_str(if members.is_empty() { "" } else { "," });
     }
-    let cacheable = topic == Topic::Other(Method::ReadResource);
-    // A result with only one of the two hints is completed by neither: they belong together.
-    let hints = if cacheable && !has("ttlMs") && !has("cacheScope") { additions.cache_hints } else { "" };
+    let mut hints = String::new();
+    if topic == Topic::Other(Method::ReadResource) {
+        if !has("ttlMs") {
+            write!(hints, ",\"ttlMs\":{}", additions.ttl_ms).unwrap_or_default();
+        }
+        if !has("cacheScope") {
+            hints.push_str(",\"cacheScope\":\"private\"");
+        }
+    }
     if let Some(meta) = find(members, "_meta") {
         let meta = own_meta(meta, additions.server_info);
         write_members(
             out,
             members.iter().map(|(key, value)| (&**key, if key == "_meta" { meta.as_str() } else { *value })),
         );
-        out.push_str(hints);
+        out.push_str(&hints);
     } else {
         out.push_str(result.get(1..result.len().saturating_sub(1)).unwrap_or_default());
-        out.push_str(hints);
+        out.push_str(&hints);
         out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
         out.push_str(additions.server_info);
         out.push('}');
