@@ -50,13 +50,9 @@ impl LocalServer {
 
 /// Why the handshake failed; the server says it in the body of its answer.
 fn refusal(error: &tungstenite::Error) -> String {
-    match error {
-        tungstenite::Error::Http(response) => {
-            let said = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
-            format!("{} {said}", response.status())
-        }
-        other => other.to_string(),
-    }
+    let tungstenite::Error::Http(response) = error else { return error.to_string() };
+    let said = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+    format!("{} {said}", response.status())
 }
 
 impl SocketReader {

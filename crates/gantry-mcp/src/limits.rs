@@ -64,8 +64,8 @@ pub const STREAM_KEPT: Duration = Duration::from_secs(5 * 60);
 pub const SUBSCRIPTIONS: usize = 1024;
 /// Bytes of a URI that may be watched.
 pub const URI_BYTES: usize = 8 * 1024;
-/// Connections of HTTP+SSE at once.
-pub const SSE_CONNECTIONS: usize = 1024;
+/// Connections of HTTP+SSE and WebSocket at once.
+pub const CONNECTIONS: usize = 1024;
 /// Messages of a client that wait to be read, where something else than this crate receives them.
 pub const MESSAGES_WAITING: usize = 64;
 /// `subscriptions/listen` requests at once on one connection.

@@ -60,6 +60,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// What can be chosen about a server.
@@ -94,6 +95,8 @@ struct Inner<H: Handler> {
     about: About,
     sessions: Sessions<H>,
     doors: Doors<H::Identity>,
+    /// Places for connections that carry messages both ways.
+    connections: Arc<Semaphore>,
     parks: Parks<H::Identity>,
     closing: TaskTracker,
     /// Fires when streams that could go on for ever are to end.
@@ -154,6 +157,7 @@ impl<H: Handler> Server<H> {
             about,
             sessions: Sessions::new(options.max_sessions, options.session_idle),
             doors: Doors::new(),
+            connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
             parks: Parks::new(),
             closing: TaskTracker::new(),
             hang_up: CancellationToken::new(),

@@ -72,7 +72,8 @@ pub(crate) async fn respond(
             Err(error) => return error.into_response(),
         },
         Method::DELETE => app.mcp.delete(&parts.headers, &client),
-        _ => app.mcp.get(&parts.headers, &client),
+        Method::GET => app.mcp.get(&parts.headers, &client),
+        _ => app.mcp.other_method(),
     };
     answer.map(into_body)
 }

@@ -312,7 +312,7 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
 def main() -> int:
     options = parse_options(sys.argv[1:])
     # What the newest revision deprecates is what these clients are here to use.
-    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.simplefilter("ignore")
     try:
         seen = asyncio.run(run(options))
     except Exception as error:

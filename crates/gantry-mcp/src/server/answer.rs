@@ -20,8 +20,8 @@ use std::fmt::Write as _;
 pub(super) struct About {
     /// Name, title and version as a JSON object.
     server_info: String,
-    /// How long a modern client may keep a list, as members with a comma in front.
-    cache_hints: String,
+    /// How long a modern client may keep what it got, in milliseconds.
+    ttl_ms: u128,
 }
 
 impl About {
@@ -35,8 +35,7 @@ impl About {
         server_info.push_str(",\"version\":");
         write_string(&mut server_info, &info.version);
         server_info.push('}');
-        let cache_hints = format!(",\"ttlMs\":{},\"cacheScope\":\"private\"", ttl.as_millis());
-        Self { server_info, cache_hints }
+        Self { server_info, ttl_ms: ttl.as_millis() }
     }
 
     /// The answer to `initialize`.
@@ -71,7 +70,7 @@ impl About {
             .unwrap_or_default();
             write_capabilities(out, features, Version::MODERN);
             write_instructions(out, instructions);
-            out.push_str(&self.cache_hints);
+            self.write_cache_hints(out);
             self.write_meta(out, Version::MODERN, None);
             out.push('}');
         })
@@ -103,7 +102,7 @@ impl About {
 
     /// The answer that passes a server's result on.
     fn passed(&self, id: &Id<'_>, about: &Subject, result: &str) -> Result<String, ErrorObject> {
-        let additions = Additions { server_info: &self.server_info, cache_hints: &self.cache_hints };
+        let additions = Additions { server_info: &self.server_info, ttl_ms: self.ttl_ms };
         let mut written = Ok(());
         let text = success(id, 256 + self.server_info.len() + result.len(), |out| {
             written = convert::write(out, result, about, additions);
@@ -150,7 +149,7 @@ impl About {
             write!(out, "\"{}\":", kind.member()).unwrap_or_default();
             out.push_str(items);
             if version.is_modern() {
-                out.push_str(&self.cache_hints);
+                self.write_cache_hints(out);
             }
             self.write_meta(out, version, None);
             out.push('}');
@@ -175,6 +174,10 @@ impl About {
             self.write_meta(out, version, meta);
             out.push('}');
         })
+    }
+
+    fn write_cache_hints(&self, out: &mut String) {
+        write!(out, ",\"ttlMs\":{},\"cacheScope\":\"private\"", self.ttl_ms).unwrap_or_default();
     }
 
     /// Writes `_meta`: the handler's own keys, and for modern clients who is speaking.

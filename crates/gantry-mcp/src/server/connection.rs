@@ -38,17 +38,21 @@ use tokio_util::sync::CancellationToken;
 
 impl<H: Handler> Server<H> {
     /// Opens a connection whose messages the caller carries: what it sends is read, what it receives is to be passed on.
-    /// Dropping the sender ends the input, dropping the receiver the connection.
+    /// Dropping the sender ends the input, dropping the receiver the connection. `None` if too many are open already.
     #[must_use]
-    pub fn connect(&self, identity: H::Identity) -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<String>) {
+    pub fn connect(&self, identity: H::Identity) -> Option<(mpsc::Sender<Vec<u8>>, mpsc::Receiver<String>)> {
+        let place = Arc::clone(&self.inner.connections).try_acquire_owned().ok()?;
         let (messages, incoming) = mpsc::channel(MESSAGES_WAITING);
         let (answers, outgoing) = mpsc::channel(STDIO_ANSWERS_WAITING);
         let incoming = unfold(incoming, |mut incoming: mpsc::Receiver<Vec<u8>>| async move {
             Some((incoming.recv().await?, incoming))
         });
         let server = self.clone();
-        self.in_background(async move { server.serve_messages(identity, incoming, answers).await });
-        (messages, outgoing)
+        self.in_background(async move {
+            server.serve_messages(identity, incoming, answers).await;
+            drop(place);
+        });
+        Some((messages, outgoing))
     }
 
     /// Serves one client until its messages end or nobody takes answers any more, then waits a little for what is still

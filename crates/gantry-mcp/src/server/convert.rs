@@ -8,7 +8,7 @@ use super::{
     running::{Subject, Topic},
 };
 use crate::{ErrorObject, Version, error::code, raw};
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
 /// The keys of `_meta` that belong to the protocol: what an upstream said with them was said to Gantry.
 pub(super) const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
@@ -24,8 +24,8 @@ const URL_ELICITATION_REQUIRED: i32 = -32042;
 pub(super) struct Additions<'a> {
     /// The object that says who answers.
     pub(super) server_info: &'a str,
-    /// The members that say how long a result may be kept, with a comma in front.
-    pub(super) cache_hints: &'a str,
+    /// How long a result may be kept, in milliseconds.
+    pub(super) ttl_ms: u128,
 }
 
 type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
@@ -72,6 +72,9 @@ fn check_kind(members: &Members<'_>, about: &Subject) -> Result<(), ErrorObject>
     }
 }
 
+/// The scope of everything that Gantry answers, as JSON text.
+const PRIVATE: &str = "\"private\"";
+
 fn write_modern(
     out: &mut String,
     result: &str,
@@ -85,19 +88,30 @@ fn write_modern(
         out.push_str("\"resultType\":\"complete\"");
         out.push_str(if members.is_empty() { "" } else { "," });
     }
-    let cacheable = topic == Topic::Other(Method::ReadResource);
-    // A result with only one of the two hints is completed by neither: they belong together.
-    let hints = if cacheable && !has("ttlMs") && !has("cacheScope") { additions.cache_hints } else { "" };
-    if let Some(meta) = find(members, "_meta") {
-        let meta = own_meta(meta, additions.server_info);
-        write_members(
-            out,
-            members.iter().map(|(key, value)| (&**key, if key == "_meta" { meta.as_str() } else { *value })),
-        );
-        out.push_str(hints);
+    let mut hints = String::new();
+    if topic == Topic::Other(Method::ReadResource) {
+        if !has("ttlMs") {
+            write!(hints, ",\"ttlMs\":{}", additions.ttl_ms).unwrap_or_default();
+        }
+        if !has("cacheScope") {
+            hints.push_str(",\"cacheScope\":\"private\"");
+        }
+    }
+    let meta = find(members, "_meta").map(|meta| own_meta(meta, additions.server_info));
+    // What a server shows to everybody, Gantry shows to those who may see it.
+    let is_public = find(members, "cacheScope").is_some_and(|scope| scope != PRIVATE);
+    if meta.is_some() || is_public {
+        let changed = |key: &str, value| match key {
+            "_meta" => meta.as_deref().unwrap_or(value),
+            "cacheScope" => PRIVATE,
+            _ => value,
+        };
+        write_members(out, members.iter().map(|(key, value)| (&**key, changed(key, value))));
     } else {
         out.push_str(result.get(1..result.len().saturating_sub(1)).unwrap_or_default());
-        out.push_str(hints);
+    }
+    out.push_str(&hints);
+    if meta.is_none() {
         out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
         out.push_str(additions.server_info);
         out.push('}');

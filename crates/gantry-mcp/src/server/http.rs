@@ -67,6 +67,12 @@ impl<H: Handler> Server<H> {
         }
     }
 
+    /// Answers any other method.
+    #[must_use]
+    pub fn other_method(&self) -> Response<Body> {
+        not_allowed()
+    }
+
     /// Answers a DELETE: a legacy client ends its session.
     #[must_use]
     pub fn delete(&self, headers: &HeaderMap, identity: &H::Identity) -> Response<Body> {
@@ -237,7 +243,7 @@ pub(super) fn unknown_session(id: Option<&Id<'_>>) -> Reply {
 
 fn not_allowed() -> Response<Body> {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST, DELETE"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
     response
 }
 

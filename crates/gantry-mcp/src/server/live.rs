@@ -1,8 +1,7 @@
 //! A request from its start to its answer, whatever the transport: what it says on the way, and the last word.
 
 use super::{
-    Handler, Reply, Server,
-    park::{self},
+    Handler, Reply, Server, park,
     running::{Next, Running},
 };
 use crate::{
@@ -49,6 +48,14 @@ impl<H: Handler> Live<H> {
     pub(super) fn cancel(&self) {
         if let Some(running) = &self.running {
             running.cancel();
+        }
+    }
+
+    /// Lets the work go on whether its messages are taken or not: a client that does not read must not hold up what
+    /// others wait for.
+    pub(super) fn detach(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.detach();
         }
     }
 

@@ -5,7 +5,8 @@ use super::{
     body::Source,
     caller::{Habits, notification},
     handler::{Change, Features},
-    ring::{Found, Reader, Streams},
+    ring::{COMMON, Found, Reader},
+    sessions::Entry,
 };
 use crate::{client::ListKind, raw};
 use bytes::Bytes;
@@ -154,6 +155,7 @@ pub(super) struct Common {
 }
 
 struct CommonState {
+    /// What is to be read; a stream that is open has it.
     changes: Option<Receiver<Change>>,
     open: CancellationToken,
 }
@@ -162,6 +164,11 @@ impl Common {
     pub(super) fn new(changes: Receiver<Change>) -> Arc<Self> {
         let state = CommonState { changes: Some(changes), open: CancellationToken::new() };
         Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// Whether a stream is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).changes.is_none()
     }
 
     /// Ends the stream that is open.
@@ -193,12 +200,21 @@ impl Common {
 
 /// The events of a common stream.
 pub(super) struct CommonEvents<H: Handler> {
-    pub(super) news: Option<News<H>>,
-    pub(super) common: Arc<Common>,
-    pub(super) open: CancellationToken,
-    pub(super) streams: Arc<Streams>,
-    pub(super) reader: Reader,
-    pub(super) hang_up: CancellationToken,
+    server: Server<H>,
+    entry: Arc<Entry<H>>,
+    news: Option<News<H>>,
+    reader: Reader,
+    open: CancellationToken,
+}
+
+impl<H: Handler> CommonEvents<H> {
+    /// Reads what follows in place of whoever did so before.
+    pub(super) fn new(server: Server<H>, entry: Arc<Entry<H>>, features: Features, reader: Reader) -> Self {
+        let (changes, open) = entry.common.take(|| server.inner.handler.changes());
+        let wants = Wants::Session { habits: Arc::clone(&entry.lane.habits), features };
+        let news = News::new(server.clone(), Arc::clone(&entry.lane.session), changes, wants);
+        Self { server, entry, news: Some(news), reader, open }
+    }
 }
 
 impl<H: Handler> Source for CommonEvents<H> {
@@ -213,8 +229,8 @@ impl<H: Handler> Source for CommonEvents<H> {
             tokio::select! {
                 biased;
                 () = self.open.cancelled() => return None,
-                () = self.hang_up.cancelled() => return None,
-                text = news.next() => self.streams.push(super::ring::COMMON, &text),
+                () = self.server.inner.hang_up.cancelled() => return None,
+                text = news.next() => self.entry.streams.push(COMMON, &text),
             }
         }
     }
@@ -223,7 +239,8 @@ impl<H: Handler> Source for CommonEvents<H> {
 impl<H: Handler> Drop for CommonEvents<H> {
     fn drop(&mut self) {
         if let Some(news) = self.news.take() {
-            self.common.put_back(news.into_changes(), &self.open);
+            self.entry.common.put_back(news.into_changes(), &self.open);
         }
+        self.server.inner.sessions.touch(&self.entry);
     }
 }

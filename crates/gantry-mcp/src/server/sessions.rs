@@ -98,10 +98,10 @@ impl<H: Handler> Sessions<H> {
         entry.touched.store(self.now(), Ordering::Relaxed);
     }
 
-    /// A session with a call under way is in use, however long that takes.
+    /// A session with a call under way or an open stream is in use, however long that takes.
     fn is_idle(&self, entry: &Entry<H>) -> bool {
         let idle = self.now().saturating_sub(entry.touched.load(Ordering::Relaxed));
-        u128::from(idle) > self.idle.as_millis() && entry.lane.flights.is_empty()
+        u128::from(idle) > self.idle.as_millis() && entry.lane.flights.is_empty() && !entry.common.is_open()
     }
 
     fn now(&self) -> u64 {

@@ -6,7 +6,7 @@ use super::{
     body::{Source, message},
     http::{empty, refuse, unknown_session},
 };
-use crate::{ErrorObject, limits::SSE_CONNECTIONS};
+use crate::{ErrorObject, limits::CONNECTIONS};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use std::{
@@ -43,15 +43,14 @@ impl<H: Handler> Server<H> {
     /// Answers the GET that opens a connection; the client is told to POST to `endpoint` with a `sessionId`.
     #[must_use]
     pub fn sse(&self, identity: &H::Identity, endpoint: &str) -> Response<Body> {
-        let id = Uuid::new_v4();
-        let mut open = lock(&self.inner.doors.open);
-        if open.len() >= SSE_CONNECTIONS || self.inner.hang_up.is_cancelled() {
-            let message = format!("{SSE_CONNECTIONS} connections are open already; close one and try again");
+        let Some((messages, outgoing)) = self.connect(identity.clone()) else {
+            let message = format!("{CONNECTIONS} connections are open already; close one and try again");
             return refuse(StatusCode::SERVICE_UNAVAILABLE, None, &ErrorObject::invalid_request(message));
-        }
-        let (messages, outgoing) = self.connect(identity.clone());
-        open.insert(id, Door { identity: identity.clone(), messages });
-        drop(open);
+        };
+        let id = Uuid::new_v4();
+        let door = Door { identity: identity.clone(), messages };
+        // Limit: as many as there are connections.
+        lock(&self.inner.doors.open).insert(id, door);
         let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}?sessionId={}\n\n", id.simple()));
         EventStream::new(Events {
             first: Some(first),

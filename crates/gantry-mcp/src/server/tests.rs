@@ -161,7 +161,7 @@ impl Handler for Fake {
             "meta" => text(call.meta.as_deref().map_or("none", |meta| meta.get())),
             "rich" => ToolAnswer {
                 content: "[\n  {\"type\":\"text\",\"text\":\"1.10\"}\r\n]".to_owned(),
-                structured: Some(arguments.to_owned()),
+                structured: call.arguments.as_deref().map(str::to_owned),
                 is_error: false,
                 meta: Some(r#"{"io.modelcontextprotocol/serverInfo":{},"b/x":1e2,"a":[ 1 ]}"#.to_owned()),
             },

@@ -5,6 +5,7 @@
 
 use super::known_project;
 use crate::api::query::Path;
+use crate::error::ApiError;
 use crate::mcp::Client;
 use crate::{App, Identity};
 use axum::extract::State;
@@ -12,7 +13,9 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use gantry_mcp::limits::LINE_BYTES;
+use gantry_core::ErrorCode;
+use gantry_mcp::limits::{CONNECTIONS, LINE_BYTES};
+use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -61,13 +64,15 @@ pub(crate) async fn open_agent_socket(
 
 fn upgraded(app: &App, identity: Identity, agent: Option<Arc<str>>, upgrade: WebSocketUpgrade) -> Response {
     let client = Client { identity: identity.into_model(), agent };
-    let server = Arc::clone(&app.mcp);
-    upgrade.protocols(["mcp"]).max_message_size(LINE_BYTES).max_frame_size(LINE_BYTES).on_upgrade(
-        async move |socket| {
-            let (messages, answers) = server.connect(client);
-            carry(socket, messages, answers).await;
-        },
-    )
+    let Some((messages, answers)) = app.mcp.connect(client) else {
+        let message = format!("{CONNECTIONS} connections are open already; close one and try again");
+        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message).into_response();
+    };
+    upgrade
+        .protocols(["mcp"])
+        .max_message_size(LINE_BYTES)
+        .max_frame_size(LINE_BYTES)
+        .on_upgrade(|socket| carry(socket, messages, answers))
 }
 
 /// Carries frames until the server has nothing more to say, or the client is gone.

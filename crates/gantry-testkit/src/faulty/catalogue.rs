@@ -2,6 +2,7 @@
 
 mod lies;
 pub(super) mod poison;
+mod rich;
 
 use super::odd::ODD_DEFINITION;
 use super::options::Fault;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
 pub(super) use lies::LYING_RESULT;
+pub(super) use rich::{LINK_RESULT, NUMBERS_RESULT};
 
 /// A name of a hundred characters.
 pub const LONG_NAME: &str =
@@ -50,7 +52,12 @@ const TOOLS: &[Row] = &[
     ("env", Reads, "Answers the environment of this process", NOTHING),
     ("session", Reads, "Answers how many sessions, connections and calls there were", NOTHING),
     ("odd-huge", Reads, "Answers a number that no double can hold", NOTHING),
-    ("progress", Reads, "Reports progress before it answers", r#"{"steps":{"type":"integer"}}"#),
+    (
+        "progress",
+        Reads,
+        "Reports progress, works on for a while, and answers; a cancelled call is journalled",
+        r#"{"steps":{"type":"integer"},"ms":{"type":"integer"}}"#,
+    ),
     ("log", Reads, "Logs its text", r#"{"text":{"type":"string"},"level":{"type":"string"}}"#),
     ("ask", Reads, "Asks the user", r#"{"text":{"type":"string"},"rounds":{"type":"integer"}}"#),
     ("sample", Reads, "Asks the client's model", TEXT),
@@ -81,6 +88,9 @@ pub(super) fn tools(server: &Server) -> Vec<String> {
     tools.extend(grown.map(|n| definition(&format!("grown-{n}"), Reads, "Grown while running", NOTHING)));
     if options.has(Fault::LyingSchema) {
         tools.extend(lies::tools());
+    }
+    if options.has(Fault::RichResults) {
+        tools.extend(rich::tools());
     }
     if options.has(Fault::Poison) {
         tools.extend(poison::tools());

@@ -35,6 +35,7 @@ Faults:
   --silent-on-discover       Never answers server/discover
   --latch                    Dual, but refuses initialize on a connection that has seen server/discover
   --lying-schema             Has tools with schemas that are none, and one that breaks its own outputSchema
+  --rich-results             Has tools with results that older versions do not know: an array, a link
   --poison                   Has tools with hidden, reordering and control characters, and endless descriptions
   --stderr-flood             Writes megabytes to standard error before it serves, and more with each call
   --endless-pages            Every page of a list has a next one (one entry a page unless --page says more)
@@ -105,6 +106,8 @@ pub enum Fault {
     Latch,
     /// Schemas that are none.
     LyingSchema,
+    /// Results that older versions do not know.
+    RichResults,
     /// Descriptions that hide or run on.
     Poison,
     /// Noise on standard error.
@@ -115,7 +118,7 @@ pub enum Fault {
     EmptyCursor,
 }
 
-const FAULTS: [(&str, Fault); 12] = [
+const FAULTS: [(&str, Fault); 13] = [
     ("--never-start", Fault::NeverStart),
     ("--exit-on-start", Fault::ExitOnStart),
     ("--exit-mid-call", Fault::ExitMidCall),
@@ -124,6 +127,7 @@ const FAULTS: [(&str, Fault); 12] = [
     ("--silent-on-discover", Fault::SilentOnDiscover),
     ("--latch", Fault::Latch),
     ("--lying-schema", Fault::LyingSchema),
+    ("--rich-results", Fault::RichResults),
     ("--poison", Fault::Poison),
     ("--stderr-flood", Fault::StderrFlood),
     ("--endless-pages", Fault::EndlessPages),

@@ -351,12 +351,17 @@ fn srv_2_no_spelling_of_a_path_or_method_gets_around_the_gates() {
         assert_eq!(error(&answer).0, 404, "{path}: {answer:?}");
     }
     // H17: the method is the one in the first line.
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-06-18" } });
+    let hello =
+        server.request(Method::POST, "/mcp", &[("content-type", "application/json")], &hello.to_string());
+    let session = hello.headers["mcp-session-id"].to_str().expect("text").to_owned();
     for name in ["x-http-method-override", "x-http-method", "x-method-override"] {
         let answer = server.request(Method::POST, "/api/v1/audit", &[(name, "GET")], "");
         assert_eq!(answer.status, 405, "{name}");
         assert_eq!(get(&server, "/api/v1/calls", &[(name, "POST")]).json()["items"], json!([]), "{name}");
-        let delete = get(&server, "/mcp", &[(name, "DELETE"), ("mcp-session-id", "x")]);
-        assert_eq!(delete.status, 405, "{name}");
+        // As a GET it is refused for what it accepts; as a DELETE it would have ended the session.
+        let wanted = [(name, "DELETE"), ("mcp-session-id", session.as_str()), ("accept", "application/json")];
+        assert_eq!(get(&server, "/mcp", &wanted).status, 406, "{name}");
     }
     // H18: nor is the host another one because a header says so.
     assert_eq!(

@@ -2,6 +2,7 @@
 //!
 //! Each door is the real one: a pipe to `gantry mcp`, the same in front of a running server, and a socket to `/mcp`.
 
+mod doors;
 mod flights;
 mod wrong;
 
@@ -452,7 +453,7 @@ fn srv_1_a_session_is_its_clients_own_until_it_ends() {
     assert_eq!(socket.post(&list).status, 404);
     let get =
         socket.connection.request("GET", "/mcp", &[("accept", "text/event-stream")], b"").expect("an answer");
-    assert_eq!((get.status, get.headers["allow"].to_str().expect("text")), (405, "POST, DELETE"));
+    assert_eq!((get.status, get.headers["allow"].to_str().expect("text")), (405, "GET, POST, DELETE"));
 }
 
 #[test]

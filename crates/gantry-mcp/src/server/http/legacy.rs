@@ -12,7 +12,7 @@ use crate::{
         flight::{Flight, Flights},
         lane::Reach,
         live::Spoken,
-        news::{Common, CommonEvents, News, Wants},
+        news::{Common, CommonEvents},
         params::Params,
         ring::{self, Place, Reader, Streams},
         sessions::Entry,
@@ -172,15 +172,8 @@ impl<H: Handler> Server<H> {
         if primed(&entry.lane) {
             entry.streams.prime(ring::COMMON);
         }
-        let handler = &self.inner.handler;
-        let (changes, open) = entry.common.take(|| handler.changes());
-        let features = handler.features(identity);
-        let wants = Wants::Session { habits: Arc::clone(&entry.lane.habits), features };
-        let news = News::new(self.clone(), Arc::clone(&entry.lane.session), changes, wants);
-        let (common, streams) = (Arc::clone(&entry.common), Arc::clone(&entry.streams));
-        let hang_up = self.inner.hang_up.clone();
-        EventStream::new(CommonEvents { news: Some(news), common, open, streams, reader, hang_up })
-            .into_response()
+        let features = self.inner.handler.features(identity);
+        EventStream::new(CommonEvents::new(self.clone(), Arc::clone(entry), features, reader)).into_response()
     }
 }
 

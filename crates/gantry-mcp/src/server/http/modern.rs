@@ -64,6 +64,7 @@ impl<H: Handler> Server<H> {
         match live.next().await {
             Spoken::Last(reply) => reply.into(),
             Spoken::Message(text) => {
+                live.detach();
                 EventStream::new(Events { first: Some(message(&text)), live: Some(live) }).into_response()
             }
         }

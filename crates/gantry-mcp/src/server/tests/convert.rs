@@ -14,8 +14,7 @@ use crate::{
 use proptest::{collection::vec, prelude::*};
 use std::sync::Arc;
 
-const ADDITIONS: Additions<'static> =
-    Additions { server_info: r#"{"name":"g"}"#, cache_hints: r#","ttlMs":5,"cacheScope":"private""# };
+const ADDITIONS: Additions<'static> = Additions { server_info: r#"{"name":"g"}"#, ttl_ms: 5 };
 
 fn about(topic: Topic, version: Version, capabilities: &str) -> Subject {
     Subject { topic, version, capabilities: Arc::new(Capabilities::new(capabilities)) }
@@ -61,6 +60,12 @@ fn a_modern_client_is_told_the_kind_and_who_answers() {
         read,
         modern,
         &format!(r#"{{"resultType":"complete","contents":[],"ttlMs":5,"cacheScope":"private",{info}}}"#),
+    );
+    check(
+        r#"{"cacheScope":"public"}"#,
+        read,
+        modern,
+        &format!(r#"{{"resultType":"complete","cacheScope":"public","ttlMs":5,{info}}}"#),
     );
     check(
         r#"{"ttlMs":1,"cacheScope":"public"}"#,

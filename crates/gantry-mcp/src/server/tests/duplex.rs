@@ -3,6 +3,7 @@
 use super::{Events, Fake, error_code, said};
 use crate::{
     client::ListKind,
+    limits::CONNECTIONS,
     server::{Change, Server},
 };
 use bytes::Bytes;
@@ -201,4 +202,16 @@ async fn http_with_sse_is_such_a_connection() {
     assert_eq!(say("guest", &id, ASK).await, StatusCode::NOT_FOUND);
     server.shutdown().await;
     assert_eq!(server.handler().closed.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let server = Fake::full();
+    let open: Vec<_> = (0..CONNECTIONS).map(|_| server.connect("guest").unwrap()).collect();
+    assert!(server.connect("guest").is_none());
+    assert_eq!(server.sse(&"guest", "/messages").status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop(open);
+    while server.connect("guest").is_none() {
+        tokio::task::yield_now().await;
+    }
 }

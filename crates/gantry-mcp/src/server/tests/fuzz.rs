@@ -14,6 +14,8 @@ fn piece() -> impl Strategy<Value = String> {
         Just(r#""jsonrpc":"2.1""#.to_owned()),
         "\"id\":(1|-0|\"a\"|\"\\\\u0061\"|null|1\\.5|\\{\\}|99999999999999999999)",
         "\"method\":\"(initialize|ping|tools/list|tools/call|server/discover|notifications/cancelled|x)\"",
+        "\"method\":\"(resources/(list|read|subscribe)|prompts/get|logging/setLevel|subscriptions/listen|tasks/get)\"",
+        "\"params\":\\{\"(uri|name|level|taskId|requestState)\":\"(a|missing|debug)\",\"inputResponses\":(null|\\{\\})\\}",
         "\"params\":(\\{\\}|\\[\\]|null|\\{\"name\":\"(echo|rich|needy|boo)\",\"arguments\":\\{\"a\":[0-9]{1,25}\\}\\})",
         Just(r#""params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"name":"rich"}"#.to_owned()),
         Just(r#""params":{"protocolVersion":"2025-03-26","requestId":1,"cursor":null}"#.to_owned()),
@@ -96,7 +98,7 @@ proptest! {
     fn any_input_gets_a_well_formed_answer_or_none(messages in vec(message(), 1..6)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let server = Fake::server();
+            let server = Fake::full();
             for message in &messages {
                 check_http(&server, message).await;
             }

@@ -84,7 +84,7 @@ async fn get_and_delete_without_a_session_are_not_allowed() {
     let server = Fake::server();
     for response in [server.get(&HeaderMap::new(), &"guest"), server.delete(&HeaderMap::new(), &"guest")] {
         assert_eq!(shown(&response), "405");
-        assert_eq!(response.headers().get("allow").unwrap(), "POST, DELETE");
+        assert_eq!(response.headers().get("allow").unwrap(), "GET, POST, DELETE");
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Events, Fake, answer, error_code, handshake, headers, post, shown};
 use crate::{
     client::ListKind,
     exchange::LogLevel,
-    limits::{KEEP_ALIVE, SESSION_STREAMS, STREAM_EVENTS},
+    limits::{KEEP_ALIVE, SESSION_IDLE, SESSION_STREAMS, STREAM_EVENTS},
     server::{Body, Change, Server, body, ring},
 };
 use bytes::Bytes;
@@ -232,6 +232,24 @@ async fn streams_end_with_their_session_and_with_the_server() {
     let events = Events::of(get(&server, "guest", &[("mcp-session-id", &session)]));
     server.hang_up();
     assert!(events.rest().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_an_open_stream_is_in_use() {
+    let server = Fake::full();
+    let session = handshake(&server, "guest", "2025-06-18").await;
+    let sent = [("mcp-session-id", session.as_str())];
+    let events = Events::of(get(&server, "guest", &sent));
+    tokio::time::advance(SESSION_IDLE * 2).await;
+    server.expire_idle();
+    assert_eq!(server.sessions(), 1);
+    // From its end on, the time counts anew.
+    drop(events);
+    server.expire_idle();
+    assert_eq!(server.sessions(), 1);
+    tokio::time::advance(SESSION_IDLE * 2).await;
+    server.expire_idle();
+    assert_eq!(server.sessions(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Tools that answer by themselves: plain work, and what proves who did it.
 
-use super::super::catalogue::{LYING_RESULT, poison};
+use super::super::catalogue::{LINK_RESULT, LYING_RESULT, NUMBERS_RESULT, poison};
 use super::super::link::Request;
 use super::super::odd::{ODD_HUGE_RESULT, ODD_RESULT};
 use super::super::server::Server;
@@ -16,7 +16,7 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
         "echo" => text(&arguments.text),
         "fail" => failed(&arguments.text),
         "add" => sum(arguments),
-        "sleep" => sleep(request, Duration::from_millis(arguments.ms)).await,
+        "sleep" => sleep(request, Duration::from_millis(arguments.ms), "slept").await,
         "journal" => {
             server.journal(&arguments.text);
             text("written")
@@ -32,6 +32,8 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
         "odd" => Reply::Result(ODD_RESULT.into()),
         "odd-huge" => Reply::Result(ODD_HUGE_RESULT.into()),
         "lying-output" => Reply::Result(LYING_RESULT.into()),
+        "numbers" => Reply::Result(NUMBERS_RESULT.into()),
+        "link" => Reply::Result(LINK_RESULT.into()),
         poisoned if poisoned.starts_with("poison") => text(&poison::description(poisoned)),
         _ => return None,
     })
@@ -44,9 +46,9 @@ fn sum(arguments: &Arguments) -> Reply {
 }
 
 /// Sleeps, unless nobody waits for it any more, which the journal then says.
-async fn sleep(request: &Request, time: Duration) -> Reply {
+pub(super) async fn sleep(request: &Request, time: Duration, answer: &str) -> Reply {
     tokio::select! {
-        () = tokio::time::sleep(time) => text("slept"),
+        () = tokio::time::sleep(time) => text(answer),
         why = request.stopped() => {
             request.server().journal(why);
             Reply::Silence

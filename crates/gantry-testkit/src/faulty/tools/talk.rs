@@ -6,9 +6,11 @@ use super::super::server::{Change, Frame};
 use super::super::wire::{
     Failure, INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_CAPABILITY, Reply, note, request as to_client,
 };
+use super::plain::sleep;
 use super::{Arguments, failed, text};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
@@ -22,7 +24,7 @@ struct Question {
 pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -> Option<Reply> {
     let server = request.server();
     Some(match name {
-        "progress" => progress(request, arguments.steps).await,
+        "progress" => progress(request, arguments.steps, Duration::from_millis(arguments.ms)).await,
         "log" => log(request, arguments).await,
         "ask" => ask(request, &elicitation(&arguments.text), arguments.rounds.unwrap_or(1)).await,
         "sample" => ask(request, &sampling(&arguments.text), 1).await,
@@ -61,7 +63,7 @@ fn sampling(prompt: &str) -> Question {
     Question { capability: "sampling", method: "sampling/createMessage", params }
 }
 
-async fn progress(request: &Request, steps: u64) -> Reply {
+async fn progress(request: &Request, steps: u64, then: Duration) -> Reply {
     let token = request.params.meta("progressToken");
     for step in 1..=steps {
         if !token.is_null() {
@@ -71,7 +73,7 @@ async fn progress(request: &Request, steps: u64) -> Reply {
             request.send(Frame::Note(note("notifications/progress", &params))).await;
         }
     }
-    text(&format!("{steps} steps"))
+    sleep(request, then, &format!("{steps} steps")).await
 }
 
 async fn log(request: &Request, arguments: &Arguments) -> Reply {

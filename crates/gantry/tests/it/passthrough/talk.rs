@@ -173,10 +173,9 @@ impl Talk {
     /// The messages of this method that have come by now.
     pub(crate) fn heard(&mut self, method: &str) -> Vec<Value> {
         self.kept.extend(self.way.heard.try_iter());
-        let (found, others) =
-            self.kept.drain(..).partition(|message: &String| parsed(message)["method"] == method);
+        let (found, others): (VecDeque<String>, _) =
+            self.kept.drain(..).partition(|message| parsed(message)["method"] == method);
         self.kept = others;
-        let found: Vec<String> = found;
         found.iter().map(|message| parsed(message)).collect()
     }
 
