@@ -30,7 +30,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     let home = target_dir(root).join("conformance");
     let suite = Suite::install(&root.join(FOLDER), &home, root)?;
     Program::cargo(root)
-        .args(["build", "-p", "gantry", "-p", "gantry-testkit", "--bin", "gantry", "--bin", "fixture"])
+        .args(["build", "--workspace", "--bins"])
         .run()?;
 
     let bench = Bench::new(&suite, &home, &target_dir(root).join("debug"))?;

@@ -59,7 +59,12 @@ const TOOLS: &[Row] = &[
         r#"{"steps":{"type":"integer"},"ms":{"type":"integer"}}"#,
     ),
     ("log", Reads, "Logs its text", r#"{"text":{"type":"string"},"level":{"type":"string"}}"#),
-    ("ask", Reads, "Asks the user", r#"{"text":{"type":"string"},"rounds":{"type":"integer"}}"#),
+    (
+        "ask",
+        Reads,
+        "Asks the user, works on for a while, and answers what the user said",
+        r#"{"text":{"type":"string"},"rounds":{"type":"integer"},"ms":{"type":"integer"}}"#,
+    ),
     ("sample", Reads, "Asks the client's model", TEXT),
     ("roots", Reads, "Asks for the client's folders", NOTHING),
     ("grow", Reads, "Adds a tool and says so", NOTHING),

@@ -8,7 +8,7 @@
 mod doors;
 // mod hearing;
 mod lists;
-// mod lossless;
+mod lossless;
 // mod names;
 // mod prompts;
 // mod resources;

@@ -65,13 +65,13 @@ fn a_modern_client_is_told_the_kind_and_who_answers() {
         r#"{"cacheScope":"public"}"#,
         read,
         modern,
-        &format!(r#"{{"resultType":"complete","cacheScope":"public","ttlMs":5,{info}}}"#),
+        &format!(r#"{{"resultType":"complete","cacheScope":"private","ttlMs":5,{info}}}"#),
     );
     check(
         r#"{"ttlMs":1,"cacheScope":"public"}"#,
         read,
         modern,
-        &format!(r#"{{"resultType":"complete","ttlMs":1,"cacheScope":"public",{info}}}"#),
+        &format!(r#"{{"resultType":"complete","ttlMs":1,"cacheScope":"private",{info}}}"#),
     );
 }
 

@@ -26,11 +26,11 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
     Some(match name {
         "progress" => progress(request, arguments.steps, Duration::from_millis(arguments.ms)).await,
         "log" => log(request, arguments).await,
-        "ask" => ask(request, &elicitation(&arguments.text), arguments.rounds.unwrap_or(1)).await,
-        "sample" => ask(request, &sampling(&arguments.text), 1).await,
+        "ask" => ask(request, &elicitation(&arguments.text), arguments).await,
+        "sample" => ask(request, &sampling(&arguments.text), arguments).await,
         "roots" => {
             let roots = Question { capability: "roots", method: "roots/list", params: json!({}) };
-            ask(request, &roots, 1).await
+            ask(request, &roots, arguments).await
         }
         "grow" => {
             let n = server.n_grown.fetch_add(1, Ordering::Relaxed) + 1;
@@ -92,16 +92,20 @@ async fn log(request: &Request, arguments: &Arguments) -> Reply {
     text(if heard { "logged" } else { "not logged" })
 }
 
-/// Asks this many times and answers the last answer. The journal shows a call that ran twice.
-async fn ask(request: &Request, question: &Question, rounds: u64) -> Reply {
+/// Asks so many times, works on, and answers the last answer. The journal shows a call that ran twice.
+async fn ask(request: &Request, question: &Question, arguments: &Arguments) -> Reply {
+    let rounds = arguments.rounds.unwrap_or(1);
     let answer = match request.speaks {
         Speaks::Legacy => ask_legacy(request, question, rounds).await,
         Speaks::Modern => ask_modern(request, question, rounds),
     };
     match answer {
         Ok(answer) => {
-            request.server().journal(&format!("{} ended", request.params.name));
-            text(&answer.to_string())
+            let reply = sleep(request, Duration::from_millis(arguments.ms), &answer.to_string()).await;
+            if !matches!(reply, Reply::Silence) {
+                request.server().journal(&format!("{} ended", request.params.name));
+            }
+            reply
         }
         Err(reply) => reply,
     }

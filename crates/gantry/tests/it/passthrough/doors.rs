@@ -7,7 +7,7 @@ use http::{Method, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
@@ -23,6 +23,8 @@ pub(crate) enum Door<'a> {
     Ws(&'a Server, &'a str),
     /// `gantry mcp` with these arguments, in front of the server that runs in this home or on its own.
     Stdio(&'a Home, &'a [&'a str]),
+    /// No Gantry at all: the server of this entry of `mcpServers`, started in this home.
+    Direct(&'a Home, &'a Value),
 }
 
 /// A door that is open.
@@ -68,7 +70,8 @@ impl Door<'_> {
             }
             Self::Sse(server) => open_sse(&runtime, server.client(), ears),
             Self::Ws(server, path) => open_ws(&runtime, &server.client(), path, ears),
-            Self::Stdio(home, args) => open_stdio(home, args, ears),
+            Self::Stdio(home, args) => open_stdio(home.command(["mcp"].iter().chain(args)), ears),
+            Self::Direct(home, entry) => open_stdio(program(home, entry), ears),
         };
         Way { mouth, heard, runtime: Some(runtime) }
     }
@@ -247,13 +250,23 @@ fn open_ws(runtime: &Runtime, server: &LocalServer, path: &str, ears: Sender<Str
     Mouth::Ws(frames)
 }
 
-fn open_stdio(home: &Home, args: &[&str], ears: Sender<String>) -> Mouth {
-    let mut command = home.command(["mcp"].iter().chain(args));
+/// The program of an entry, with the environment that Gantry would give it.
+fn program(home: &Home, entry: &Value) -> Command {
+    let words = |key: &str| entry[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut command = Command::new(entry["command"].as_str().expect("a command"));
+    let base = home.command::<[&str; 0]>([]);
+    let env = base.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.args(words("args")).current_dir(home.path()).env_clear().envs(env);
+    for (name, value) in entry["env"].as_object().into_iter().flatten() {
+        command.env(name, value.as_str().expect("a text"));
+    }
+    command
+}
+
+fn open_stdio(mut command: Command, ears: Sender<String>) -> Mouth {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the program starts");
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
-    std::thread::spawn(move || {
-        output.lines().map_while(Result::ok).try_for_each(|line| ears.send(line))
-    });
+    std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| ears.send(line)));
     Mouth::Stdio(child)
 }
