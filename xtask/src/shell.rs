@@ -31,7 +31,16 @@ impl Program {
 
     /// Cargo of the toolchain that runs us.
     pub(crate) fn cargo(folder: &Path) -> Self {
-        Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), folder)
+        let mut cargo = Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), folder);
+        // What cargo told this program about itself would make some build scripts run again, and all that follows them.
+        let ours = |name: &OsStr| {
+            name.to_str()
+                .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        };
+        for (name, _) in env::vars_os().filter(|(name, _)| ours(name)) {
+            cargo.command.env_remove(name);
+        }
+        cargo
     }
 
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {

@@ -61,11 +61,9 @@ impl Pool {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let mut index: HashMap<Box<str>, usize> =
             tools.iter().enumerate().map(|(n, t)| ((&*t.name).into(), n)).collect();
-        for (n, tool) in tools.iter().enumerate() {
-            for spelling in tool.spellings() {
-                // Displayed names come first: another tool's original spelling never takes one over.
-                index.entry(spelling.into()).or_insert(n);
-            }
+        for (spelling, n) in spellings(&tools) {
+            // Displayed names come first: another tool's original spelling never takes one over.
+            index.entry(spelling.into()).or_insert(n);
         }
         Self { tools, index, collisions }
     }
@@ -229,6 +227,18 @@ impl Toolset {
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         scored.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
     }
+}
+
+/// The spellings that mean one tool only. One that several tools have means none of them: a guess would be a call of
+/// something that nobody asked for.
+fn spellings(tools: &[Arc<Tool>]) -> impl Iterator<Item = (&str, usize)> {
+    let mut owners: HashMap<&str, Option<usize>> = HashMap::new();
+    for (n, tool) in tools.iter().enumerate() {
+        for spelling in tool.spellings() {
+            owners.entry(spelling).and_modify(|owner| *owner = None).or_insert(Some(n));
+        }
+    }
+    owners.into_iter().filter_map(|(spelling, owner)| Some((spelling, owner?)))
 }
 
 /// Texts of JSON values as one JSON array.

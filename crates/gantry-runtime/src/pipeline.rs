@@ -38,7 +38,7 @@ async fn stages(
     request: &CallRequest,
     entry: &mut Entry,
 ) -> Result<Shaped, CallError> {
-    let call = resolve::tool(rt, cx, request)?;
+    let call = resolve::tool(rt, cx, request).await?;
     entry.resolved(&call);
     let judged = authorise::judge(rt, cx, call)?;
     if let Some(earlier) = repeat::earlier(rt, cx, request, judged.call(), entry).await? {

@@ -147,7 +147,6 @@ impl Runtime {
     /// # Errors
     /// The agent is not configured.
     pub async fn standing_session(&self, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
-        self.settled().await;
         let key = StandingKey::of(&caller, door);
         let oldest =
             crate::clock::now_us() - i64::try_from(self.limits.retention.as_micros()).unwrap_or(i64::MAX);

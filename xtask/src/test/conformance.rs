@@ -29,9 +29,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     let exceptions = Exceptions::read(&root.join(FOLDER).join("exceptions.toml"))?;
     let home = target_dir(root).join("conformance");
     let suite = Suite::install(&root.join(FOLDER), &home, root)?;
-    Program::cargo(root)
-        .args(["build", "--workspace", "--bins"])
-        .run()?;
+    Program::cargo(root).args(["build", "--workspace", "--bins"]).run()?;
 
     let bench = Bench::new(&suite, &home, &target_dir(root).join("debug"))?;
     let report = Report::new(&measure(&bench)?, &exceptions);

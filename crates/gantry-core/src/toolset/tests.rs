@@ -101,3 +101,17 @@ fn another_tools_original_spelling_never_takes_a_displayed_name_over() {
     assert_eq!(&*set.find("a__b__c_d").unwrap().key.provider, "a__b");
     assert_eq!(&*set.find("a__b__c-d").unwrap().key.provider, "a");
 }
+
+#[test]
+fn nam_3_a_spelling_that_several_tools_have_means_none_of_them() {
+    let pool = Arc::new(Pool::build(vec![
+        candidate("a", "b-c", Style::Prefixed),
+        candidate("a", "b.c", Style::Prefixed),
+        candidate("a", "d", Style::Prefixed),
+    ]));
+    let (set, _) = Toolset::resolve(&pool, &Selection::everything());
+    set.find("a__b_c").unwrap_err();
+    for own in ["b-c", "b.c", "d"] {
+        assert_eq!(&*set.find(&format!("a__{own}")).unwrap().key.tool, own);
+    }
+}

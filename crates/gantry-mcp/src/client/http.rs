@@ -109,6 +109,8 @@ struct Side {
 struct Session {
     id: Option<Arc<str>>,
     version: Option<Version>,
+    /// The link was closed: what would be sent now would name no session.
+    over: bool,
 }
 
 #[derive(Debug)]
@@ -140,7 +142,7 @@ impl HttpLink {
             site,
             dispatcher: Arc::clone(dispatcher),
             modern,
-            session: Mutex::new(Session { id: None, version: modern.then_some(Version::MODERN) }),
+            session: Mutex::new(Session { version: modern.then_some(Version::MODERN), ..Session::default() }),
             posts: Arc::new(Semaphore::new(POSTS)),
             stop: stop.clone(),
         });
@@ -239,7 +241,8 @@ impl Side {
 
     /// Deletes the session, if there is one.
     fn end_session(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let session = std::mem::take(&mut *lock(&self.session));
+        let over = Session { over: true, ..Session::default() };
+        let session = std::mem::replace(&mut *lock(&self.session), over);
         session.id.as_ref()?;
         let headers = self.headers(&session);
         let site = self.site.clone();

@@ -93,7 +93,7 @@ pub enum Protocol {
 }
 
 /// What clients may be asked by a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "three switches that are set one by one")]
 pub struct Declared {
     /// To fill in forms and to open addresses.

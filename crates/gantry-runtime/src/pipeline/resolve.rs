@@ -3,13 +3,24 @@
 use crate::context::CallCx;
 use crate::provider::output;
 use crate::runtime::Runtime;
-use gantry_core::{CallRequest, Refusal, ResolvedCall};
+use gantry_core::{CallRequest, ErrorCode, Refusal, ResolvedCall};
 use std::sync::Arc;
 
-pub(super) fn tool(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Result<ResolvedCall, Refusal> {
+pub(super) async fn tool(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Result<ResolvedCall, Refusal> {
     // `tool_output` is there once a session has something to read, whatever its toolset says.
     if request.tool == output::NAME && cx.session.has_outputs() {
         return ResolvedCall::of(Arc::clone(&rt.output_tool), request);
     }
-    ResolvedCall::resolve(&cx.session.toolset(), request)
+    match ResolvedCall::resolve(&cx.session.toolset(), request) {
+        // It may be a tool of a server that is still on its first way up. Calls of all other tools wait for nobody.
+        Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound => {
+            tokio::select! {
+                () = rt.settled() => {}
+                () = cx.cancel.cancelled() => return Err(refusal),
+            }
+            rt.renew(&cx.session)?;
+            ResolvedCall::resolve(&cx.session.toolset(), request)
+        }
+        other => other,
+    }
 }

@@ -11,6 +11,7 @@ pub(crate) mod hub;
 pub(crate) mod listing;
 mod lock;
 pub(crate) mod mapping;
+mod narrow;
 mod poison;
 mod process;
 mod pulse;
@@ -230,6 +231,7 @@ impl McpServer {
         let tool = permit.tool();
         self.is_as_judged(permit)?;
         let (replica, connection) = self.pick().map_err(|reason| answer::unavailable(&reason))?;
+        let connection = self.fitting(replica, connection, &*cx.audience).await;
         let name = raw::quoted(&tool.key.tool);
         let request = Outgoing {
             method: "tools/call",
@@ -329,7 +331,7 @@ impl Provider for McpServer {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.stop.cancel();
-            for connection in self.connections() {
+            for connection in self.all_connections() {
                 tokio::time::timeout(CLOSE, connection.close()).await.ok(); // Its process is ended in any case.
             }
             self.replicas.iter().for_each(Replica::restarting);

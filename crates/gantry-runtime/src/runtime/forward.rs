@@ -5,6 +5,7 @@
 //! has a tool of that server, and everything else is answered like something that is not there.
 
 use super::Runtime;
+use super::pool::Built;
 use super::shelf::is_mapped;
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::mapping::{Shape, renamed, renamed_in};
@@ -19,14 +20,15 @@ use std::sync::Arc;
 
 /// What a caller can see of the servers.
 pub(super) struct Sight {
-    /// None for a caller without an agent, who sees everything.
+    /// None for a caller without an agent, who sees everything that is not left out.
     toolset: Option<Arc<Toolset>>,
+    outside: Arc<Built>,
 }
 
 impl Sight {
     fn has(&self, server: &str) -> bool {
         let of_server = |set: &Arc<Toolset>| set.tools().any(|tool| *tool.key.provider == *server);
-        self.toolset.as_ref().is_none_or(of_server)
+        !self.outside.left_out.contains_key(server) && self.toolset.as_ref().is_none_or(of_server)
     }
 }
 
@@ -102,7 +104,8 @@ impl Runtime {
     pub(super) fn sight(&self, agent: Option<&str>) -> Sight {
         // An agent that is not configured has no tools, and sees nothing.
         let none = || Arc::new(Toolset::resolve(&self.pool.load_full(), &Default::default()).0);
-        Sight { toolset: agent.map(|agent| self.toolset(Some(agent)).unwrap_or_else(|_| none())) }
+        let toolset = agent.map(|agent| self.toolset(Some(agent)).unwrap_or_else(|_| none()));
+        Sight { toolset, outside: self.upstreams.outside.load_full() }
     }
 
     async fn read(&self, sight: &Sight, request: Outgoing<'_>) -> Result<String, ErrorObject> {

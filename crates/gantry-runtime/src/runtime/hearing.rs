@@ -118,7 +118,7 @@ async fn unwatch(server: &McpServer, uri: &str) {
 async fn speak_up(servers: &[Arc<McpServer>], level: LogLevel) {
     let talkative =
         servers.iter().filter(|server| server.listing().is_some_and(|known| known.offers("logging")));
-    let wishes = talkative.flat_map(|server| server.connections()).map(|connection| async move {
+    let wishes = talkative.flat_map(|server| server.all_connections()).map(|connection| async move {
         if let Err(failure) = hear(connection.set_log_level(level)).await {
             tracing::debug!("a server does not take a log level: {failure}");
         }

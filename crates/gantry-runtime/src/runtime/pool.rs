@@ -7,7 +7,7 @@ use super::Error;
 use super::sources::Source;
 use crate::queue::Queues;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
-use gantry_core::names::{RESERVED_NAMESPACES, RESERVED_TOOLS, Style, sanitised};
+use gantry_core::names::{RESERVED_NAMESPACES, RESERVED_TOOLS, SEPARATOR, Style, sanitised};
 use gantry_core::tool::{Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
 use std::collections::{BTreeMap, HashMap};
@@ -118,9 +118,15 @@ fn fault_of_tool(source: &Source, spec: &ToolSpec, settings: &Settings, queues: 
     }
     // Some names are Gantry's own, whoever offers a tool under them.
     let bare = source.provider.style() == Style::Bare;
-    (bare && RESERVED_TOOLS.contains(&spec.name.as_str())).then(|| {
+    (bare && is_reserved(&spec.name)).then(|| {
         Error::Pool(format!("the tool name {} is reserved; set prefix: true on {}", spec.name, source.id()))
     })
+}
+
+/// Whether a name that is shown unchanged would pass for one of Gantry's own.
+fn is_reserved(name: &str) -> bool {
+    let namespace = name.split_once(SEPARATOR).map(|(namespace, _)| namespace);
+    RESERVED_TOOLS.contains(&name) || namespace.is_some_and(|it| RESERVED_NAMESPACES.contains(&it))
 }
 
 fn reserved_namespace(source: &Source) -> Option<Error> {

@@ -135,7 +135,9 @@ impl Runtime {
         let rt = Arc::clone(self);
         let work = tokio::task::spawn_blocking(move || {
             rt.upstreams.hub.lock.refresh();
-            (pool::build(sources.all(), &rt.queues), Shelf::of(&sources))
+            let built = pool::build(sources.all(), &rt.queues);
+            let shelf = Shelf::of(&sources, &built.left_out);
+            (built, shelf)
         });
         match work.await {
             Ok((built, shelf)) => self.put(built, shelf),

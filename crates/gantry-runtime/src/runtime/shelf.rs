@@ -6,7 +6,7 @@ use crate::provider::mcp::mapping::{SCHEME, Shape, renamed};
 use gantry_core::names::{Style, Unnamed, assign};
 use gantry_core::raw;
 use gantry_mcp::client::ListKind;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The lists that are put on the shelf.
@@ -34,17 +34,19 @@ pub(super) struct Item {
 }
 
 impl Shelf {
-    /// What the servers offer now, in the order of their ids.
-    pub(super) fn of(sources: &Sources) -> Self {
+    /// What the servers offer now, in the order of their ids; nothing of those that are left out.
+    pub(super) fn of(sources: &Sources, left_out: &BTreeMap<Arc<str>, String>) -> Self {
+        let servers: Vec<&Arc<McpServer>> =
+            sources.servers().filter(|server| !left_out.contains_key(server.id())).collect();
         let mut shelf = Self::default();
         for kind in [ListKind::Resources, ListKind::Templates] {
-            let items = sources.servers().flat_map(|server| resources(server, kind)).collect();
+            let items = servers.iter().flat_map(|server| resources(server, kind)).collect();
             shelf.items.insert(kind, items);
         }
         for (n, item) in shelf.list(ListKind::Resources).iter().enumerate() {
             shelf.own.entry(item.own.clone()).and_modify(|only| *only = None).or_insert(Some(n));
         }
-        let (prompts, names) = prompts(sources);
+        let (prompts, names) = prompts(&servers);
         shelf.prompts = names.into_iter().enumerate().map(|(n, name)| (name, n)).collect();
         shelf.items.insert(ListKind::Prompts, prompts);
         shelf
@@ -122,10 +124,10 @@ fn resources(server: &Arc<McpServer>, kind: ListKind) -> Vec<Item> {
 }
 
 /// The prompts and the names that clients see; of several with one bare name, only the first is shown.
-fn prompts(sources: &Sources) -> (Vec<Item>, Vec<String>) {
+fn prompts(servers: &[&Arc<McpServer>]) -> (Vec<Item>, Vec<String>) {
     let mut found: Vec<(Arc<McpServer>, String, Box<str>)> = Vec::new();
     let mut bare: HashMap<String, ()> = HashMap::new();
-    for server in sources.servers() {
+    for server in servers {
         let listing = server.listing();
         for text in listing.iter().flat_map(|listing| listing.items(ListKind::Prompts)) {
             let Some(name) = raw::string_member(text, "name").map(std::borrow::Cow::into_owned) else {

@@ -58,7 +58,12 @@ const TOOLS: &[Row] = &[
         "Reports progress, works on for a while, and answers; a cancelled call is journalled",
         r#"{"steps":{"type":"integer"},"ms":{"type":"integer"}}"#,
     ),
-    ("log", Reads, "Logs its text", r#"{"text":{"type":"string"},"level":{"type":"string"}}"#),
+    (
+        "log",
+        Reads,
+        "Logs its text, or does so that long after it has answered",
+        r#"{"text":{"type":"string"},"level":{"type":"string"},"ms":{"type":"integer"}}"#,
+    ),
     (
         "ask",
         Reads,

@@ -13,6 +13,7 @@ const MCP_FIELDS: [&str; 6] = ["name", "title", "description", "inputSchema", "o
 pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> anyhow::Result<Done> {
     known_project(&who.project)?;
     let desk = setup.desk().await?;
+    desk.settled().await;
     let answer = desk.get(&format!("/api/v1/tools{}", query(&[("agent", who.agent.as_deref())]))).await;
     desk.close().await;
     let mut body = answer?.expect_ok()?;

@@ -12,6 +12,7 @@ mod config;
 mod crash;
 mod docs;
 mod doors;
+mod eras;
 mod http_front;
 mod load;
 mod mcp_sdks;

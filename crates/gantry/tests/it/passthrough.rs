@@ -3,17 +3,17 @@
 //! The servers behave here; what Gantry does about those that do not is in `upstream`, and how the eras are translated
 //! into each other is in `eras`.
 
-// mod agents;
-// mod dialogue;
+mod agents;
+mod dialogue;
 mod doors;
-// mod hearing;
+mod hearing;
 mod lists;
 mod lossless;
-// mod names;
-// mod prompts;
-// mod resources;
-// mod same_tools;
-// mod strangers;
+mod names;
+mod prompts;
+mod resources;
+mod same_tools;
+mod strangers;
 mod talk;
 mod transports;
 

@@ -126,7 +126,8 @@ impl Rig {
     fn ready(&self, id: &str) {
         let explain = format!("/api/v1/explain?tool={}__pid", id.replace('-', "_"));
         self.server.eventually(&format!("{id} is ready"), || {
-            self.status(id)["status"] == "ready" && self.server.get(&explain).json()["visible"] == true
+            self.status(id)["status"] == "ready"
+                && self.server.get_as_admin(&explain).json()["visible"] == true
         });
     }
 

@@ -24,7 +24,11 @@ impl Side {
         call: &Call<'_>,
         outbox: &Arc<dyn Outbox>,
     ) -> Result<String, Trouble> {
-        let session = if call.method == "initialize" { Session::default() } else { self.session() };
+        let session = self.session();
+        if session.over {
+            return Err(Failure::Unavailable("the connection is closed".into()).into());
+        }
+        let session = if call.method == "initialize" { Session::default() } else { session };
         let mut headers = self.headers(&session);
         headers.extend(call.headers.clone());
         let text = message::request(ticket.id, call.method, call.params);

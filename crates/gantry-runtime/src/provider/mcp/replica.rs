@@ -1,6 +1,7 @@
 //! One replica of a server: its connection, and how it is doing.
 
 use super::listing::Listing;
+use super::narrow::Narrow;
 use super::process::Program;
 use crate::clock;
 use crate::servers::{Light, Reach, Remote, ReplicaStatus, ServerSettings};
@@ -22,6 +23,8 @@ pub(super) struct Replica {
     pub(super) program: Option<Arc<Program>>,
     /// Tells it to begin anew.
     pub(super) restart: Notify,
+    /// Connections for clients that can do less.
+    pub(super) narrow: Narrow,
     connection: ArcSwapOption<Connection>,
     state: Mutex<State>,
 }
@@ -60,7 +63,8 @@ impl Replica {
             ready: None,
         };
         let (restart, connection) = (Notify::new(), ArcSwapOption::empty());
-        Self { name, transport, program, restart, connection, state: Mutex::new(state) }
+        let narrow = Narrow::default();
+        Self { name, transport, program, restart, narrow, connection, state: Mutex::new(state) }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -96,6 +100,7 @@ impl Replica {
     /// It is down, and tried again after a while.
     pub(super) fn down(&self, reason: String, retry: Duration) {
         self.connection.store(None);
+        self.narrow.end();
         let mut state = self.locked();
         state.shine(Light::Red);
         let retry = i64::try_from(retry.as_micros()).unwrap_or(i64::MAX);
@@ -106,6 +111,7 @@ impl Replica {
     /// It begins anew because somebody said so.
     pub(super) fn restarting(&self) {
         self.connection.store(None);
+        self.narrow.end();
         let mut state = self.locked();
         state.shine(Light::Yellow);
         (state.ready, state.retry_us) = (None, None);

@@ -109,12 +109,13 @@ async fn connect(server: &McpServer, replica: &Replica) -> Result<Started, Failu
         declared: settings.declared,
         startup_timeout: settings.startup_timeout,
         trace: server.trace(),
-        events: sender,
+        events: sender.clone(),
     };
     let connection = Arc::new(client::connect(&target, server.hub.eras.of(settings)).await?);
     server.hub.eras.remember(settings, connection.about().version);
     let asked = Instant::now();
     let listing = Listing::fetch(&connection).await?;
+    replica.narrow.begin(sender);
     Ok(Started { connection, listing, latency: asked.elapsed(), events })
 }
 

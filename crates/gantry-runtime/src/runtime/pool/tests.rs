@@ -83,7 +83,7 @@ fn of_two_providers_with_one_bare_name_the_later_one_is_left_out() {
 fn a_bad_name_costs_only_what_has_it() {
     let sources = [
         source("agent", Style::Prefixed, &["x"], None),
-        source("b", Style::Bare, &["batch", "fine"], None),
+        source("b", Style::Bare, &["batch", "agent__x", "fine"], None),
         source("c", Style::Prefixed, &["x"], Some("nowhere")),
     ];
     let built = build(&sources, &Queues::new(Vec::new()));
@@ -91,7 +91,7 @@ fn a_bad_name_costs_only_what_has_it() {
     assert!(built.left_out["agent"].contains("reserved"));
     let dropped: Vec<_> =
         built.dropped.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect();
-    assert_eq!(dropped, [("b", "batch"), ("c", "x")]);
+    assert_eq!(dropped, [("b", "batch"), ("b", "agent__x"), ("c", "x")]);
     for source in sources {
         assert!(check(&[source], &Queues::new(Vec::new())).is_err(), "at the start each is an error");
     }

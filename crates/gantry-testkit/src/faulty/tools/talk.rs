@@ -87,7 +87,16 @@ async fn log(request: &Request, arguments: &Arguments) -> Reply {
     let heard = floor.is_some_and(|floor| rank(level) >= Some(floor));
     if heard {
         let params = json!({ "level": level, "logger": "faulty", "data": arguments.text });
-        request.send(Frame::Note(note("notifications/message", &params))).await;
+        let message = Frame::Note(note("notifications/message", &params));
+        if arguments.ms == 0 {
+            request.send(message).await;
+        } else {
+            let (outlet, time) = (request.link.outlet.clone(), Duration::from_millis(arguments.ms));
+            tokio::spawn(async move {
+                tokio::time::sleep(time).await;
+                outlet.send(message).await.ok(); // Who is gone needs no news.
+            });
+        }
     }
     text(if heard { "logged" } else { "not logged" })
 }

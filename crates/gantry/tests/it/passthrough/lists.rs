@@ -13,7 +13,9 @@ fn listed(client: &mut Talk, method: &str, member: &str) -> Value {
 
 #[test]
 fn ups_2_every_page_of_every_list_is_read() {
-    let rig = Rig::of(&json!({ "paged": faulty(&["--page", "2"]), "whole": faulty(&[]), "single": faulty(&["--page", "1"]) }));
+    let rig = Rig::of(
+        &json!({ "paged": faulty(&["--page", "2"]), "whole": faulty(&[]), "single": faulty(&["--page", "1"]) }),
+    );
     let mut client = rig.legacy();
     for (method, member, key) in [
         ("tools/list", "tools", "name"),
@@ -60,76 +62,80 @@ fn ups_2_the_whole_definition_reaches_clients_and_the_api_unchanged() {
     let rig = Rig::one();
     let tools = listed(&mut rig.legacy(), "tools/list", "tools");
     let tool = tools.as_array().expect("tools").iter().find(|tool| tool["name"] == "one__add");
-    assert_eq!(tool.expect("it is listed"), &json!({
-        "name": "one__add",
-        "title": "Tool add",
-        "description": "Adds two integers",
-        "inputSchema": {
-            "type": "object",
-            "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
-            "required": ["a", "b"],
-        },
-        "outputSchema": { "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] },
-        "annotations": { "readOnlyHint": true, "openWorldHint": false },
-    }));
+    assert_eq!(
+        tool.expect("it is listed"),
+        &json!({
+            "name": "one__add",
+            "title": "Tool add",
+            "description": "Adds two integers",
+            "inputSchema": {
+                "type": "object",
+                "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
+                "required": ["a", "b"],
+            },
+            "outputSchema": { "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] },
+            "annotations": { "readOnlyHint": true, "openWorldHint": false },
+        })
+    );
     // What people and other programs are shown is the same.
     let shown = rig.server.get("/api/v1/tools").json();
-    let shown = shown["items"].as_array().expect("tools").iter().find(|tool| tool["name"] == "one__add").cloned();
+    let shown =
+        shown["items"].as_array().expect("tools").iter().find(|tool| tool["name"] == "one__add").cloned();
     let shown = shown.expect("it is shown");
     for field in ["title", "description", "inputSchema", "outputSchema", "annotations"] {
         assert_eq!(shown[field], tool.expect("it is listed")[field], "{field}");
     }
 }
 
-/// A tool that a server grows is told of to every client, and is there when the client is told.
+/// Lets the server grow a tool, and returns its name as clients see it and as the server does.
 #[track_caller]
-fn grows(rig: &Rig, client: &mut Talk, hear: impl Fn(&mut Talk), what: &str) {
-    let before = client.tools();
-    let mut somebody_else = rig.legacy();
-    let name = format!("one__{}", somebody_else.call("one__grow", &json!({})).replace('-', "_"));
-    assert!(!before.contains(&name), "{what}: {before:?}");
-    hear(client);
-    let after = client.tools();
-    assert!(after.contains(&name), "{what}: {after:?}");
-    assert_eq!(after.len(), before.len() + 1, "{what}");
-    assert_eq!(client.call(&name, &json!({})), name.replacen("one__", "", 1).replace('_', "-"), "{what}");
+fn grow(rig: &Rig) -> (String, String) {
+    let own = rig.legacy().call("one__grow", &json!({}));
+    (format!("one__{}", own.replace('-', "_")), own)
 }
 
 #[test]
 fn ups_2_a_changed_list_is_told_on_the_stream_of_every_door() {
     let rig = Rig::one();
     let doors = rig.doors().into_iter().chain([("/sse", Door::Sse(&rig.server))]);
-    for (what, door) in doors {
-        let mut client = Talk::legacy(door);
-        let hear = |client: &mut Talk| {
-            let told = client.hear("notifications/tools/list_changed");
-            assert_eq!(told["params"].get("_meta"), None, "{what}: {told}");
-        };
-        grows(&rig, &mut client, hear, what);
+    let mut clients: Vec<_> = doors.map(|(what, door)| (what, Talk::legacy(door))).collect();
+    let before = clients.iter_mut().map(|(_, client)| client.tools()).collect::<Vec<_>>();
+    let (name, own) = grow(&rig);
+    for ((what, client), before) in clients.iter_mut().zip(before) {
+        let told = client.hear("notifications/tools/list_changed");
+        assert_eq!(told["params"].get("_meta"), None, "{what}: {told}");
+        // It is there as soon as the client is told.
+        let after = client.tools();
+        assert!(!before.contains(&name) && after.contains(&name), "{what}: {after:?}");
+        assert_eq!(after.len(), before.len() + 1, "{what}");
+        assert_eq!(client.call(&name, &json!({})), own, "{what}");
     }
 }
 
 #[test]
 fn ups_2_a_changed_list_is_told_to_those_who_listen_for_it() {
     let rig = Rig::one();
-    for (what, door) in rig.doors() {
+    let listening = |door: Door<'_>, wanted: &str| {
         let mut client = Talk::modern(door);
-        let wanted = json!({ "notifications": { "toolsListChanged": true } }).to_string();
-        let id = client.begin("subscriptions/listen", &wanted);
+        let id =
+            client.begin("subscriptions/listen", &json!({ "notifications": { wanted: true } }).to_string());
         let granted = client.hear("notifications/subscriptions/acknowledged");
-        assert_eq!(granted["params"]["notifications"], json!({ "toolsListChanged": true }), "{what}: {granted}");
-        let hear = |client: &mut Talk| {
-            let told = client.hear("notifications/tools/list_changed");
-            let subscription = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
-            assert_eq!(*subscription, id, "{what}: {told}");
-        };
-        grows(&rig, &mut client, hear, what);
-        // Who listens for something else hears nothing of it.
-        let mut other = Talk::modern(door);
-        other.begin("subscriptions/listen", &json!({ "notifications": { "promptsListChanged": true } }).to_string());
-        other.hear("notifications/subscriptions/acknowledged");
-        grows(&rig, &mut client, hear, what);
-        other.tools();
+        assert_eq!(granted["params"]["notifications"], json!({ wanted: true }), "{granted}");
+        (id, client)
+    };
+    let mut clients = rig.doors().map(|(what, door)| (what, listening(door, "toolsListChanged")));
+    let mut others = rig.doors().map(|(what, door)| (what, listening(door, "promptsListChanged").1));
+    let (name, own) = grow(&rig);
+    for (what, (id, client)) in &mut clients {
+        let told = client.hear("notifications/tools/list_changed");
+        let subscription = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert_eq!(*subscription, *id, "{what}: {told}");
+        assert!(client.tools().contains(&name), "{what}");
+        assert_eq!(client.call(&name, &json!({})), own, "{what}");
+    }
+    // Who listens for something else hears nothing of it.
+    for (what, other) in &mut others {
+        assert!(other.tools().contains(&name), "{what}");
         assert_eq!(other.heard("notifications/tools/list_changed"), [] as [Value; 0], "{what}");
     }
 }
@@ -154,7 +160,9 @@ fn ups_2_a_changed_definition_is_listed_as_it_is_now() {
 fn ups_2_lists_of_both_eras_name_the_same_in_the_same_order() {
     let rig = Rig::two();
     let (mut old, mut new) = (rig.legacy(), rig.modern());
-    for (method, member) in [("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")] {
+    for (method, member) in
+        [("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")]
+    {
         let lists = [&mut old, &mut new].map(|client| names(&client.result(method, &json!({}))[member]));
         assert_eq!(lists[0], lists[1], "{method}");
         assert_eq!(lists[0], names(&old.result(method, &json!({}))[member]), "{method} is stable");

@@ -117,8 +117,11 @@ fn ups_10_arguments_and_foreign_meta_reach_the_server_as_they_were_written() {
             assert_eq!(raw(&params, &["arguments"]), ODD_ARGUMENTS, "{what}");
             assert_eq!(raw(&params, &["name"]), "\"params\"", "{what}");
             let meta = in_order(raw(&params, &["_meta"]));
-            let foreign: Vec<_> =
-                meta.iter().filter(|(key, _)| !key.starts_with("io.modelcontextprotocol/")).cloned().collect();
+            let foreign: Vec<_> = meta
+                .iter()
+                .filter(|(key, _)| !key.starts_with("io.modelcontextprotocol/"))
+                .cloned()
+                .collect();
             assert_eq!(foreign, in_order(&format!("{{{ODD_META}}}")), "{what}");
             // What belongs to the protocol is Gantry's own, and only where the server's era has it.
             assert_eq!(meta.len() > foreign.len(), server == "new", "{what}");
@@ -182,5 +185,8 @@ fn srv_1_resources_and_prompts_are_passed_byte_for_byte_too() {
     }
     let expected = direct.ask_raw("prompts/list", "{}");
     let answer = through.ask_raw("prompts/list", "{}");
-    assert_eq!(raw(&answer, &["result"]).replace("\"name\":\"one__", "\"name\":\""), raw(&expected, &["result"]));
+    assert_eq!(
+        raw(&answer, &["result"]).replace("\"name\":\"one__", "\"name\":\""),
+        raw(&expected, &["result"])
+    );
 }

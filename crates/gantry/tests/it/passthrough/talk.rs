@@ -37,8 +37,7 @@ impl Talk {
     pub(crate) fn legacy_with(door: Door<'_>, capabilities: &Value) -> Self {
         let mut talk = Self::silent(door);
         let client = json!({ "name": "talk", "version": "1" });
-        let hello =
-            json!({ "protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": client });
+        let hello = json!({ "protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": client });
         let answer = talk.ask("initialize", &hello);
         assert_eq!(answer["result"]["protocolVersion"], LEGACY, "{answer}");
         talk.tell("notifications/initialized", &json!({}));
@@ -56,13 +55,7 @@ impl Talk {
     /// A client that has said nothing yet.
     #[track_caller]
     pub(crate) fn silent(door: Door<'_>) -> Self {
-        Self {
-            way: door.open(),
-            kept: VecDeque::new(),
-            modern: None,
-            meta: String::new(),
-            n_requests: 0,
-        }
+        Self { way: door.open(), kept: VecDeque::new(), modern: None, meta: String::new(), n_requests: 0 }
     }
 
     /// Sends a request and returns its id.

@@ -31,8 +31,13 @@ fn ups_1_a_server_lists_and_calls_alike_by_every_transport() {
     for id in entries.as_object().expect("entries").keys() {
         assert!(of(id) == expected, "{id} lists something else: {:?}", of(id).keys());
         assert_eq!(client.call(&format!("{id}__echo"), &json!({ "text": id })), *id);
-        let sum = client.result("tools/call", &json!({ "name": format!("{id}__add"), "arguments": { "a": 40, "b": 2 } }));
-        assert_eq!((&sum["structuredContent"]["sum"], &sum["isError"]), (&json!(42), &json!(false)), "{id}: {sum}");
+        let sum = client
+            .result("tools/call", &json!({ "name": format!("{id}__add"), "arguments": { "a": 40, "b": 2 } }));
+        assert_eq!(
+            (&sum["structuredContent"]["sum"], &sum["isError"]),
+            (&json!(42), &json!(false)),
+            "{id}: {sum}"
+        );
         status_is(&rig, id);
     }
 }

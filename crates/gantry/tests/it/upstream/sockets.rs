@@ -152,3 +152,23 @@ fn ups_5_an_address_where_nobody_listens_is_down_until_somebody_does() {
     assert_eq!(rig.result("bad__pid", &json!({})), server.pid().to_string());
     kill(&server.pid().to_string());
 }
+
+#[test]
+fn ups_5_a_server_behind_http_that_was_replaced_unnoticed_is_used_again() {
+    for era in ["legacy", "modern"] {
+        let server = Faulty::start(Kind::Http, &["--era", era]);
+        let rig = Rig::beside_good(&entry(Kind::Http, &server));
+        rig.ready("bad");
+        assert_eq!(rig.result("bad__pid", &json!({})), server.pid().to_string());
+        let port = server.address.port();
+        drop(server);
+        let again = Faulty::start_at(Kind::Http, port, &["--era", era]);
+        // The first call may find a connection that is broken; the next ones do not.
+        rig.while_good_works(|| {
+            rig.server.eventually("it answers again", || {
+                rig.call("bad__pid", &json!({}))["result"] == again.pid().to_string()
+            });
+        });
+        assert_eq!(rig.light("bad"), "green", "{era}");
+    }
+}

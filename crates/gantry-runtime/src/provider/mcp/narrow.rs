@@ -1,0 +1,135 @@
+//! Connections for clients that can do less than Gantry declares.
+//!
+//! A server with sessions is told once per session what its client can do, and may offer or ask less to one that can do
+//! less. So each set of abilities gets a session of its own; over HTTP, that is, where a session costs next to nothing.
+//! A process or a socket is shared by all clients, with everything declared.
+
+use super::McpServer;
+use super::replica::Replica;
+use futures_util::FutureExt as _;
+use gantry_mcp::client::{self, Connection, Declared, Event, Failure, ListKind, Protocol, Target, Transport};
+use gantry_mcp::exchange::Audience;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OnceCell, mpsc};
+use tokio::time::timeout;
+
+/// A connection that is made when somebody first needs it.
+type Cell = Arc<OnceCell<Arc<Connection>>>;
+
+/// The connections of a replica besides its first, by what they declare. There are no more than sets of abilities.
+#[derive(Debug, Default)]
+pub(super) struct Narrow(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Where what the server says goes.
+    events: Option<mpsc::Sender<Event>>,
+    cells: HashMap<Declared, Cell>,
+}
+
+impl Narrow {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The replica has a new first connection, whose events go here.
+    pub(super) fn begin(&self, events: mpsc::Sender<Event>) {
+        *self.inner() = Inner { events: Some(events), cells: HashMap::new() };
+    }
+
+    /// The first connection is gone, and the others with it.
+    pub(super) fn end(&self) {
+        *self.inner() = Inner::default();
+    }
+
+    /// Those that there are.
+    fn all(&self) -> Vec<Arc<Connection>> {
+        self.inner().cells.values().filter_map(|cell| cell.get().cloned()).collect()
+    }
+
+    /// The place for a connection; one that has ended makes room for a new one.
+    fn cell(&self, declared: Declared) -> Option<(Cell, mpsc::Sender<Event>)> {
+        let mut inner = self.inner();
+        let events = inner.events.clone()?;
+        let ended = |cell: &Cell| cell.get().is_some_and(|known| known.closed().now_or_never().is_some());
+        if inner.cells.get(&declared).is_some_and(ended) {
+            inner.cells.remove(&declared);
+        }
+        Some((Arc::clone(inner.cells.entry(declared).or_default()), events))
+    }
+}
+
+impl McpServer {
+    /// The connection of a replica for this client: `first`, or one that declares no more than the client can do.
+    pub(super) async fn fitting(
+        &self,
+        replica: usize,
+        first: Arc<Connection>,
+        client: &dyn Audience,
+    ) -> Arc<Connection> {
+        let Some(replica) = self.replicas.get(replica) else { return first };
+        let by_session =
+            matches!(replica.transport, Transport::Http { .. }) && !first.about().version.is_modern();
+        let wanted = if by_session { able(client, self.settings.declared) } else { self.settings.declared };
+        if wanted == self.settings.declared {
+            return first;
+        }
+        let Some((cell, events)) = replica.narrow.cell(wanted) else { return first };
+        match cell.get_or_try_init(|| self.connect_narrow(replica, wanted, events)).await {
+            Ok(connection) => Arc::clone(connection),
+            Err(failure) => {
+                tracing::debug!("{}: no second session, so the first is used: {failure}", self.settings.id);
+                first
+            }
+        }
+    }
+
+    /// Every connection that is ready, those for clients that can do less among them.
+    pub(crate) fn all_connections(&self) -> Vec<Arc<Connection>> {
+        let narrow = self.replicas.iter().flat_map(|replica| replica.narrow.all());
+        self.connections().into_iter().chain(narrow).collect()
+    }
+
+    async fn connect_narrow(
+        &self,
+        replica: &Replica,
+        declared: Declared,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Arc<Connection>, Failure> {
+        let target = Target {
+            name: Arc::clone(&self.settings.id),
+            transport: replica.transport.clone(),
+            protocol: Protocol::Legacy,
+            declared,
+            startup_timeout: self.settings.startup_timeout,
+            trace: self.trace(),
+            events,
+        };
+        let connecting = async {
+            let connection = client::connect(&target, Protocol::Legacy).await?;
+            // A connection learns from the list which tools have to be run as tasks.
+            connection.list(ListKind::Tools).await?;
+            if let Some(level) = self.hub.wishes.level()
+                && let Err(failure) = connection.set_log_level(level).await
+            {
+                tracing::debug!("{}: it does not take a log level: {failure}", self.settings.id);
+            }
+            Ok(Arc::new(connection))
+        };
+        timeout(self.settings.startup_timeout, connecting)
+            .await
+            .unwrap_or_else(|_| Err(Failure::Unavailable("no answer in time".into())))
+    }
+}
+
+/// What a client can be asked, of what may be asked at all.
+fn able(client: &dyn Audience, declared: Declared) -> Declared {
+    let can = |method, params| client.capabilities().can(method, params);
+    let elicitation = || can("elicitation/create", "{}") || can("elicitation/create", r#"{"mode":"url"}"#);
+    Declared {
+        elicitation: declared.elicitation && elicitation(),
+        sampling: declared.sampling && can("sampling/createMessage", "{}"),
+        roots: declared.roots && can("roots/list", "{}"),
+    }
+}
