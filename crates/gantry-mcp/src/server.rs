@@ -196,15 +196,16 @@ impl<H: Handler> Server<H> {
     }
 
     /// Ends every stream that waits for something to happen, and takes no more messages on connections. Call it when
-    /// the server is to stop, so that nothing keeps connections open; what is running goes on.
+    /// the server is to stop, so that nothing keeps connections open; what is running goes on. What waits for a client
+    /// to come back with answers is cancelled: there is no door left to come back to.
     pub fn hang_up(&self) {
         self.inner.hang_up.cancel();
+        self.inner.parks.close();
     }
 
     /// Closes all HTTP sessions and waits until the handler has closed every session. No message may follow.
     pub async fn shutdown(&self) {
         self.hang_up();
-        self.inner.parks.clear();
         for entry in self.inner.sessions.take_all() {
             self.dismiss(&entry);
         }

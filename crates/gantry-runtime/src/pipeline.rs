@@ -12,7 +12,7 @@ mod record;
 mod repeat;
 mod resolve;
 mod shape;
-mod stopwatch;
+pub(crate) mod stopwatch;
 
 pub(crate) use admit::until;
 

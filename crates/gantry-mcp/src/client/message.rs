@@ -1,8 +1,13 @@
 //! What a server sends, cut into pieces but not judged: numbers of any size, any key order, unknown members.
 
 use super::limits::EXCERPT_CHARS;
-use crate::{ErrorObject, envelope::cut, error::code, raw};
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use crate::{
+    ErrorObject,
+    envelope::{cut, present},
+    error::code,
+    raw,
+};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -29,10 +34,6 @@ struct Wire<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
-}
-
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The messages in a text, several if it is a batch; `None` if it is not a message.

@@ -45,15 +45,33 @@ fn client_capabilities(audience: &dyn Audience, declared: Declared) -> String {
     raw::without(audience.capabilities().text(), withheld)
 }
 
+/// Whether a key of `_meta` is said to Gantry, and not to whoever is behind it.
+fn is_for_gantry(key: &str) -> bool {
+    key == "progressToken"
+        || key.starts_with("gantry/")
+        || key.strip_prefix(PROTOCOL).is_some_and(|key| OWN_KEYS.contains(&key))
+}
+
 /// The `_meta` of a client as far as it is passed on.
 fn passed_on(meta: Option<&str>) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    let dropped = |key: &str| {
-        key == "progressToken"
-            || key.starts_with("gantry/")
-            || key.strip_prefix(PROTOCOL).is_some_and(|key| OWN_KEYS.contains(&key))
-    };
     let members = meta.and_then(raw::members).unwrap_or_default();
-    members.into_iter().filter(|(key, _)| !dropped(key)).map(|(key, value)| (key, value.into())).collect()
+    let members = members.into_iter().filter(|(key, _)| !is_for_gantry(key));
+    members.map(|(key, value)| (key, value.into())).collect()
+}
+
+/// The params of a question as far as they are passed on: a client knows nothing of a task that Gantry runs, and
+/// progress with an answer has nowhere to go.
+pub(super) fn question(params: &str) -> Cow<'_, str> {
+    let meta = raw::member(params, "_meta");
+    let members = meta.and_then(raw::members).unwrap_or_default();
+    let kept = members.iter().filter(|(key, _)| !is_for_gantry(key)).count();
+    match meta {
+        Some(_) if kept == 0 => raw::without(params, |key| key == "_meta").into(),
+        Some(meta) if kept < members.len() => {
+            raw::with(params, "_meta", &raw::without(meta, is_for_gantry)).into()
+        }
+        _ => params.into(),
+    }
 }
 
 fn with_meta(params: &str, members: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
@@ -108,6 +126,17 @@ mod tests {
             r#"{"name":"t","_meta":{"traceparent":"00-1","io.modelcontextprotocol/ui":{},"progressToken":3}}"#
         );
         assert_eq!(legacy("{}", Some("{}"), None), "{}");
+    }
+
+    #[test]
+    fn a_question_keeps_what_a_server_says_and_loses_what_it_says_to_gantry() {
+        let kept = r#"{"message":"m", "_meta":{"a":1.0}}"#;
+        assert_eq!(question(kept), kept);
+        assert_eq!(question(r#"{"message":"m"}"#), r#"{"message":"m"}"#);
+        let task =
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"a":1.0},"message":"m"}"#;
+        assert_eq!(question(task), r#"{"_meta":{"a":1.0},"message":"m"}"#);
+        assert_eq!(question(r#"{"message":"m","_meta":{"progressToken":1}}"#), r#"{"message":"m"}"#);
     }
 
     #[test]

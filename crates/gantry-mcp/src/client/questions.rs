@@ -2,7 +2,7 @@
 
 use super::{
     dispatcher::{Asker, Dispatcher, Outbox, lock},
-    message,
+    message, meta,
     types::Declared,
 };
 use crate::{
@@ -51,7 +51,8 @@ impl Dispatcher {
         };
         let withdrawn = CancellationToken::new();
         lock(&self.open_questions).insert(id.to_owned(), withdrawn.clone());
-        let question = Question { key: id.to_owned(), method: method.to_owned(), params: params.to_owned() };
+        let params = meta::question(params).into_owned();
+        let question = Question { key: id.to_owned(), method: method.to_owned(), params };
         let (this, outbox) = (Arc::clone(self), Arc::clone(outbox));
         tokio::spawn(async move {
             let id = question.key.clone();

@@ -4,6 +4,7 @@
 use super::{
     core::{Ask, Core},
     limits::{QUESTIONS_PER_ROUND, ROUND_PAUSE, ROUNDS},
+    meta,
     types::Failure,
 };
 use crate::{
@@ -26,11 +27,15 @@ impl Core {
     ) -> Result<String, Failure> {
         let mut params = Cow::Borrowed(ask.params);
         let mut pause = ROUND_PAUSE[0];
-        for _ in 0..ROUNDS {
+        // One more request than rounds: the last answer has to be sent, too.
+        for round in 0..=ROUNDS {
             let result = self.ask(Ask { params: &params, ..ask }).await?;
             let kind = raw::member(&result, "resultType");
             if kind.and_then(raw::string).as_deref() != Some("input_required") {
                 return Ok(result);
+            }
+            if round == ROUNDS {
+                break;
             }
             let questions = questions(&result)?;
             let state = raw::member(&result, "requestState").filter(|state| *state != "null");
@@ -101,7 +106,7 @@ fn questions(result: &str) -> Result<Vec<Question>, Failure> {
     }
     let question = |(key, request): (Cow<'_, str>, &str)| {
         let method = raw::string_member(request, "method")?.into_owned();
-        let params = raw::member(request, "params").unwrap_or("{}").to_owned();
+        let params = meta::question(raw::member(request, "params").unwrap_or("{}")).into_owned();
         Some(Question { key: key.into_owned(), method, params })
     };
     let questions: Option<Vec<Question>> = asked.into_iter().map(question).collect();

@@ -114,7 +114,9 @@ impl<H: Handler> Live<H> {
         match parked {
             Ok(state) => Some(Reply::ok(self.server.inner.about.questions(&self.id, questions, &state))),
             Err(running) => {
-                tracing::warn!("too many requests wait for their clients; a question was not asked");
+                tracing::warn!(
+                    "a question was not asked: too many requests wait for their clients, or the server stops"
+                );
                 caller.outbox.answer(Err(Unanswered::Gone));
                 self.running = Some(running);
                 None

@@ -17,7 +17,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -33,6 +36,8 @@ const KEY_BYTES: usize = 64;
 pub(super) struct Parks<I> {
     // Invariant: never held across an await.
     entries: Mutex<HashMap<Uuid, Parked<I>>>,
+    /// Set when nobody can come back any more. Changed and read with the entries held.
+    closed: AtomicBool,
     /// Seals states; it lives as long as what they lead to.
     key: [u8; KEY_BYTES],
     started: Instant,
@@ -67,13 +72,13 @@ impl<I: PartialEq> Parks<I> {
         for part in key.chunks_exact_mut(ID_BYTES) {
             part.copy_from_slice(Uuid::new_v4().as_bytes());
         }
-        Self { entries: Mutex::default(), key, started: Instant::now() }
+        Self { entries: Mutex::default(), closed: AtomicBool::new(false), key, started: Instant::now() }
     }
 
     /// Keeps a request until its client answers, and returns the state that leads back to it.
     ///
     /// # Errors
-    /// Too many wait already; the request comes back.
+    /// Too many wait already, or the server stops; the request comes back.
     pub(super) fn park(
         &self,
         identity: I,
@@ -83,7 +88,7 @@ impl<I: PartialEq> Parks<I> {
         self.sweep();
         let mut entries = self.entries();
         let own = entries.values().filter(|parked| parked.identity == identity).count();
-        if entries.len() >= PARKED || own >= PARKED_PER_IDENTITY {
+        if self.closed.load(Relaxed) || entries.len() >= PARKED || own >= PARKED_PER_IDENTITY {
             return Err(Box::new(running));
         }
         running.detach();
@@ -136,9 +141,12 @@ impl<I: PartialEq> Parks<I> {
         drop(late);
     }
 
-    /// Lets go of everything.
-    pub(super) fn clear(&self) {
-        let all = std::mem::take(&mut *self.entries());
+    /// Lets go of everything, and keeps nothing from now on.
+    pub(super) fn close(&self) {
+        let mut entries = self.entries();
+        self.closed.store(true, Relaxed);
+        let all = std::mem::take(&mut *entries);
+        drop(entries);
         drop(all);
     }
 

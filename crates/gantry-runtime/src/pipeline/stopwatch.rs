@@ -14,7 +14,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Counts the time of a call.
 #[derive(Debug)]
-pub(super) struct Stopwatch {
+pub(crate) struct Stopwatch {
     started: Instant,
     stops: Mutex<Stops>,
 }
@@ -30,12 +30,12 @@ struct Stops {
 }
 
 impl Stopwatch {
-    pub(super) fn start() -> Arc<Self> {
+    pub(crate) fn start() -> Arc<Self> {
         Arc::new(Self { started: Instant::now(), stops: Mutex::default() })
     }
 
     /// Returns when the call has used up its time.
-    pub(super) async fn ran_for(&self, limit: Duration) {
+    pub(crate) async fn ran_for(&self, limit: Duration) {
         loop {
             let left = limit.saturating_sub(self.used());
             if left.is_zero() {
@@ -78,9 +78,9 @@ impl Drop for Stopped {
 
 /// An audience whose answers cost the call no time.
 #[derive(Debug)]
-pub(super) struct Patient {
-    pub(super) audience: Arc<dyn Audience>,
-    pub(super) watch: Arc<Stopwatch>,
+pub(crate) struct Patient {
+    pub(crate) audience: Arc<dyn Audience>,
+    pub(crate) watch: Arc<Stopwatch>,
 }
 
 impl Audience for Patient {

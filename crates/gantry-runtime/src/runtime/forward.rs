@@ -7,6 +7,7 @@
 use super::Runtime;
 use super::pool::Built;
 use super::shelf::is_mapped;
+use crate::pipeline::stopwatch::{Patient, Stopwatch};
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::mapping::{Shape, renamed, renamed_in};
 use crate::servers::Features;
@@ -111,12 +112,16 @@ impl Runtime {
     async fn read(&self, sight: &Sight, request: Outgoing<'_>) -> Result<String, ErrorObject> {
         let meant = self.resource(sight, &uri(&request.params)?)?;
         let params = renamed(&request.params, "uri", &meant.own).into_owned();
-        let result = self.send(&meant.server, Outgoing { params, ..request }).await?;
-        Ok(if meant.mapped {
-            meant.server.mapping().show(Shape::Contents, &result).into_owned()
-        } else {
-            result
-        })
+        let answer = self.send(&meant.server, Outgoing { params, ..request }).await;
+        if !meant.mapped {
+            return answer;
+        }
+        let show = |shape, text: &str| meant.server.mapping().show(shape, text).into_owned();
+        match answer {
+            Ok(result) => Ok(show(Shape::Contents, &result)),
+            // A resource that is not there is named in the error.
+            Err(error) => Err(ErrorObject { data: error.data.map(|data| show(Shape::Uri, &data)), ..error }),
+        }
     }
 
     async fn prompt(&self, sight: &Sight, request: Outgoing<'_>) -> Result<String, ErrorObject> {
@@ -220,10 +225,13 @@ impl Runtime {
         request: Outgoing<'_>,
     ) -> Result<String, ErrorObject> {
         let limit = server.settings().options.timeout.unwrap_or(self.limits.tool_timeout);
+        let watch = Stopwatch::start();
+        let audience = Arc::new(Patient { audience: request.audience, watch: Arc::clone(&watch) });
+        let request = Outgoing { audience, ..request };
         // Cancel-safety: a request that is dropped is withdrawn.
-        match tokio::time::timeout(limit, connection.request(request)).await {
-            Ok(answer) => answer.map_err(|failure| error(server.id(), failure)),
-            Err(_) => {
+        tokio::select! {
+            answer = connection.request(request) => answer.map_err(|failure| error(server.id(), failure)),
+            () = watch.ran_for(limit) => {
                 let message =
                     format!("server {} did not answer within {} ms", server.id(), limit.as_millis());
                 Err(ErrorObject::new(INTERNAL_ERROR, message))

@@ -22,6 +22,7 @@ mod passthrough;
 mod pipeline;
 mod policy;
 mod queues;
+mod real_servers;
 mod results;
 mod servers_config;
 mod toolsets;

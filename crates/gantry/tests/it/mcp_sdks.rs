@@ -13,27 +13,31 @@ const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 
 /// A client, and the eras it can be told to speak with the version that each leads to.
-struct Sdk {
+pub(crate) struct Sdk {
     program: &'static str,
     script: &'static str,
-    eras: &'static [(&'static str, &'static str)],
+    pub(crate) eras: &'static [(&'static str, &'static str)],
 }
 
-const PYTHON: Sdk = Sdk {
+pub(crate) const PYTHON: Sdk = Sdk {
     program: "py/bin/python",
     script: "node/py_client.py",
     eras: &[("auto", MODERN), ("legacy", LEGACY), (MODERN, MODERN)],
 };
-const TYPESCRIPT_1: Sdk = Sdk { program: "node", script: "node/ts1_client.mjs", eras: &[("legacy", LEGACY)] };
-const TYPESCRIPT_2: Sdk = Sdk {
+pub(crate) const TYPESCRIPT_1: Sdk =
+    Sdk { program: "node", script: "node/ts1_client.mjs", eras: &[("legacy", LEGACY)] };
+pub(crate) const TYPESCRIPT_2: Sdk = Sdk {
     program: "node",
     script: "node/ts2_client.mjs",
     eras: &[("legacy", LEGACY), ("auto", MODERN), (MODERN, MODERN)],
 };
 
+/// Every one of them.
+pub(crate) const SDKS: [Sdk; 3] = [PYTHON, TYPESCRIPT_1, TYPESCRIPT_2];
+
 /// How a client reaches Gantry.
 #[derive(Clone, Copy)]
-enum Door<'a> {
+pub(crate) enum Door<'a> {
     /// It starts `gantry mcp`.
     Stdio,
     /// It connects to a server.
@@ -80,7 +84,13 @@ fn ran(mut command: Command) -> Ran {
 impl Sdk {
     /// Plays a script and returns what the client saw.
     #[track_caller]
-    fn play(&self, home: &Home, door: Door<'_>, era: &str, script: &Value) -> Value {
+    pub(crate) fn play(&self, home: &Home, door: Door<'_>, era: &str, script: &Value) -> Value {
+        self.play_with(home, door, &["--era", era], script)
+    }
+
+    /// The same with these options of the client.
+    #[track_caller]
+    pub(crate) fn play_with(&self, home: &Home, door: Door<'_>, options: &[&str], script: &Value) -> Value {
         let mut command = client(home, self.program);
         command.arg(installed(self.script));
         match door {
@@ -88,10 +98,10 @@ impl Sdk {
             Door::Http(server) => command.arg("--url").arg(format!("http://{}/mcp", server.address)),
         };
         let ran = ran({
-            command.args(["--era", era, "--script", &script.to_string()]);
+            command.args(options).args(["--script", &script.to_string()]);
             command
         });
-        assert_eq!(ran.code, 0, "{} {era}: {ran:?}", self.script);
+        assert_eq!(ran.code, 0, "{} {options:?}: {ran:?}", self.script);
         ran.json()
     }
 
@@ -250,7 +260,7 @@ fn srv_1_clients_that_start_gantry_beside_a_running_server_share_its_queues_and_
 }
 
 /// Runs the Inspector's command line.
-fn inspector(home: &Home, door: Door<'_>, era: &str, args: &[&str]) -> Ran {
+pub(crate) fn inspector(home: &Home, door: Door<'_>, era: &str, args: &[&str]) -> Ran {
     let mut command = client(home, "node/inspector.sh");
     if let Door::Http(server) = door {
         command.arg(format!("http://{}/mcp", server.address)).args(["--transport", "http"]);

@@ -18,7 +18,7 @@ mod talk;
 mod transports;
 
 pub(crate) use doors::Door;
-pub(crate) use talk::{LEGACY, Talk, elements, members, names, parsed, raw, text};
+pub(crate) use talk::{LEGACY, Talk, elements, in_order, members, names, parsed, raw, text, without};
 
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::{Home, Server};

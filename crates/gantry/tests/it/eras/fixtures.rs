@@ -94,6 +94,11 @@ fn reports(client: &mut Client, server: &str) {
         .collect();
     let report = |done: f64| (json!(7), Some(done));
     assert_eq!(reports, [report(0.0), report(50.0), report(100.0)], "{server}");
+    // Over HTTP, rmcp logs on a stream that has nothing to do with the call, and so perhaps after its answer.
+    if server == "fixture_legacy_http" {
+        talk.meta = plain;
+        return;
+    }
     if client.era == Era::Legacy {
         talk.result("logging/setLevel", &json!({ "level": "debug" }));
     }

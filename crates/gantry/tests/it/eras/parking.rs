@@ -2,7 +2,7 @@
 //! once however often the client comes.
 
 use super::{Answer, Client, Era, Rig, accept, call};
-use crate::passthrough::{Talk, text};
+use crate::passthrough::{Door, Talk, text};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -48,6 +48,14 @@ pub(super) fn told(answer: &Answer) -> String {
 
 fn states(rows: &[Value]) -> Vec<&Value> {
     rows.iter().map(|row| &row["state"]).collect()
+}
+
+/// Waits until it is on record that a tool was called once, and that the call was withdrawn.
+#[track_caller]
+fn is_withdrawn(rig: &Rig, tool: &str) {
+    rig.server.eventually("its end is on record", || !rig.calls(tool).is_empty());
+    let rows = rig.calls(tool);
+    assert_eq!((rows.len(), &rows[0]["error"]["code"]), (1, &json!("CANCELED")), "{rows:?}");
 }
 
 #[test]
@@ -114,7 +122,6 @@ fn ups_11_who_comes_back_without_an_answer_is_asked_again_and_more_than_was_aske
     }
     let mut more = round.with(&accept("yes"));
     more["inputResponses"]["more"] = accept("no");
-    more["unheardOf"] = json!([1]);
     assert_eq!(told(&rig.call(ASK, &arguments, &more)), accept("yes").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
 }
@@ -177,28 +184,40 @@ fn late_context() -> Value {
     json!({ "action": "accept", "content": { "context": "late" } })
 }
 
+/// Has a client ask something and hang up once it was asked back; returns what it was asked.
+#[track_caller]
+fn asked_and_left(door: Door<'_>, arguments: &Value) -> Value {
+    let Client { mut talk, .. } = Client::connect(door, Era::Modern);
+    let asked = talk.result("tools/call", &call(ASK, arguments, &json!({})));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let key = asked["inputRequests"].as_object().expect("questions").keys().next().expect("one");
+    json!({ "requestState": asked["requestState"], "inputResponses": { key: accept("later") } })
+}
+
 #[test]
 fn ups_11_a_client_that_hangs_up_while_its_call_is_parked_does_not_cancel_it() {
     let rig = Rig::of(&[SERVER]);
     let arguments = json!({ "text": "Really?" });
-    let params = call(ASK, &arguments, &json!({}));
-    for (n, door) in [rig.door(), rig.pipe()].into_iter().enumerate() {
-        let Client { mut talk, .. } = Client::connect(door, Era::Modern);
-        let asked = talk.result("tools/call", &params);
-        assert_eq!(asked["resultType"], "input_required", "{asked}");
-        let key = asked["inputRequests"].as_object().expect("questions").keys().next().expect("one").clone();
-        drop(talk);
-        // It is still there after others were served.
-        let echoed = rig.call("faulty_legacy_stdio__echo", &json!({ "text": "meanwhile" }), &json!({}));
-        assert_eq!(told(&echoed), "meanwhile");
-        let Client { mut talk, .. } = Client::connect(door, Era::Modern);
-        let more =
-            json!({ "requestState": asked["requestState"], "inputResponses": { key: accept("later") } });
-        let answer = talk.result("tools/call", &call(ASK, &arguments, &more));
-        assert_eq!(text(&answer), accept("later").to_string());
-        assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"].repeat(n + 1), "door {n}");
-    }
-    assert_eq!(states(&rig.calls(ASK)), ["COMPLETED_SUCCESS", "COMPLETED_SUCCESS"]);
+    let answered = asked_and_left(rig.door(), &arguments);
+    // It is still there after others were served.
+    let echoed = rig.call("faulty_legacy_stdio__echo", &json!({ "text": "meanwhile" }), &json!({}));
+    assert_eq!(told(&echoed), "meanwhile");
+    assert_eq!(told(&rig.call(ASK, &arguments, &answered)), accept("later").to_string());
+    assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
+    assert_eq!(states(&rig.calls(ASK)), ["COMPLETED_SUCCESS"]);
+}
+
+/// A session on a connection of its own ends with the connection, and what was parked in it with the session.
+#[test]
+fn ups_11_a_call_that_is_parked_on_a_pipe_ends_with_the_pipe() {
+    let rig = Rig::of(&[SERVER]);
+    let arguments = json!({ "text": "Really?" });
+    let answered = asked_and_left(rig.pipe(), &arguments);
+    rig.journalled(SERVER, "cancelled");
+    is_withdrawn(&rig, ASK);
+    let Client { mut talk, .. } = Client::connect(rig.pipe(), Era::Modern);
+    talk.error("tools/call", &call(ASK, &arguments, &answered), -32602);
+    assert_eq!(rig.journal(SERVER), ["ask begun", "cancelled"]);
 }
 
 /// Begins a request of 2026-07-28 on a connection of its own, and hangs up when `when` says so.
@@ -223,7 +242,7 @@ fn ups_11_a_modern_client_that_closes_the_stream_of_a_running_call_cancels_it() 
             };
             rig.server.eventually("it has started", started);
         });
-        rig.server.eventually("its end is on record", || states(&rig.calls(&sleep)) == ["CANCELED"]);
+        is_withdrawn(&rig, &sleep);
         // After it has begun to speak.
         hang_up(
             &rig,
@@ -250,6 +269,6 @@ fn ups_11_a_call_that_was_parked_and_runs_again_is_cancelled_by_hanging_up() {
         });
     });
     rig.journalled(SERVER, "cancelled");
-    rig.server.eventually("its end is on record", || states(&rig.calls(ASK)) == ["CANCELED"]);
+    is_withdrawn(&rig, ASK);
     assert_eq!(rig.journal(SERVER), ["ask begun", "cancelled"]);
 }

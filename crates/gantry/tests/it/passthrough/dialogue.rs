@@ -2,6 +2,7 @@
 
 use super::{Door, Rig, Talk, faulty, with};
 use gantry_testkit::faulty::{Faulty, Kind};
+use http::Method;
 use serde_json::{Value, json};
 
 /// The text of a question and the schema of its answer, as the server asks.
@@ -223,4 +224,65 @@ fn ups_10_a_call_that_its_client_withdraws_is_withdrawn_at_the_server() {
         rig.server.eventually(&format!("{what}: the server is told"), || rig.journal() == expected);
         assert_eq!(client.call("one__echo", &json!({ "text": what })), what);
     }
+}
+
+#[test]
+fn ups_10_a_modern_call_that_its_client_withdraws_is_withdrawn_at_the_server() {
+    let rig = Rig::one();
+    for (n, (what, door)) in rig.doors().into_iter().enumerate() {
+        let mut client = Talk::modern(door);
+        client.meta = "\"progressToken\":1".to_owned();
+        // Progress proves that the call is under way.
+        let call = client.begin_call("one__progress", &json!({ "steps": 1, "ms": 600_000 }));
+        client.hear("notifications/progress");
+        // Over HTTP hanging up is what withdraws a call; elsewhere it takes a word.
+        if what == "/mcp" {
+            drop(client);
+        } else {
+            client.tell("notifications/cancelled", &json!({ "requestId": call }));
+            client.meta.clear();
+            assert_eq!(client.call("one__echo", &json!({ "text": what })), what);
+        }
+        let expected = vec!["cancelled"; n + 1];
+        rig.server.eventually(&format!("{what}: the server is told"), || rig.journal() == expected);
+    }
+}
+
+#[test]
+fn ups_10_a_legacy_client_that_hangs_up_can_come_back_to_its_call() {
+    let rig = Rig::one();
+    let mut client = rig.legacy();
+    let call = client.begin_call("one__ask", &json!({ "text": "anybody?" }));
+    let question = client.hear("elicitation/create");
+    let seen = client.way.seen();
+    drop(client);
+    let session = ("mcp-session-id", seen.session.as_deref().expect("a session"));
+    let events = seen.events.iter().filter(|id| !id.contains("-0-")).collect::<Vec<_>>();
+    let json = ("content-type", "application/json");
+    // The question is open still: it is answered from another connection, and the call goes on.
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } });
+    let taken = rig.server.request(Method::POST, "/mcp", &[json, session], &answer.to_string());
+    assert_eq!(taken.status, 202, "{taken:?}");
+    let resume =
+        [session, ("accept", "text/event-stream"), ("last-event-id", events.last().expect("an event"))];
+    let rest = rig.server.request(Method::GET, "/mcp", &resume, "").text;
+    let data = rest.lines().find_map(|line| line.strip_prefix("data: ")).expect("an event");
+    let result: Value = serde_json::from_str(data).expect("JSON");
+    assert_eq!(
+        (&result["id"], super::text(&result["result"])),
+        (&json!(call), r#"{"action":"decline"}"#.into())
+    );
+    assert_eq!(rig.journal(), ["ask begun", "ask ended"]);
+}
+
+#[test]
+fn ups_10_with_a_session_end_its_calls_at_the_servers() {
+    let rig = Rig::one();
+    let mut client = rig.legacy();
+    client.begin_call("one__ask", &json!({ "text": "anybody?" }));
+    client.hear("elicitation/create");
+    let session = client.way.seen().session.expect("a session");
+    let ended = rig.server.request(Method::DELETE, "/mcp", &[("mcp-session-id", &session)], "");
+    assert_eq!(ended.status, 204, "{ended:?}");
+    rig.server.eventually("the call is over", || rig.journal() == ["ask begun", "cancelled"]);
 }

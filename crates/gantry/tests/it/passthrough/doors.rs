@@ -112,7 +112,7 @@ impl Way {
     #[track_caller]
     pub(crate) fn seen(&self) -> Seen {
         let Mouth::Http(http) = &self.mouth else { panic!("this is not streamable HTTP") };
-        http.seen.lock().unwrap().clone()
+        http.seen.lock().expect("not poisoned").clone()
     }
 
     /// Where a client of HTTP+SSE sends its messages.
@@ -138,7 +138,7 @@ impl Drop for Way {
 impl Http {
     fn request(&self, method: Method) -> http::request::Builder {
         let request = http::Request::builder().method(method).uri(&*self.path);
-        match &self.seen.lock().unwrap().session {
+        match &self.seen.lock().expect("not poisoned").session {
             Some(session) => request.header("mcp-session-id", session),
             None => request,
         }
@@ -157,7 +157,7 @@ impl Http {
         let exchange = async move {
             let answer = server.open(request, body).await.expect("an answer");
             if let Some(session) = answer.headers().get("mcp-session-id") {
-                seen.lock().unwrap().session = Some(session.to_str().expect("text").to_owned());
+                seen.lock().expect("not poisoned").session = Some(session.to_str().expect("text").to_owned());
             }
             read(answer, &seen, &ears).await;
         };
@@ -211,7 +211,7 @@ where
 fn pass(event: &str, seen: &Mutex<Seen>, ears: &Sender<String>) {
     for line in event.lines() {
         if let Some(id) = line.strip_prefix("id: ") {
-            seen.lock().unwrap().events.push(id.to_owned());
+            seen.lock().expect("not poisoned").events.push(id.to_owned());
         }
         if let Some(data) = line.strip_prefix("data: ").filter(|data| !data.is_empty()) {
             ears.send(data.to_owned()).ok(); // Who has left needs no news.

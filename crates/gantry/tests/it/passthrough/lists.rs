@@ -113,6 +113,16 @@ fn ups_2_a_changed_list_is_told_on_the_stream_of_every_door() {
 }
 
 #[test]
+fn ups_2_a_changed_list_is_told_by_a_gantry_that_runs_for_one_client_only() {
+    let home =
+        gantry_testkit::Home::new().config(&json!({ "mcpServers": { "one": faulty(&[]) } }).to_string());
+    let mut client = Talk::legacy(Door::Stdio(&home, &[]));
+    let own = client.call("one__grow", &json!({}));
+    client.hear("notifications/tools/list_changed");
+    assert_eq!(client.call("one__grown_1", &json!({})), own);
+}
+
+#[test]
 fn ups_2_a_changed_list_is_told_to_those_who_listen_for_it() {
     let rig = Rig::one();
     let listening = |door: Door<'_>, wanted: &str| {

@@ -1,46 +1,13 @@
 //! Nothing is rewritten on its way: unknown fields, the order of keys and the text of numbers are what was sent, in
 //! both directions and for clients of both eras.
 
-use super::{Rig, Talk, elements, faulty, parsed, raw};
+use super::{Rig, Talk, elements, faulty, in_order, parsed, raw, without};
 use gantry_testkit::faulty::odd::{ODD_DEFINITION, ODD_HUGE_RESULT, ODD_RESULT};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 
 /// A server of each era.
 fn rig() -> Rig {
     Rig::of(&json!({ "old": faulty(&[]), "new": faulty(&["--era", "modern"]) }))
-}
-
-/// The members of an object in their order, each with its text.
-#[track_caller]
-fn in_order(object: &str) -> Vec<(String, String)> {
-    struct Members(Vec<(String, String)>);
-    impl<'de> serde::Deserialize<'de> for Members {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Reader;
-            impl<'de> serde::de::Visitor<'de> for Reader {
-                type Value = Members;
-                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    f.write_str("an object")
-                }
-                fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                    let mut members = Vec::new();
-                    while let Some((key, value)) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
-                        members.push((key.into_owned(), value.get().to_owned()));
-                    }
-                    Ok(Members(members))
-                }
-            }
-            deserializer.deserialize_map(Reader)
-        }
-    }
-    serde_json::from_str::<Members>(object).unwrap_or_else(|error| panic!("no object: {error}: {object}")).0
-}
-
-/// The same without the members of these names.
-fn without(members: &[(String, String)], names: &[&str]) -> Vec<(String, String)> {
-    members.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect()
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn nam_1_of_two_servers_with_one_bare_name_the_second_is_left_out_with_a_reason(
     for words in ["second is left out", "both first and second have a tool echo", "prefix: true"] {
         assert!(doctor.contains(words), "{words}: {doctor}");
     }
-    let why = rig.home.run(["doctor", "add"]);
+    let why = rig.home.run(["doctor", "second__add"]);
     assert!(why.code == 1 && why.stdout.contains("both first and second have a tool echo"), "{why:?}");
 }
 
@@ -153,7 +153,10 @@ fn nam_3_reserved_ids_are_load_errors() {
         for args in [["tools"].as_slice(), &["serve", "--bind", "127.0.0.1:0"], &["mcp"]] {
             let ran = home.run(args);
             assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{id} {args:?}: {ran:?}");
-            assert!(ran.stderr.contains(id) && ran.stderr.contains("reserved"), "{id} {args:?}: {ran:?}");
+            assert!(
+                ran.stderr.contains(id) && ran.stderr.contains("a name of Gantry's own"),
+                "{id} {args:?}: {ran:?}"
+            );
         }
     }
     // Over HTTP too.
@@ -161,7 +164,7 @@ fn nam_3_reserved_ids_are_load_errors() {
     let body = with(faulty(&[]), &json!({ "id": "agent" })).to_string();
     let added =
         gantry_testkit::server::send(&rig.server.admin(), http::Method::POST, "/api/v1/servers", &[], &body);
-    assert!((400..500).contains(&added.status) && added.text.contains("reserved"), "{added:?}");
+    assert!((400..500).contains(&added.status) && added.text.contains("a name of Gantry's own"), "{added:?}");
 }
 
 #[test]

@@ -77,6 +77,19 @@ fn ups_10_a_servers_own_uri_is_enough_where_only_one_server_can_be_meant() {
 }
 
 #[test]
+fn ups_10_an_id_that_is_no_part_of_a_uri_is_escaped_in_it() {
+    let rig = Rig::of(&json!({ "my server": faulty(&[]), "a.b-c_1": faulty(&[]) }));
+    let mut client = rig.legacy();
+    let listed = client.result("resources/list", &json!({}));
+    let shown = members(&listed["resources"], "uri");
+    let of = |server: &str| OWN.map(|own| format!("gantry:{server}/{own}"));
+    assert_eq!(shown, [of("a.b-c_1"), of("my%20server")].concat());
+    for uri in &shown {
+        assert_eq!(read(&mut client, uri)["uri"], json!(uri));
+    }
+}
+
+#[test]
 fn ups_10_a_resource_that_is_not_there_has_the_code_of_the_clients_era() {
     let rig = Rig::two();
     for (mut client, code) in [(rig.legacy(), -32002), (rig.modern(), -32602)] {
@@ -92,6 +105,10 @@ fn ups_10_a_resource_that_is_not_there_has_the_code_of_the_clients_era() {
         ] {
             client.error("resources/read", &uri(missing), code);
         }
+        // A server that says itself what it lacks names it as the client did.
+        let refused = client.error("resources/read", &uri("gantry:two/faulty://nowhere"), code);
+        assert_eq!(refused["message"], "resource not found", "{refused}");
+        assert_eq!(refused["data"], uri("gantry:two/faulty://nowhere"), "{refused}");
         let wrong = client.ask("resources/read", &json!({ "uri": 7 }));
         assert!(wrong["error"]["code"].is_i64(), "{wrong}");
     }

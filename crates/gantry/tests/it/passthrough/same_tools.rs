@@ -30,7 +30,7 @@ fn converse(client: &mut Talk, what: &str) {
     assert_eq!(client.result("ping", &json!({})), json!({}), "{what}");
 }
 
-/// What is on record of a conversation, newest first.
+/// What is on record of a conversation, the call that ended last first.
 fn records(home: &Home) -> Vec<(String, String)> {
     let rows = home.run(["audit", "--json", "--limit", "5"]).json();
     let field = |row: &Value, name: &str| row[name].as_str().expect("a text").to_owned();
@@ -68,8 +68,8 @@ fn srv_1_tools_policies_questions_and_records_are_the_same_by_every_door() {
         let expected = [
             ("one__nothing", "REFUSED"),
             ("one__wipe", "REFUSED"),
-            ("one__echo", "COMPLETED_SUCCESS"),
             ("one__ask", "COMPLETED_SUCCESS"),
+            ("one__echo", "COMPLETED_SUCCESS"),
             ("one__echo", "COMPLETED_SUCCESS"),
         ];
         assert_eq!(states, expected, "{what}");
@@ -104,7 +104,7 @@ fn srv_1_a_modern_client_is_asked_and_answers_by_every_door() {
 #[test]
 fn srv_1_a_first_client_by_any_door_waits_until_the_servers_have_started() {
     for what in ["/mcp", "/sse", "/ws", "gantry mcp in front", "gantry mcp alone"] {
-        let config = json!({ "mcpServers": { "slow": faulty(&["--start-after", "700"]) } });
+        let config = json!({ "mcpServers": { "slow": faulty(&["--start-after", "300"]) } });
         let home = Home::new().config(&config.to_string());
         let server = (what != "gantry mcp alone").then(|| home.serve());
         let door = match (&server, what) {

@@ -6,6 +6,8 @@ use gantry_testkit::server::Answer;
 use http::Method;
 use serde_json::{Value, json};
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 const JSON: (&str, &str) = ("content-type", "application/json");
 const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 const FIRST: &str = "/mcp/default/agents/first";
@@ -23,7 +25,7 @@ fn message(method: &str, params: &Value) -> String {
 }
 
 /// The status of the answer to a request with these headers and no others.
-fn status(server: &Server, start: &str, headers: &[(&str, &str)], body: &str) -> u16 {
+fn status(server: &Server, start: &str, headers: Headers<'_>, body: &str) -> u16 {
     let mut text = format!("{start} HTTP/1.1\r\n");
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
@@ -50,7 +52,7 @@ fn srv_1_every_door_checks_host_and_origin() {
     ];
     let within = [("mcp-session-id", session.as_str()), EVENTS];
     let ping = message("ping", &json!({}));
-    let doors: [(&str, &[(&str, &str)], &str, u16); 7] = [
+    let doors: [(&str, Headers<'_>, &str, u16); 7] = [
         ("GET /sse", &[EVENTS], "", 200),
         (&messages, &[JSON], &ping, 202),
         ("GET /ws", &upgrade, "", 101),
@@ -112,7 +114,7 @@ fn srv_1_a_session_of_another_agent_or_key_is_not_found() {
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "answer": "stolen" } } });
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } });
-    let strangers: [(&str, &[(&str, &str)]); 4] =
+    let strangers: [(&str, Headers<'_>); 4] =
         [(SECOND, &[]), ("/mcp", &[]), ("/mcp/default", &[]), (FIRST, &[("authorization", &key)])];
     for (path, more) in strangers {
         let headers = [&[within, EVENTS], more].concat();

@@ -1,10 +1,13 @@
 //! An MCP client in plain messages, by whatever door: it sees every byte that Gantry sends it.
 
 use super::doors::{Door, Way};
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 /// How long anything may take to come.
@@ -18,8 +21,8 @@ pub(crate) struct Talk {
     pub(crate) way: Way,
     /// What came while something else was awaited, oldest first.
     kept: VecDeque<String>,
-    /// The capabilities that every request of the newer era names; the older one has none.
-    modern: Option<Value>,
+    /// The capabilities that every request of the newer era names; nothing for a client of the older one.
+    capabilities: Option<Value>,
     /// More members of `_meta` for the requests that follow, as JSON text.
     pub(crate) meta: String,
     n_requests: u64,
@@ -49,13 +52,25 @@ impl Talk {
     #[track_caller]
     pub(crate) fn modern(door: Door<'_>) -> Self {
         let capabilities = json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
-        Self { modern: Some(capabilities), ..Self::silent(door) }
+        Self::modern_with(door, &capabilities)
+    }
+
+    /// The same with these capabilities.
+    #[track_caller]
+    pub(crate) fn modern_with(door: Door<'_>, capabilities: &Value) -> Self {
+        Self { capabilities: Some(capabilities.clone()), ..Self::silent(door) }
     }
 
     /// A client that has said nothing yet.
     #[track_caller]
     pub(crate) fn silent(door: Door<'_>) -> Self {
-        Self { way: door.open(), kept: VecDeque::new(), modern: None, meta: String::new(), n_requests: 0 }
+        Self {
+            way: door.open(),
+            kept: VecDeque::new(),
+            capabilities: None,
+            meta: String::new(),
+            n_requests: 0,
+        }
     }
 
     /// Sends a request and returns its id.
@@ -70,7 +85,7 @@ impl Talk {
     /// Params with the `_meta` that belongs to them.
     fn stamped(&self, params: &str) -> String {
         let mut meta = self.meta.clone();
-        if let Some(capabilities) = &self.modern {
+        if let Some(capabilities) = &self.capabilities {
             let comma = if meta.is_empty() { "" } else { "," };
             meta.push_str(&format!(
                 r#"{comma}"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{capabilities}"#
@@ -212,6 +227,37 @@ pub(crate) fn elements(text: &str) -> Vec<&str> {
     let elements: Vec<&RawValue> =
         serde_json::from_str(text).unwrap_or_else(|error| panic!("no array: {error}: {text}"));
     elements.into_iter().map(RawValue::get).collect()
+}
+
+/// The members of an object in their order, each with its text.
+#[track_caller]
+pub(crate) fn in_order(object: &str) -> Vec<(String, String)> {
+    let mut reader = serde_json::Deserializer::from_str(object);
+    let members = reader.deserialize_map(InOrder);
+    members.unwrap_or_else(|error| panic!("no object: {error}: {object}"))
+}
+
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Vec<(String, String)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((key, value)) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
+            members.push((key.into_owned(), value.get().to_owned()));
+        }
+        Ok(members)
+    }
+}
+
+/// The same without the members of these names.
+pub(crate) fn without(members: &[(String, String)], names: &[&str]) -> Vec<(String, String)> {
+    members.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect()
 }
 
 /// The one text of a result.
