@@ -81,9 +81,11 @@ impl Outbox {
         answered
     }
 
-    /// The questions that are open.
+    /// The questions that somebody still waits for.
     pub(super) fn open_questions(&self) -> Vec<Question> {
-        self.lock().round.as_ref().map(|round| round.questions.clone()).unwrap_or_default()
+        let state = self.lock();
+        let open = state.round.as_ref().filter(|round| !round.answers.is_closed());
+        open.map(|round| round.questions.clone()).unwrap_or_default()
     }
 
     /// Answers the open questions; `false` if nobody waits for that any more.

@@ -126,11 +126,10 @@ impl<I: PartialEq> Parks<I> {
         let Some(parked) = entries.remove(&id) else { return Err(gone()) };
         drop(entries);
         parked.running.caller.renew(Wishes { responses: None, ..wishes });
-        if parked.running.caller.outbox.answer(Ok(answers)) {
-            Ok(Redeemed::Resumed(Box::new(parked.running)))
-        } else {
-            Err(gone())
-        }
+        // Where the answers come too late for the work, because it went on or ended without them, its outcome still counts.
+        let heard = parked.running.caller.outbox.answer(Ok(answers));
+        tracing::trace!(heard, "a client came back with answers");
+        Ok(Redeemed::Resumed(Box::new(parked.running)))
     }
 
     /// Lets go of requests whose clients did not come back.

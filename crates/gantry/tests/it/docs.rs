@@ -76,7 +76,9 @@ fn the_first_minute_of_the_readme_works_by_copy_and_paste() {
 #[test]
 fn the_configuration_of_the_readme_does_what_the_readme_says() {
     let readme = readme();
-    let example = blocks(&readme).into_iter().find(|(_, language, _)| language == "yaml");
+    let example = blocks(&readme)
+        .into_iter()
+        .find(|(_, language, text)| language == "yaml" && text.contains("agents:"));
     let (_, _, text) = example.expect("an example of a configuration");
     let home = Home::new().config(&text);
     home.write(".env", "KEY=1\n");

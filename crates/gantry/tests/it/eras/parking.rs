@@ -3,6 +3,8 @@
 
 use super::{Answer, Client, Era, Rig, accept, call};
 use crate::passthrough::{Door, Talk, text};
+use gantry_testkit::server::send;
+use http::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -205,6 +207,35 @@ fn ups_11_a_client_that_hangs_up_while_its_call_is_parked_does_not_cancel_it() {
     assert_eq!(told(&rig.call(ASK, &arguments, &answered)), accept("later").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
     assert_eq!(states(&rig.calls(ASK)), ["COMPLETED_SUCCESS"]);
+}
+
+#[test]
+fn ups_11_a_client_that_comes_back_to_a_server_that_died_is_told_so() {
+    let servers = [SERVER, "faulty_legacy_http"];
+    let rig = Rig::of(&servers);
+    let arguments = json!({ "text": "Really?" });
+    for (server, with_answers) in servers.into_iter().flat_map(|server| [(server, true), (server, false)]) {
+        let ask = format!("{server}__ask");
+        let before = rig.journal(server).len();
+        let round = Round::of(&rig.call(&ask, &arguments, &json!({})));
+        let restart = format!("/api/v1/servers/{server}/restart");
+        let restarted = send(&rig.server.admin(), Method::POST, &restart, &[], "");
+        assert_eq!(restarted.status, 200, "{restarted:?}");
+        rig.server.eventually("its end is on record", || {
+            rig.calls(&ask).first().is_some_and(|row| row["error"].is_object())
+        });
+        let answered = round.with(&accept("yes"));
+        let bare = json!({ "requestState": round.state });
+        let answer = rig.call(&ask, &arguments, if with_answers { &answered } else { &bare }).json();
+        assert_eq!(answer["result"]["isError"], true, "{server}: {answer}");
+        assert!(
+            text(&answer["result"]).contains("was lost while the call was under way"),
+            "{server}: {answer}"
+        );
+        rig.ready(server);
+        let begun = |lines: &[String]| lines.iter().filter(|line| *line == "ask begun").count();
+        assert_eq!(begun(&rig.journal(server)[before..]), 1, "{server}: {:?}", rig.journal(server));
+    }
 }
 
 /// A session on a connection of its own ends with the connection, and what was parked in it with the session.

@@ -163,11 +163,10 @@ fn ups_5_a_server_behind_http_that_was_replaced_unnoticed_is_used_again() {
         let port = server.address.port();
         drop(server);
         let again = Faulty::start_at(Kind::Http, port, &["--era", era]);
+        let pid = again.pid().to_string();
         // The first call may find a connection that is broken; the next ones do not.
         rig.while_good_works(|| {
-            rig.server.eventually("it answers again", || {
-                rig.call("bad__pid", &json!({}))["result"] == again.pid().to_string()
-            });
+            rig.server.eventually("it answers again", || rig.call("bad__pid", &json!({}))["result"] == pid);
         });
         assert_eq!(rig.light("bad"), "green", "{era}");
     }
