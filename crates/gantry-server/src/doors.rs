@@ -64,8 +64,10 @@ pub(crate) async fn respond(
 ) -> Response {
     let client = Client { identity: identity.into_model(), agent };
     let (parts, body) = request.into_parts();
-    // The first client would otherwise be told of half the tools.
-    app.runtime.settled().await;
+    // The first client would otherwise be told of half of what there is. Handshakes and lists wait by themselves.
+    if parts.headers.get("mcp-method").is_some_and(|method| method == "server/discover") {
+        app.runtime.settled().await;
+    }
     let answer = match parts.method {
         Method::POST => match query::body(body).await {
             Ok(bytes) => app.mcp.post(&parts.headers, &client, bytes).await,

@@ -217,6 +217,9 @@ pub(super) async fn close(
 fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Reply {
     let state = match &outcome {
         Ok(_) => State::CompletedSuccess,
+        Err(CallError::Failed(fault)) if fault.error.code == ErrorCode::OutcomeUnknown => {
+            State::OutcomeUnknown
+        }
         Err(CallError::Failed(_)) => State::CompletedFailure,
         Err(CallError::Refused(_) | CallError::Held(_)) => State::Refused,
     };

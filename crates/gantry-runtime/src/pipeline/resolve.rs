@@ -13,7 +13,7 @@ pub(super) async fn tool(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Re
     }
     match ResolvedCall::resolve(&cx.session.toolset(), request) {
         // It may be a tool of a server that is still on its first way up. Calls of all other tools wait for nobody.
-        Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound => {
+        Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound && !rt.has_settled() => {
             tokio::select! {
                 () = rt.settled() => {}
                 () = cx.cancel.cancelled() => return Err(refusal),

@@ -33,7 +33,7 @@ use gantry_core::policy::OwnVerdict;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::{Permit, ResolvedCall, raw};
-use gantry_mcp::client::{Connection, Outgoing, Trace};
+use gantry_mcp::client::{Connection, Failure, Outgoing, Trace};
 use hub::Hub;
 use listing::Listing;
 use mapping::Mapping;
@@ -152,10 +152,18 @@ impl McpServer {
     /// # Errors
     /// None is ready; says why, and when it is tried again.
     pub(crate) fn pick(&self) -> Result<(usize, Arc<Connection>), String> {
-        let loads: Vec<Load> = self.replicas.iter().map(Replica::load).collect();
+        self.pick_besides(&[]).ok_or_else(|| self.absence())
+    }
+
+    /// The replica that the next request goes to, none of these.
+    fn pick_besides(&self, tried: &[usize]) -> Option<(usize, Arc<Connection>)> {
+        let load = |(n, replica): (usize, &Replica)| {
+            let load = replica.load();
+            Load { connected: load.connected && !tried.contains(&n), ..load }
+        };
+        let loads: Vec<Load> = self.replicas.iter().enumerate().map(load).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let chosen = choose(&loads, turn).and_then(|n| Some((n, self.replicas.get(n)?.connection()?)));
-        chosen.ok_or_else(|| self.absence())
+        choose(&loads, turn).and_then(|n| Some((n, self.replicas.get(n)?.connection()?)))
     }
 
     /// The connection of one replica.
@@ -230,18 +238,29 @@ impl McpServer {
     async fn call(&self, cx: &CallCx, permit: &Permit) -> Result<RawOutput, Fault> {
         let tool = permit.tool();
         self.is_as_judged(permit)?;
-        let (replica, connection) = self.pick().map_err(|reason| answer::unavailable(&reason))?;
-        let connection = self.fitting(replica, connection, &*cx.audience).await;
         let name = raw::quoted(&tool.key.tool);
-        let request = Outgoing {
-            method: "tools/call",
-            params: raw::object([("name", name.as_str()), ("arguments", permit.arguments())]),
-            meta: cx.meta.as_deref(),
-            audience: Arc::clone(&cx.audience),
-            cancel: cx.cancel.clone(),
+        let params = raw::object([("name", name.as_str()), ("arguments", permit.arguments())]);
+        let (mut replica, mut connection) = self.pick().map_err(|reason| answer::unavailable(&reason))?;
+        let mut tried = Vec::new();
+        let result = loop {
+            let fitting = self.fitting(replica, connection, &*cx.audience).await;
+            let request = Outgoing {
+                method: "tools/call",
+                params: params.clone(),
+                meta: cx.meta.as_deref(),
+                audience: Arc::clone(&cx.audience),
+                cancel: cx.cancel.clone(),
+            };
+            let failure = match fitting.request(request).await {
+                Ok(result) => break result,
+                Err(failure) => failure,
+            };
+            tried.push(replica);
+            // Only what was certainly not sent may be sent elsewhere.
+            let next =
+                matches!(failure, Failure::Unavailable(_)).then(|| self.pick_besides(&tried)).flatten();
+            (replica, connection) = next.ok_or_else(|| answer::fault(self.id(), tool, failure))?;
         };
-        let result =
-            connection.request(request).await.map_err(|failure| answer::fault(self.id(), tool, failure))?;
         answer::output(self, replica, &cx.caller().principal, tool, &result)
     }
 

@@ -22,6 +22,9 @@ use tokio::time::Instant;
 /// Providers often change together, at the start above all; their changes are taken in together.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
+/// How long somebody who comes first waits for servers that are slow to start. They appear later, and clients are told.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+
 /// Where tools come from, and what was made of it.
 #[derive(Debug)]
 pub(super) struct Upstreams {
@@ -49,7 +52,7 @@ impl Upstreams {
     pub(super) fn new(sources: Sources, built: Built, hub: Arc<Hub>) -> Self {
         let slowest = sources.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();
         Self {
-            patience: Instant::now() + slowest,
+            patience: Instant::now() + slowest.min(FIRST_LOOK),
             sources: ArcSwap::from_pointee(sources),
             shelf: ArcSwap::default(),
             outside: ArcSwap::from_pointee(built),
@@ -70,10 +73,16 @@ impl Runtime {
         self.upstreams.hub.changes.subscribe()
     }
 
+    /// Whether every configured MCP server was ready once or has failed.
+    pub(crate) fn has_settled(&self) -> bool {
+        self.upstreams.settled.get().is_some()
+    }
+
     /// Waits until every configured MCP server was ready once or has failed, so that the tools of all that work can be
-    /// seen, but not longer than the most patient of them may take to start. After that it never waits again.
+    /// seen, but not longer than [`FIRST_LOOK`], nor than the most patient of them may take to start. After that it never
+    /// waits again.
     pub async fn settled(&self) {
-        if self.upstreams.settled.get().is_some() {
+        if self.has_settled() {
             return;
         }
         tokio::select! {

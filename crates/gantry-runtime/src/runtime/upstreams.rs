@@ -7,14 +7,19 @@ use crate::provider::Provider as _;
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::listing::Listing;
 use crate::servers::{Light, LockDiff, ServerSettings, ServerStatus};
+use gantry_core::Tool;
 use std::sync::{Arc, PoisonError};
 
 impl Runtime {
     /// How every MCP server is doing, in the order of their ids.
     #[must_use]
     pub fn servers(&self) -> Vec<ServerStatus> {
-        let outside = self.upstreams.outside.load();
+        let (outside, pool) = (self.upstreams.outside.load(), self.pool.load());
         let sources = self.upstreams.sources.load();
+        let quarantined = |id: &str| {
+            let unusable = |tool: &&Arc<Tool>| *tool.key.provider == *id && tool.quarantined().is_some();
+            pool.tools().iter().filter(unusable).count()
+        };
         let status = |server: &Arc<McpServer>| match outside.left_out.get(server.id()) {
             // It may well be there, but nothing of it can be used.
             Some(reason) => ServerStatus {
@@ -23,7 +28,7 @@ impl Runtime {
                 last_error: Some(reason.clone()),
                 ..server.status()
             },
-            None => server.status(),
+            None => ServerStatus { quarantined: quarantined(server.id()), ..server.status() },
         };
         sources.servers().map(status).collect()
     }

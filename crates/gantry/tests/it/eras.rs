@@ -89,9 +89,11 @@ impl Rig {
     #[track_caller]
     fn ready(&self, name: &str) {
         let tool = if name.starts_with("fixture") { "greet" } else { "echo" };
-        let explain = format!("/api/v1/explain?tool={name}__{tool}");
+        let (explain, status) =
+            (format!("/api/v1/explain?tool={name}__{tool}"), format!("/api/v1/servers/{name}"));
         self.server.eventually(&format!("{name} is ready"), || {
-            self.server.get_as_admin(&explain).json()["visible"] == true
+            self.server.get_as_admin(&status).json()["status"] == "ready"
+                && self.server.get_as_admin(&explain).json()["visible"] == true
         });
     }
 

@@ -51,7 +51,13 @@ impl Rig {
 
     fn with_config(config: &Value) -> Self {
         let home = Home::new().config(&config.to_string());
-        Self { server: home.serve(), home }
+        let server = home.serve();
+        // However slow the machine is: nobody waits for ever for the tools of a server that has not started.
+        server.eventually("every server is ready", || {
+            let servers = server.get_as_admin("/api/v1/servers").json();
+            servers["items"].as_array().expect("servers").iter().all(|server| server["status"] == "ready")
+        });
+        Self { server, home }
     }
 
     /// The usual door.

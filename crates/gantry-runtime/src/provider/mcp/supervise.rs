@@ -137,6 +137,10 @@ async fn serve(
     if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
         backoff.reset();
     }
+    if let End::Lost(reason) = &end {
+        // Calls fail fast from now on, however long the end of the connection takes.
+        replica.down(reason.clone(), Duration::ZERO);
+    }
     if timeout(CLOSE, connection.close()).await.is_err() {
         tracing::debug!("{}: the connection did not close in time", server.settings.id);
     }

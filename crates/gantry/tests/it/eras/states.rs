@@ -57,7 +57,7 @@ fn ups_11_a_state_that_was_tampered_with_is_refused() {
         String::new(),
         "nonsense".into(),
         "grüße".into(),
-        round.state[..end / 2].to_owned(),
+        round.state.chars().take(end / 2).collect(),
         format!("{0}{0}", round.state),
         format!("{}=", round.state),
         "A".repeat(100_000),

@@ -79,14 +79,7 @@ fn ups_11_a_question_on_the_stream_of_a_call_is_for_its_client_whoever_else_is_b
             for (n, client) in clients.iter_mut().enumerate() {
                 let ask = &ask;
                 scope.spawn(move || {
-                    for round in 0..5 {
-                        let text = format!("client {n}, round {round}");
-                        let arguments = json!({ "text": text, "rounds": 2 });
-                        let answers = [accept("no"), accept(&text)];
-                        let (asked, told) = client.fill_in(ask, &arguments, &answers);
-                        let asked: Vec<&Value> = asked.iter().map(|asked| &asked["message"]).collect();
-                        assert_eq!((asked, parsed(&told)), (vec![&json!(text); 2], accept(&text)));
-                    }
+                    (0..5).for_each(|round| asks_itself(client, ask, &format!("{n}, {round}")))
                 });
             }
         });
@@ -95,6 +88,15 @@ fn ups_11_a_question_on_the_stream_of_a_call_is_for_its_client_whoever_else_is_b
         assert_eq!(journal.iter().filter(|line| *line == "ask begun").count(), 10, "{server}");
         assert_eq!(journal.iter().filter(|line| *line == "ask ended").count(), 10, "{server}");
     }
+}
+
+/// Has a tool ask twice, and sees to it that the questions are the client's own.
+#[track_caller]
+fn asks_itself(client: &mut Client, ask: &str, text: &str) {
+    let answers = [accept("no"), accept(text)];
+    let (asked, told) = client.fill_in(ask, &json!({ "text": text, "rounds": 2 }), &answers);
+    let asked: Vec<&Value> = asked.iter().map(|question| &question["message"]).collect();
+    assert_eq!((asked, parsed(&told)), (vec![&json!(text); 2], accept(text)));
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn ups_2_a_changed_list_is_told_by_a_gantry_that_runs_for_one_client_only() {
     let mut client = Talk::legacy(Door::Stdio(&home, &[]));
     let own = client.call("one__grow", &json!({}));
     client.hear("notifications/tools/list_changed");
+    assert!(client.tools().contains(&"one__grown_1".to_owned()));
     assert_eq!(client.call("one__grown_1", &json!({})), own);
 }
 
