@@ -64,8 +64,9 @@ pub(crate) async fn respond(
 ) -> Response {
     let client = Client { identity: identity.into_model(), agent };
     let (parts, body) = request.into_parts();
-    // The first client would otherwise be told of half of what there is. Handshakes and lists wait by themselves.
-    if parts.headers.get("mcp-method").is_some_and(|method| method == "server/discover") {
+    // The first client would otherwise be told of half of what there is, and then of every change. A call that says
+    // that it is one waits for nobody but the server that it needs.
+    if parts.headers.get("mcp-method").is_none_or(|method| method != "tools/call") {
         app.runtime.settled().await;
     }
     let answer = match parts.method {
@@ -83,6 +84,7 @@ pub(crate) async fn respond(
 /// `GET /sse`.
 pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Response {
     let client = Client { identity: identity.into_model(), agent: None };
+    app.runtime.settled().await;
     app.mcp.sse(&client, MESSAGES).map(into_body)
 }
 

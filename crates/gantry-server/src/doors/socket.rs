@@ -33,7 +33,7 @@ pub(crate) async fn open_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    upgraded(&app, identity, None, upgrade)
+    upgraded(&app, identity, None, upgrade).await
 }
 
 /// `/ws/{project}`.
@@ -44,7 +44,7 @@ pub(crate) async fn open_project_socket(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     match known_project(&app, &project) {
-        Ok(()) => upgraded(&app, identity, None, upgrade),
+        Ok(()) => upgraded(&app, identity, None, upgrade).await,
         Err(error) => error.into_response(),
     }
 }
@@ -57,13 +57,19 @@ pub(crate) async fn open_agent_socket(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     match known_project(&app, &project) {
-        Ok(()) => upgraded(&app, identity, Some(agent.into()), upgrade),
+        Ok(()) => upgraded(&app, identity, Some(agent.into()), upgrade).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn upgraded(app: &App, identity: Identity, agent: Option<Arc<str>>, upgrade: WebSocketUpgrade) -> Response {
+async fn upgraded(
+    app: &App,
+    identity: Identity,
+    agent: Option<Arc<str>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     let client = Client { identity: identity.into_model(), agent };
+    app.runtime.settled().await;
     let Some((messages, answers)) = app.mcp.connect(client) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
         return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message).into_response();

@@ -63,7 +63,6 @@ impl Handler for Tools {
         version: Version,
     ) -> Result<Arc<str>, ErrorObject> {
         alive(session)?;
-        self.runtime.settled().await;
         // A client that lists begins anew: it sees, and can call, what there is now.
         self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
         Ok(match kind {

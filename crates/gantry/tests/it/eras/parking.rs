@@ -226,7 +226,13 @@ fn ups_11_a_client_that_comes_back_to_a_server_that_died_is_told_so() {
         let answered = round.with(&accept("yes"));
         let bare = json!({ "requestState": round.state });
         let answer = rig.call(&ask, &arguments, if with_answers { &answered } else { &bare }).json();
-        assert_eq!(answer["result"]["isError"], true, "{server}: {answer}");
+        assert_eq!(
+            answer["result"]["isError"],
+            true,
+            "{server}: {answer} {:#?} {}",
+            rig.calls(&ask),
+            rig.server.said()
+        );
         assert!(
             text(&answer["result"]).contains("was lost while the call was under way"),
             "{server}: {answer}"

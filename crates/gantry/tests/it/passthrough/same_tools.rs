@@ -101,21 +101,61 @@ fn srv_1_a_modern_client_is_asked_and_answers_by_every_door() {
     }
 }
 
+/// A Gantry whose server takes a moment to start, and a client that comes before it has.
+fn first_client<T>(what: &str, ask: impl FnOnce(Door<'_>) -> T) -> T {
+    let config = json!({ "mcpServers": { "slow": faulty(&["--start-after", "300"]) } });
+    let home = Home::new().config(&config.to_string());
+    let server = (what != "gantry mcp on its own").then(|| home.serve());
+    ask(match (&server, what) {
+        (Some(server), "/mcp") => Door::Http(server, "/mcp"),
+        (Some(server), "/sse") => Door::Sse(server),
+        (Some(server), "/ws") => Door::Ws(server, "/ws"),
+        _ => Door::Stdio(&home, &[]),
+    })
+}
+
 #[test]
-fn srv_1_a_first_client_by_any_door_waits_until_the_servers_have_started() {
-    for what in ["/mcp", "/sse", "/ws", "gantry mcp in front", "gantry mcp alone"] {
-        let config = json!({ "mcpServers": { "slow": faulty(&["--start-after", "300"]) } });
-        let home = Home::new().config(&config.to_string());
-        let server = (what != "gantry mcp alone").then(|| home.serve());
-        let door = match (&server, what) {
-            (Some(server), "/mcp") => Door::Http(server, "/mcp"),
-            (Some(server), "/sse") => Door::Sse(server),
-            (Some(server), "/ws") => Door::Ws(server, "/ws"),
-            _ => Door::Stdio(&home, &[]),
-        };
-        let mut client = Talk::legacy(door);
-        let tools = client.tools();
-        assert!(tools.contains(&"slow__echo".to_owned()), "{what}: {tools:?}");
+fn srv_1_a_first_client_by_any_door_is_told_of_servers_that_are_still_starting() {
+    for what in ["/mcp", "/sse", "/ws", "gantry mcp in front of a server", "gantry mcp on its own"] {
+        first_client(what, |door| {
+            let mut client = Talk::silent(door);
+            let hello = json!({ "protocolVersion": super::LEGACY, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+            let welcome = client.result("initialize", &hello);
+            for feature in ["resources", "prompts", "completions", "logging"] {
+                assert!(welcome["capabilities"][feature].is_object(), "{what}: {welcome}");
+            }
+            assert!(
+                welcome["instructions"].as_str().is_some_and(|text| text.contains("# slow\n")),
+                "{what}: {welcome}"
+            );
+            let tools = client.tools();
+            assert!(tools.contains(&"slow__echo".to_owned()), "{what}: {tools:?}");
+        });
+    }
+}
+
+#[test]
+fn srv_1_a_first_modern_request_by_any_door_waits_for_servers_that_are_still_starting() {
+    for what in ["/mcp", "/ws", "gantry mcp in front of a server", "gantry mcp on its own"] {
+        let discovered = first_client(what, |door| Talk::modern(door).result("server/discover", &json!({})));
+        assert!(discovered["capabilities"]["resources"].is_object(), "{what}: {discovered}");
+        let uri = json!({ "uri": "gantry:slow/faulty://text/one" });
+        let read = first_client(what, |door| Talk::modern(door).result("resources/read", &uri));
+        assert_eq!(read["contents"][0]["text"], "the first resource", "{what}: {read}");
+        let got = first_client(what, |door| {
+            Talk::modern(door).result("prompts/get", &json!({ "name": "slow__plain" }))
+        });
+        assert_eq!(got["messages"][0]["content"]["text"], "plain {}", "{what}: {got}");
+        let called =
+            first_client(what, |door| Talk::modern(door).call("slow__echo", &json!({ "text": what })));
+        assert_eq!(called, what);
+        let wanted = json!({ "resourceSubscriptions": [uri["uri"]] });
+        let granted = first_client(what, |door| {
+            let mut client = Talk::modern(door);
+            client.begin("subscriptions/listen", &json!({ "notifications": wanted }).to_string());
+            client.hear("notifications/subscriptions/acknowledged")
+        });
+        assert_eq!(granted["params"]["notifications"], wanted, "{what}");
     }
 }
 
