@@ -20,7 +20,7 @@ pub(crate) mod seal;
 mod status;
 mod supervise;
 mod trace;
-mod wishes;
+pub(crate) mod wishes;
 
 use super::{BoxFuture, Provider, RawOutput};
 use crate::context::CallCx;
@@ -41,7 +41,7 @@ use replica::{Load, Replica, choose, replicas};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{SetOnce, watch};
+use tokio::sync::{Semaphore, SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -71,6 +71,8 @@ pub(crate) struct McpServer {
     order: AtomicU64,
     /// Lets equally loaded replicas take turns.
     turn: AtomicUsize,
+    /// Held by whoever tells it what sessions want to hear, so that its last word is the newest wish.
+    pub(crate) telling: Semaphore,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -91,6 +93,7 @@ impl McpServer {
             told_up: AtomicBool::new(false),
             order: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
+            telling: Semaphore::new(1),
             stop: CancellationToken::new(),
             tasks,
             settings,

@@ -5,6 +5,7 @@
 use super::Runtime;
 use super::forward::{Sight, error, missing, uri};
 use crate::provider::mcp::McpServer;
+use crate::provider::mcp::wishes::Wishes;
 use crate::session::Session;
 use futures_util::future::join_all;
 use gantry_core::id::SessionId;
@@ -32,19 +33,14 @@ impl Runtime {
     ) -> Result<String, ErrorObject> {
         let meant = self.resource(sight, uri)?;
         let (wishes, id) = (&self.upstreams.hub.wishes, meant.server.id());
-        let connections = meant.server.connections();
-        if connections.is_empty() {
+        if meant.server.connections().is_empty() {
             return Err(ErrorObject::new(INTERNAL_ERROR, meant.server.absence()));
         }
         let first =
             wishes.watch(session, id, &meant.own).map_err(|why| ErrorObject::new(INVALID_PARAMS, why))?;
-        if first {
-            for connection in connections {
-                if let Err(failure) = hear(connection.watch(&meant.own, true)).await {
-                    wishes.unwatch(session, id, &meant.own);
-                    return Err(error(id, failure));
-                }
-            }
+        if first && let Err(failure) = tell_watched(wishes, &meant.server, &meant.own).await {
+            wishes.unwatch(session, id, &meant.own);
+            return Err(error(id, failure));
         }
         Ok(DONE.to_owned())
     }
@@ -56,8 +52,9 @@ impl Runtime {
         params: &str,
     ) -> Result<String, ErrorObject> {
         let meant = self.resource(sight, &uri(params)?)?;
-        if self.upstreams.hub.wishes.unwatch(session.id(), meant.server.id(), &meant.own) {
-            unwatch(&meant.server, &meant.own).await;
+        let wishes = &self.upstreams.hub.wishes;
+        if wishes.unwatch(session.id(), meant.server.id(), &meant.own) {
+            unwatch(wishes, &meant.server, &meant.own).await;
         }
         Ok(DONE.to_owned())
     }
@@ -68,20 +65,21 @@ impl Runtime {
             let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
             ErrorObject::new(INVALID_PARAMS, format!("there is no level {word:?}; there are {known}"))
         })?;
-        if let Some(level) = self.upstreams.hub.wishes.set_level(session.id(), level) {
+        let wishes = &self.upstreams.hub.wishes;
+        if wishes.set_level(session.id(), level).is_some() {
             let servers: Vec<_> = self.upstreams.sources.load().servers().cloned().collect();
-            speak_up(&servers, level).await;
+            speak_up(wishes, &servers).await;
         }
         Ok(DONE.to_owned())
     }
 
     /// Lets go of what a session that is over wanted to hear. Does not wait.
     pub(super) fn forget_wishes(&self, session: SessionId) {
-        let wishes = &self.upstreams.hub.wishes;
-        let before = wishes.level();
-        let unwatched = wishes.end(session);
-        let level = wishes.level().filter(|level| Some(*level) != before);
-        if unwatched.is_empty() && level.is_none() {
+        let hub = Arc::clone(&self.upstreams.hub);
+        let before = hub.wishes.level();
+        let unwatched = hub.wishes.end(session);
+        let is_quieter = hub.wishes.level().is_some_and(|level| Some(level) != before);
+        if unwatched.is_empty() && !is_quieter {
             return;
         }
         let sources = self.upstreams.sources.load_full();
@@ -90,12 +88,12 @@ impl Runtime {
         let tell = async move {
             for (id, uri) in unwatched {
                 if let Some(server) = sources.get(&id).and_then(|source| source.server.as_ref()) {
-                    unwatch(server, &uri).await;
+                    unwatch(&hub.wishes, server, &uri).await;
                 }
             }
-            if let Some(level) = level {
+            if is_quieter {
                 let servers: Vec<_> = sources.servers().cloned().collect();
-                speak_up(&servers, level).await;
+                speak_up(&hub.wishes, &servers).await;
             }
         };
         self.tasks.spawn_on(tell, &runtime);
@@ -107,21 +105,48 @@ async fn hear(wish: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     tokio::time::timeout(WISH, wish).await.unwrap_or_else(|_| Err(Failure::Lost("no answer in time".into())))
 }
 
-async fn unwatch(server: &McpServer, uri: &str) {
-    for connection in server.connections() {
-        if let Err(failure) = hear(connection.watch(uri, false)).await {
-            tracing::debug!("{}: {uri} is still watched: {failure}", server.id());
+/// Tells a server whether somebody watches a resource now: while this waited for its turn, the last may have left, or the
+/// first come.
+async fn tell_watched(wishes: &Wishes, server: &McpServer, uri: &str) -> Result<(), Failure> {
+    hear(async {
+        let turn = server.telling.acquire().await;
+        let is_watched = wishes.wants(server.id(), uri);
+        let mut told = Ok(());
+        for connection in server.connections() {
+            told = told.and(connection.watch(uri, is_watched).await);
         }
+        drop(turn);
+        told
+    })
+    .await
+}
+
+async fn unwatch(wishes: &Wishes, server: &McpServer, uri: &str) {
+    if let Err(failure) = tell_watched(wishes, server, uri).await {
+        tracing::debug!("{}: {uri} is still watched: {failure}", server.id());
     }
 }
 
-async fn speak_up(servers: &[Arc<McpServer>], level: LogLevel) {
+/// Tells all servers how much to log now.
+async fn speak_up(wishes: &Wishes, servers: &[Arc<McpServer>]) {
     let talkative =
         servers.iter().filter(|server| server.listing().is_some_and(|known| known.offers("logging")));
-    let wishes = talkative.flat_map(|server| server.all_connections()).map(|connection| async move {
-        if let Err(failure) = hear(connection.set_log_level(level)).await {
-            tracing::debug!("a server does not take a log level: {failure}");
-        }
+    join_all(talkative.map(|server| tell_level(wishes, server))).await;
+}
+
+async fn tell_level(wishes: &Wishes, server: &McpServer) {
+    let told = hear(async {
+        let turn = server.telling.acquire().await;
+        let Some(level) = wishes.level() else { return Ok(()) };
+        let telling = server
+            .all_connections()
+            .into_iter()
+            .map(|connection| async move { connection.set_log_level(level).await });
+        let told = join_all(telling).await;
+        drop(turn);
+        told.into_iter().collect()
     });
-    join_all(wishes).await;
+    if let Err(failure) = told.await {
+        tracing::debug!("{}: it does not take a log level: {failure}", server.id());
+    }
 }

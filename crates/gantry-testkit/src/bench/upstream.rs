@@ -132,7 +132,9 @@ fn configuration(server: &serde_json::Value, n: usize) -> String {
 async fn ready(gantry: &Server, n: usize) -> Result<()> {
     let since = std::time::Instant::now();
     loop {
-        let servers = gantry.get("/api/v1/servers").json();
+        let request = http::Request::get("/api/v1/servers");
+        let (_, _, body) = gantry.client().send(request, bytes::Bytes::new()).await?;
+        let servers: serde_json::Value = serde_json::from_slice(&body)?;
         let green = servers["items"]
             .as_array()
             .map_or(0, |items| items.iter().filter(|server| server["light"] == "green").count());

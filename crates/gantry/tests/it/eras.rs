@@ -127,6 +127,11 @@ impl Rig {
         rows.as_array().expect("rows").iter().filter(|row| row["tool"] == tool).cloned().collect()
     }
 
+    /// Those of them that have ended.
+    fn ended(&self, tool: &str) -> Vec<Value> {
+        self.calls(tool).into_iter().filter(|row| !row["finishedAt"].is_null()).collect()
+    }
+
     /// One request of 2026-07-28 on a connection of its own.
     fn post(&self, method: &str, params: &Value) -> Answer {
         post(&self.server.client(), "/mcp", method, params)

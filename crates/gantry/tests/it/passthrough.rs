@@ -53,9 +53,9 @@ impl Rig {
         let home = Home::new().config(&config.to_string());
         let server = home.serve();
         // However slow the machine is: nobody waits for ever for the tools of a server that has not started.
-        server.eventually("every server is ready", || {
+        server.eventually("every server has started", || {
             let servers = server.get_as_admin("/api/v1/servers").json();
-            servers["items"].as_array().expect("servers").iter().all(|server| server["status"] == "ready")
+            servers["items"].as_array().expect("servers").iter().all(|server| server["status"] != "starting")
         });
         let rig = Self { server, home };
         // And whoever lists now waits until that can be seen, so that no test hears of it as of a change.

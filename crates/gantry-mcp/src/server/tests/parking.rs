@@ -232,6 +232,15 @@ async fn hanging_up_while_the_answers_are_worked_on_cancels() {
 }
 
 #[tokio::test]
+async fn a_server_that_stops_waits_for_no_client_to_come_back() {
+    let server = Fake::server();
+    state(&post(&server, &SENT, &call(1, ASK)).await);
+    server.hang_up();
+    assert!(server.handler().last_token().is_cancelled());
+    assert!(post(&server, &SENT, &call(1, ASK)).await.contains("nobody is there to answer"));
+}
+
+#[tokio::test]
 async fn a_modern_stream_ends_with_the_answer_and_is_cancelled_by_dropping_it() {
     let server = Fake::server();
     let sent = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "tell")];

@@ -70,6 +70,11 @@ impl Wishes {
         held.forget(session, &resource)
     }
 
+    /// Whether somebody watches a resource.
+    pub(crate) fn wants(&self, server: &Arc<str>, uri: &str) -> bool {
+        self.held().watchers.contains_key(&(Arc::clone(server), Arc::from(uri)))
+    }
+
     /// The resources of a server that somebody watches.
     pub(crate) fn of_server(&self, server: &str) -> Vec<Arc<str>> {
         let held = self.held();
@@ -122,7 +127,9 @@ mod tests {
     fn a_server_is_asked_once_and_let_go_with_the_last_session() {
         let (wishes, server): (_, Arc<str>) = (Wishes::default(), "s".into());
         let (ann, bob) = (SessionId::mint(), SessionId::mint());
+        assert!(!wishes.wants(&server, "a:b"));
         assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(true));
+        assert!(wishes.wants(&server, "a:b"));
         assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(false));
         assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(false));
         assert!(!wishes.unwatch(bob, &server, "a:b"));

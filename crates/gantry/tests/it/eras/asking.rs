@@ -192,7 +192,7 @@ fn ups_11_a_legacy_client_that_hangs_up_can_still_answer_and_one_that_ends_its_s
         let mut asking = session.call(2, &ask, &json!({ "text": "?", "rounds": 2 }));
         asking.next("elicitation/create");
         session.tell(Method::DELETE, &Value::Null);
-        rig.server.eventually("both are on record", || rig.calls(&ask).len() == 2);
+        rig.server.eventually("both are on record", || rig.ended(&ask).len() == 2);
         let codes: Vec<Value> = rig.calls(&ask).iter().map(|row| row["error"]["code"].clone()).collect();
         assert_eq!(codes, [json!("CANCELED"), Value::Null], "{server}");
     }

@@ -57,6 +57,14 @@ fn nam_1_of_two_servers_with_one_bare_name_the_second_is_left_out_with_a_reason(
     assert_eq!(client.call("other__echo", &json!({ "text": "hi" })), "hi");
     let rows = rig.server.get_as_admin("/api/v1/audit?limit=2").json();
     assert_eq!((&rows["items"][1]["tool"], &rows["items"][1]["provider"]), (&json!("echo"), &json!("first")));
+    let status = rig.server.get_as_admin("/api/v1/servers/second").json();
+    assert_eq!(status["light"], "red", "{status}");
+    assert!(
+        status["lastError"]
+            .as_str()
+            .is_some_and(|why| why.contains("both first and second have a tool echo")),
+        "{status}"
+    );
     let doctor = rig.home.run(["doctor"]).stdout;
     for words in ["second is left out", "both first and second have a tool echo", "prefix: true"] {
         assert!(doctor.contains(words), "{words}: {doctor}");

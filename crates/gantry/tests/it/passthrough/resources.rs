@@ -228,3 +228,21 @@ fn ups_10_who_listens_for_a_resource_is_told_of_its_changes() {
         assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{what}: {told}");
     }
 }
+
+#[test]
+fn ups_10_one_who_leaves_takes_nothing_from_one_who_comes_at_the_same_time() {
+    let rig = Rig::one();
+    let (mut leaving, mut coming) = (rig.legacy(), rig.legacy());
+    let mut toucher = rig.legacy();
+    let watched = uri("gantry:one/faulty://text/one");
+    leaving.result("resources/subscribe", &watched);
+    for round in 0..50 {
+        let unsubscribed = leaving.begin("resources/unsubscribe", &watched.to_string());
+        let subscribed = coming.begin("resources/subscribe", &watched.to_string());
+        leaving.end(unsubscribed);
+        coming.end(subscribed);
+        toucher.call("one__touch", &uri(OWN[0]));
+        updated(&mut coming, "gantry:one/faulty://text/one", &format!("round {round}"));
+        std::mem::swap(&mut leaving, &mut coming);
+    }
+}

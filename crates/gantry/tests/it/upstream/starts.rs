@@ -87,7 +87,9 @@ fn ups_3_a_command_waits_for_its_own_servers_and_goes_on_without_those_that_fail
 
 #[test]
 fn ups_2_a_list_without_end_is_an_error_of_that_server_only() {
-    let rig = Rig::beside_good(&stdio(&["--endless-pages"]));
+    // A thousand pages take a while on a busy machine.
+    let patient = json!({ "startupTimeoutMs": 120_000 });
+    let rig = Rig::beside_good(&with(stdio(&["--endless-pages"]), &patient));
     let status = rig.while_good_works(|| rig.down("bad"));
     let why = status["lastError"].as_str().expect("a reason");
     assert!(why.contains("tools/list") && why.contains("pages"), "{why}");
