@@ -27,12 +27,13 @@ pub(super) struct Built {
 /// Unites the tools of the providers. Compiling schemas is work, so this is not for an async worker.
 pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
     let (mut candidates, mut bare) = (Vec::new(), HashMap::new());
+    let rules = Rules::new(sources, queues);
     let mut built = Built::default();
     for source in sources {
         let id = source.id();
         let mut own = Vec::new();
         for (spec, settings) in admitted(source) {
-            match fault_of_tool(source, &spec, &settings, queues) {
+            match rules.fault(source, &spec, &settings) {
                 Some(error) => built.dropped.push((Arc::clone(id), spec.name, error.to_string())),
                 None => own.push(Candidate {
                     origin: source.provider.origin().clone(),
@@ -63,6 +64,7 @@ pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
 pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
     let mut bare: HashMap<String, Arc<str>> = HashMap::new();
     let mut ids: HashMap<&str, ()> = HashMap::new();
+    let rules = Rules::new(sources, queues);
     for source in sources {
         let id = source.id();
         if ids.insert(id, ()).is_some() {
@@ -81,7 +83,7 @@ pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
         }
         let mut own = Vec::new();
         for (spec, settings) in admitted(source) {
-            if let Some(error) = fault_of_tool(source, &spec, &settings, queues) {
+            if let Some(error) = rules.fault(source, &spec, &settings) {
                 return Err(error);
             }
             let (origin, style) = (source.provider.origin().clone(), source.provider.style());
@@ -112,15 +114,40 @@ fn admitted(source: &Source) -> impl Iterator<Item = (ToolSpec, Settings)> {
     })
 }
 
-fn fault_of_tool(source: &Source, spec: &ToolSpec, settings: &Settings, queues: &Queues) -> Option<Error> {
-    if let Some(queue) = settings.queue.as_ref().filter(|queue| queues.get(queue).is_none()) {
-        return Some(Error::UnknownQueue { tool: spec.name.clone(), queue: queue.to_string() });
+/// What single tools are judged by.
+struct Rules<'a> {
+    queues: &'a Queues,
+    /// The namespaces of all providers, as names show them.
+    namespaces: HashMap<String, &'a Arc<str>>,
+}
+
+impl<'a> Rules<'a> {
+    fn new(sources: &'a [Source], queues: &'a Queues) -> Self {
+        let namespace = |source: &'a Source| (sanitised(&source.provider.origin().namespace), source.id());
+        Self { queues, namespaces: sources.iter().map(namespace).collect() }
     }
-    // Some names are Gantry's own, whoever offers a tool under them.
-    let bare = source.provider.style() == Style::Bare;
-    (bare && is_reserved(&spec.name)).then(|| {
-        Error::Pool(format!("the tool name {} is reserved; set prefix: true on {}", spec.name, source.id()))
-    })
+
+    /// Why a tool cannot be in the pool.
+    fn fault(&self, source: &Source, spec: &ToolSpec, settings: &Settings) -> Option<Error> {
+        if let Some(queue) = settings.queue.as_ref().filter(|queue| self.queues.get(queue).is_none()) {
+            return Some(Error::UnknownQueue { tool: spec.name.clone(), queue: queue.to_string() });
+        }
+        if source.provider.style() != Style::Bare {
+            return None;
+        }
+        let (name, id) = (&spec.name, source.id());
+        // Some names are Gantry's own, whoever offers a tool under them.
+        if is_reserved(name) {
+            let message = format!("the tool name {name} is reserved; set prefix: true on {id}");
+            return Some(Error::Pool(message));
+        }
+        let (namespace, _) = name.split_once(SEPARATOR)?;
+        self.namespaces.get(namespace).filter(|other| *other != &id).map(|other| {
+            let message =
+                format!("the tool name {name} would pass for one of {other}; set prefix: true on {id}");
+            Error::Pool(message)
+        })
+    }
 }
 
 /// Whether a name that is shown unchanged would pass for one of Gantry's own.

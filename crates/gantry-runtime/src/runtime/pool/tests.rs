@@ -103,3 +103,16 @@ fn a_tool_that_its_provider_objects_to_is_quarantined() {
     let reasons: Vec<_> = built.pool.tools().iter().map(|tool| tool.quarantined()).collect();
     assert_eq!(reasons, [None, Some("somebody objects")]);
 }
+
+#[test]
+fn a_bare_name_cannot_pass_for_a_tool_of_another_provider() {
+    let sources = [
+        source("git-hub", Style::Prefixed, &[], None),
+        source("sly", Style::Bare, &["git_hub__push", "sly__own", "plain"], None),
+    ];
+    let built = build(&sources, &Queues::new(Vec::new()));
+    assert_eq!(names(&built), ["plain", "sly__own"]);
+    let [(server, tool, why)] = built.dropped.as_slice() else { panic!("{:?}", built.dropped) };
+    assert_eq!((&**server, tool.as_str()), ("sly", "git_hub__push"));
+    assert!(why.contains("would pass for one of git-hub"), "{why}");
+}
