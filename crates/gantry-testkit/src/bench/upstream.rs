@@ -54,9 +54,12 @@ pub(super) async fn idle() -> Result<Table> {
             let gantry = home.serve();
             ready(&gantry, n).await?;
             let guards = children(gantry.pid())?;
-            let kept = guards.iter().map(|guard| proportional(*guard)).sum::<Result<f64>>()?;
+            let mut kept = 0.0;
+            for guard in guards {
+                kept += proportional(guard)?;
+            }
             let own = proportional(gantry.pid())?;
-            table.add(&[&n.to_string()], vec![("Gantry MiB", own), ("its guards MiB", kept)]);
+            table.add(&[&n.to_string()], vec![("Gantry MiB", own), ("outer guards MiB", kept)]);
         }
     }
     Ok(table)
