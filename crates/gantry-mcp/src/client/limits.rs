@@ -15,7 +15,7 @@ pub(super) const WRITES_WAITING: usize = 64;
 /// How long a request waits for its turn to be written. Who does not read that long is stuck.
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 /// Questions of a server that are open at once; more are answered with an error.
-pub(super) const QUESTIONS: usize = 16;
+pub(super) const QUESTIONS: usize = 256;
 /// POSTs that carry notifications and answers, at once; more are dropped.
 pub(super) const POSTS: usize = 16;
 /// How long such a POST may take.
