@@ -13,7 +13,7 @@ const NEXTEST: &str = "cargo-nextest@0.9.143";
 const MIN_NODE: u32 = 20;
 /// Fails unless Python is new enough and can make virtual environments, which Debian packages apart.
 const PYTHON_CHECK: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
-const APT_PACKAGES: [&str; 4] = ["nodejs", "npm", "python3", "python3-venv"];
+const APT_PACKAGES: [&str; 5] = ["git", "nodejs", "npm", "python3", "python3-venv"];
 
 pub(super) fn ensure(root: &Path, options: &Options) -> Result<Outcome> {
     ensure_nextest(root)?;
@@ -24,7 +24,7 @@ pub(super) fn ensure(root: &Path, options: &Options) -> Result<Outcome> {
     }
     if !missing.is_empty() {
         bail!(
-            "{}\nInstall Node.js {MIN_NODE} or newer (https://nodejs.org) and Python 3.10 or newer with venv \
+            "{}\nInstall git, Node.js {MIN_NODE} or newer (https://nodejs.org) and Python 3.10 or newer with venv \
              (https://python.org); on Debian, `cargo xtask test --install` as root tries apt-get",
             missing.join("\n")
         );
@@ -51,6 +51,7 @@ fn missing_programs(root: &Path) -> Vec<String> {
     [
         node_complaint(probe("node", &["--version"]).as_deref()),
         probe("npm", &["--version"]).is_none().then(|| "npm was not found".to_owned()),
+        probe("git", &["--version"]).is_none().then(|| "git was not found".to_owned()),
         python.is_none().then(|| "python3, version 3.10 or newer with venv, was not found".to_owned()),
     ]
     .into_iter()
