@@ -52,7 +52,7 @@ pub(super) const STEPS: [Step; 12] = [
     },
     Step {
         key: "conformance",
-        title: "the official MCP suite, directly and through Gantry",
+        title: "SRV-6: the official MCP suite, directly and through Gantry",
         advice: "read the checks above; what cannot pass belongs in exceptions.toml, with its reason",
         run: |root, _| conformance::run(root),
     },

@@ -4,7 +4,7 @@ use super::{Events, Fake, answer, error_code, handshake, headers, post, shown};
 use crate::{
     client::ListKind,
     exchange::LogLevel,
-    limits::{KEEP_ALIVE, SESSION_IDLE, SESSION_STREAMS, STREAM_EVENTS},
+    limits::{KEEP_ALIVE, SESSION_IDLE, SESSION_STREAMS, STREAM_AFTER, STREAM_EVENTS},
     server::{Body, Change, Server, body, ring},
 };
 use bytes::Bytes;
@@ -364,4 +364,44 @@ async fn what_is_kept_for_replay_is_bounded() {
 #[test]
 fn an_event_is_one_line_of_data() {
     assert_eq!(body::message("{\n  \"a\":\r1\n}"), Bytes::from("event: message\ndata: {   \"a\": 1 }\n\n"));
+}
+
+#[tokio::test]
+async fn who_names_events_first_gets_events() {
+    let server = Fake::full();
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let events = [("mcp-session-id", session.as_str()), ("accept", "text/event-stream, application/json")];
+    let mut events = Events::of(answer(&server, &events, list).await);
+    assert!(
+        events.frame().await.unwrap().starts_with("id: "),
+        "a client that may come back is given an id first"
+    );
+    assert!(events.message().await.contains("\"tools\":["));
+    assert_eq!(events.frame().await, None);
+    let plain = [("mcp-session-id", session.as_str()), ("accept", "application/json, text/event-stream")];
+    assert!(post(&server, &plain, list).await.starts_with("200 {"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_long_becomes_a_stream_for_those_who_take_one() {
+    let server = Fake::full();
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gate"}}"#;
+    let sent = [("mcp-session-id", session.as_str())];
+    let begun = Instant::now();
+    let mut events = Events::of(answer(&server, &sent, call).await);
+    assert_eq!(begun.elapsed(), STREAM_AFTER);
+    assert!(events.frame().await.unwrap().starts_with("id: "));
+    server.handler().gate.add_permits(1);
+    assert!(events.message().await.contains("through"));
+
+    let second = call.replace("\"id\":1", "\"id\":2");
+    let json_only = [("mcp-session-id", session.as_str()), ("accept", "application/json")];
+    let later = async {
+        tokio::time::sleep(STREAM_AFTER * 3).await;
+        server.handler().gate.add_permits(1);
+    };
+    let (answered, ()) = tokio::join!(post(&server, &json_only, &second), later);
+    assert!(answered.starts_with("200 {") && answered.contains("through"), "{answered}");
 }

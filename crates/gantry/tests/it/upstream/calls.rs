@@ -33,8 +33,8 @@ fn ups_5_a_write_that_its_server_died_of_has_an_unknown_outcome_and_is_not_repea
         let id = failed["id"].as_str().expect("an id");
         let record = rig.server.get(&format!("/api/v1/calls/{id}")).json()["record"].take();
         assert_eq!(
-            (&record["error"]["code"], &record["effectState"]),
-            (&json!("OUTCOME_UNKNOWN"), &json!("possible")),
+            (&record["error"]["code"], &record["effectState"], &record["state"]),
+            (&json!("OUTCOME_UNKNOWN"), &json!("possible"), &json!("OUTCOME_UNKNOWN")),
             "{record}"
         );
         rig.server.eventually("it is noticed", || !rig.status("bad")["lastError"].is_null());

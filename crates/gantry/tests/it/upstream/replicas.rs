@@ -128,3 +128,17 @@ fn ups_12_replicas_that_differ_are_named() {
     let doctor = rig.home.run(["doctor"]);
     assert!(doctor.stdout.contains("has other tools than the rest"), "{doctor:?}");
 }
+
+#[test]
+fn ups_12_a_replica_that_cannot_be_reached_costs_no_call() {
+    let mut servers: Vec<Faulty> = (0..3).map(|_| Faulty::start(Kind::Http, &[])).collect();
+    let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
+    // No health check comes in between: the calls themselves find out.
+    let health = json!({ "intervalMs": 3_600_000, "timeoutMs": 1000 });
+    let rig = Rig::of(&json!({ "many": { "type": "http", "urls": urls, "healthCheck": health } }));
+    all_green(&rig);
+    assert_eq!(pids(&rig, 12).len(), 3);
+    drop(servers.remove(1));
+    let left: BTreeSet<String> = servers.iter().map(|server| server.pid().to_string()).collect();
+    assert_eq!(pids(&rig, 12), left, "what was not sent to the one is sent to another");
+}
