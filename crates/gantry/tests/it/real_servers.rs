@@ -3,7 +3,7 @@
 use crate::mcp_sdks::{Door as SdkDoor, SDKS};
 use crate::passthrough::{Door, Rig, Talk, elements, in_order, names, parsed, raw, text, without};
 use gantry_testkit::Home;
-use gantry_testkit::real_servers::{ALL, Ready};
+use gantry_testkit::real_servers::{ALL, Eras, Ready};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::thread;
@@ -25,12 +25,20 @@ fn prepared() -> Vec<(TempDir, Ready)> {
 
 /// One Gantry with all of them.
 fn rig(servers: &[(TempDir, Ready)]) -> Rig {
+    rig_speaking("auto", servers)
+}
+
+/// One Gantry with all of them that speaks this with them.
+fn rig_speaking(protocol: &str, servers: &[(TempDir, Ready)]) -> Rig {
     let entry = |ready: &Ready| {
         let mut entry = ready.entry();
         // What they list depends on what the client can be asked; on a busy machine some take long to start.
-        for (key, value) in
-            [("elicitation", json!(false)), ("sampling", json!(false)), ("startupTimeoutMs", json!(60_000))]
-        {
+        for (key, value) in [
+            ("elicitation", json!(false)),
+            ("sampling", json!(false)),
+            ("startupTimeoutMs", json!(60_000)),
+            ("protocol", json!(protocol)),
+        ] {
             entry[key] = value;
         }
         (ready.id.to_owned(), entry)
@@ -130,6 +138,20 @@ fn ups_2_real_servers_are_listed_and_answer_through_gantry_as_they_do_themselves
             );
             assert_eq!(parsed(result)["resultType"], "complete", "{id}: {result}");
         }
+    }
+}
+
+#[test]
+fn ups_2_real_servers_of_both_eras_answer_byte_for_byte_in_the_older_one() {
+    let both = ALL.iter().map(|server| matches!(server.eras, Eras::Both));
+    let servers: Vec<_> =
+        prepared().into_iter().zip(both).filter_map(|(it, both)| both.then_some(it)).collect();
+    assert_eq!(servers.len(), 3);
+    let rig = rig_speaking("legacy", &servers);
+    let mut client = Talk::legacy_with(rig.door(), &json!({}));
+    for (_, ready) in &servers {
+        let answer = client.ask_raw("tools/call", &call(ready));
+        assert_eq!(raw(&answer, &["result"]), own(ready, "2025-11-25").result, "{}", ready.id);
     }
 }
 
