@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gantry_sandbox::{Exit, spawn};
 
-use crate::world::{DAEMON, LONG, PROBE, World, all_processes, eventually, kill};
+use crate::world::{DAEMON, LONG, PROBE, World, all_processes, eventually, kill, this_process};
 
 /// A program with a daemon and an ordinary child, that ends when its input does.
 fn with_daemon() -> String {
@@ -142,8 +142,7 @@ async fn signals_for_gantry_do_not_end_the_guards() {
         // Bits 0, 1 and 14: SIGHUP, SIGINT, SIGTERM.
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).expect("a mask");
         assert_eq!(u64::from_str_radix(blocked, 16).expect("a number") & 0x4003, 0x4003);
-        let session = rustix::process::getsid(None).expect("a session").as_raw_nonzero().get();
-        assert_ne!(guard.session, session);
+        assert_ne!(guard.session, this_process().session);
     }
     drop(child.stdin.take());
     assert_eq!(child.wait().await.expect("an exit"), Exit::Code(4));

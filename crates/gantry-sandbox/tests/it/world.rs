@@ -116,6 +116,13 @@ pub(crate) fn all_processes() -> Vec<Process> {
     pids.filter_map(process).collect()
 }
 
+/// The process that runs the tests.
+pub(crate) fn this_process() -> Process {
+    process(std::process::id().cast_signed()).expect("it runs")
+}
+
+/// Read from the process file system, because the session may be one of another process namespace: that is
+/// 0 there, which rustix takes for impossible.
 fn process(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (start, rest) = stat.rsplit_once(") ")?;
