@@ -6,6 +6,7 @@
 
 use crate::{ErrorObject, raw};
 use std::{fmt::Debug, pin::Pin, sync::Arc};
+use tokio_util::sync::CancellationToken;
 
 /// A future that a trait object returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,6 +33,57 @@ pub trait Audience: Send + Sync + Debug {
 
     /// Asks the client and waits for all answers, one per question and in the same order.
     fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>>;
+}
+
+/// What goes with a request while it is under way.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// Who is told and asked.
+    pub audience: Arc<dyn Audience>,
+    /// Fires when the client withdraws the request.
+    pub cancel: CancellationToken,
+}
+
+/// What a server can be asked besides its lists, and besides running a tool: for that it takes a permit
+/// ([`crate::client::Connection::call`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `resources/read`.
+    ReadResource,
+    /// `prompts/get`.
+    GetPrompt,
+    /// `completion/complete`.
+    Complete,
+    /// `resources/subscribe`, or a resource in the filter of `subscriptions/listen`.
+    Subscribe,
+    /// `resources/unsubscribe`, or the end of a `subscriptions/listen`.
+    Unsubscribe,
+    /// `logging/setLevel`.
+    SetLevel,
+    /// `tasks/get`.
+    TaskGet,
+    /// `tasks/update`.
+    TaskUpdate,
+    /// `tasks/cancel`.
+    TaskCancel,
+}
+
+impl Method {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadResource => "resources/read",
+            Self::GetPrompt => "prompts/get",
+            Self::Complete => "completion/complete",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::SetLevel => "logging/setLevel",
+            Self::TaskGet => "tasks/get",
+            Self::TaskUpdate => "tasks/update",
+            Self::TaskCancel => "tasks/cancel",
+        }
+    }
 }
 
 /// What a server tells about a request.

@@ -19,9 +19,10 @@ pub mod server;
 pub mod version;
 
 pub use error::ErrorObject;
+pub use exchange::{Method, Turn};
 pub use gantry_core::raw;
 pub use server::{
-    Answer, Body, Change, ClientInfo, EventStream, Features, Handler, Inquiry, Method, Options, Peer, Server,
-    ServerInfo, ToolAnswer, ToolCall, Turn,
+    Answer, Body, Change, ClientInfo, EventStream, Features, Handler, Inquiry, Options, Peer, Server,
+    ServerInfo, ToolAnswer, ToolCall,
 };
 pub use version::Version;

@@ -32,8 +32,7 @@ mod stdio;
 
 pub use body::{Body, EventStream};
 pub use handler::{
-    Answer, Change, ClientInfo, Features, Handler, Inquiry, Method, Peer, ServerInfo, ToolAnswer, ToolCall,
-    Turn,
+    Answer, Change, ClientInfo, Features, Handler, Inquiry, Peer, ServerInfo, ToolAnswer, ToolCall,
 };
 
 use crate::{

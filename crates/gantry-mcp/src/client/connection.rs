@@ -5,7 +5,11 @@ use super::{
     detect, listen,
     types::{About, Failure, ListKind, Outgoing, Protocol, Target},
 };
-use crate::exchange::LogLevel;
+use crate::{
+    exchange::{LogLevel, Turn},
+    raw,
+};
+use gantry_core::Permit;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use tokio_util::{
@@ -68,6 +72,35 @@ impl Connection {
         self.core.list(kind).await
     }
 
+    /// Runs the tool of this permit with the arguments of this permit, and waits for its result, the text of an object
+    /// as the server sent it. `meta` is what the client said in `_meta`, as in [`Outgoing`].
+    ///
+    /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
+    /// ```compile_fail
+    /// # use gantry_mcp::{Turn, client::{Connection, Outgoing}};
+    /// async fn bypass(connection: &Connection, turn: Turn) {
+    ///     let request = Outgoing { method: "tools/call", params: "{}".into(), meta: None, turn };
+    ///     connection.request(request).await.ok();
+    /// }
+    /// ```
+    /// ```
+    /// # use gantry_mcp::{Method, Turn, client::{Connection, Outgoing}};
+    /// async fn read(connection: &Connection, turn: Turn) {
+    ///     let request = Outgoing { method: Method::ReadResource, params: "{}".into(), meta: None, turn };
+    ///     connection.request(request).await.ok();
+    /// }
+    /// ```
+    ///
+    /// Cancel-safety: dropping the future withdraws the request, and the server is told.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn call(&self, permit: &Permit, meta: Option<&str>, turn: Turn) -> Result<String, Failure> {
+        let name = raw::quoted(&permit.tool().key.tool);
+        let params = raw::object([("name", name.as_str()), ("arguments", permit.arguments())]);
+        self.send("tools/call", &params, meta, turn).await
+    }
+
     /// Sends a request and waits for its result, the text of an object as the server sent it.
     ///
     /// Cancel-safety: dropping the future withdraws the request, and the server is told.
@@ -75,7 +108,18 @@ impl Connection {
     /// # Errors
     /// See [`Failure`].
     pub async fn request(&self, request: Outgoing<'_>) -> Result<String, Failure> {
-        let Outgoing { method, params, meta, audience, cancel } = request;
+        let Outgoing { method, params, meta, turn } = request;
+        self.send(method.as_str(), &params, meta, turn).await
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        params: &str,
+        meta: Option<&str>,
+        turn: Turn,
+    ) -> Result<String, Failure> {
+        let Turn { audience, cancel } = turn;
         if cancel.is_cancelled() {
             return Err(Failure::Canceled);
         }
@@ -83,7 +127,7 @@ impl Connection {
         let token = audience.wants_progress().then(|| core.dispatcher().progress_token(&audience));
         let ask = Ask {
             method,
-            params: &params,
+            params,
             meta,
             token: token.as_ref().map(|token| token.token),
             audience: Some(&audience),

@@ -2,14 +2,13 @@
 
 use crate::{
     ErrorObject, Version,
-    exchange::{Audience, BoxFuture},
+    exchange::{BoxFuture, Method, Turn},
 };
 use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
 };
-use tokio_util::sync::CancellationToken;
 
 /// A server that can be connected to.
 #[derive(Debug, Clone)]
@@ -179,20 +178,18 @@ impl ListKind {
     }
 }
 
-/// A request to a server.
+/// A request to a server that is no call of a tool.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
-    /// The method.
-    pub method: &'a str,
+    /// What is asked.
+    pub method: Method,
     /// The params, the text of an object, without `_meta`.
     pub params: String,
     /// What the client said in `_meta`, the text of an object. Keys of the protocol and the progress token are
     /// replaced by Gantry's own.
     pub meta: Option<&'a str>,
-    /// Who is told and asked while the request runs.
-    pub audience: Arc<dyn Audience>,
-    /// Fires when the request is to stop; the server is told.
-    pub cancel: CancellationToken,
+    /// Who is told and asked while the request runs, and what stops it; the server is told then.
+    pub turn: Turn,
 }
 
 /// Why a request has no result.

@@ -4,10 +4,10 @@
 //! text of numbers, members that nobody here knows.
 
 use super::{
-    handler::{Method, ToolAnswer},
+    handler::ToolAnswer,
     running::{Subject, Topic},
 };
-use crate::{ErrorObject, Version, error::code, raw};
+use crate::{ErrorObject, Method, Version, error::code, raw};
 use std::{borrow::Cow, fmt::Write as _};
 
 /// The keys of `_meta` that belong to the protocol: what an upstream said with them was said to Gantry.

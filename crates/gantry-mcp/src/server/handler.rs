@@ -3,13 +3,12 @@
 use crate::{
     ErrorObject, Version,
     client::ListKind,
-    exchange::{Audience, Capabilities, LogLevel},
+    exchange::{Capabilities, LogLevel, Method, Turn},
     headers::HeaderParam,
 };
 use serde_json::value::RawValue;
 use std::{borrow::Cow, sync::Arc};
 use tokio::sync::broadcast;
-use tokio_util::sync::CancellationToken;
 
 /// The part of Gantry that knows tools. The server speaks the protocol, the handler does the work.
 ///
@@ -164,56 +163,6 @@ pub struct Inquiry {
     pub meta: Option<String>,
     /// The version the client speaks.
     pub version: Version,
-}
-
-/// The requests besides lists and calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// `resources/read`.
-    ReadResource,
-    /// `prompts/get`.
-    GetPrompt,
-    /// `completion/complete`.
-    Complete,
-    /// `resources/subscribe`, or a resource in the filter of `subscriptions/listen`.
-    Subscribe,
-    /// `resources/unsubscribe`, or the end of a `subscriptions/listen`.
-    Unsubscribe,
-    /// `logging/setLevel`.
-    SetLevel,
-    /// `tasks/get`.
-    TaskGet,
-    /// `tasks/update`.
-    TaskUpdate,
-    /// `tasks/cancel`.
-    TaskCancel,
-}
-
-impl Method {
-    /// The name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadResource => "resources/read",
-            Self::GetPrompt => "prompts/get",
-            Self::Complete => "completion/complete",
-            Self::Subscribe => "resources/subscribe",
-            Self::Unsubscribe => "resources/unsubscribe",
-            Self::SetLevel => "logging/setLevel",
-            Self::TaskGet => "tasks/get",
-            Self::TaskUpdate => "tasks/update",
-            Self::TaskCancel => "tasks/cancel",
-        }
-    }
-}
-
-/// What goes with a request while it is under way.
-#[derive(Debug, Clone)]
-pub struct Turn {
-    /// Who is told and asked.
-    pub audience: Arc<dyn Audience>,
-    /// Fires when the client withdraws the request.
-    pub cancel: CancellationToken,
 }
 
 /// What came of a request.

@@ -4,14 +4,14 @@ use super::{
     Handler, Server,
     body::{Source, message},
     caller::{Caller, Manner, Wishes},
-    handler::{Features, Inquiry, Method, Turn},
+    handler::{Features, Inquiry},
     news::{Filter, News, Wants},
     params::Params,
 };
 use crate::{
     ErrorObject, Version,
     envelope::Id,
-    exchange::Capabilities,
+    exchange::{Capabilities, Method, Turn},
     limits::{SUBSCRIPTIONS, URI_BYTES},
     raw,
 };

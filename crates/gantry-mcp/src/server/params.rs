@@ -2,12 +2,12 @@
 
 use super::{
     caller::Wishes,
-    handler::{ClientInfo, Inquiry, Method, ToolCall},
+    handler::{ClientInfo, Inquiry, ToolCall},
 };
 use crate::{
     ErrorObject, Version,
     envelope::{cut, string},
-    exchange::{Capabilities, LogLevel},
+    exchange::{Capabilities, LogLevel, Method},
     limits::{CLIENT_INFO_CHARS, TOOL_NAME_BYTES, URI_BYTES},
     raw,
 };

@@ -3,11 +3,18 @@
 use super::{
     caller::Wishes,
     convert::TASKS,
-    handler::{Features, Inquiry, Method, ToolCall},
+    handler::{Features, Inquiry, ToolCall},
     params::Params,
     running::Topic,
 };
-use crate::{ErrorObject, Version, client::ListKind, envelope::Id, error::code, exchange::LogLevel, raw};
+use crate::{
+    ErrorObject, Version,
+    client::ListKind,
+    envelope::Id,
+    error::code,
+    exchange::{LogLevel, Method},
+    raw,
+};
 
 /// A request that was understood.
 #[derive(Debug)]

@@ -1,15 +1,11 @@
 //! A request that is under way: its work, what it says meanwhile, and what came of it.
 
-use super::{
-    caller::Caller,
-    handler::{Answer, Method},
-    outbox::Said,
-};
+use super::{caller::Caller, handler::Answer, outbox::Said};
 use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{BoxFuture, Capabilities, Question},
+    exchange::{BoxFuture, Capabilities, Method, Question},
 };
 use std::sync::Arc;
 use tokio_util::{

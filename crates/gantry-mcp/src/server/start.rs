@@ -3,7 +3,6 @@
 use super::{
     Handler, Inner, Reply, Server,
     caller::{Caller, Habits, Manner},
-    handler::Turn,
     lane::Lane,
     live::{Live, Ticket},
     modern,
@@ -12,7 +11,11 @@ use super::{
     request::{Job, Note, Task},
     running::{Done, Outcome, Running, Subject},
 };
-use crate::{ErrorObject, error::code, exchange::Capabilities};
+use crate::{
+    ErrorObject,
+    error::code,
+    exchange::{Capabilities, Turn},
+};
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio_util::sync::CancellationToken;

@@ -13,14 +13,13 @@ mod stdio;
 mod streams;
 
 use super::{
-    Answer, Body, Change, Features, Handler, Inquiry, Options, Peer, Server, ServerInfo, ToolAnswer,
-    ToolCall, Turn,
+    Answer, Body, Change, Features, Handler, Inquiry, Options, Peer, Server, ServerInfo, ToolAnswer, ToolCall,
 };
 use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{Audience, LogLevel, Notice, Question},
+    exchange::{Audience, LogLevel, Notice, Question, Turn},
     headers::HeaderParam,
     raw,
 };

@@ -32,8 +32,9 @@ use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
-use gantry_core::{Permit, ResolvedCall, raw};
-use gantry_mcp::client::{Connection, Failure, Outgoing, Trace};
+use gantry_core::{Permit, ResolvedCall};
+use gantry_mcp::Turn;
+use gantry_mcp::client::{Connection, Failure, Trace};
 use hub::Hub;
 use listing::Listing;
 use mapping::Mapping;
@@ -241,20 +242,12 @@ impl McpServer {
     async fn call(&self, cx: &CallCx, permit: &Permit) -> Result<RawOutput, Fault> {
         let tool = permit.tool();
         self.is_as_judged(permit)?;
-        let name = raw::quoted(&tool.key.tool);
-        let params = raw::object([("name", name.as_str()), ("arguments", permit.arguments())]);
         let (mut replica, mut connection) = self.pick().map_err(|reason| answer::unavailable(&reason))?;
         let mut tried = Vec::new();
         let result = loop {
             let fitting = self.fitting(replica, connection, &*cx.audience).await;
-            let request = Outgoing {
-                method: "tools/call",
-                params: params.clone(),
-                meta: cx.meta.as_deref(),
-                audience: Arc::clone(&cx.audience),
-                cancel: cx.cancel.clone(),
-            };
-            let failure = match fitting.request(request).await {
+            let turn = Turn { audience: Arc::clone(&cx.audience), cancel: cx.cancel.clone() };
+            let failure = match fitting.call(permit, cx.meta.as_deref(), turn).await {
                 Ok(result) => break result,
                 Err(failure) => failure,
             };
@@ -264,7 +257,7 @@ impl McpServer {
                 matches!(failure, Failure::Unavailable(_)).then(|| self.pick_besides(&tried)).flatten();
             (replica, connection) = next.ok_or_else(|| answer::fault(self.id(), tool, failure))?;
         };
-        answer::output(self, replica, &cx.caller().principal, tool, &result)
+        answer::output(self, replica, cx.caller(), tool, &result)
     }
 
     /// A permit is for the definition that was judged. If the server has another one by now, or one that waits for a

@@ -13,9 +13,9 @@ use crate::provider::mcp::mapping::{Shape, renamed, renamed_in};
 use crate::servers::Features;
 use crate::session::Session;
 use gantry_core::{Toolset, raw};
-use gantry_mcp::ErrorObject;
 use gantry_mcp::client::{Connection, Failure, ListKind, Outgoing};
-use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use gantry_mcp::{ErrorObject, Method, Turn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -91,14 +91,15 @@ impl Runtime {
     pub async fn request(&self, session: &Session, request: Outgoing<'_>) -> Result<String, ErrorObject> {
         let sight = self.sight(session.caller().agent.as_deref());
         match request.method {
-            "resources/read" => self.read(&sight, request).await,
-            "prompts/get" => self.prompt(&sight, request).await,
-            "completion/complete" => self.complete(&sight, request).await,
-            "resources/subscribe" => self.subscribe(&sight, session.id(), &uri(&request.params)?).await,
-            "resources/unsubscribe" => self.unsubscribe(&sight, session, &request.params).await,
-            "logging/setLevel" => self.set_level(session, &request.params).await,
-            "tasks/get" | "tasks/update" | "tasks/cancel" => self.task(&sight, session, request).await,
-            other => Err(ErrorObject::new(METHOD_NOT_FOUND, format!("there is no method {other:?} here"))),
+            Method::ReadResource => self.read(&sight, request).await,
+            Method::GetPrompt => self.prompt(&sight, request).await,
+            Method::Complete => self.complete(&sight, request).await,
+            Method::Subscribe => self.subscribe(&sight, session.id(), &uri(&request.params)?).await,
+            Method::Unsubscribe => self.unsubscribe(&sight, session, &request.params).await,
+            Method::SetLevel => self.set_level(session, &request.params).await,
+            Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => {
+                self.task(&sight, session, request).await
+            }
         }
     }
 
@@ -154,7 +155,7 @@ impl Runtime {
         let shown =
             raw::string_member(&request.params, "taskId").ok_or_else(|| missing("taskId"))?.into_owned();
         let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
-        let task = self.upstreams.hub.seal.open(&shown, &session.caller().principal).ok_or_else(unknown)?;
+        let task = self.upstreams.hub.seal.open(&shown, session.caller()).ok_or_else(unknown)?;
         let server = self.server(sight, &task.server).ok_or_else(unknown)?;
         let connection =
             server.replica(task.replica).map_err(|absence| ErrorObject::new(INTERNAL_ERROR, absence))?;
@@ -226,8 +227,9 @@ impl Runtime {
     ) -> Result<String, ErrorObject> {
         let limit = server.settings().options.timeout.unwrap_or(self.limits.tool_timeout);
         let watch = Stopwatch::start();
-        let audience = Arc::new(Patient { audience: request.audience, watch: Arc::clone(&watch) });
-        let request = Outgoing { audience, ..request };
+        let Turn { audience, cancel } = request.turn;
+        let audience = Arc::new(Patient { audience, watch: Arc::clone(&watch) });
+        let request = Outgoing { turn: Turn { audience, cancel }, ..request };
         // Cancel-safety: a request that is dropped is withdrawn.
         tokio::select! {
             answer = connection.request(request) => answer.map_err(|failure| error(server.id(), failure)),

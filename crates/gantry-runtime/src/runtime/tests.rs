@@ -6,6 +6,7 @@ use crate::servers::{Change, Health, Light, Reach, ServerSettings};
 use gantry_core::Door;
 use gantry_mcp::client::{Declared, ListKind, Outgoing, Protocol};
 use gantry_mcp::exchange::Nobody;
+use gantry_mcp::{Method, Turn};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -161,9 +162,10 @@ impl Home {
         self.rt.call(CallCx::new(session), request).await
     }
 
-    async fn ask(&self, session: &Session, method: &str, params: Value) -> Result<Value, i32> {
+    async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<Value, i32> {
         let (audience, cancel) = (Arc::new(Nobody::default()), CancellationToken::new());
-        let request = Outgoing { method, params: params.to_string(), meta: None, audience, cancel };
+        let turn = Turn { audience, cancel };
+        let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         let result = self.rt.request(session, request).await;
         result.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.code)
     }
@@ -211,21 +213,21 @@ async fn resources_and_prompts_are_found_under_the_names_that_are_shown() {
         &*home.rt.catalogue(&session, ListKind::Resources),
         r#"[{"uri":"gantry:up/memo://a","name":"a"}]"#
     );
-    let prompt = home.ask(&session, "prompts/get", json!({ "name": "up__greet_me" })).await;
+    let prompt = home.ask(&session, Method::GetPrompt, json!({ "name": "up__greet_me" })).await;
     assert_eq!(prompt.unwrap()["asked"], "greet-me");
     for (asked, answered) in [("gantry:up/memo://a", "gantry:up/memo://a"), ("memo://a", "memo://a")] {
-        let read = home.ask(&session, "resources/read", json!({ "uri": asked })).await.unwrap();
+        let read = home.ask(&session, Method::ReadResource, json!({ "uri": asked })).await.unwrap();
         assert_eq!(read["contents"][0]["uri"], answered);
     }
     for (method, params) in [
-        ("resources/read", json!({ "uri": "gantry:other/memo://a" })),
-        ("resources/read", json!({ "uri": "memo://b" })),
-        ("prompts/get", json!({ "name": "greet-me" })),
-        ("tasks/get", json!({ "taskId": "t" })),
-        ("logging/setLevel", json!({ "level": "loud" })),
-        ("resources/read", json!({})),
+        (Method::ReadResource, json!({ "uri": "gantry:other/memo://a" })),
+        (Method::ReadResource, json!({ "uri": "memo://b" })),
+        (Method::GetPrompt, json!({ "name": "greet-me" })),
+        (Method::TaskGet, json!({ "taskId": "t" })),
+        (Method::SetLevel, json!({ "level": "loud" })),
+        (Method::ReadResource, json!({})),
     ] {
-        assert_eq!(home.ask(&session, method, params).await, Err(-32602), "{method}");
+        assert_eq!(home.ask(&session, method, params).await, Err(-32602), "{method:?}");
     }
     home.rt.shutdown(Duration::ZERO).await;
 }
@@ -303,8 +305,8 @@ async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
     let (ann, bob) = (home.session().await, home.session().await);
     let (mut changes, mut watched) = (home.rt.changes(), home.upstream.watched.subscribe());
     let (uri, params) = ("gantry:up/memo://a", json!({ "uri": "gantry:up/memo://a" }));
-    home.ask(&ann, "resources/subscribe", params.clone()).await.unwrap();
-    home.ask(&bob, "resources/subscribe", params.clone()).await.unwrap();
+    home.ask(&ann, Method::Subscribe, params.clone()).await.unwrap();
+    home.ask(&bob, Method::Subscribe, params.clone()).await.unwrap();
     assert_eq!(*watched.borrow(), 1);
 
     assert!(home.call(&ann, "up__tool_1").await.is_ok());
@@ -312,7 +314,7 @@ async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
         Change::Updated { provider: "up".into(), uri: uri.into(), params: params.to_string().into() };
     assert_eq!(changes.recv().await.unwrap(), updated);
 
-    home.ask(&ann, "resources/unsubscribe", params).await.unwrap();
+    home.ask(&ann, Method::Unsubscribe, params).await.unwrap();
     assert_eq!(*watched.borrow_and_update(), 1, "the other still listens");
     home.rt.close_session(&bob).await;
     watched.wait_for(|count| *count == 0).await.unwrap();

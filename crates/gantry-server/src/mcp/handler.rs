@@ -124,13 +124,8 @@ impl Handler for Tools {
         turn: Turn,
     ) -> Result<Answer, ErrorObject> {
         alive(session)?;
-        let outgoing = Outgoing {
-            method: inquiry.method.as_str(),
-            params: inquiry.params,
-            meta: inquiry.meta.as_deref(),
-            audience: turn.audience,
-            cancel: turn.cancel,
-        };
+        let Inquiry { method, params, meta, version: _ } = inquiry;
+        let outgoing = Outgoing { method, params, meta: meta.as_deref(), turn };
         let result = self.runtime.request(session, outgoing).await?;
         Ok(Answer::Raw { result: result.into() })
     }

@@ -1,6 +1,6 @@
 //! Requests, notifications and broken servers on a duplex link.
 
-use super::fake::{Peer, call, client, legacy, modern};
+use super::fake::{Peer, call, call_with, client, legacy, modern};
 use crate::{
     client::{Event, Failure, ListKind},
     exchange::Notice,
@@ -26,10 +26,8 @@ async fn answers_find_their_requests_in_any_order_and_keep_their_text() {
     .await;
     assert_eq!(connection.about().instructions.as_deref(), Some("be kind"));
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let (first, second) = tokio::join!(
-        connection.request(call("a", audience.clone())),
-        connection.request(call("b", audience))
-    );
+    let (first, second) =
+        tokio::join!(call("a", audience.clone()).by(&connection), call("b", audience).by(&connection));
     assert_eq!(second.unwrap(), r#"{"n":1.10,"big":1e400}"#);
     let Err(Failure::Answered(error)) = first else { panic!("{first:?}") };
     assert_eq!((error.code, error.data.as_deref()), (-32042, Some(r#"{"a":1.0}"#)));
@@ -64,7 +62,7 @@ async fn progress_and_logs_reach_the_client_of_the_request() {
     })
     .await;
     let (audience, mut heard) = client(1, "{}", Ok("{}"));
-    connection.request(call("a", audience)).await.unwrap();
+    call("a", audience).by(&connection).await.unwrap();
     let Some(Notice::Progress(params)) = heard.recv().await else { panic!("no progress") };
     assert!(params.contains("\"progress\":1"), "{params}");
     let Some(Notice::Log(_, params)) = heard.recv().await else { panic!("no log") };
@@ -88,8 +86,7 @@ async fn logs_of_several_sessions_reach_none_of_them() {
     .await;
     let (one, mut heard_one) = client(1, "{}", Ok("{}"));
     let (two, mut heard_two) = client(2, "{}", Ok("{}"));
-    let (first, second) =
-        tokio::join!(connection.request(call("a", one)), connection.request(call("b", two)));
+    let (first, second) = tokio::join!(call("a", one).by(&connection), call("b", two).by(&connection));
     first.and(second).unwrap();
     assert!(matches!(events.recv().await, Some(Event::Log(_))));
     assert!(heard_one.try_recv().is_err() && heard_two.try_recv().is_err());
@@ -112,7 +109,7 @@ async fn withdrawing_is_told_whether_by_token_or_by_dropping() {
     for by_token in [true, false] {
         let request = call("a", audience.clone());
         let cancel = request.cancel.clone();
-        let mut running = Box::pin(connection.request(request));
+        let mut running = Box::pin(request.by(&connection));
         let sent = tokio::select! { _ = &mut running => panic!("no answer was sent"), sent = withdrawn.recv() => sent };
         assert_eq!(connection.in_flight(), 1);
         if by_token {
@@ -136,10 +133,10 @@ async fn a_server_that_ends_loses_what_is_under_way_and_takes_nothing_more() {
     })
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = connection.request(call("a", audience.clone())).await;
+    let outcome = call("a", audience.clone()).by(&connection).await;
     assert!(matches!(outcome, Err(Failure::Lost(_))), "{outcome:?}");
     assert_eq!(connection.closed().await, "the server closed its output");
-    let outcome = connection.request(call("a", audience)).await;
+    let outcome = call("a", audience).by(&connection).await;
     assert!(matches!(outcome, Err(Failure::Unavailable(_))), "{outcome:?}");
 }
 
@@ -155,12 +152,12 @@ async fn an_endless_line_loses_what_is_under_way_but_not_the_connection() {
     })
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = connection.request(call("a", audience.clone())).await;
+    let outcome = call("a", audience.clone()).by(&connection).await;
     assert!(
         matches!(&outcome, Err(Failure::Lost(reason)) if reason.contains("a line of more than")),
         "{outcome:?}"
     );
-    assert_eq!(connection.request(call("a", audience)).await.unwrap(), r#"{"ok":true}"#);
+    assert_eq!(call("a", audience).by(&connection).await.unwrap(), r#"{"ok":true}"#);
 }
 
 #[tokio::test]
@@ -181,7 +178,7 @@ async fn what_is_not_a_message_is_passed_over() {
     })
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert_eq!(connection.request(call("a", audience)).await.unwrap(), "{}");
+    assert_eq!(call("a", audience).by(&connection).await.unwrap(), "{}");
 }
 
 #[tokio::test]
@@ -197,7 +194,7 @@ async fn an_answer_that_cannot_be_used_is_lost() {
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
     for _ in 0..2 {
-        assert!(matches!(connection.request(call("a", audience.clone())).await, Err(Failure::Lost(_))));
+        assert!(matches!(call("a", audience.clone()).by(&connection).await, Err(Failure::Lost(_))));
     }
 }
 
@@ -210,9 +207,8 @@ async fn a_server_that_does_not_read_holds_nobody_for_ever() {
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
     let big = || {
-        let mut request = call("a", audience.clone());
-        request.params = json!({"name": "a", "arguments": {"x": "x".repeat(100_000)}}).to_string();
-        connection.request(request)
+        let arguments = json!({"x": "x".repeat(100_000)}).to_string();
+        call_with("a", &arguments, audience.clone()).by(&connection)
     };
     let stuck: Vec<_> = (0..100).map(|_| big()).collect();
     let all = futures_util::future::select_all(stuck.into_iter().map(Box::pin));
@@ -268,9 +264,8 @@ async fn a_tool_that_demands_a_task_is_started_watched_and_fetched() {
     .await;
     connection.list(ListKind::Tools).await.unwrap();
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert_eq!(connection.request(call("slow", audience.clone())).await.unwrap(), r#"{"content":[]}"#);
-    let outcome =
-        tokio::time::timeout(Duration::from_secs(1), connection.request(call("slow", audience))).await;
+    assert_eq!(call("slow", audience.clone()).by(&connection).await.unwrap(), r#"{"content":[]}"#);
+    let outcome = tokio::time::timeout(Duration::from_secs(1), call("slow", audience).by(&connection)).await;
     assert!(outcome.is_err());
     assert_eq!(connection.closed().await, "the server closed its output");
 }

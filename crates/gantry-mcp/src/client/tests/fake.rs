@@ -1,9 +1,12 @@
 //! A played server and a played client.
 
 use crate::{
-    client::{Connection, Declared, Dial, Event, Outgoing, Protocol, Target, Transport, Wires, connect},
-    exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered},
+    client::{Connection, Declared, Dial, Event, Failure, Protocol, Target, Transport, Wires, connect},
+    exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Turn, Unanswered},
 };
+use gantry_core::policy::{OwnVerdict, Policies, Verdict, judge};
+use gantry_core::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use gantry_core::{CallRequest, Caller, Permit, ResolvedCall, Role, Tool};
 use serde_json::{Value, json};
 use std::{
     fmt::Debug,
@@ -210,13 +213,47 @@ impl Audience for Client {
     }
 }
 
-/// A call of the tool `name`.
-pub(super) fn call(name: &str, audience: Arc<Client>) -> Outgoing<'static> {
-    Outgoing {
-        method: "tools/call",
-        params: json!({"name": name, "arguments": {}}).to_string(),
-        meta: None,
-        audience,
-        cancel: CancellationToken::new(),
+/// A call that is permitted and not sent yet.
+pub(super) struct Call {
+    pub(super) permit: Permit,
+    pub(super) meta: Option<&'static str>,
+    pub(super) cancel: CancellationToken,
+    pub(super) audience: Arc<dyn Audience>,
+}
+
+impl Call {
+    /// Sends it.
+    pub(super) async fn by(self, connection: &Connection) -> Result<String, Failure> {
+        let turn = Turn { audience: self.audience, cancel: self.cancel };
+        connection.call(&self.permit, self.meta, turn).await
     }
+}
+
+/// A call of the tool `name` without arguments.
+pub(super) fn call(name: &str, audience: Arc<Client>) -> Call {
+    call_with(name, "{}", audience)
+}
+
+/// A call of the tool `name` with these arguments.
+pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> Call {
+    let origin = Origin { provider: "fake".into(), namespace: "fake".into(), kind: ToolKind::Mcp };
+    let spec = ToolSpec {
+        name: name.into(),
+        title: None,
+        description: String::new(),
+        input_schema: json!({}),
+        output_schema: None,
+        annotations: Annotations::default(),
+        own_rule: OwnRule::Never,
+        raw: None,
+    };
+    let tool = Arc::new(Tool::new(&origin, name.into(), spec, Settings::default()));
+    let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
+    let caller =
+        Caller { principal: "ann".into(), role: Role::Agent, agent: None, project: "default".into() };
+    let judged = judge(&Policies::default(), &caller, ResolvedCall::of(tool, &request).unwrap()).unwrap();
+    let Verdict::Allow(permit) = judged.conclude(&caller, OwnVerdict::default()) else {
+        panic!("nothing asks here");
+    };
+    Call { permit, meta: None, cancel: CancellationToken::new(), audience }
 }

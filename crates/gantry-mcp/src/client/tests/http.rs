@@ -1,6 +1,6 @@
 //! Streamable HTTP in both eras, and HTTP+SSE, against a server that is played request by request.
 
-use super::fake::{Client, call, client, discovered, target};
+use super::fake::{Client, call, call_with, client, discovered, target};
 use crate::client::{Connection, Event, Failure, ListKind, Protocol, Transport, connect};
 use serde_json::{Value, json};
 use std::{
@@ -181,10 +181,9 @@ async fn a_modern_server_gets_its_headers_with_every_request() {
     .await;
     let connection = reached(&url).await.0.unwrap();
     let (audience, mut heard) = client(1, "{}", Ok("{}"));
-    let mut request = call("a", audience);
-    request.params = json!({"name": "a", "arguments": {"r": "eu"}}).to_string();
+    let request = call_with("a", r#"{"r":"eu"}"#, audience);
     // The schema is not known yet: the server says so, the tools are listed, and the call is sent again.
-    assert_eq!(connection.request(request).await.unwrap(), r#"{"resultType":"complete"}"#);
+    assert_eq!(request.by(&connection).await.unwrap(), r#"{"resultType":"complete"}"#);
     assert!(heard.recv().await.is_some());
     let seen = seen.lock().unwrap();
     let methods: Vec<&str> = seen.iter().map(Got::method).collect();
@@ -210,9 +209,9 @@ async fn a_legacy_server_has_a_session_that_is_deleted_in_the_end() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    assert_eq!(connection.request(call("a", anyone())).await.unwrap(), r#"{"ok":1}"#);
+    assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
     connection.close().await;
-    assert!(matches!(connection.request(call("a", anyone())).await, Err(Failure::Unavailable(_))));
+    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Unavailable(_))));
     let seen = seen.lock().unwrap();
     let request = seen.iter().find(|got| got.method() == "tools/call").unwrap();
     assert_eq!(
@@ -234,7 +233,7 @@ async fn a_session_that_the_server_forgot_is_made_anew_and_the_request_sent_once
     let (connection, mut events) = reached(&url).await;
     let connection = connection.unwrap();
     let (first, second) =
-        tokio::join!(connection.request(call("a", anyone())), connection.request(call("a", anyone())));
+        tokio::join!(call("a", anyone()).by(&connection), call("a", anyone()).by(&connection));
     first.and(second).unwrap();
     assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
     let handshakes = seen.lock().unwrap().iter().filter(|got| got.method() == "initialize").count();
@@ -256,7 +255,7 @@ async fn a_stream_that_ends_early_is_taken_up_again_after_the_last_event() {
     let connection = reached(&url).await.0.unwrap();
     let mut request = call("a", anyone());
     request.audience = Arc::new(crate::exchange::Nobody::default());
-    assert_eq!(connection.request(request).await.unwrap(), r#"{"late":true}"#);
+    assert_eq!(request.by(&connection).await.unwrap(), r#"{"late":true}"#);
     assert!(seen.lock().unwrap().iter().any(|got| got.header("last-event-id") == "e1"));
 }
 
@@ -268,7 +267,7 @@ async fn a_stream_that_cannot_be_taken_up_again_is_lost() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    assert!(matches!(connection.request(call("a", anyone())).await, Err(Failure::Lost(_))));
+    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Lost(_))));
 }
 
 #[tokio::test]
@@ -299,9 +298,9 @@ async fn a_question_on_the_stream_of_a_request_is_for_its_client() {
         }
     };
     // Another session has a request under way; the stream tells them apart.
-    let other = connection.request(call("b", other));
+    let other = call("b", other).by(&connection);
     let (outcome, answer) = tokio::select! {
-        both = async { tokio::join!(connection.request(request), answered) } => both,
+        both = async { tokio::join!(request.by(&connection), answered) } => both,
         outcome = other => panic!("{outcome:?}"),
     };
     assert_eq!(outcome, Err(Failure::Canceled));
@@ -329,7 +328,7 @@ async fn refusals_say_whether_the_request_can_have_been_run() {
         }))
         .await;
         let connection = reached(&url).await.0.unwrap();
-        let outcome = connection.request(call("a", anyone())).await;
+        let outcome = call("a", anyone()).by(&connection).await;
         match &outcome {
             Err(Failure::Lost(_)) => assert!(lost, "{status}"),
             Err(Failure::Unavailable(reason)) => {
@@ -377,7 +376,7 @@ async fn a_server_of_the_first_version_is_met_over_its_stream() {
     });
     let connection = reached(&url).await.0.unwrap();
     assert_eq!(connection.about().version.as_str(), "2024-11-05");
-    assert_eq!(connection.request(call("a", anyone())).await.unwrap(), r#"{"ok":1}"#);
+    assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
     connection.close().await;
 }
 

@@ -25,7 +25,7 @@ async fn heard(method: &'static str, audience: Arc<Client>) -> Value {
         }
     })
     .await;
-    connection.request(call("a", audience)).await.unwrap();
+    call("a", audience).by(&connection).await.unwrap();
     answers.recv().await.unwrap()
 }
 
@@ -85,7 +85,7 @@ async fn a_question_that_could_be_for_two_sessions_is_for_none() {
     let (two, _heard) = client(2, FORM, Ok("{}"));
     assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
     let (first, second) =
-        tokio::join!(connection.request(call("a", one.clone())), connection.request(call("b", two.clone())));
+        tokio::join!(call("a", one.clone()).by(&connection), call("b", two.clone()).by(&connection));
     first.and(second).unwrap();
     assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
     assert!(one.asked.lock().unwrap().is_empty() && two.asked.lock().unwrap().is_empty());

@@ -46,7 +46,7 @@ async fn questions_are_asked_and_their_answers_sent_with_the_state() {
     .await;
     let (audience, _heard) =
         client(1, r#"{"elicitation":{},"roots":{},"extensions":{"x":{}}}"#, Ok(r#"{"action":"accept"}"#));
-    let result = connection.request(call("a", audience)).await.unwrap();
+    let result = call("a", audience).by(&connection).await.unwrap();
     assert_eq!(result, r#"{"resultType":"task","taskId":"t"}"#);
 }
 
@@ -60,7 +60,7 @@ async fn a_server_that_never_stops_asking_is_given_up() {
     })
     .await;
     let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = connection.request(call("a", audience)).await;
+    let outcome = call("a", audience).by(&connection).await;
     assert!(matches!(&outcome, Err(Failure::Lost(reason)) if reason.contains("10 times")), "{outcome:?}");
 }
 
@@ -75,7 +75,7 @@ async fn a_client_that_cannot_be_asked_is_not() {
     })
     .await;
     let (audience, _heard) = client(1, r#"{"elicitation":{}}"#, Ok("{}"));
-    let outcome = connection.request(call("a", audience.clone())).await;
+    let outcome = call("a", audience.clone()).by(&connection).await;
     let Err(Failure::Answered(error)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(
         (error.code, error.data.as_deref()),

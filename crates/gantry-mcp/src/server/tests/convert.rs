@@ -3,11 +3,10 @@
 use super::{Fake, handshake, post};
 use crate::{
     ErrorObject, Version,
-    exchange::Capabilities,
+    exchange::{Capabilities, Method},
     raw,
     server::{
         convert::{self, Additions},
-        handler::Method,
         running::{Subject, Topic},
     },
 };

@@ -5,7 +5,7 @@ use super::mapping::{Shape, renamed};
 use super::seal::Task;
 use crate::provider::{Content, RawOutput};
 use gantry_core::error::{ErrorCode, Fault, ToolError, Upstream};
-use gantry_core::{Effect, Tool, raw};
+use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
 use gantry_mcp::client::Failure;
 use serde_json::json;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 pub(super) fn output(
     server: &McpServer,
     replica: usize,
-    principal: &str,
+    caller: &Caller,
     tool: &Tool,
     result: &str,
 ) -> Result<RawOutput, Fault> {
     let shown = server.mapping().show(Shape::ToolResult, result);
-    let shown = wrapped(server, replica, principal, &shown).map_or_else(|| shown.clone(), Into::into);
+    let shown = wrapped(server, replica, caller, &shown).map_or_else(|| shown.clone(), Into::into);
     let content = Content::new(&shown);
     if raw::member(&shown, "isError") == Some("true") {
         let message =
@@ -33,14 +33,14 @@ pub(super) fn output(
 }
 
 /// A result that is a task, with the id that the client is to use; `None` for other results.
-fn wrapped(server: &McpServer, replica: usize, principal: &str, result: &str) -> Option<String> {
+fn wrapped(server: &McpServer, replica: usize, caller: &Caller, result: &str) -> Option<String> {
     // Most results are no tasks, and are not taken apart to find that out.
     if !result.contains("taskId") || raw::string_member(result, "resultType").as_deref() != Some("task") {
         return None;
     }
     let id = raw::string_member(result, "taskId")?.into_owned();
     let task = Task { server: server.id().to_string(), replica, id };
-    Some(renamed(result, "taskId", &server.hub.seal.wrap(&task, principal)).into_owned())
+    Some(renamed(result, "taskId", &server.hub.seal.wrap(&task, caller)).into_owned())
 }
 
 /// Nothing was sent.

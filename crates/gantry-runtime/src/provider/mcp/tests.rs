@@ -120,16 +120,22 @@ fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
         known.tools[0].spec.clone(),
         Default::default(),
     );
+    let ann = gantry_core::Caller {
+        principal: "ann".into(),
+        role: gantry_core::Role::Agent,
+        agent: None,
+        project: "default".into(),
+    };
     let task =
-        answer::output(&server, 1, "ann", &tool, r#"{"resultType":"task","taskId":"t1","status":"working"}"#)
+        answer::output(&server, 1, &ann, &tool, r#"{"resultType":"task","taskId":"t1","status":"working"}"#)
             .unwrap();
-    let id = raw::string_member(task.text(), "taskId").unwrap().into_owned();
-    let opened = server.hub.seal.open(&id, "ann").unwrap();
+    let id = gantry_core::raw::string_member(task.text(), "taskId").unwrap().into_owned();
+    let opened = server.hub.seal.open(&id, &ann).unwrap();
     assert_eq!((opened.server.as_str(), opened.replica, opened.id.as_str()), ("s", 1, "t1"));
     let failed = answer::output(
         &server,
         0,
-        "ann",
+        &ann,
         &tool,
         r#"{"isError":true,"content":[{"type":"text","text":"boom"}]}"#,
     );
