@@ -45,6 +45,15 @@ pub enum EventKind {
     ServerDown { server: Arc<str>, reason: Arc<str> },
     /// A provider has other tools now.
     ToolsChanged { server: Arc<str>, added: Vec<Arc<str>>, changed: Vec<Arc<str>>, removed: Vec<Arc<str>> },
+    /// A request that is no tool call was answered: a resource was read, a prompt got, a task asked about.
+    RequestAnswered {
+        session: SessionId,
+        method: &'static str,
+        subject: Arc<str>,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+    },
     /// A message went to an MCP server (`sent`) or came from it; secrets are masked.
     McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
 }
@@ -140,6 +149,12 @@ impl EventKind {
                 added.len(),
                 changed.len(),
                 removed.len()
+            ),
+            Self::RequestAnswered { method, subject, status, error, .. } => tracing::debug!(
+                "{method} {}: {status}{}{}",
+                one_line(subject),
+                if error.is_some() { ", " } else { "" },
+                one_line(error.as_deref().unwrap_or_default())
             ),
             Self::McpFrame { server, sent, text } => tracing::info!(
                 target: "gantry::trace", "{server} {} {}", if *sent { "→" } else { "←" }, one_line(text)

@@ -162,6 +162,7 @@ impl Metrics {
             | EventKind::CallsRecovered { .. }
             | EventKind::ServerUp { .. }
             | EventKind::ToolsChanged { .. }
+            | EventKind::RequestAnswered { .. }
             | EventKind::McpFrame { .. } => {}
             EventKind::ServerDown { server, .. } => {
                 self.server_failures.get_or_create(&ServerLabel { server: Arc::clone(server) }).inc();

@@ -7,6 +7,7 @@
 use super::Runtime;
 use super::pool::Built;
 use super::shelf::is_mapped;
+use crate::event::EventKind;
 use crate::pipeline::stopwatch::{Patient, Stopwatch};
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::mapping::{Shape, renamed, renamed_in};
@@ -90,15 +91,34 @@ impl Runtime {
     /// What the server answered instead of a result; `-32602` for what is not there or not to be seen.
     pub async fn request(&self, session: &Session, request: Outgoing<'_>) -> Result<String, ErrorObject> {
         let sight = self.sight(session.caller().agent.as_deref());
+        let (method, subject) = (request.method, subject(&request.params));
+        let answer = self.route(&sight, session, request).await;
+        let told = EventKind::RequestAnswered {
+            session: session.id(),
+            method: method.as_str(),
+            subject,
+            status: if answer.is_ok() { "ok" } else { "failed" },
+            error: answer.as_ref().err().map(|error| cut(&error.message).into()),
+        };
+        self.events.emit(Some(&session.caller().principal), told);
+        answer
+    }
+
+    async fn route(
+        &self,
+        sight: &Sight,
+        session: &Session,
+        request: Outgoing<'_>,
+    ) -> Result<String, ErrorObject> {
         match request.method {
-            Method::ReadResource => self.read(&sight, request).await,
-            Method::GetPrompt => self.prompt(&sight, request).await,
-            Method::Complete => self.complete(&sight, request).await,
-            Method::Subscribe => self.subscribe(&sight, session.id(), &uri(&request.params)?).await,
-            Method::Unsubscribe => self.unsubscribe(&sight, session, &request.params).await,
+            Method::ReadResource => self.read(sight, request).await,
+            Method::GetPrompt => self.prompt(sight, request).await,
+            Method::Complete => self.complete(sight, request).await,
+            Method::Subscribe => self.subscribe(sight, session.id(), &uri(&request.params)?).await,
+            Method::Unsubscribe => self.unsubscribe(sight, session, &request.params).await,
             Method::SetLevel => self.set_level(session, &request.params).await,
             Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => {
-                self.task(&sight, session, request).await
+                self.task(sight, session, request).await
             }
         }
     }
@@ -248,6 +268,14 @@ pub(super) fn uri(params: &str) -> Result<String, ErrorObject> {
 
 pub(super) fn missing(member: &str) -> ErrorObject {
     ErrorObject::new(INVALID_PARAMS, format!("params.{member} is missing or of the wrong kind"))
+}
+
+/// What a request is about, in the client's words.
+fn subject(params: &str) -> Arc<str> {
+    let about = raw::member(params, "ref").unwrap_or(params);
+    let named =
+        ["uri", "name", "taskId", "level"].iter().find_map(|member| raw::string_member(about, member));
+    cut(&named.unwrap_or_default()).into()
 }
 
 /// What a message repeats of a client's words.

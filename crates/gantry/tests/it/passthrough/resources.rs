@@ -46,6 +46,26 @@ fn ups_10_resources_of_two_servers_with_the_same_uris_do_not_collide() {
 }
 
 #[test]
+fn ups_10_what_is_asked_besides_tools_is_told_to_those_who_watch() {
+    let rig = Rig::two();
+    let mut client = rig.legacy();
+    read(&mut client, "gantry:one/faulty://text/one");
+    client.error("resources/read", &uri("gantry:one/faulty://text/none"), -32002);
+    let told = rig.server.get_as_admin("/api/v1/events?follow=false").text;
+    let told: Vec<Value> = told
+        .lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .filter(|event: &Value| event["type"] == "request_answered")
+        .collect();
+    let expected = [
+        json!(["resources/read", "gantry:one/faulty://text/one", "ok"]),
+        json!(["resources/read", "gantry:one/faulty://text/none", "failed"]),
+    ];
+    let seen = told.iter().map(|event| json!([event["method"], event["subject"], event["status"]]));
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn ups_10_templates_are_listed_and_what_they_make_is_read() {
     let rig = Rig::two();
     let mut client = rig.legacy();
