@@ -3,6 +3,7 @@
 //! A request that cannot have reached the server fails with another error than one whose fate is unknown
 //! ([`HttpError::was_sent`]): callers decide by that whether an effect can have happened.
 
+use crate::tls;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode, header};
 use std::{error::Error as _, time::Duration};
@@ -56,30 +57,29 @@ impl HttpError {
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     inner: reqwest::Client,
+    /// There is an authority whose certificates are trusted.
+    roots: bool,
 }
 
 impl HttpClient {
-    /// A client. Proxies are taken from the environment.
+    /// A client. Proxies are taken from the environment. Trusted are the authorities in the system's store, or those in
+    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` instead, as they are now.
     ///
     /// # Errors
-    /// TLS cannot be set up, for instance because there are no root certificates.
+    /// HTTP cannot be set up.
     pub fn new() -> Result<Self, HttpError> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Somebody else may be faster; then theirs is as good.
             rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
         }
-        reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_PER_HOST)
-            .tcp_nodelay(true)
-            .tcp_keepalive(KEEP_ALIVE)
-            .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map(|inner| Self { inner })
-            .map_err(|error| HttpError::Setup(reason(error)))
+        if let Ok(inner) = builder().build() {
+            return Ok(Self { inner, roots: true });
+        }
+        // A machine without certificates still reaches servers without TLS; those with it are trusted by nobody.
+        match builder().tls_certs_only([]).build() {
+            Ok(inner) => Ok(Self { inner, roots: false }),
+            Err(error) => Err(HttpError::Setup(reason(error))),
+        }
     }
 
     /// Sends a request and returns as soon as the head of the answer is there.
@@ -103,7 +103,10 @@ impl HttpClient {
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
-                return Err(HttpError::Connect { address, reason: reason(error) });
+                let secure = address.starts_with("https:");
+                let about_tls = secure.then(|| tls::explained(&error, self.roots)).flatten();
+                let reason = about_tls.unwrap_or_else(|| reason(error));
+                return Err(HttpError::Connect { address, reason });
             }
             Err(error) if error.is_builder() => {
                 return Err(HttpError::Request { address, reason: reason(error) });
@@ -117,6 +120,18 @@ impl HttpClient {
         }
         Ok(HttpResponse { address, inner: response })
     }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .tcp_nodelay(true)
+        .tcp_keepalive(KEEP_ALIVE)
+        .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
 }
 
 /// An answer whose body is still to be read.

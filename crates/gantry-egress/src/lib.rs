@@ -7,6 +7,8 @@ mod http_client;
 
 pub use http_client::{HttpClient, HttpError, HttpResponse};
 
+mod tls;
+
 mod local_socket;
 
 pub use local_socket::{SocketReader, SocketWriter};

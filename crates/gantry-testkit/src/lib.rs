@@ -19,6 +19,7 @@ pub mod home;
 pub mod provider;
 pub mod real_servers;
 pub mod server;
+pub mod tls;
 
 pub use connection::Connection;
 pub use home::{Home, Ran};

@@ -13,6 +13,7 @@ mod processes;
 mod replicas;
 mod sockets;
 mod starts;
+mod tls;
 mod trace;
 
 use gantry_testkit::faulty::Faulty;

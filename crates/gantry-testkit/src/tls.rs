@@ -1,0 +1,138 @@
+//! TLS in front of a plain test server: an authority of the test's own, and relays with certificates that it signs.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+
+/// The names of a relay as a client on this machine reaches it.
+pub const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// Limit: connections that a relay serves at once; more wait for their turn.
+const CONNECTIONS: usize = 64;
+
+/// A certificate authority that nobody trusts unless told to.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// A new one of this name, with a key of its own.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new([]).expect("no names are wrong");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        Self { issuer: CertifiedIssuer::self_signed(params, key).expect("a certificate") }
+    }
+
+    /// Writes its certificate as `ca.pem` into a folder, for whoever is to trust it.
+    pub fn write(&self, folder: &Path) -> PathBuf {
+        let path = folder.join("ca.pem");
+        std::fs::write(&path, self.issuer.pem()).expect("the file");
+        path
+    }
+
+    /// Serves what a plain server says behind TLS, on a free port, with a certificate for these names.
+    #[must_use]
+    pub fn relay(&self, target: SocketAddr, names: &[&str]) -> Relay {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(names).expect("names");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Relay::start(target, &certificate, &key)
+    }
+
+    /// The same with the authority's own certificate, as many tools make one that signs itself.
+    #[must_use]
+    pub fn relay_as_itself(&self, target: SocketAddr) -> Relay {
+        Relay::start(target, self.issuer.as_ref(), self.issuer.key())
+    }
+}
+
+/// A port that speaks TLS and passes on what is inside, until it is dropped.
+#[derive(Debug)]
+pub struct Relay {
+    /// Where it listens.
+    pub address: SocketAddr,
+    n_trusted: Arc<AtomicUsize>,
+    runtime: Option<Runtime>,
+}
+
+impl Relay {
+    fn start(target: SocketAddr, certificate: &rcgen::Certificate, key: &KeyPair) -> Self {
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions of TLS")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key.into())
+            .expect("a certificate with its key");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let n_trusted = Arc::new(AtomicUsize::new(0));
+        runtime.spawn(serve(listener, acceptor, target, Arc::clone(&n_trusted)));
+        Self { address, n_trusted, runtime: Some(runtime) }
+    }
+
+    /// How many clients have taken the certificate for good. Nobody else's words reach the server behind.
+    #[must_use]
+    pub fn n_trusted(&self) -> usize {
+        self.n_trusted.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    target: SocketAddr,
+    n_trusted: Arc<AtomicUsize>,
+) {
+    let slots = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+    loop {
+        let slot = Arc::clone(&slots).acquire_owned().await.expect("the slots are never closed");
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let (acceptor, n_trusted) = (acceptor.clone(), Arc::clone(&n_trusted));
+        tokio::spawn(async move {
+            // A client that hangs up in the middle, as one that trusts nobody does, is what some tests are about.
+            pass(stream, acceptor, target, &n_trusted).await.ok();
+            drop(slot);
+        });
+    }
+}
+
+async fn pass(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    target: SocketAddr,
+    n_trusted: &AtomicUsize,
+) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut outside = acceptor.accept(stream).await?;
+    n_trusted.fetch_add(1, Ordering::Release);
+    let mut inside = TcpStream::connect(target).await?;
+    inside.set_nodelay(true)?;
+    tokio::io::copy_bidirectional(&mut outside, &mut inside).await?;
+    Ok(())
+}
