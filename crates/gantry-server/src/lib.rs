@@ -21,9 +21,9 @@ use gantry_runtime::servers::ServerSettings;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Reads the entry of an MCP server, an id and the text of a JSON object with the keys of the configuration; or says
-/// what is wrong with it. The program brings it, because the configuration is the program's.
-pub type ParseServer = dyn Fn(&str, &str) -> Result<ServerSettings, String> + Send + Sync;
+/// Reads the entry of an MCP server, an id and the text of a JSON object with the keys of the configuration, and says
+/// what in it has no effect; or says what is wrong with it. The program brings it, because the configuration is the program's.
+pub type ParseServer = dyn Fn(&str, &str) -> Result<(ServerSettings, Vec<String>), String> + Send + Sync;
 
 /// What the handlers share.
 #[derive(Clone)]

@@ -142,17 +142,15 @@ fn parse(
     })?;
     // Editors keep their servers in JSON.
     let adopted = if format == Format::Json { editors::adopt_file(&mut root) } else { Vec::new() };
-    let mut warnings: Vec<String> = adopted
-        .into_iter()
-        .map(|(line, text)| format!("{}: {text}", Location { file: file.clone(), line }))
-        .collect();
     let queues = check::queue_names(&root);
     let mut problems = Problems::default();
     let findings = check::check(&mut root, &file, variables, queues, &mut problems);
     if let Some(error) = problems.into_error() {
         return Err(error);
     }
-    warnings.extend(findings.warnings);
+    let found = adopted.into_iter().chain(findings.warnings);
+    let warnings =
+        found.map(|(line, text)| format!("{}: {text}", Location { file: file.clone(), line })).collect();
     Ok(Parsed { config: build::build(&root, &file, base, &findings.unusable), warnings })
 }
 

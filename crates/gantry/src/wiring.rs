@@ -47,13 +47,14 @@ pub(crate) fn server_parser(loaded: &Loaded) -> Arc<ParseServer> {
     let (reader, trace) = (ServerReader::new(loaded), loaded.config.defaults.trace_mcp);
     Arc::new(move |id, entry| {
         let mut problems = Vec::new();
-        let server = reader.read(id, entry, &ProcessEnv).map_err(|error| in_words(error.problems()))?;
+        let (server, warnings) =
+            reader.read(id, entry, &ProcessEnv).map_err(|error| in_words(error.problems()))?;
         let settings = server_settings(id, &server, trace, &mut problems);
         match &settings.off {
             _ if !problems.is_empty() => Err(in_words(&problems)),
             // In a file the other servers go on; here there is nobody else, so whoever adds it is told.
             Some(Off::Unusable(reason)) => Err(reason.clone()),
-            Some(Off::Disabled) | None => Ok(settings),
+            Some(Off::Disabled) | None => Ok((settings, warnings)),
         }
     })
 }

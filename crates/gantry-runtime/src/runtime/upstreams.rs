@@ -58,8 +58,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Stops a server and takes its tools away. Returns whether there was one.
-    pub async fn remove_server(&self, id: &str) -> bool {
+    /// Stops a server and takes its tools away, also if nobody waits for it. Returns whether there was one.
+    pub async fn remove_server(self: &Arc<Self>, id: &str) -> bool {
         let server = {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
             let sources = self.upstreams.sources.load();
@@ -67,8 +67,14 @@ impl Runtime {
             self.upstreams.sources.store(Arc::new(sources.without(id)));
             server
         };
-        self.rebuilt().await;
-        server.close().await;
+        let rt = Arc::clone(self);
+        let removal = self.tasks.spawn(async move {
+            rt.rebuilt().await;
+            server.close().await;
+        });
+        if let Err(error) = removal.await {
+            tracing::error!("server {id} may not have ended: {error}");
+        }
         true
     }
 

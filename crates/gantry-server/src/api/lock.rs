@@ -82,11 +82,11 @@ fn not_accepted(app: &App, accepted: &Accepted, message: String) -> ApiError {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)
 }
 
-/// Whether there is such a server, or one that is still pinned.
+/// Whether there is such a server.
 fn known(app: &App, server: Option<&str>) -> Result<(), ApiError> {
     let Some(id) = server else { return Ok(()) };
     let runs = app.runtime.servers().iter().any(|server| &*server.id == id);
-    if runs || !app.runtime.lock_diff(Some(id)).is_empty() { Ok(()) } else { Err(unknown(id)) }
+    if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
 fn listed(diffs: &[LockDiff]) -> Json<Value> {

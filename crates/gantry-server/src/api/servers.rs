@@ -34,9 +34,12 @@ pub(super) async fn add(State(app): State<App>, who: Identity, body: Body) -> Re
         let message = format!("there is a server {id:?} already; remove it first, or choose another id");
         return Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message));
     }
-    let settings = (app.parse_server)(&id, &entry).map_err(ApiError::invalid)?;
+    let (settings, warnings) = (app.parse_server)(&id, &entry).map_err(ApiError::invalid)?;
     app.runtime.add_server(settings).await.map_err(ApiError::invalid)?;
-    let server = find(&app, &id).map_or_else(|| json!({ "id": id }), |server| shown(&server, &who));
+    let mut server = find(&app, &id).map_or_else(|| json!({ "id": id }), |server| shown(&server, &who));
+    if let Some(server) = server.as_object_mut().filter(|_| !warnings.is_empty()) {
+        server.insert("warnings".into(), warnings.into());
+    }
     Ok((StatusCode::CREATED, Json(server)).into_response())
 }
 

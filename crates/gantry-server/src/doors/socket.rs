@@ -89,8 +89,8 @@ async fn carry(socket: WebSocket, messages: mpsc::Sender<Vec<u8>>, answers: mpsc
         () = async { receive(stream, messages).await; std::future::pending().await } => {}
         () = send(&mut sink, answers) => {}
     }
-    // Whoever is gone does not hear it.
-    sink.send(Message::Close(None)).await.ok();
+    // Whoever is gone does not hear it, and whoever does not read is not waited for.
+    timeout(SEND_TIME, sink.send(Message::Close(None))).await.ok();
 }
 
 /// Passes text frames on until the client ends them. A frame that cannot be read ends the connection.

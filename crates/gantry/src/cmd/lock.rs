@@ -23,10 +23,6 @@ pub(super) async fn run(setup: Setup, look: Option<LookAtLock>, json: bool) -> a
     done
 }
 
-async fn differences(desk: &Desk, server: Option<&str>) -> anyhow::Result<Vec<Value>> {
-    Ok(Seen::of(desk, server, None).await?.items)
-}
-
 /// Differences, and the word that stands for exactly these.
 struct Seen {
     items: Vec<Value>,
@@ -66,16 +62,22 @@ fn text<'a>(item: &'a Value, key: &str) -> &'a str {
 
 /// Pins what is not pinned yet. What was pinned and is different now takes a person who has seen the difference.
 async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
-    let found = differences(desk, None).await?;
-    let (fresh, changed): (Vec<&Value>, Vec<&Value>) =
-        found.iter().partition(|item| text(item, "change") == "unpinned");
+    let seen = Seen::of(desk, None, None).await?;
+    let is_new = |item: &&Value| text(item, "change") == "unpinned";
+    let fresh: BTreeSet<String> =
+        seen.items.iter().filter(is_new).map(|item| text(item, "server").to_owned()).collect();
+    let mut changed = seen.items.iter().filter(|item| !is_new(item)).count();
     let mut done = Vec::new();
-    if changed.is_empty() {
-        done = Seen::of(desk, None, None).await?.accept(desk, None, None).await?;
+    if changed == 0 {
+        done = seen.accept(desk, None, None).await?;
     } else {
-        for server in fresh.iter().map(|item| text(item, "server")).collect::<BTreeSet<_>>() {
-            let seen = Seen::of(desk, Some(server), None).await?;
-            done.extend(seen.accept(desk, Some(server), None).await?);
+        for server in fresh {
+            let seen = Seen::of(desk, Some(&server), None).await?;
+            // Somebody else may have pinned it in the meantime, and then a difference is nothing new.
+            match seen.items.iter().filter(|item| !is_new(item)).count() {
+                0 => done.extend(seen.accept(desk, Some(&server), None).await?),
+                others => changed += others,
+            }
         }
     }
     if json {
@@ -91,12 +93,12 @@ async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
         output::talk(&format!("Pinned {pinned} in gantry.lock; keep it with the configuration."));
     }
     absent(desk).await?;
-    if changed.is_empty() {
+    if changed == 0 {
         return Ok(Done::Well);
     }
     output::talk(&format!(
         "Left alone, because the pinned text is another: {}. See gantry lock diff, then gantry lock accept.",
-        definitions(changed.len())
+        definitions(changed)
     ));
     Ok(Done::Badly)
 }
@@ -113,7 +115,7 @@ async fn absent(desk: &Desk) -> anyhow::Result<()> {
 }
 
 async fn compared(desk: &Desk, server: Option<&str>, json: bool) -> anyhow::Result<Done> {
-    let found = differences(desk, server).await?;
+    let found = Seen::of(desk, server, None).await?.items;
     if json {
         output::json(&found.clone().into());
     } else if found.is_empty() {
@@ -144,12 +146,10 @@ async fn accepted(desk: &Desk, what: Option<&str>, yes: bool) -> anyhow::Result<
     Ok(Done::Well)
 }
 
-/// Every server that runs or is pinned.
+/// Every server.
 async fn known(desk: &Desk) -> anyhow::Result<BTreeSet<String>> {
     let servers = items(desk.get("/api/v1/servers").await?.expect_ok()?)?;
-    let running = servers.iter().map(|server| text(server, "id").to_owned());
-    let differing = differences(desk, None).await?;
-    Ok(running.chain(differing.iter().map(|item| text(item, "server").to_owned())).collect())
+    Ok(servers.iter().map(|server| text(server, "id").to_owned()).collect())
 }
 
 /// `SERVER` or `SERVER/TOOL`. Both may have a slash in their names, so those that are known decide.

@@ -29,9 +29,14 @@ impl ServerReader {
         }
     }
 
-    /// The server that the text of a JSON object describes. The `.env` beside the configuration is read anew, so that
+    /// The server that the text of a JSON object describes, and what in it has no effect. The `.env` beside the configuration is read anew, so that
     /// a variable can be set for a server that is added.
-    pub fn read(&self, id: &str, entry: &str, env: &dyn Env) -> Result<McpServer, super::Error> {
+    pub fn read(
+        &self,
+        id: &str,
+        entry: &str,
+        env: &dyn Env,
+    ) -> Result<(McpServer, Vec<String>), super::Error> {
         let name: Arc<Path> = Arc::from(Path::new("server"));
         let file = match &self.file {
             Some(file) => dotenv(file, file, &mut Vec::new())?,
@@ -48,8 +53,9 @@ impl ServerReader {
             return Err(error);
         }
         let mut config = build::build(&root, &name, &self.base, &findings.unusable);
-        let nothing = || Problem::general("there is no server in this").into();
-        config.mcp_servers.remove(id).ok_or_else(nothing)
+        let nothing = || Problem::general("there is no server in this");
+        let server = config.mcp_servers.remove(id).ok_or_else(nothing)?;
+        Ok((server, findings.warnings.into_iter().map(|(_, text)| text).collect()))
     }
 }
 

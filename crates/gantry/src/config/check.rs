@@ -25,8 +25,8 @@ const LATER: &str = "is not available in this version of Gantry";
 pub(super) struct Findings {
     /// Why servers cannot be started, by id: the environment lacks a variable that they need.
     pub(super) unusable: BTreeMap<String, String>,
-    /// What has no effect.
-    pub(super) warnings: Vec<String>,
+    /// What has no effect, and the line of it.
+    pub(super) warnings: Vec<(usize, String)>,
 }
 
 /// Checks a whole file, in which these queues can be referred to, and reports into `problems`.

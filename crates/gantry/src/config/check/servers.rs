@@ -2,7 +2,6 @@
 
 use super::Walk;
 use crate::config::editors;
-use crate::config::error::Location;
 use crate::config::table::Key;
 use crate::config::text::{Judgement, Rule};
 use crate::config::trail::Trail;
@@ -22,9 +21,7 @@ impl Walk<'_> {
             if matches!(entry.node.value, Value::Null) {
                 entry.node.line = entry.line;
             }
-            for (line, warning) in editors::adopt_server(&mut entry.node, &path) {
-                self.warn(line, &warning);
-            }
+            self.findings.warnings.extend(editors::adopt_server(&mut entry.node, &path));
             self.missing = Some(Vec::new());
             self.section(&mut entry.node, &path, keys);
             self.reach(&entry.node, &path);
@@ -33,11 +30,6 @@ impl Walk<'_> {
                 self.findings.unusable.insert(entry.key.clone(), missing.join("; "));
             }
         }
-    }
-
-    fn warn(&mut self, line: usize, message: &str) {
-        let at = Location { file: self.file.clone(), line };
-        self.findings.warnings.push(format!("{at}: {message}"));
     }
 
     fn server_id(&mut self, entry: &Entry, path: &Trail<'_>) {
@@ -71,7 +63,8 @@ impl Walk<'_> {
         let word = transport.word();
         for key in transport.without_effect() {
             if let Some(entry) = find(node, key).filter(|entry| says_something(&entry.node.value)) {
-                self.warn(entry.line, &format!("{path}.{key} has no effect with type {word}"));
+                let warning = format!("{path}.{key} has no effect with type {word}");
+                self.findings.warnings.push((entry.line, warning));
             }
         }
         let stdio = transport == Transport::Stdio;

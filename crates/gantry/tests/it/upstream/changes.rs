@@ -104,9 +104,11 @@ fn ups_8_a_server_that_never_starts_holds_up_nobody_for_ever() {
 fn ups_5_a_server_is_added_restarted_and_removed_over_http() {
     let rig = Rig::at(Home::new());
     let tools = rig.tools();
-    let entry = with(stdio(&[]), &json!({ "id": "late" }));
+    let entry = with(stdio(&[]), &json!({ "id": "late", "headers": { "A": "b" } }));
     let added = rig.admin(Method::POST, "/api/v1/servers", &entry);
     assert_eq!((added.status, &added.json()["id"]), (201, &json!("late")), "{added:?}");
+    let told = &added.json()["warnings"];
+    assert_eq!(*told, json!(["mcpServers.late.headers has no effect with type stdio"]));
     assert_eq!(rig.admin(Method::POST, "/api/v1/servers", &entry).status, 409);
     rig.ready("late");
     let pid = rig.result("late__pid", &json!({}));
