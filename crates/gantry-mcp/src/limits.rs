@@ -16,7 +16,7 @@ pub const CLIENT_INFO_CHARS: usize = 128;
 pub const LINE_BYTES: usize = 16 * 1024 * 1024;
 /// What is read from stdio at once.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// Requests that run at once on one stdio connection; the next line is not read before one of them ends.
+/// Requests that run at once on one stdio connection; one more is refused.
 pub const STDIO_IN_FLIGHT: usize = 256;
 /// Answers that wait for the stdio writer; calls that have an answer wait when the peer does not read.
 pub const STDIO_ANSWERS_WAITING: usize = 64;

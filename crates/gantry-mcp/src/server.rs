@@ -22,6 +22,7 @@ mod outbox;
 mod params;
 mod park;
 mod questions;
+mod replay;
 mod request;
 mod ring;
 mod running;
@@ -47,6 +48,7 @@ use listen::Wanted;
 use live::Live;
 use params::Params;
 use park::Parks;
+use replay::Replay;
 use request::Job;
 use running::{Outcome, Subject};
 use sessions::Sessions;
@@ -55,17 +57,22 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How long everything may take to close when the server stops: a connection drains for six seconds and then closes its
+/// session.
+const CLOSE_ALL: Duration = Duration::from_secs(15);
 
 /// What can be chosen about a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// HTTP sessions that are open at once; the one that was idle for longest makes room.
+    /// HTTP sessions that are open at once; the one that was idle for longest makes room. Once an identity has a quarter
+    /// of them, it makes room for itself.
     pub max_sessions: usize,
     /// How long an HTTP session may go without a request.
     pub session_idle: Duration,
@@ -102,8 +109,8 @@ struct Inner<H: Handler> {
     hang_up: CancellationToken,
     /// Tells clients apart; 0 is nobody.
     clients: AtomicU64,
-    /// Bytes that are kept so that streams can be resumed.
-    replayable: Arc<AtomicUsize>,
+    /// What is kept so that streams can be resumed.
+    replay: Arc<Replay>,
     ignored: AtomicU64,
 }
 
@@ -121,12 +128,19 @@ impl<H: Handler> fmt::Debug for Server<H> {
 
 /// What to do with a request.
 #[derive(Debug)]
-enum Step {
+enum Step<W> {
     /// Send this.
     Answer(Reply),
     /// Do this and send what comes of it.
-    Run(Job),
-    /// Tell what happens until one side ends it.
+    Run(W),
+}
+
+/// What a modern request can ask for.
+#[derive(Debug)]
+enum Work {
+    /// To do something once.
+    Job(Job),
+    /// To tell what happens until one side ends it.
     Listen(Id<'static>, Wanted),
 }
 
@@ -161,7 +175,7 @@ impl<H: Handler> Server<H> {
             closing: TaskTracker::new(),
             hang_up: CancellationToken::new(),
             clients: AtomicU64::new(0),
-            replayable: Arc::default(),
+            replay: Arc::new(Replay::new(limits::REPLAY_BYTES)),
             ignored: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
@@ -186,12 +200,14 @@ impl<H: Handler> Server<H> {
     }
 
     /// Closes the HTTP sessions that were idle for too long, and lets go of requests whose clients did not come back
-    /// with answers. Call it every minute or so: neither is found any more, but only this frees what is kept for them.
+    /// with answers and of streams that ended a while ago. Call it every minute or so: only this frees what is kept for
+    /// them.
     pub fn expire_idle(&self) {
         for entry in self.inner.sessions.take_idle() {
             self.dismiss(&entry);
         }
         self.inner.parks.sweep();
+        self.inner.replay.sweep();
     }
 
     /// Ends every stream that waits for something to happen, and takes no more messages on connections. Call it when
@@ -202,14 +218,21 @@ impl<H: Handler> Server<H> {
         self.inner.parks.close();
     }
 
-    /// Closes all HTTP sessions and waits until the handler has closed every session. No message may follow.
+    /// Closes all HTTP sessions and waits until the handler has closed every session, but not for ever. No message may
+    /// follow.
     pub async fn shutdown(&self) {
         self.hang_up();
         for entry in self.inner.sessions.take_all() {
             self.dismiss(&entry);
         }
         self.inner.closing.close();
-        self.inner.closing.wait().await;
+        if timeout(CLOSE_ALL, self.inner.closing.wait()).await.is_err() {
+            let left = self.inner.closing.len();
+            tracing::warn!(
+                left,
+                "MCP connections or sessions did not close in time; the server stops without them"
+            );
+        }
     }
 
     /// Ends an HTTP session that was taken out.
@@ -269,7 +292,25 @@ impl<H: Handler> Server<H> {
                 Err(rejection) => answers.push(rejection.answer()),
             }
         }
-        (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+        array(&answers)
+    }
+
+    /// Answers a batch for which there is no room. What wants no answer is taken all the same: it may make room.
+    fn refuse_batch(
+        &self,
+        lane: &Lane<H>,
+        messages: Vec<Result<Message<'_>, Rejection<'_>>>,
+        error: &ErrorObject,
+    ) -> Option<String> {
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in messages {
+            match message {
+                Ok(Message::Request(request)) => answers.push(failure(Some(&request.id), error)),
+                Ok(message) => self.take(lane, &message),
+                Err(rejection) => answers.push(rejection.answer()),
+            }
+        }
+        array(&answers)
     }
 
     /// Answers one request of a batch. Nothing but its answer has a place there.
@@ -280,9 +321,6 @@ impl<H: Handler> Server<H> {
         };
         let job = match self.legacy_step(identity, lane, request, &params) {
             Step::Answer(reply) => return reply.text,
-            Step::Listen(id, _) => {
-                return failure(Some(&id), &ErrorObject::method_not_found("subscriptions/listen"));
-            }
             Step::Run(job) => job,
         };
         match lane.flights.begin(&job.id) {
@@ -300,7 +338,7 @@ impl<H: Handler> Server<H> {
         lane: &Lane<H>,
         request: Request<'_>,
         params: &Params<'_>,
-    ) -> Step {
+    ) -> Step<Job> {
         let features = || self.inner.handler.features(identity);
         legacy::step(request, params, lane.version, &lane.habits, features)
     }
@@ -312,7 +350,7 @@ impl<H: Handler> Server<H> {
         request: &Request<'_>,
         params: &Params<'_>,
         headers: Option<&HeaderMap>,
-    ) -> Step {
+    ) -> Step<Work> {
         if let Err(error) = modern::check(request, params, headers) {
             return Step::Answer(Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error));
         }
@@ -325,15 +363,16 @@ impl<H: Handler> Server<H> {
                 return Step::Answer(Reply::ok(text));
             }
             "subscriptions/listen" => Wanted::read(params, &request.id, &features())
-                .map(|wanted| Step::Listen(request.id.clone().into_owned(), wanted)),
+                .map(|wanted| Work::Listen(request.id.clone().into_owned(), wanted)),
             method => request::task(method, params, Version::MODERN, features).map(|task| {
                 let wishes = params.wishes();
-                Step::Run(Job { id: request.id.clone().into_owned(), version: Version::MODERN, task, wishes })
+                Work::Job(Job { id: request.id.clone().into_owned(), version: Version::MODERN, task, wishes })
             }),
         };
-        understood.unwrap_or_else(|error| {
-            Step::Answer(Reply::error(modern::status(&error), Some(&request.id), &error))
-        })
+        match understood {
+            Ok(work) => Step::Run(work),
+            Err(error) => Step::Answer(Reply::error(modern::status(&error), Some(&request.id), &error)),
+        }
     }
 
     /// The answer to a handshake.
@@ -357,6 +396,11 @@ impl<H: Handler> Server<H> {
         self.inner.ignored.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("an MCP client sent an answer that nobody waits for");
     }
+}
+
+/// The answer to a batch; none if nothing in it wanted one.
+fn array(answers: &[String]) -> Option<String> {
+    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }
 
 /// The refusal of an array where a single message is due.

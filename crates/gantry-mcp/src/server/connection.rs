@@ -4,9 +4,9 @@
 //! the messages; what takes time runs in tasks. Both eras may be spoken on one connection, and share its one session.
 
 use super::{
-    Handler, Lane, Live, Peer, Server, Step,
+    Handler, Lane, Live, Peer, Server, Step, Work,
     caller::Habits,
-    flight::{Flight, Flights},
+    flight::{Flight, Flights, too_many},
     lane::Reach,
     legacy,
     listen::{Listening, Wanted},
@@ -74,7 +74,7 @@ impl<H: Handler> Server<H> {
 }
 
 /// One connection.
-struct Connection<H: Handler> {
+pub(super) struct Connection<H: Handler> {
     server: Server<H>,
     identity: H::Identity,
     answers: mpsc::Sender<String>,
@@ -86,18 +86,19 @@ struct Connection<H: Handler> {
     news: Option<News<H>>,
     number: u64,
     flights: Flights,
+    /// Room for requests and batches until the client can have their answers.
     slots: Arc<Semaphore>,
     listens: Arc<Semaphore>,
     /// Fires when nothing more is read.
     closing: CancellationToken,
-    tasks: JoinSet<()>,
+    pub(super) tasks: JoinSet<()>,
 }
 
-/// The other side does not read answers any more.
+/// The other side does not read answers any more, or nothing more is to be said to it.
 struct Deaf;
 
 impl<H: Handler> Connection<H> {
-    fn new(server: Server<H>, identity: H::Identity, answers: mpsc::Sender<String>) -> Self {
+    pub(super) fn new(server: Server<H>, identity: H::Identity, answers: mpsc::Sender<String>) -> Self {
         Self {
             number: server.number(),
             closing: server.inner.hang_up.child_token(),
@@ -115,9 +116,11 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Handles messages until they end or nobody listens any more.
-    async fn read(&mut self, incoming: impl Stream<Item = Vec<u8>>) {
+    pub(super) async fn read(&mut self, incoming: impl Stream<Item = Vec<u8>>) {
         let mut incoming = pin!(incoming);
         loop {
+            // What has ended would otherwise be kept as long as the connection.
+            while self.tasks.try_join_next().is_some() {}
             let news = async {
                 match &mut self.news {
                     Some(news) => news.next().await,
@@ -172,21 +175,19 @@ impl<H: Handler> Connection<H> {
             let step = self.server.modern_step(&self.identity, &request, &params, None);
             return match step {
                 Step::Answer(reply) => self.answer(reply.text).await,
-                Step::Run(job) => self.run_modern(job, &request.method, &params).await,
-                Step::Listen(id, wanted) => self.listen(id, wanted, &params).await,
+                Step::Run(Work::Job(job)) => self.run_modern(job, &request.method, &params).await,
+                Step::Run(Work::Listen(id, wanted)) => self.listen(id, wanted, &params).await,
             };
         }
         let Some(lane) = self.lane.clone() else {
             if request.method == "initialize" {
                 return self.initialize(&request, &params).await;
             }
-            let Step::Answer(reply) = legacy::step_before_handshake(&request) else { return Ok(()) };
-            return self.answer(reply.text).await;
+            return self.answer(legacy::before_handshake(&request).text).await;
         };
         match self.server.legacy_step(&self.identity, &lane, request, &params) {
             Step::Answer(reply) => self.answer(reply.text).await,
             Step::Run(job) => self.run_legacy(&lane, job).await,
-            Step::Listen(..) => Ok(()),
         }
     }
 
@@ -237,9 +238,8 @@ impl<H: Handler> Connection<H> {
     }
 
     async fn run_legacy(&mut self, lane: &Arc<Lane<H>>, job: Job) -> Result<(), Deaf> {
-        let slot = self.slot().await?;
-        let flight = match self.flights.begin(&job.id) {
-            Ok(flight) => flight,
+        let (slot, flight) = match self.begin(&job.id) {
+            Ok(begun) => begun,
             Err(error) => return self.answer(failure(Some(&job.id), &error)).await,
         };
         let caller = lane.caller(Reach::Open, job.wishes.clone());
@@ -254,9 +254,8 @@ impl<H: Handler> Connection<H> {
             Ok(session) => session,
             Err(error) => return self.answer(failure(Some(&job.id), &error)).await,
         };
-        let slot = self.slot().await?;
-        let flight = match self.flights.begin(&job.id) {
-            Ok(flight) => flight,
+        let (slot, flight) = match self.begin(&job.id) {
+            Ok(begun) => begun,
             Err(error) => return self.answer(failure(Some(&job.id), &error)).await,
         };
         let client = ModernClient {
@@ -311,7 +310,10 @@ impl<H: Handler> Connection<H> {
     async fn batch(&mut self, message: Vec<u8>) -> Result<(), Deaf> {
         let lane = self.lane.clone().filter(|lane| lane.version.has_batches());
         let Some(lane) = lane else { return self.answer(failure(None, &no_batches())).await };
-        let slot = self.slot().await?;
+        let slot = match self.slot() {
+            Ok(slot) => slot,
+            Err(error) => return self.refuse_batch(&lane, &message, &error).await,
+        };
         let (server, answers, identity) = (self.server.clone(), self.answers.clone(), self.identity.clone());
         self.tasks.spawn(async move {
             if let Ok(Incoming::Batch(batch)) = envelope::read(&message) {
@@ -320,22 +322,42 @@ impl<H: Handler> Connection<H> {
                     Err(error) => Some(failure(None, &error)),
                 };
                 if let Some(answer) = answer {
-                    send(&answers, answer).await;
+                    send_last(&answers, slot, |_| Some(answer)).await;
                 }
             }
-            drop(slot);
         });
         Ok(())
     }
 
-    /// Waits for room for one more request; until then, nothing more is read.
-    async fn slot(&mut self) -> Result<OwnedSemaphorePermit, Deaf> {
-        while self.tasks.try_join_next().is_some() {}
-        Arc::clone(&self.slots).acquire_owned().await.map_err(|_closed| Deaf)
+    async fn refuse_batch(&self, lane: &Lane<H>, message: &[u8], error: &ErrorObject) -> Result<(), Deaf> {
+        let Ok(Incoming::Batch(batch)) = envelope::read(message) else { return Ok(()) };
+        let answer = match batch.messages() {
+            Ok(messages) => self.server.refuse_batch(lane, messages, error),
+            Err(error) => Some(failure(None, &error)),
+        };
+        match answer {
+            Some(answer) => self.answer(answer).await,
+            None => Ok(()),
+        }
     }
 
+    /// Notes that a request begins, if there is room for it. It is refused rather than kept waiting: behind it there may
+    /// be the cancel, or the answer to a question, that makes room.
+    fn begin(&self, id: &Id<'_>) -> Result<(OwnedSemaphorePermit, Flight), ErrorObject> {
+        Ok((self.slot()?, self.flights.begin(id)?))
+    }
+
+    fn slot(&self) -> Result<OwnedSemaphorePermit, ErrorObject> {
+        Arc::clone(&self.slots).try_acquire_owned().map_err(|_full| too_many(STDIO_IN_FLIGHT))
+    }
+
+    /// Sends something. A client that does not read must not keep the connection from closing.
     async fn answer(&self, text: String) -> Result<(), Deaf> {
-        self.answers.send(text).await.map_err(|_closed| Deaf)
+        tokio::select! {
+            biased;
+            sent = self.answers.send(text) => sent.map_err(|_closed| Deaf),
+            () = self.closing.cancelled() => Err(Deaf),
+        }
     }
 
     /// Lets what is running come to its end, then cancels it, then gives up on it.
@@ -385,22 +407,31 @@ async fn carry<H: Handler>(
                 live.cancel();
             }
             spoken = live.next() => match spoken {
-                Spoken::Message(text) => send(&answers, text).await,
+                Spoken::Message(text, _) => send(&answers, text).await,
                 Spoken::Last(reply) => break reply,
             },
         }
     };
-    let withdrawn = flight.is_withdrawn();
-    // The id must be free before the client can see its answer.
-    drop(flight);
-    if !withdrawn {
-        send(&answers, reply.text).await;
-    }
-    drop(slot);
+    let text = |(flight, _): &(Flight, _)| (!flight.is_withdrawn()).then_some(reply.text);
+    send_last(&answers, (flight, slot), text).await;
 }
 
 async fn finished(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}
+}
+
+/// Waits until the client can have an answer, and frees what was held for its request before it has it: the client may
+/// use it again at once.
+async fn send_last<T>(answers: &mpsc::Sender<String>, held: T, text: impl FnOnce(&T) -> Option<String>) {
+    let Ok(room) = answers.reserve().await else {
+        tracing::debug!("an MCP client left before its answer");
+        return;
+    };
+    let text = text(&held);
+    drop(held);
+    if let Some(text) = text {
+        room.send(text);
+    }
 }
 
 async fn send(answers: &mpsc::Sender<String>, text: String) {

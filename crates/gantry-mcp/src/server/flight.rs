@@ -35,9 +35,7 @@ impl Flights {
             return Err(ErrorObject::invalid_request(message));
         }
         if entries.len() >= self.limit {
-            let message =
-                format!("{} requests are running already; wait until one of them is answered", self.limit);
-            return Err(ErrorObject::invalid_request(message));
+            return Err(too_many(self.limit));
         }
         let cancel = self.all.child_token();
         entries.insert(key.clone(), Entry { cancel: cancel.clone(), withdrawn: false });
@@ -86,6 +84,12 @@ impl Drop for Flight {
     fn drop(&mut self) {
         lock(&self.shared).remove(&self.key);
     }
+}
+
+/// The refusal of a request for which there is no room.
+pub(super) fn too_many(limit: usize) -> ErrorObject {
+    let message = format!("{limit} requests are running already; wait until one of them is answered");
+    ErrorObject::invalid_request(message)
 }
 
 /// A thread that panicked inside left the map whole: every change to it is one call.

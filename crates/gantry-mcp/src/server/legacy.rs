@@ -21,7 +21,7 @@ pub(super) fn step(
     version: Version,
     habits: &Habits,
     features: impl FnOnce() -> Features,
-) -> Step {
+) -> Step<Job> {
     if request.method == "ping" {
         return Step::Answer(Reply::ok(answer::empty(&request.id)));
     }
@@ -30,13 +30,13 @@ pub(super) fn step(
         Ok(Task::Ask(_, Some(Note::Watch(_)))) if !habits.may_watch() => {
             let message =
                 format!("a session watches at most {SUBSCRIPTIONS} resources; unsubscribe from others first");
-            refused(&request.id, &ErrorObject::invalid_request(message))
+            Step::Answer(refused(&request.id, &ErrorObject::invalid_request(message)))
         }
         Ok(task) => {
             let wishes = params.wishes();
             Step::Run(Job { id: request.id.into_owned(), version, task, wishes })
         }
-        Err(error) => refused(&request.id, &error),
+        Err(error) => Step::Answer(refused(&request.id, &error)),
     }
 }
 
@@ -49,14 +49,14 @@ fn is_done(task: &Task, habits: &Habits) -> bool {
     }
 }
 
-fn refused(id: &Id<'_>, error: &ErrorObject) -> Step {
-    Step::Answer(Reply::error(StatusCode::OK, Some(id), error))
+fn refused(id: &Id<'_>, error: &ErrorObject) -> Reply {
+    Reply::error(StatusCode::OK, Some(id), error)
 }
 
-/// Decides what a request means on a connection that has not shaken hands. Only `ping` may come so early.
-pub(super) fn step_before_handshake(request: &Request<'_>) -> Step {
+/// The answer on a connection that has not shaken hands. Only `ping` may come so early.
+pub(super) fn before_handshake(request: &Request<'_>) -> Reply {
     if request.method == "ping" {
-        return Step::Answer(Reply::ok(answer::empty(&request.id)));
+        return Reply::ok(answer::empty(&request.id));
     }
     let message = "send initialize first, or the _meta fields of 2026-07-28 with every request";
     refused(&request.id, &ErrorObject::invalid_request(message))

@@ -16,8 +16,12 @@ use crate::{
     raw,
 };
 use bytes::Bytes;
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
+use tokio::{sync::oneshot, time::timeout};
 use tokio_util::sync::CancellationToken;
+
+/// How long it may take until all resources of one request are watched; the client waits for the first message so long.
+const GRANT_WAIT: Duration = Duration::from_secs(20);
 
 /// What a client wants to hear, as it said it.
 #[derive(Debug)]
@@ -69,17 +73,19 @@ fn uris(list: &str) -> Result<Vec<String>, ErrorObject> {
 /// A `subscriptions/listen` that is open.
 pub(super) struct Listening<H: Handler> {
     server: Server<H>,
-    session: Arc<H::Session>,
     id: Id<'static>,
     first: Option<String>,
     news: News<H>,
-    watched: Vec<String>,
+    /// Held for what it gives back.
+    _watching: Watching<H>,
     stop: CancellationToken,
     ended: bool,
 }
 
 impl<H: Handler> Listening<H> {
-    /// Begins to listen. Resources that cannot be watched are left out of what is granted.
+    /// Begins to listen. Resources that cannot be watched, or not in time, are left out of what is granted.
+    ///
+    /// Cancel-safety: what was granted is given back when the future is dropped.
     pub(super) async fn begin(
         server: Server<H>,
         session: Arc<H::Session>,
@@ -89,22 +95,21 @@ impl<H: Handler> Listening<H> {
     ) -> Self {
         let changes = server.inner.handler.changes();
         let Wanted { mut filter, uris } = wanted;
-        let mut watched = Vec::new();
-        for uri in uris {
-            if filter.watched.contains(&uri) {
-                continue;
+        let mut watching = Watching::new(server.clone(), Arc::clone(&session));
+        let all = async {
+            for uri in uris {
+                watching.add(uri).await;
             }
-            match server.watch(&session, Method::Subscribe, &uri).await {
-                Ok(()) => {
-                    filter.watched.insert(uri.clone());
-                    watched.push(uri);
-                }
-                Err(error) => tracing::debug!(uri, "a resource cannot be watched: {error}"),
-            }
+        };
+        if timeout(GRANT_WAIT, all).await.is_err() {
+            tracing::warn!(
+                "not all resources of a subscriptions/listen are watched: the servers took too long"
+            );
         }
-        let first = Some(acknowledged(&filter, &watched));
-        let news = News::new(server.clone(), Arc::clone(&session), changes, Wants::Listen(filter));
-        Self { server, session, id, first, news, watched, stop, ended: false }
+        let first = Some(acknowledged(&filter, &watching.uris));
+        filter.watched = watching.uris.iter().cloned().collect();
+        let news = News::new(server.clone(), session, changes, Wants::Listen(filter));
+        Self { server, id, first, news, _watching: watching, stop, ended: false }
     }
 
     /// The next message; the answer comes last, when the server ends it.
@@ -134,9 +139,46 @@ impl<H: Handler> Source for Listening<H> {
     }
 }
 
-impl<H: Handler> Drop for Listening<H> {
+/// Resources that are watched until this is dropped.
+struct Watching<H: Handler> {
+    server: Server<H>,
+    session: Arc<H::Session>,
+    uris: Vec<String>,
+}
+
+impl<H: Handler> Watching<H> {
+    fn new(server: Server<H>, session: Arc<H::Session>) -> Self {
+        Self { server, session, uris: Vec::new() }
+    }
+
+    /// Watches one more resource, if that can be done.
+    ///
+    /// Cancel-safety: the handler is asked in a task of its own. Of a question that is dropped halfway nobody knows
+    /// whether it was granted, and so whether it is to be taken back.
+    async fn add(&mut self, uri: String) {
+        if self.uris.contains(&uri) {
+            return;
+        }
+        let mut one = Self::new(self.server.clone(), Arc::clone(&self.session));
+        let (grant, granted) = oneshot::channel();
+        self.server.in_background(async move {
+            match one.server.watch(&one.session, Method::Subscribe, &uri).await {
+                Ok(()) => one.uris.push(uri),
+                Err(error) => tracing::debug!(uri, "a resource cannot be watched: {error}"),
+            }
+            if grant.send(one).is_err() {
+                tracing::debug!("a client left before it was told what is watched");
+            }
+        });
+        if let Ok(mut one) = granted.await {
+            self.uris.append(&mut one.uris);
+        }
+    }
+}
+
+impl<H: Handler> Drop for Watching<H> {
     fn drop(&mut self) {
-        let (watched, session) = (std::mem::take(&mut self.watched), Arc::clone(&self.session));
+        let (watched, session) = (std::mem::take(&mut self.uris), Arc::clone(&self.session));
         if watched.is_empty() {
             return;
         }

@@ -1,7 +1,9 @@
 //! A request from its start to its answer, whatever the transport: what it says on the way, and the last word.
 
 use super::{
-    Handler, Reply, Server, park,
+    Handler, Reply, Server,
+    outbox::Care,
+    park,
     running::{Next, Running},
 };
 use crate::{
@@ -29,7 +31,7 @@ pub(super) struct Ticket<I> {
 #[derive(Debug)]
 pub(super) enum Spoken {
     /// A message before the answer.
-    Message(String),
+    Message(String, Care),
     /// The answer. Nothing follows.
     Last(Reply),
 }
@@ -78,7 +80,7 @@ impl<H: Handler> Live<H> {
         loop {
             let Some(running) = &mut self.running else { std::future::pending().await };
             match running.next().await {
-                Next::Say(text) => return Some(Spoken::Message(text)),
+                Next::Say(text, care) => return Some(Spoken::Message(text, care)),
                 Next::Pause => return None,
                 Next::Done(outcome) => {
                     return Some(Spoken::Last(self.server.reply(&self.id, &running.about, outcome)));

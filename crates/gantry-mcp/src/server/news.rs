@@ -5,6 +5,7 @@ use super::{
     body::Source,
     caller::{Habits, notification},
     handler::{Change, Features},
+    outbox::Care,
     ring::{COMMON, Found, Reader},
     sessions::Entry,
 };
@@ -230,7 +231,7 @@ impl<H: Handler> Source for CommonEvents<H> {
                 biased;
                 () = self.open.cancelled() => return None,
                 () = self.server.inner.hang_up.cancelled() => return None,
-                text = news.next() => self.entry.streams.push(COMMON, &text),
+                text = news.next() => self.entry.streams.push(COMMON, &text, Care::MustArrive),
             }
         }
     }

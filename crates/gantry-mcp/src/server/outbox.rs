@@ -21,9 +21,18 @@ pub(super) struct Outbox {
     changed: Notify,
 }
 
+/// Whether a message may get lost on the way to a client that reads too slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Care {
+    /// Nobody waits for what comes of it.
+    MayDrop,
+    /// Somebody does.
+    MustArrive,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    messages: VecDeque<String>,
+    messages: VecDeque<(String, Care)>,
     bytes: usize,
     round: Option<Round>,
     released: bool,
@@ -41,7 +50,7 @@ struct Round {
 #[derive(Debug)]
 pub(super) enum Said {
     /// A message of JSON-RPC.
-    Message(String),
+    Message(String, Care),
     /// Questions that cannot be sent as messages of their own.
     Questions(Vec<Question>),
     /// Nothing will be said for a while.
@@ -56,14 +65,14 @@ impl Outbox {
             tracing::debug!("a notification was dropped: the client takes them too slowly");
             return;
         }
-        state.push(message);
+        state.push(message, Care::MayDrop);
         drop(state);
         self.changed.notify_one();
     }
 
     /// Says something that must not get lost; the caller bounds how much of it there can be.
     pub(super) fn insist(&self, message: String) {
-        self.lock().push(message);
+        self.lock().push(message, Care::MustArrive);
         self.changed.notify_one();
     }
 
@@ -97,9 +106,9 @@ impl Outbox {
     /// The next thing to say.
     pub(super) fn take(&self) -> Option<Said> {
         let mut state = self.lock();
-        if let Some(message) = state.messages.pop_front() {
+        if let Some((message, care)) = state.messages.pop_front() {
             state.bytes -= message.len();
-            return Some(Said::Message(message));
+            return Some(Said::Message(message, care));
         }
         if std::mem::take(&mut state.released) {
             return Some(Said::Released);
@@ -121,9 +130,9 @@ impl Outbox {
 }
 
 impl State {
-    fn push(&mut self, message: String) {
+    fn push(&mut self, message: String, care: Care) {
         self.bytes += message.len();
-        self.messages.push_back(message);
+        self.messages.push_back((message, care));
     }
 }
 

@@ -3,6 +3,8 @@
 //! A client of that version is asked by a result; it sends the request again, with the answers and with a
 //! `requestState` that leads back to the work. The work is never begun a second time: a state that leads nowhere is an
 //! error, because what it led to may have had an effect. Every round has a state of its own, so an old one leads nowhere.
+//!
+//! A state is random and says nothing. Whose it is, for which request and until when stands with the work that it leads to.
 
 use super::{caller::Wishes, outbox::matched, running::Running};
 use crate::{
@@ -11,10 +13,7 @@ use crate::{
     limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT},
     raw,
 };
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gantry_core::{digest::Digest, json};
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
 use std::{
     collections::HashMap,
     sync::{
@@ -25,22 +24,14 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-const ID_BYTES: usize = 16;
-const EXPIRY_BYTES: usize = 8;
-const DIGEST_BYTES: usize = 32;
-const SEALED_BYTES: usize = ID_BYTES + EXPIRY_BYTES + DIGEST_BYTES;
-const MAC_BYTES: usize = 32;
-const KEY_BYTES: usize = 64;
-
 /// All requests that wait for answers.
 pub(super) struct Parks<I> {
     // Invariant: never held across an await.
     entries: Mutex<HashMap<Uuid, Parked<I>>>,
     /// Set when nobody can come back any more. Changed and read with the entries held.
     closed: AtomicBool,
-    /// Seals states; it lives as long as what they lead to.
-    key: [u8; KEY_BYTES],
-    started: Instant,
+    /// Tells the states of this server from those of one before it.
+    tag: String,
 }
 
 struct Parked<I> {
@@ -68,11 +59,8 @@ pub(super) fn digest(method: &str, params: &str) -> Digest {
 
 impl<I: PartialEq> Parks<I> {
     pub(super) fn new() -> Self {
-        let mut key = [0; KEY_BYTES];
-        for part in key.chunks_exact_mut(ID_BYTES) {
-            part.copy_from_slice(Uuid::new_v4().as_bytes());
-        }
-        Self { entries: Mutex::default(), closed: AtomicBool::new(false), key, started: Instant::now() }
+        let tag = Uuid::new_v4().simple().to_string();
+        Self { entries: Mutex::default(), closed: AtomicBool::new(false), tag }
     }
 
     /// Keeps a request until its client answers, and returns the state that leads back to it.
@@ -95,7 +83,7 @@ impl<I: PartialEq> Parks<I> {
         let (id, expires) = (Uuid::new_v4(), Instant::now() + QUESTION_WAIT);
         entries.insert(id, Parked { identity, request, expires, running });
         drop(entries);
-        Ok(self.seal(id, expires, &request))
+        Ok(self.state(id))
     }
 
     /// Takes up a request whose client sent it again.
@@ -109,10 +97,10 @@ impl<I: PartialEq> Parks<I> {
         state: &str,
         wishes: Wishes,
     ) -> Result<Redeemed, ErrorObject> {
-        let (id, sealed) = self.unseal(state).ok_or_else(broken)?;
+        let id = self.read(state).ok_or_else(broken)?;
         let mut entries = self.entries();
         let parked = entries.get(&id).filter(|parked| parked.identity == *identity).ok_or_else(gone)?;
-        if parked.request != *request || sealed != *request {
+        if parked.request != *request {
             return Err(other_request());
         }
         if parked.expires <= Instant::now() {
@@ -132,6 +120,14 @@ impl<I: PartialEq> Parks<I> {
         Ok(Redeemed::Resumed(Box::new(parked.running)))
     }
 
+    /// Whether such a request of this client waits for answers.
+    pub(super) fn waits(&self, identity: &I, request: &Digest) -> bool {
+        let now = Instant::now();
+        let entries = self.entries();
+        let mut waiting = entries.values().filter(|parked| parked.expires > now);
+        waiting.any(|parked| parked.request == *request && parked.identity == *identity)
+    }
+
     /// Lets go of requests whose clients did not come back.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
@@ -149,32 +145,15 @@ impl<I: PartialEq> Parks<I> {
         drop(all);
     }
 
-    fn seal(&self, id: Uuid, expires: Instant, request: &Digest) -> String {
-        let expires = u64::try_from((expires - self.started).as_millis()).unwrap_or(u64::MAX);
-        let mut sealed = Vec::with_capacity(SEALED_BYTES + MAC_BYTES);
-        sealed.extend_from_slice(id.as_bytes());
-        sealed.extend_from_slice(&expires.to_be_bytes());
-        sealed.extend_from_slice(request.as_bytes());
-        let mac = self.mac(&sealed).finalize().into_bytes();
-        sealed.extend_from_slice(&mac);
-        URL_SAFE_NO_PAD.encode(sealed)
+    fn state(&self, id: Uuid) -> String {
+        format!("{}-{}", self.tag, id.simple())
     }
 
-    /// What a state leads to; `None` for anything that was not sealed here.
-    fn unseal(&self, state: &str) -> Option<(Uuid, Digest)> {
-        let bytes = URL_SAFE_NO_PAD.decode(state).ok()?;
-        let (sealed, mac) = bytes.split_at_checked(SEALED_BYTES)?;
-        self.mac(sealed).verify_slice(mac).ok()?;
-        let (id, rest) = sealed.split_at_checked(ID_BYTES)?;
-        let (_, request) = rest.split_at_checked(EXPIRY_BYTES)?;
-        Some((Uuid::from_slice(id).ok()?, Digest::from_bytes(request.try_into().ok()?)))
-    }
-
-    fn mac(&self, sealed: &[u8]) -> Hmac<Sha256> {
-        // A key of exactly one block needs no preparation, so making the MAC cannot fail.
-        let mut mac = Hmac::<Sha256>::new(&self.key.into());
-        mac.update(sealed);
-        mac
+    /// What a state leads to; `None` for anything that was not given out here.
+    fn read(&self, state: &str) -> Option<Uuid> {
+        let id = Uuid::try_parse(state.strip_prefix(&self.tag)?.strip_prefix('-')?).ok()?;
+        // An id can be written in several ways; only one is given out.
+        (self.state(id) == state).then_some(id)
     }
 
     /// A thread that panicked inside left the map whole: every change to it is one call.
@@ -187,6 +166,14 @@ fn broken() -> ErrorObject {
     ErrorObject::invalid_params(
         "requestState is not one that this server gave out: send the exact text of the last answer, \
          or begin anew without requestState and inputResponses",
+    )
+}
+
+/// The refusal of answers that do not say what they belong to. Taken as a new request, it would be done twice.
+pub(super) fn stateless() -> ErrorObject {
+    ErrorObject::invalid_params(
+        "requestState is missing: this request waits for the answers in inputResponses. Send it again with the \
+         requestState of the last answer, or without inputResponses to begin anew",
     )
 }
 

@@ -1,6 +1,10 @@
 //! A request that is under way: its work, what it says meanwhile, and what came of it.
 
-use super::{caller::Caller, handler::Answer, outbox::Said};
+use super::{
+    caller::Caller,
+    handler::Answer,
+    outbox::{Care, Said},
+};
 use crate::{
     ErrorObject, Version,
     client::ListKind,
@@ -36,7 +40,7 @@ pub(super) type Outcome = Result<Done, ErrorObject>;
 #[derive(Debug)]
 pub(super) enum Next {
     /// It says this.
-    Say(String),
+    Say(String, Care),
     /// It has nothing to say for a while.
     Pause,
     /// It needs answers to go on.
@@ -97,7 +101,7 @@ impl Running {
     pub(super) async fn next(&mut self) -> Next {
         loop {
             match self.caller.outbox.take() {
-                Some(Said::Message(text)) => return Next::Say(text),
+                Some(Said::Message(text, care)) => return Next::Say(text, care),
                 Some(Said::Questions(questions)) => return Next::Ask(questions),
                 Some(Said::Released) => return Next::Pause,
                 None => {}

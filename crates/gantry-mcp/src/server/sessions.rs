@@ -12,6 +12,10 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
+/// One identity makes room for itself once it has this part of all sessions, as a divisor: whoever opens sessions without
+/// end loses its own and not those of others.
+const SHARE: usize = 4;
+
 /// All open sessions, bounded in number.
 pub(super) struct Sessions<H: Handler> {
     // Invariant: never held across an await; readers hold it for one look-up.
@@ -50,14 +54,24 @@ impl<H: Handler> Sessions<H> {
         let touched = AtomicU64::new(self.now());
         let entry = Arc::new(Entry { identity, lane, streams, common, touched });
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        let oldest = (entries.len() >= self.limit)
-            .then(|| entries.iter().min_by_key(|(_, entry)| entry.touched.load(Ordering::Relaxed)))
-            .flatten()
-            .map(|(id, _)| *id);
-        let evicted = oldest.and_then(|id| entries.remove(&id));
+        let is_full = entries.len() >= self.limit;
+        let goes = is_full.then(|| self.least_missed(&entries, &entry.identity)).flatten();
+        let evicted = goes.and_then(|id| entries.remove(&id));
         entries.insert(id, entry);
         drop(entries);
         (id, evicted)
+    }
+
+    /// The session that makes room for one more of this identity: one that is not in use before one that is, and the one
+    /// that was idle for longest before others.
+    fn least_missed(&self, entries: &HashMap<Uuid, Arc<Entry<H>>>, identity: &H::Identity) -> Option<Uuid> {
+        let is_own = |entry: &Entry<H>| entry.identity == *identity;
+        let own = entries.values().filter(|entry| is_own(entry)).count();
+        let has_its_share = own >= (self.limit / SHARE).max(1);
+        let may_go = entries.iter().filter(|(_, entry)| !has_its_share || is_own(entry));
+        may_go
+            .min_by_key(|(_, entry)| (entry.is_in_use(), entry.touched.load(Ordering::Relaxed)))
+            .map(|(id, _)| *id)
     }
 
     /// The session with this id, if it is alive and belongs to this identity.
@@ -98,14 +112,20 @@ impl<H: Handler> Sessions<H> {
         entry.touched.store(self.now(), Ordering::Relaxed);
     }
 
-    /// A session with a call under way or an open stream is in use, however long that takes.
     fn is_idle(&self, entry: &Entry<H>) -> bool {
         let idle = self.now().saturating_sub(entry.touched.load(Ordering::Relaxed));
-        u128::from(idle) > self.idle.as_millis() && entry.lane.flights.is_empty() && !entry.common.is_open()
+        u128::from(idle) > self.idle.as_millis() && !entry.is_in_use()
     }
 
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl<H: Handler> Entry<H> {
+    /// A session with a call under way or an open stream is in use, however long that takes.
+    fn is_in_use(&self) -> bool {
+        !self.lane.flights.is_empty() || self.common.is_open()
     }
 }
 

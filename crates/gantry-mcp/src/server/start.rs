@@ -65,7 +65,11 @@ impl<H: Handler> Server<H> {
             method: method.into(),
             params: params.text().into(),
         });
+        let digest = || park::digest(method, params.text());
         let Some(state) = state else {
+            if wishes.responses.is_some() && self.inner.parks.waits(client.identity, &digest()) {
+                return Err(refused(&park::stateless()));
+            }
             let manner = Manner::Modern { may_park };
             let caller =
                 Arc::new(Caller::new(Arc::clone(&client.capabilities), client.number, manner, wishes));
@@ -74,8 +78,7 @@ impl<H: Handler> Server<H> {
             let running = Running::new(Box::pin(work), caller, client.cancel, about).cancel_on_drop();
             return Ok(Live::new(self.clone(), id, Box::new(running), ticket));
         };
-        let digest = park::digest(method, params.text());
-        match self.inner.parks.redeem(client.identity, &digest, &state, wishes) {
+        match self.inner.parks.redeem(client.identity, &digest(), &state, wishes) {
             Ok(Redeemed::Resumed(running)) => Ok(Live::new(self.clone(), id, running, ticket)),
             Ok(Redeemed::Unanswered(questions)) => {
                 Err(Reply::ok(self.inner.about.questions(&id, &questions, &state)))

@@ -8,6 +8,7 @@ mod listen;
 mod methods;
 mod modern;
 mod parking;
+mod replay;
 mod sessions;
 mod stdio;
 mod streams;
@@ -19,7 +20,7 @@ use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{Audience, LogLevel, Notice, Question, Turn},
+    exchange::{Audience, LogLevel, Method, Notice, Question, Turn},
     headers::HeaderParam,
     raw,
 };
@@ -42,9 +43,9 @@ struct Fake {
     closed: AtomicUsize,
     peers: Mutex<Vec<String>>,
     tokens: Mutex<Vec<CancellationToken>>,
-    /// Gets a permit for every call of `wait` and `gate` that has begun.
+    /// Gets a permit for every call of `wait` and `gate`, and every request about something slow, that has begun.
     begun: Semaphore,
-    /// Lets one call of `gate` end per permit.
+    /// Lets one call of `gate`, or one request about something slow, end per permit.
     gate: Semaphore,
     features: Features,
     changes: broadcast::Sender<Change>,
@@ -211,6 +212,10 @@ impl Handler for Fake {
         self.asked.lock().unwrap().push(format!("{} {params}", method.as_str()));
         if params.contains("missing") {
             return Err(ErrorObject::new(code::INVALID_PARAMS, "no such resource"));
+        }
+        if params.contains("slow") && method == Method::Subscribe {
+            self.begun.add_permits(1);
+            self.gate.acquire().await.unwrap().forget();
         }
         if params.contains("asking") {
             let heard = turn.audience.ask(vec![question("name", 0)]).await;

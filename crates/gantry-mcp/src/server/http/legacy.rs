@@ -13,6 +13,7 @@ use crate::{
         lane::Reach,
         live::Spoken,
         news::{Common, CommonEvents},
+        outbox::Care,
         params::Params,
         ring::{self, Place, Reader, Streams},
         sessions::Entry,
@@ -37,10 +38,6 @@ impl<H: Handler> Server<H> {
         let job = match self.legacy_step(identity, &entry.lane, request, params) {
             Step::Run(job) => job,
             Step::Answer(reply) => return reply.into(),
-            Step::Listen(id, _) => {
-                let error = ErrorObject::method_not_found("subscriptions/listen");
-                return refuse(StatusCode::OK, Some(&id), &error);
-            }
         };
         let flight = match entry.lane.flights.begin(&job.id) {
             Ok(flight) => flight,
@@ -62,7 +59,7 @@ impl<H: Handler> Server<H> {
                 self.inner.sessions.touch(&entry);
                 reply.into()
             }
-            Ok(Some(Spoken::Message(text))) => self.stream(entry, live, flight, Some(&text)),
+            Ok(Some(Spoken::Message(text, care))) => self.stream(entry, live, flight, Some((&text, care))),
             // A stream shows whoever waits, and whatever stands in between, that the request is alive.
             Ok(None) | Err(_) => self.stream(entry, live, flight, None),
         }
@@ -74,14 +71,14 @@ impl<H: Handler> Server<H> {
         entry: Arc<Entry<H>>,
         live: Live<H>,
         flight: Flight,
-        first: Option<&str>,
+        first: Option<(&str, Care)>,
     ) -> Response<Body> {
         let stream = entry.streams.open();
         if primed(&entry.lane) {
             entry.streams.prime(stream);
         }
-        if let Some(first) = first {
-            entry.streams.push(stream, first);
+        if let Some((first, care)) = first {
+            entry.streams.push(stream, first, care);
         }
         let reader = entry.streams.read(Place { stream, event: 0 });
         let server = self.clone();
@@ -95,7 +92,7 @@ impl<H: Handler> Server<H> {
     async fn pump(&self, entry: &Entry<H>, mut live: Live<H>, flight: Flight, stream: u64) {
         let reply = loop {
             match live.next_or_pause().await {
-                Some(Spoken::Message(text)) => entry.streams.push(stream, &text),
+                Some(Spoken::Message(text, care)) => entry.streams.push(stream, &text, care),
                 // Only a client that was given an id to come back with can be let go.
                 None if primed(&entry.lane) => entry.streams.let_go(stream),
                 None => {}
@@ -104,7 +101,7 @@ impl<H: Handler> Server<H> {
         };
         // The id must be free before the client can see its answer.
         drop(flight);
-        entry.streams.push(stream, &reply.text);
+        entry.streams.push(stream, &reply.text, Care::MustArrive);
         entry.streams.end(stream);
         self.inner.sessions.touch(entry);
     }
@@ -122,7 +119,7 @@ impl<H: Handler> Server<H> {
             Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
         let version = lane.version;
-        let streams = Streams::new(Arc::clone(&self.inner.replayable));
+        let streams = Streams::new(Arc::clone(&self.inner.replay));
         let (id, evicted) = self.inner.sessions.insert(identity.clone(), lane, streams, common);
         if let Some(evicted) = evicted {
             tracing::warn!("too many MCP sessions; the one that was idle for longest was closed");

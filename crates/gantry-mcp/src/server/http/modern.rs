@@ -6,7 +6,7 @@ use crate::{
     envelope::{Id, Request},
     exchange::Capabilities,
     server::{
-        Body, EventStream, Handler, Live, Peer, Server, Step,
+        Body, EventStream, Handler, Live, Peer, Server, Step, Work,
         body::{Source, message},
         listen::{Listening, Wanted},
         live::Spoken,
@@ -29,19 +29,18 @@ impl<H: Handler> Server<H> {
         request: Request<'_>,
         params: &Params<'_>,
     ) -> Response<Body> {
-        let step = match self.modern_step(identity, &request, params, Some(headers)) {
+        let work = match self.modern_step(identity, &request, params, Some(headers)) {
             Step::Answer(reply) => return reply.into(),
-            step @ (Step::Run(_) | Step::Listen(..)) => step,
+            Step::Run(work) => work,
         };
         let capabilities = Arc::new(params.declared_here());
         let session = match self.standing(identity, params, &capabilities).await {
             Ok(session) => session,
-            Err(error) => return refuse(modern::status(&error), step.id(), &error),
+            Err(error) => return refuse(modern::status(&error), Some(work.id()), &error),
         };
-        let job = match step {
-            Step::Run(job) => job,
-            Step::Listen(id, wanted) => return self.listen(headers, session, id, wanted).await,
-            Step::Answer(reply) => return reply.into(),
+        let job = match work {
+            Work::Job(job) => job,
+            Work::Listen(id, wanted) => return self.listen(headers, session, id, wanted).await,
         };
         if let Task::Call(call) = &job.task {
             let wanted = self.inner.handler.header_params(&session, &call.name);
@@ -63,7 +62,7 @@ impl<H: Handler> Server<H> {
         }
         match live.next().await {
             Spoken::Last(reply) => reply.into(),
-            Spoken::Message(text) => {
+            Spoken::Message(text, _) => {
                 live.detach();
                 EventStream::new(Events { first: Some(message(&text)), live: Some(live) }).into_response()
             }
@@ -98,12 +97,11 @@ impl<H: Handler> Server<H> {
     }
 }
 
-impl Step {
-    fn id(&self) -> Option<&Id<'static>> {
+impl Work {
+    fn id(&self) -> &Id<'static> {
         match self {
-            Self::Run(job) => Some(&job.id),
-            Self::Listen(id, _) => Some(id),
-            Self::Answer(_) => None,
+            Self::Job(job) => &job.id,
+            Self::Listen(id, _) => id,
         }
     }
 }
@@ -120,7 +118,7 @@ impl<H: Handler> Source for Events<H> {
             return Some(first);
         }
         match self.live.as_mut()?.next().await {
-            Spoken::Message(text) => Some(message(&text)),
+            Spoken::Message(text, _) => Some(message(&text)),
             Spoken::Last(reply) => {
                 self.live = None;
                 Some(message(&reply.text))

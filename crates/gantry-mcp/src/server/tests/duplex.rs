@@ -3,13 +3,17 @@
 use super::{Events, Fake, error_code, said};
 use crate::{
     client::ListKind,
-    limits::CONNECTIONS,
-    server::{Change, Server},
+    limits::{CONNECTIONS, STDIO_DRAIN, STDIO_LAST_WORDS},
+    server::{Change, Server, connection::Connection},
 };
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::StatusCode;
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}"#;
@@ -202,6 +206,46 @@ async fn http_with_sse_is_such_a_connection() {
     assert_eq!(say("guest", &id, ASK).await, StatusCode::NOT_FOUND);
     server.shutdown().await;
     assert_eq!(server.handler().closed.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
+    let server = Fake::full();
+    let (messages, outgoing) = server.connect("guest").unwrap();
+    let say = async |message: &str| timeout(Duration::from_secs(1), messages.send(message.into())).await;
+    say(INITIALIZE).await.unwrap().unwrap();
+    // Until every queue is full.
+    while say(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await.is_ok() {}
+    let begun = Instant::now();
+    timeout(Duration::from_secs(60), server.shutdown()).await.unwrap();
+    assert_eq!(server.handler().closed.load(std::sync::atomic::Ordering::SeqCst), 1);
+    assert!(begun.elapsed() <= STDIO_DRAIN + STDIO_LAST_WORDS);
+    drop(outgoing);
+}
+
+#[tokio::test]
+async fn requests_that_have_ended_leave_nothing_behind() {
+    let (answers, mut output) = mpsc::channel(64);
+    let (input, incoming) = mpsc::channel::<Vec<u8>>(64);
+    let incoming = unfold(incoming, |mut incoming| async move { Some((incoming.recv().await?, incoming)) });
+    let mut connection = Connection::new(Fake::full(), "guest", answers);
+    let client = async {
+        for id in 0..20 {
+            let listen = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{{{META},"notifications":{{}}}}}}"#
+            );
+            input.send(listen.into()).await.unwrap();
+            assert!(output.recv().await.unwrap().contains("acknowledged"));
+            let cancel = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+            );
+            input.send(cancel.into()).await.unwrap();
+        }
+        drop(input);
+    };
+    tokio::join!(connection.read(incoming), client);
+    // At most the last one had no time to end.
+    assert!(connection.tasks.len() <= 2, "{}", connection.tasks.len());
 }
 
 #[tokio::test]

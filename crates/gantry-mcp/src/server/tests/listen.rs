@@ -95,6 +95,49 @@ async fn what_was_watched_is_given_back() {
     );
 }
 
+/// What the handler was asked, in any order.
+fn asked(server: &Server<Fake>) -> Vec<String> {
+    let mut asked = server.handler().asked();
+    asked.sort();
+    asked
+}
+
+#[tokio::test]
+async fn what_was_granted_is_given_back_if_the_client_leaves_before_it_hears_of_it() {
+    let server = Fake::full();
+    let body = filter(r#"{"resourceSubscriptions":["a:1","a:slow","a:2"]}"#);
+    tokio::select! {
+        response = answer(&server, &SENT, &body) => panic!("{response:?}"),
+        () = server.handler().call_begun() => {}
+    }
+    // What is granted only now is given back too; what comes after it is not asked for any more.
+    server.handler().gate.add_permits(1);
+    server.shutdown().await;
+    assert_eq!(
+        asked(&server),
+        [
+            r#"resources/subscribe {"uri":"a:1"}"#,
+            r#"resources/subscribe {"uri":"a:slow"}"#,
+            r#"resources/unsubscribe {"uri":"a:1"}"#,
+            r#"resources/unsubscribe {"uri":"a:slow"}"#
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_that_take_too_long_are_left_out() {
+    let server = Fake::full();
+    let mut events = listen(&server, r#"{"resourceSubscriptions":["a:1","a:slow","a:2"]}"#).await;
+    let granted = events.message().await;
+    assert!(granted.contains(r#""resourceSubscriptions":["a:1"]"#), "{granted}");
+    drop(events);
+    server.handler().gate.add_permits(1);
+    server.shutdown().await;
+    let asked = asked(&server);
+    let count = |method: &str| asked.iter().filter(|asked| asked.starts_with(method)).count();
+    assert_eq!((count("resources/subscribe"), count("resources/unsubscribe")), (2, 2), "{asked:?}");
+}
+
 #[tokio::test]
 async fn a_filter_that_is_none_is_refused() {
     let server = Fake::full();

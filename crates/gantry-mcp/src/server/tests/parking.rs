@@ -114,44 +114,50 @@ async fn missing_answers_are_asked_for_again() {
 #[tokio::test]
 async fn a_state_that_leads_nowhere_is_an_error_and_no_second_run() {
     let server = Fake::server();
-    let sealed = state(&post(&server, &SENT, &call(1, ASK)).await);
+    let given = state(&post(&server, &SENT, &call(1, ASK)).await);
     let refused = async |identity: &'static str, params: &str, state: &str| {
         let answer = post_as(&server, identity, &retry(params, BOTH, state)).await;
         assert_eq!(error_code(&answer), -32602, "{answer}");
         answer
     };
     // Tampered with.
-    let mut flipped = sealed.clone().into_bytes();
+    let mut flipped = given.clone().into_bytes();
     flipped[3] = if flipped[3] == b'A' { b'B' } else { b'A' };
     let flipped = String::from_utf8(flipped).unwrap();
     for broken in
-        ["", "x", &format!("{sealed}-TAMPERED"), &format!("{sealed}A"), sealed.get(1..).unwrap(), &flipped]
+        ["", "x", &format!("{given}-TAMPERED"), &format!("{given}A"), given.get(1..).unwrap(), &flipped]
     {
         assert!(refused("guest", ASK, broken).await.contains("exact text"), "{broken}");
     }
-    // Of another server, which has another key.
+    // Of another server, or of this one before it was started again.
     let foreign = state(&post(&Fake::server(), &SENT, &call(1, ASK)).await);
-    refused("guest", ASK, &foreign).await;
+    assert!(refused("guest", ASK, &foreign).await.contains("exact text"));
+    // Written otherwise, or made up.
+    let (tag, id) = given.split_once('-').unwrap();
+    let otherwise = format!("{tag}-{}", uuid::Uuid::try_parse(id).unwrap().hyphenated());
+    assert!(refused("guest", ASK, &otherwise).await.contains("exact text"));
+    let made_up = format!("{tag}-{}", uuid::Uuid::new_v4().simple());
+    assert!(refused("guest", ASK, &made_up).await.contains("nothing waits"));
     // Of somebody else.
-    assert!(refused("thief", ASK, &sealed).await.contains("nothing waits"));
+    assert!(refused("thief", ASK, &given).await.contains("nothing waits"));
     // For another request.
-    assert!(refused("guest", &ASK.replace("1.50", "1.51"), &sealed).await.contains("another request"));
+    assert!(refused("guest", &ASK.replace("1.50", "1.51"), &given).await.contains("another request"));
     // A state that is no text.
     let number = call(2, &format!(r#"{ASK},"requestState":7"#));
     assert_eq!(error_code(&post(&server, &SENT, &number).await), -32602);
     // None of that used it up.
-    assert!(post(&server, &SENT, &retry(ASK, BOTH, &sealed)).await.contains("complete"));
+    assert!(post(&server, &SENT, &retry(ASK, BOTH, &given)).await.contains("complete"));
     // Now it is.
-    assert!(refused("guest", ASK, &sealed).await.contains("answered already"));
+    assert!(refused("guest", ASK, &given).await.contains("answered already"));
     assert_eq!(runs(&server), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_not_answered_in_time_is_late_and_its_state_gone() {
     let server = Fake::server();
-    let sealed = state(&post(&server, &SENT, &call(1, ASK)).await);
+    let given = state(&post(&server, &SENT, &call(1, ASK)).await);
     advance(QUESTION_WAIT).await;
-    assert_eq!(error_code(&post(&server, &SENT, &retry(ASK, BOTH, &sealed)).await), -32602);
+    assert_eq!(error_code(&post(&server, &SENT, &retry(ASK, BOTH, &given)).await), -32602);
     server.expire_idle();
     // The call had time to end by itself; only then is it let go.
     assert!(!server.handler().last_token().is_cancelled());
@@ -167,6 +173,34 @@ async fn answers_that_come_before_the_question_are_taken() {
     assert!(post(&server, &SENT, &early).await.contains("complete"));
     let wrong = call(1, &format!(r#"{ASK},"inputResponses":{{"wrong":{{}}}}"#));
     state(&post(&server, &SENT, &wrong).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_without_their_state_are_no_second_run() {
+    let server = Fake::server();
+    let first = state(&post(&server, &SENT, &call(1, ASK)).await);
+    let bare = |params: &str, responses: &str| call(2, &format!(r#"{params},"inputResponses":{responses}"#));
+    for responses in [BOTH, "{}", r#"{"wrong":{}}"#] {
+        let refused = post(&server, &SENT, &bare(ASK, responses)).await;
+        assert_eq!(error_code(&refused), -32602, "{refused}");
+        assert!(refused.contains("requestState is missing"), "{refused}");
+    }
+    assert_eq!(runs(&server), 1);
+    // Nothing of the kind waits: these are answers that come before the question.
+    let other = ASK.replace("1.50", "1.51");
+    assert!(post(&server, &SENT, &bare(&other, BOTH)).await.contains("complete"));
+    assert!(post_as(&server, "other", &bare(ASK, BOTH)).await.contains("complete"));
+    // Without answers, it is one more request.
+    let again = state(&post(&server, &SENT, &call(1, ASK)).await);
+    assert_eq!(runs(&server), 4);
+    for given in [first, again] {
+        assert!(post(&server, &SENT, &retry(ASK, BOTH, &given)).await.contains("complete"));
+    }
+    assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));
+    // Nobody can come back any more to what took too long.
+    state(&post(&server, &SENT, &call(1, ASK)).await);
+    advance(QUESTION_WAIT).await;
+    assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));
 }
 
 #[tokio::test]

@@ -197,6 +197,65 @@ async fn the_longest_idle_session_makes_room() {
     assert_eq!(closed(&server), 3);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_in_use_stays_when_another_can_make_room() {
+    let server = Fake::server_with(&Options { max_sessions: 3, ..Options::default() });
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        sessions.push(handshake(&server, "guest", "2025-11-25").await);
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    // The oldest has a stream, the next a call, and the newest does nothing.
+    let stream = server.get(&headers(&[("mcp-session-id", &sessions[0])]), &"guest");
+    let sent = headers(&[("mcp-session-id", &sessions[1])]);
+    let call = server.post(&sent, &"guest", Bytes::from(WAIT));
+    let meanwhile = async {
+        server.handler().call_begun().await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(ping(&server, "guest", &sessions[2]).await, 200);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        sessions.push(handshake(&server, "guest", "2025-11-25").await);
+        server.handler().last_token().cancel();
+    };
+    drop(tokio::join!(call, meanwhile));
+    let mut alive = Vec::new();
+    for session in &sessions {
+        alive.push(ping(&server, "guest", session).await);
+    }
+    assert_eq!(alive, [200, 200, 404, 200]);
+    drop(stream);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_identity_does_not_take_the_sessions_of_others() {
+    let server = Fake::server_with(&Options { max_sessions: 8, ..Options::default() });
+    let quiet = handshake(&server, "quiet", "2025-11-25").await;
+    let mut greedy = Vec::new();
+    for _ in 0..20 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        greedy.push(handshake(&server, "greedy", "2025-11-25").await);
+    }
+    assert_eq!(server.sessions(), 8);
+    assert_eq!(ping(&server, "quiet", &quiet).await, 200);
+    assert_eq!(ping(&server, "greedy", &greedy[12]).await, 404);
+    assert_eq!(ping(&server, "greedy", &greedy[13]).await, 200);
+    // Who has less than its share gets room, from whoever was idle for longest.
+    let newcomer = handshake(&server, "newcomer", "2025-11-25").await;
+    assert_eq!(ping(&server, "greedy", &greedy[14]).await, 404);
+    assert_eq!(
+        (ping(&server, "quiet", &quiet).await, ping(&server, "newcomer", &newcomer).await),
+        (200, 200)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_close_does_not_keep_the_server_from_stopping() {
+    let server = Fake::server();
+    server.in_background(std::future::pending());
+    let stopped = tokio::time::timeout(Duration::from_secs(60), server.shutdown()).await;
+    assert!(stopped.is_ok(), "the server waits for ever");
+}
+
 #[tokio::test]
 async fn an_id_in_flight_cannot_be_used_twice() {
     let server = Fake::server();

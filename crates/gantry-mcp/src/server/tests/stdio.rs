@@ -5,15 +5,18 @@ use crate::{
     limits::{LINE_BYTES, STDIO_DRAIN, STDIO_IN_FLIGHT},
     server::Server,
 };
-use std::{io, sync::atomic::Ordering};
+use std::{io, sync::atomic::Ordering, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
     task::JoinHandle,
-    time::Instant,
+    time::{Instant, timeout},
 };
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"s"}}}"#;
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// How long a test waits for what must come at once; less than it takes a connection to give up.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A client at the other end of a connection.
 struct Client {
@@ -56,6 +59,11 @@ impl Client {
     async fn ask(&mut self, line: &str) -> String {
         self.send(line).await;
         self.receive().await
+    }
+
+    /// Asks and does not wait for long.
+    async fn ask_now(&mut self, line: &str) -> String {
+        timeout(PATIENCE, self.ask(line)).await.expect("an answer although much is running")
     }
 
     /// Ends the input and returns what was still said.
@@ -225,25 +233,48 @@ async fn a_withdrawn_request_is_cancelled_and_not_answered() {
     assert!(server.handler().tokens.lock().unwrap()[0].is_cancelled());
 }
 
-#[tokio::test]
-async fn too_many_requests_wait_unread() {
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_are_refused_and_what_makes_room_is_still_read() {
     let mut client = Client::initialized().await;
     for id in 0..STDIO_IN_FLIGHT {
-        client.send(&call(&id.to_string(), "gate")).await;
+        client.send(&call(&id.to_string(), "wait")).await;
         client.server.handler().call_begun().await;
     }
-    client.send(&call("\"next\"", "echo")).await;
-    // On this one-threaded runtime the server has had every chance to read on when the yields are over.
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(client.server.handler().tokens.lock().unwrap().len(), STDIO_IN_FLIGHT);
-    client.server.handler().gate.add_permits(1);
-    assert!(client.receive().await.contains("through"));
-    assert!(client.receive().await.contains("\"next\""));
-    client.server.handler().gate.add_permits(STDIO_IN_FLIGHT);
+    let refused = client.ask_now(&call("\"next\"", "echo")).await;
+    assert_eq!(error_code(&refused), -32600);
+    assert!(
+        refused.contains("\"next\"") && refused.contains("256 requests are running already"),
+        "{refused}"
+    );
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#).await;
+    let token = client.server.handler().tokens.lock().unwrap()[7].clone();
+    timeout(PATIENCE, token.cancelled()).await.expect("the cancel is read");
+    // There is room again as soon as the withdrawn one has ended.
+    while error_code(&client.ask_now(&call("\"next\"", "echo")).await) != 0 {}
     let (_, rest) = client.end().await;
     assert_eq!(rest.len(), STDIO_IN_FLIGHT - 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_counts_as_a_request() {
+    let mut client = Client::connect();
+    client.ask(&INITIALIZE.replace("2025-11-25", "2025-03-26")).await;
+    for id in 0..STDIO_IN_FLIGHT {
+        client.send(&format!("[{}]", call(&id.to_string(), "gate"))).await;
+        client.server.handler().call_begun().await;
+    }
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    let refused = client.ask_now(&format!("[{ping},{cancel},1]")).await;
+    let refused: serde_json::Value = serde_json::from_str(&refused).unwrap();
+    assert_eq!((&refused[0]["id"], refused.as_array().unwrap().len()), (&"p".into(), 2), "{refused}");
+    assert!(refused[0]["error"]["message"].as_str().unwrap().contains("are running already"), "{refused}");
+    // What wants no answer is heard all the same.
+    assert!(client.server.handler().tokens.lock().unwrap()[7].is_cancelled());
+    assert_eq!(error_code(&client.ask_now(&call("\"next\"", "echo")).await), -32600);
+    client.server.handler().gate.add_permits(STDIO_IN_FLIGHT);
+    let (_, rest) = client.end().await;
+    assert_eq!(rest.len(), STDIO_IN_FLIGHT);
 }
 
 #[tokio::test]

@@ -4,12 +4,11 @@ use super::{Events, Fake, answer, error_code, handshake, headers, post, shown};
 use crate::{
     client::ListKind,
     exchange::LogLevel,
-    limits::{KEEP_ALIVE, SESSION_IDLE, SESSION_STREAMS, STREAM_AFTER, STREAM_EVENTS},
-    server::{Body, Change, Server, body, ring},
+    limits::{KEEP_ALIVE, SESSION_IDLE, STREAM_AFTER},
+    server::{Body, Change, Server, body},
 };
 use bytes::Bytes;
 use http::Response;
-use std::sync::Arc;
 use tokio::time::Instant;
 
 /// A call of `tell` that wants to hear of progress.
@@ -332,33 +331,6 @@ async fn the_level_of_log_messages_is_the_sessions() {
     }
     let asked = server.handler().asked();
     assert_eq!(asked[0], r#"logging/setLevel {"level":"debug"}"#, "{asked:?}");
-}
-
-#[tokio::test]
-async fn what_is_kept_for_replay_is_bounded() {
-    let kept = Arc::default();
-    let streams = ring::Streams::new(Arc::clone(&kept));
-    let stream = streams.open();
-    for number in 0..STREAM_EVENTS + 5 {
-        streams.push(stream, &number.to_string());
-    }
-    streams.end(stream);
-    let mut reader = streams.read(ring::Place { stream, event: 0 }).unwrap();
-    let mut read = 0;
-    while let Some(event) = reader.next().await {
-        assert!(event.ends_with(format!("data: {}\n\n", read + 5).as_bytes()), "{event:?}");
-        read += 1;
-    }
-    assert_eq!(read, STREAM_EVENTS);
-    for _ in 0..SESSION_STREAMS {
-        let next = streams.open();
-        streams.push(next, "x");
-        streams.end(next);
-    }
-    assert!(streams.read(ring::Place { stream, event: 0 }).is_none());
-    drop(reader);
-    drop(streams);
-    assert_eq!(kept.load(std::sync::atomic::Ordering::Relaxed), 0);
 }
 
 #[test]
