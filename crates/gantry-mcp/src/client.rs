@@ -23,6 +23,7 @@ mod meta;
 mod notices;
 mod pipes;
 mod questions;
+mod renewal;
 mod rounds;
 mod sse;
 mod tasks;

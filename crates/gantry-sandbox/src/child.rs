@@ -7,19 +7,20 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::guard::{self, FAILED, GUARD_ARG, PROCESS_NAME, SIGNAL_BASE, STARTED, TERMINATE, VARIABLE_PREFIX};
 use crate::tree::KILL_LIMIT;
 use crate::{Error, Spec, sys};
 
-/// How long the guard may take to execute the program.
+/// How long it may take until the program is executed.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a tree may take to die: what the guards allow themselves one after the other, and some air.
@@ -60,15 +61,12 @@ pub enum Exit {
 /// # Errors
 /// The program is not there or cannot be executed, or something in the specification cannot be used.
 pub async fn spawn(spec: &Spec) -> Result<Child, Error> {
-    let program = spec.resolve()?;
+    let deadline = Instant::now() + START_LIMIT;
+    let Guard { program, process: mut guard, control } = start_guard(spec, deadline).await?;
     let failure = |source| Error::Guard { program: program.clone(), source };
-    let (control, guards_end) = StdUnixStream::pair().map_err(failure)?;
-    control.set_nonblocking(true).map_err(failure)?;
     let mut control = UnixStream::from_std(control).map_err(failure)?;
-    let mut guard = guard_command(spec, &program, guards_end)?.spawn().map_err(failure)?;
-
     let mut report = [0; 5];
-    match timeout(START_LIMIT, control.read_exact(&mut report)).await {
+    match timeout_at(deadline, control.read_exact(&mut report)).await {
         Ok(Ok(_)) => {}
         Ok(Err(_)) => return Err(lost(program, guard).await),
         Err(_) => return Err(Error::StartTimeout { program, limit: START_LIMIT }),
@@ -87,6 +85,41 @@ pub async fn spawn(spec: &Spec) -> Result<Child, Error> {
         }),
         (FAILED, _) => Err(Error::Execute { program, source: io::Error::from_raw_os_error(number) }),
         _ => Err(lost(program, guard).await),
+    }
+}
+
+/// A guard that was started, and what keeps it alive.
+struct Guard {
+    program: PathBuf,
+    process: tokio::process::Child,
+    control: StdUnixStream,
+}
+
+/// Finds the program and starts its guard, both on a thread for work that blocks: a file system that does not answer must
+/// hold up nothing else. That thread may end at any time, so no guard may ask to die with its parent, which is a thread.
+async fn start_guard(spec: &Spec, deadline: Instant) -> Result<Guard, Error> {
+    let program = PathBuf::from(&spec.program);
+    let too_late = || Error::StartTimeout { program: program.clone(), limit: START_LIMIT };
+    let turn = Arc::clone(&spec.starts).acquire_owned();
+    let Ok(turn) = timeout_at(deadline, turn).await else { return Err(too_late()) };
+    let spec = spec.clone();
+    let mut starting = tokio::task::spawn_blocking(move || {
+        let program = spec.resolve()?;
+        let failure = |source| Error::Guard { program: program.clone(), source };
+        let (control, guards_end) = StdUnixStream::pair().map_err(failure)?;
+        control.set_nonblocking(true).map_err(failure)?;
+        let process = guard_command(&spec, &program, guards_end)?.spawn().map_err(failure)?;
+        drop(turn);
+        Ok(Guard { program, process, control })
+    });
+    match timeout_at(deadline, &mut starting).await {
+        Ok(Ok(started)) => started,
+        Ok(Err(error)) => Err(Error::Guard { program, source: error.into() }),
+        Err(_) => {
+            // What has begun comes to nothing: nobody holds the control socket of that guard.
+            starting.abort();
+            Err(too_late())
+        }
     }
 }
 

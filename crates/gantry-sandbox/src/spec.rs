@@ -7,10 +7,15 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Access, access};
+use tokio::sync::Semaphore;
 
 use crate::Error;
+
+/// Starts of one specification at once. Those that hang in the system keep a thread each, for as long as they hang.
+const STARTS: usize = 4;
 
 /// What to start.
 #[derive(Clone)]
@@ -25,6 +30,8 @@ pub struct Spec {
     pub cwd: Option<PathBuf>,
     /// The executable whose `main` calls [`crate::guard_main`]; none: the one that is running.
     pub guard: Option<PathBuf>,
+    /// Turns to be started; copies share them.
+    pub(crate) starts: Arc<Semaphore>,
 }
 
 impl Spec {
@@ -37,10 +44,12 @@ impl Spec {
             env: crate::base_environment(),
             cwd: None,
             guard: None,
+            starts: Arc::new(Semaphore::new(STARTS)),
         }
     }
 
-    /// Checks everything that can be checked beforehand and finds the file to execute.
+    /// Checks everything that can be checked beforehand and finds the file to execute. Blocks for as long as the file
+    /// system likes.
     pub(crate) fn resolve(&self) -> Result<PathBuf, Error> {
         self.check_text()?;
         let folder = self.working_folder()?;
@@ -108,7 +117,7 @@ impl fmt::Debug for Spec {
             .field("env", &self.env.keys())
             .field("cwd", &self.cwd)
             .field("guard", &self.guard)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

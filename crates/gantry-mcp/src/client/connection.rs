@@ -24,14 +24,14 @@ use tokio_util::{
 /// # Errors
 /// Why the server cannot be used, in words for a person.
 pub async fn connect(target: &Target, known: Protocol) -> Result<Connection, Failure> {
-    let establish = async { Core::start(detect::reach(target, known).await?).await };
-    let core = timeout(target.startup_timeout, establish).await.unwrap_or_else(|_| {
+    let stop = CancellationToken::new();
+    let establish = async { Core::start(detect::reach(target, known).await?, stop.clone()).await };
+    let (core, wishes) = timeout(target.startup_timeout, establish).await.unwrap_or_else(|_| {
         let limit = target.startup_timeout.as_millis();
         let what =
             format!("the server did not answer within {limit} ms; raise startupTimeoutMs if it is slow");
         Err(Failure::Unavailable(what))
     })?;
-    let stop = CancellationToken::new();
     let listening = TaskTracker::new();
     if core.modern() {
         let (core, stop) = (Arc::clone(&core), stop.clone());
@@ -40,7 +40,7 @@ pub async fn connect(target: &Target, known: Protocol) -> Result<Connection, Fai
                 biased;
                 () = stop.cancelled() => {}
                 _ = core.dispatcher().ended() => {}
-                () = listen::run(Arc::clone(&core)) => {}
+                () = listen::run(Arc::clone(&core), wishes) => {}
             }
         });
     }

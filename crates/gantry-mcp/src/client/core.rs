@@ -5,8 +5,8 @@ use super::{
     dispatcher::Dispatcher,
     hello,
     link::{Call, Link, Trouble},
-    listen::Subscriptions,
-    meta,
+    listen::{Subscriptions, Wish},
+    meta, renewal,
     tools::{self, ToolBook},
     types::{About, Failure, ListKind},
 };
@@ -15,8 +15,8 @@ use crate::{
     exchange::{Audience, LogLevel, Nobody},
 };
 use http::HeaderMap;
-use std::sync::{Arc, Mutex, atomic::Ordering};
-use tokio::sync::Semaphore;
+use std::sync::{Arc, Mutex, Weak};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// See the module.
@@ -29,7 +29,11 @@ pub(super) struct Core {
     /// What the server was told to log.
     pub(super) level: Mutex<Option<LogLevel>>,
     /// Held by whoever shakes hands anew.
-    renewal: Semaphore,
+    pub(super) renewal: Semaphore,
+    /// For work that goes on when whoever asked for it goes away.
+    pub(super) this: Weak<Self>,
+    /// Fires when the connection is dropped or closed.
+    pub(super) stop: CancellationToken,
 }
 
 /// A request before it is put into the words of an era.
@@ -47,20 +51,27 @@ pub(super) struct Ask<'a> {
 }
 
 impl Core {
-    /// Takes a server that has answered into use.
-    pub(super) async fn start(greeted: Greeted) -> Result<Arc<Self>, Failure> {
+    /// Takes a server that has answered into use. What is received is for [`super::listen::run`].
+    pub(super) async fn start(
+        greeted: Greeted,
+        stop: CancellationToken,
+    ) -> Result<(Arc<Self>, mpsc::Receiver<Wish>), Failure> {
         let Greeted { link, about } = greeted;
         if !about.version.is_modern() {
-            settle(&link, &about).await?;
+            renewal::settle(&link, &about).await?;
         }
-        Ok(Arc::new(Self {
+        let (subscriptions, wishes) = Subscriptions::new();
+        let core = Arc::new_cyclic(|this| Self {
             link,
             about,
             tools: ToolBook::default(),
-            subscriptions: Subscriptions::default(),
+            subscriptions,
             level: Mutex::default(),
             renewal: Semaphore::new(1),
-        }))
+            this: Weak::clone(this),
+            stop,
+        });
+        Ok((core, wishes))
     }
 
     pub(super) fn modern(&self) -> bool {
@@ -77,6 +88,12 @@ impl Core {
         self.ask(Ask { method, params, meta: None, token: None, audience: None, cancel: &cancel }).await
     }
 
+    /// The same without another try.
+    pub(super) async fn own_once(&self, method: &str, params: &str) -> Result<String, Trouble> {
+        let cancel = CancellationToken::new();
+        self.ask_once(Ask { method, params, meta: None, token: None, audience: None, cancel: &cancel }).await
+    }
+
     /// Sends a request and waits for its result. What was certainly not run because of a misunderstanding that can
     /// be cleared up is sent once more.
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<String, Failure> {
@@ -84,28 +101,29 @@ impl Core {
             Ok(result) => return Ok(result),
             Err(trouble) => trouble,
         };
-        let lost = match &trouble {
-            Trouble::Status(refusal) if refusal.lost_session() => refusal.session.clone(),
-            Trouble::Status(_) | Trouble::Failure(_) => None,
-        };
-        if let Some(session) = lost {
-            self.renew(&session).await?;
-        } else {
-            let failure = Failure::from(trouble);
-            if !self.can_clear_up(&failure, ask).await {
-                return Err(failure);
+        match trouble {
+            Trouble::Status(refusal) if refusal.lost_session(ask.audience.is_none()) => tokio::select! {
+                biased;
+                () = ask.cancel.cancelled() => return Err(Failure::Canceled),
+                renewed = self.renew(refusal) => renewed?,
+            },
+            trouble @ (Trouble::Status(_) | Trouble::Failure(_)) => {
+                let failure = Failure::from(trouble);
+                if !self.can_clear_up(&failure, ask).await {
+                    return Err(failure);
+                }
             }
         }
         Ok(self.ask_once(ask).await?)
     }
 
     /// Opens a stream of notifications and waits for its end.
-    pub(super) async fn listen(&self, params: &str, audience: Arc<dyn Audience>) -> Result<String, Failure> {
+    pub(super) async fn listen(&self, params: &str, audience: Arc<dyn Audience>) -> Result<String, Trouble> {
         let method = "subscriptions/listen";
         let cancel = &CancellationToken::new();
         let params = meta::modern(params, None, None, self.dispatcher().target.declared, None);
         let headers = tools::headers(method, &params, None);
-        Ok(self.link.call(&Call { method, params: &params, headers, audience, own: true, cancel }).await?)
+        self.link.call(&Call { method, params: &params, headers, audience, own: true, cancel }).await
     }
 
     async fn can_clear_up(&self, failure: &Failure, ask: Ask<'_>) -> bool {
@@ -148,38 +166,4 @@ impl Core {
     pub(super) fn needs(&self, ask: Ask<'_>) -> Option<Arc<tools::ToolNeeds>> {
         if ask.method == "tools/call" { self.tools.needs(ask.params) } else { None }
     }
-
-    /// Shakes hands anew after the server forgot the session `lost`, unless somebody else did so already.
-    async fn renew(&self, lost: &str) -> Result<(), Failure> {
-        let _turn = self.renewal.acquire().await;
-        let Link::Http(http) = &self.link else { return Ok(()) };
-        if !http.is_session(lost) {
-            return Ok(());
-        }
-        let renewed = async {
-            let about = hello::initialize(&self.link).await?;
-            settle(&self.link, &about).await
-        };
-        if let Err(failure) = renewed.await {
-            let reason = format!("the server forgot the session and gave no other: {failure}");
-            self.dispatcher().end(&*reason);
-            return Err(Failure::Unavailable(reason));
-        }
-        self.dispatcher().look_anew();
-        Box::pin(self.restore()).await;
-        Ok(())
-    }
-}
-
-/// Tells a server of the older era that it can start, and hears what it says without being asked.
-async fn settle(link: &Link, about: &About) -> Result<(), Failure> {
-    link.dispatcher().may_ask.store(true, Ordering::Relaxed);
-    if let Link::Http(http) = link {
-        http.agree(about.version);
-    }
-    hello::initialized(link).await?;
-    if let Link::Http(http) = link {
-        http.open_background();
-    }
-    Ok(())
 }

@@ -16,8 +16,8 @@ use super::{
     types::{About, Failure, Protocol, Target, Transport},
     websocket,
 };
-use std::{pin::pin, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout};
+use std::pin::pin;
+use tokio::time::{Instant, timeout};
 
 /// A server that has answered.
 #[derive(Debug)]
@@ -33,6 +33,15 @@ enum Era {
     Modern,
 }
 
+impl Era {
+    fn other(self) -> Self {
+        match self {
+            Self::Legacy => Self::Modern,
+            Self::Modern => Self::Legacy,
+        }
+    }
+}
+
 /// Reaches the server.
 pub(super) async fn reach(target: &Target, known: Protocol) -> Result<Greeted, Failure> {
     match &target.transport {
@@ -45,22 +54,27 @@ pub(super) async fn reach(target: &Target, known: Protocol) -> Result<Greeted, F
 }
 
 async fn over_duplex(target: &Target, known: Protocol) -> Result<Greeted, Failure> {
-    match target.protocol {
-        Protocol::Legacy => return Ok(greet(target, Era::Legacy).await?),
-        Protocol::Modern => return Ok(greet(target, Era::Modern).await?),
-        Protocol::Auto => {}
-    }
-    let first = match known {
-        Protocol::Legacy => Era::Legacy,
-        Protocol::Modern => Era::Modern,
-        Protocol::Auto => return both(target).await,
+    let deadline = Instant::now() + target.startup_timeout;
+    let era = match (target.protocol, known) {
+        (Protocol::Legacy, _) => return Ok(greet(target, Era::Legacy).await?),
+        (Protocol::Modern, _) => return Ok(greet(target, Era::Modern).await?),
+        (Protocol::Auto, Protocol::Auto) => return both(target, deadline).await,
+        (Protocol::Auto, Protocol::Legacy) => Era::Legacy,
+        (Protocol::Auto, Protocol::Modern) => Era::Modern,
     };
-    // A server that was replaced by one of the other era may stay silent; then there must be time left to find out.
-    match timeout(target.startup_timeout / 2, greet(target, first)).await {
-        Ok(Ok(greeted)) => Ok(greeted),
-        Ok(Err(Verdict::Down(failure))) => Err(Verdict::Down(failure).into()),
-        Ok(Err(Verdict::OtherEra(_))) | Err(_) => both(target).await,
+    let mut greeting = pin!(greet(target, era));
+    match timeout(target.startup_timeout / 2, &mut greeting).await {
+        Ok(Ok(greeted)) => return Ok(greeted),
+        Ok(Err(down @ Verdict::Down(_))) => return Err(down.into()),
+        Ok(Err(Verdict::OtherEra(_))) => return both(target, deadline).await,
+        Err(_) => {}
     }
+    // A server that was replaced by one of the other era may stay silent, so a second one is asked in that era. This one
+    // may just be slow: it goes on, because a new one would have only half the time.
+    race(greeting, greet(target, era.other()), deadline).await.map_err(|verdicts| match verdicts {
+        (Verdict::OtherEra(_), other) => other.into(),
+        (down @ Verdict::Down(_), _) => down.into(),
+    })
 }
 
 /// Starts the server and greets it in one era.
@@ -87,8 +101,9 @@ async fn dial(target: &Target) -> Result<Link, Failure> {
 }
 
 /// Starts two of the server, greets one in each era, and keeps the one that fits; the newer one if both do.
-async fn both(target: &Target) -> Result<Greeted, Failure> {
-    let (refusal, fault) = match race(target).await {
+async fn both(target: &Target, deadline: Instant) -> Result<Greeted, Failure> {
+    let (modern, legacy) = (greet(target, Era::Modern), greet(target, Era::Legacy));
+    let (refusal, fault) = match race(modern, legacy, deadline).await {
         Ok(greeted) => return Ok(greeted),
         Err(verdicts) => verdicts,
     };
@@ -100,44 +115,39 @@ async fn both(target: &Target) -> Result<Greeted, Failure> {
     }
 }
 
-/// Both greetings at once. Fails with both verdicts, that of the newer era first.
-async fn race(target: &Target) -> Result<Greeted, (Verdict, Verdict)> {
+/// Both greetings at once; the first is better if both succeed. Fails with both verdicts, in the same order.
+async fn race(
+    first: impl Future<Output = Result<Greeted, Verdict>>,
+    second: impl Future<Output = Result<Greeted, Verdict>>,
+    deadline: Instant,
+) -> Result<Greeted, (Verdict, Verdict)> {
     let started = Instant::now();
-    let mut modern = pin!(greet(target, Era::Modern));
-    let mut legacy = pin!(greet(target, Era::Legacy));
+    let (mut first, mut second) = (pin!(first), pin!(second));
     let mut refusal = None;
     let fallback = loop {
         tokio::select! {
             biased;
-            outcome = &mut modern, if refusal.is_none() => match outcome {
+            outcome = &mut first, if refusal.is_none() => match outcome {
                 Ok(greeted) => return Ok(greeted),
                 Err(verdict) => refusal = Some(verdict),
             },
-            outcome = &mut legacy => break outcome,
+            outcome = &mut second => break outcome,
         }
     };
-    let refusal = match (refusal, &fallback) {
-        (Some(refusal), _) => refusal,
-        // Only the newer era is left, for as long as there is time.
-        (None, Err(_)) => match modern.await {
-            Ok(greeted) => return Ok(greeted),
-            Err(refusal) => refusal,
-        },
-        (None, Ok(_)) => {
-            let patience: Duration = started.elapsed().max(DISCOVER_GRACE);
-            tokio::select! {
-                biased;
-                outcome = &mut modern => match outcome {
-                    Ok(greeted) => return Ok(greeted),
-                    Err(refusal) => refusal,
-                },
-                () = sleep_until(Instant::now() + patience) => {
-                    Verdict::OtherEra("the server stays silent on server/discover".into())
-                }
+    match (refusal, fallback) {
+        (Some(refusal), fallback) => fallback.map_err(|fault| (refusal, fault)),
+        // Only the first is left, for as long as there is time.
+        (None, Err(fault)) => first.await.map_err(|refusal| (refusal, fault)),
+        (None, Ok(fallback)) => {
+            // Some of the time has to be left for what follows the greeting.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let patience = started.elapsed().max(DISCOVER_GRACE).min(left / 2);
+            match timeout(patience, first).await {
+                Ok(Ok(greeted)) => Ok(greeted),
+                Ok(Err(_)) | Err(_) => Ok(fallback),
             }
         }
-    };
-    fallback.map_err(|fault| (refusal, fault))
+    }
 }
 
 async fn over_http(target: &Target, known: Protocol, site: Site) -> Result<Greeted, Failure> {

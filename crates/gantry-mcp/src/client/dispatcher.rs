@@ -3,12 +3,18 @@
 //! Every link feeds what comes in to [`Dispatcher::receive`], with the request on whose stream it came where the
 //! transport tells. Receiving never waits.
 
+mod waiting;
+
 use super::{
-    limits::{QUESTIONS, UNDER_WAY},
-    message::{self, Message},
+    limits::QUESTIONS,
+    message::{self, Message, Named},
     types::{Failure, Target},
 };
-use crate::{ErrorObject, envelope::cut, exchange::Audience};
+use crate::{
+    ErrorObject,
+    envelope::cut,
+    exchange::{Audience, BoxFuture},
+};
 use std::{
     collections::BTreeMap,
     fmt::Debug,
@@ -19,11 +25,22 @@ use std::{
 };
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
+use waiting::{Waiter, Waiting};
 
-/// Sends a message that nobody waits for. It never waits; what does not fit is dropped.
+#[cfg(test)]
+pub(super) use waiting::{ABANDONED, DOUBT, OWN_UNDER_WAY};
+pub(super) use waiting::{Asker, Whose};
+
+/// Sends messages that have no answer.
 pub(super) trait Outbox: Send + Sync + Debug {
-    /// Sends it.
+    /// Sends a message without waiting; what does not fit is dropped.
     fn post(&self, text: String);
+
+    /// Sends a message and waits for its turn where that takes a while.
+    fn deliver(&self, text: String) -> BoxFuture<'_, ()> {
+        self.post(text);
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// See the module.
@@ -44,28 +61,6 @@ pub(super) struct Dispatcher {
     pub(super) late_changes: [AtomicBool; 3],
     pub(super) over: CancellationToken,
     reason: OnceLock<String>,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    ended: bool,
-    requests: BTreeMap<u64, Waiter>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    asker: Asker,
-    reply: oneshot::Sender<Result<String, Failure>>,
-}
-
-/// The client behind a request that is under way.
-#[derive(Debug, Clone)]
-pub(super) struct Asker {
-    pub(super) audience: Arc<dyn Audience>,
-    /// The request is Gantry's own: it is no part of anybody's session.
-    pub(super) own: bool,
-    /// Fires when the request is over.
-    pub(super) over: CancellationToken,
 }
 
 impl Dispatcher {
@@ -96,18 +91,15 @@ impl Dispatcher {
         let (reply, outcome) = oneshot::channel();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let over = CancellationToken::new();
+        let asker = Asker { audience: Arc::clone(&audience), over: over.clone() };
         let mut waiting = lock(&self.waiting);
-        if waiting.ended {
+        if waiting.has_ended() {
             return Err(Failure::Unavailable(self.why_ended()));
         }
-        if waiting.requests.len() >= UNDER_WAY {
-            let name = &self.target.name;
-            return Err(Failure::Unavailable(format!(
-                "{UNDER_WAY} requests are under way at {name} already"
-            )));
-        }
-        let asker = Asker { audience: Arc::clone(&audience), own, over: over.clone() };
-        waiting.requests.insert(id, Waiter { asker, reply });
+        waiting.admit(id, own, Waiter { asker, reply }).map_err(|many| {
+            Failure::Unavailable(format!("{many} are under way at {} already", self.target.name))
+        })?;
+        drop(waiting);
         Ok(Ticket { id, audience, outcome, over, outbox, dispatcher: Arc::clone(self) })
     }
 
@@ -125,20 +117,35 @@ impl Dispatcher {
 
     /// Requests of clients that are under way.
     pub(super) fn in_flight(&self) -> usize {
-        lock(&self.waiting).requests.values().filter(|waiter| !waiter.asker.own).count()
+        lock(&self.waiting).in_flight()
     }
 
-    /// For whom a message came: for the request on whose stream it came, or else for the only session that has
-    /// requests under way. With several sessions nobody can tell, and it is for none.
-    pub(super) fn asker(&self, origin: Option<u64>) -> Option<Asker> {
-        let waiting = lock(&self.waiting);
-        if let Some(id) = origin {
-            return waiting.requests.get(&id).map(|waiter| waiter.asker.clone());
-        }
-        let mut askers = waiting.requests.values().map(|waiter| &waiter.asker).filter(|asker| !asker.own);
-        let last = askers.next_back()?;
-        let session = last.audience.session();
-        askers.all(|asker| asker.audience.session() == session).then(|| last.clone())
+    /// Whom a message concerns that came on the stream of this request, or on one that tells nothing.
+    pub(super) fn whose(&self, origin: Option<u64>) -> Whose {
+        lock(&self.waiting).whose(origin)
+    }
+
+    /// Who is behind a request that is under way.
+    pub(super) fn audience(&self, id: u64) -> Option<Arc<dyn Audience>> {
+        lock(&self.waiting).audience(id)
+    }
+
+    /// When a request of this session is over, if there is one under way.
+    pub(super) fn end_of_one(&self, session: u64) -> Option<CancellationToken> {
+        lock(&self.waiting).end_of_one(session)
+    }
+
+    /// The server works for this session from now on, also while no request is under way. Gives the name of that work
+    /// for [`Self::work_is_over`]; without that the session counts until the connection ends.
+    pub(super) fn work_goes_on(&self, session: u64) -> u64 {
+        let work = self.next.fetch_add(1, Ordering::Relaxed);
+        lock(&self.waiting).keep(work, session);
+        work
+    }
+
+    /// See [`Self::work_goes_on`].
+    pub(super) fn work_is_over(&self, work: u64) {
+        lock(&self.waiting).settle(work);
     }
 
     /// Takes what came in: one message or a batch of them.
@@ -147,20 +154,22 @@ impl Dispatcher {
         let Some(messages) = message::read(text) else { return self.received_garbage(text, origin) };
         for message in messages {
             match message {
-                Message::Response { id, outcome } => self.resolve(id, origin, outcome),
+                Message::Response { named, outcome } => self.resolve(named, origin, outcome),
                 Message::Notification { method, params } => self.notified(&method, params, origin),
                 Message::Request { id, method, params } => self.asked(id, &method, params, origin, outbox),
             }
         }
     }
 
-    fn resolve(&self, id: Option<u64>, origin: Option<u64>, outcome: Result<&str, ErrorObject>) {
-        let mut waiting = lock(&self.waiting);
-        // An error without an id is about the request on whose stream it came, or about the only one there is.
-        let only =
-            || (waiting.requests.len() == 1).then(|| waiting.requests.keys().next().copied()).flatten();
-        let waiter = id.or(origin).or_else(only).and_then(|id| waiting.requests.remove(&id));
-        drop(waiting);
+    fn resolve(&self, named: Named, origin: Option<u64>, outcome: Result<&str, ErrorObject>) {
+        let id = match (named, &outcome) {
+            (Named::Request(id), _) => Some(id),
+            // An error without an id is about the request on whose stream it came.
+            (Named::Nothing, Err(_)) if origin.is_some() => origin,
+            (Named::Nothing, Err(error)) => return self.refused_something(error),
+            (Named::Nothing, Ok(_)) | (Named::Unknown, _) => None,
+        };
+        let waiter = id.and_then(|id| lock(&self.waiting).settle(id));
         let Some(waiter) = waiter else {
             tracing::debug!(server = %self.target.name, ?id, "an answer came that nobody waits for");
             return;
@@ -171,6 +180,21 @@ impl Dispatcher {
             Err(error) => Err(Failure::Answered(error)),
         };
         waiter.end(outcome);
+    }
+
+    /// An error came that does not say what it is about. The only request there is would wait in vain if it was that
+    /// one; but it may as well have been a message that has no answer.
+    fn refused_something(&self, error: &ErrorObject) {
+        let only = lock(&self.waiting).only();
+        match only {
+            Some(id) => {
+                let what = format!("the server sent an error that does not say to which request: {error}");
+                self.fail(id, Failure::Lost(what));
+            }
+            None => {
+                tracing::debug!(server = %self.target.name, %error, "an error came that names no request");
+            }
+        }
     }
 
     /// What is not a message is passed over, unless it was one before something broke it: then the request that it
@@ -186,7 +210,12 @@ impl Dispatcher {
 
     /// Ends one request.
     pub(super) fn fail(&self, id: u64, failure: Failure) {
-        let waiter = lock(&self.waiting).requests.remove(&id);
+        let mut waiting = lock(&self.waiting);
+        let waiter = match failure {
+            Failure::Lost(_) => waiting.abandon(id),
+            Failure::Answered(_) | Failure::Unavailable(_) | Failure::Canceled => waiting.settle(id),
+        };
+        drop(waiting);
         if let Some(waiter) = waiter {
             waiter.end(Err(failure));
         }
@@ -194,8 +223,8 @@ impl Dispatcher {
 
     /// Ends all requests under way, because one of them lost its answer and nobody can tell which.
     pub(super) fn fail_all(&self, reason: &str) {
-        let requests = std::mem::take(&mut lock(&self.waiting).requests);
-        for waiter in requests.into_values() {
+        let waiters = lock(&self.waiting).abandon_all();
+        for waiter in waiters {
             waiter.end(Err(Failure::Lost(reason.to_owned())));
         }
     }
@@ -203,9 +232,13 @@ impl Dispatcher {
     /// Ends the connection. The first reason stays.
     pub(super) fn end(&self, reason: impl Into<String>) {
         let reason = self.reason.get_or_init(|| reason.into());
-        lock(&self.waiting).ended = true;
+        lock(&self.waiting).end();
         self.fail_all(reason);
         self.over.cancel();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.waiting).has_ended()
     }
 
     /// Waits for the end, and says why.
@@ -235,23 +268,6 @@ impl Dispatcher {
     }
 }
 
-impl Waiting {
-    /// The only request under way: the only one of a client, or else the only one of Gantry's own.
-    fn only(&self) -> Option<u64> {
-        let those = |own: bool| self.requests.iter().filter(move |(_, waiter)| waiter.asker.own == own);
-        let mut those = if those(false).next().is_some() { those(false) } else { those(true) };
-        those.next().filter(|_| those.next().is_none()).map(|(id, _)| *id)
-    }
-}
-
-impl Waiter {
-    fn end(self, outcome: Result<String, Failure>) {
-        let heard = self.reply.send(outcome).is_ok();
-        tracing::trace!(heard, "a request is over");
-        self.asker.over.cancel();
-    }
-}
-
 /// A request under way. Dropping it before its outcome is there withdraws the request.
 #[derive(Debug)]
 pub(super) struct Ticket {
@@ -271,7 +287,12 @@ impl Ticket {
         (&mut self.outcome).await.unwrap_or_else(|_| Err(Failure::Lost(self.dispatcher.why_ended())))
     }
 
-    /// Forgets the request without telling the server.
+    /// The request went out only now. `outbox` is where its withdrawal is told.
+    pub(super) fn was_sent(&mut self, outbox: Option<Arc<dyn Outbox>>) {
+        self.outbox = outbox;
+    }
+
+    /// Forgets the request without telling the server, which is done with it.
     pub(super) fn forget(&mut self) {
         self.outbox = None;
     }
@@ -279,9 +300,14 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        let mut waiting = lock(&self.dispatcher.waiting);
+        let open = match self.outbox {
+            Some(_) => waiting.abandon(self.id),
+            None => waiting.forget(self.id),
+        };
+        drop(waiting);
         self.over.cancel();
-        let open = lock(&self.dispatcher.waiting).requests.remove(&self.id).is_some();
-        if let (true, Some(outbox)) = (open, &self.outbox) {
+        if let (Some(_), Some(outbox)) = (open, &self.outbox) {
             outbox.post(message::cancelled(self.id));
         }
     }

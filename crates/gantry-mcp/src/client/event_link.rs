@@ -19,7 +19,7 @@ use tokio::time::timeout;
 pub(super) async fn open(dispatcher: &Arc<Dispatcher>, site: Site) -> Result<Duplex, Trouble> {
     let response = site.get(site.headers.clone()).await?;
     if !response.status().is_success() {
-        return Err(refusal(response, None).await);
+        return Err(refusal(response, None, None).await);
     }
     let mut events = Events { response, parser: SseParser::new(MESSAGE_BYTES), ready: VecDeque::new() };
     let endpoint = loop {
@@ -114,15 +114,16 @@ impl Poster {
     }
 
     async fn post(&self, frame: Frame) {
-        let failure =
-            match timeout(POST_WAIT, self.site.post(&self.address, self.site.headers.clone(), frame.text))
-                .await
-            {
-                Ok(Ok(response)) if response.status().is_success() => return,
-                Ok(Ok(response)) => refusal(response, None).await.into(),
-                Ok(Err(error)) => error.into(),
-                Err(_) => Failure::Lost("the server did not take the request in time".into()),
-            };
+        let posted = async {
+            let headers = self.site.headers.clone();
+            let response = self.site.post(&self.address, headers, frame.text).await?;
+            if response.status().is_success() { Ok(()) } else { Err(refusal(response, None, frame.id).await) }
+        };
+        let failure = match timeout(POST_WAIT, posted).await {
+            Ok(Ok(())) => return,
+            Ok(Err(trouble)) => Failure::from(trouble),
+            Err(_) => Failure::Lost("the server did not take the request in time".into()),
+        };
         match frame.id {
             Some(id) => self.dispatcher.fail(id, failure),
             None => {

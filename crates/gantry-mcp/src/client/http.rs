@@ -8,9 +8,9 @@ mod background;
 
 use super::{
     dispatcher::{Dispatcher, Outbox, lock},
-    limits::{ERROR_BODY_BYTES, HANDLE_BYTES, LAST_WORDS, POST_WAIT, POSTS},
+    limits::{ERROR_BODY_BYTES, HANDLE_BYTES, LAST_WORDS, POST_WAIT, POSTS, POSTS_WAITING},
     link::{Call, Refusal, Trouble},
-    message::{self, Message},
+    message::{self, Message, Named},
     types::Failure,
 };
 use crate::Version;
@@ -89,7 +89,8 @@ impl From<HttpError> for Trouble {
 pub(super) struct HttpLink {
     side: Arc<Side>,
     outbox: Arc<dyn Outbox>,
-    _stop: DropGuard,
+    /// Keeps the background stream of this session open, and of no other.
+    background: Mutex<Option<DropGuard>>,
 }
 
 /// What the tasks of a link share.
@@ -100,8 +101,8 @@ struct Side {
     /// The newer era is spoken.
     modern: bool,
     session: Mutex<Session>,
-    posts: Arc<Semaphore>,
-    stop: CancellationToken,
+    posts: Semaphore,
+    posts_waiting: Arc<Semaphore>,
 }
 
 /// What a handshake led to.
@@ -119,17 +120,23 @@ struct PostOutbox(Arc<Side>);
 impl Outbox for PostOutbox {
     fn post(&self, text: String) {
         let side = Arc::clone(&self.0);
-        let (Ok(slot), Ok(runtime)) =
-            (Arc::clone(&side.posts).try_acquire_owned(), tokio::runtime::Handle::try_current())
-        else {
-            tracing::debug!(server = %side.dispatcher.target.name, "a message was dropped, too many are on their way");
+        let server = Arc::clone(&side.dispatcher.target.name);
+        // Without a runtime everything is over, and there is nobody to tell anything.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(place) = Arc::clone(&side.posts_waiting).try_acquire_owned() else {
+            tracing::warn!(%server, "a message was dropped, {POSTS_WAITING} others wait to be sent");
             return;
         };
         runtime.spawn(async move {
-            if let Ok(Err(trouble)) = timeout(POST_WAIT, side.notify(text)).await {
-                tracing::debug!(server = %side.dispatcher.target.name, ?trouble, "a message was not taken");
+            let turn = side.posts.acquire().await;
+            match timeout(POST_WAIT, side.notify(text)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(trouble)) => {
+                    tracing::debug!(%server, failure = %Failure::from(trouble), "a message was not taken");
+                }
+                Err(_) => tracing::debug!(%server, "a message was not taken in time"),
             }
-            drop(slot);
+            drop((turn, place));
         });
     }
 }
@@ -137,17 +144,16 @@ impl Outbox for PostOutbox {
 impl HttpLink {
     /// A link in one of the eras. Nothing is sent yet.
     pub(super) fn new(dispatcher: &Arc<Dispatcher>, site: Site, modern: bool) -> Self {
-        let stop = CancellationToken::new();
         let side = Arc::new(Side {
             site,
             dispatcher: Arc::clone(dispatcher),
             modern,
             session: Mutex::new(Session { version: modern.then_some(Version::MODERN), ..Session::default() }),
-            posts: Arc::new(Semaphore::new(POSTS)),
-            stop: stop.clone(),
+            posts: Semaphore::new(POSTS),
+            posts_waiting: Arc::new(Semaphore::new(POSTS_WAITING)),
         });
         let outbox = Arc::new(PostOutbox(Arc::clone(&side)));
-        Self { side, outbox, _stop: stop.drop_guard() }
+        Self { side, outbox, background: Mutex::default() }
     }
 
     pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
@@ -176,6 +182,9 @@ impl HttpLink {
             () = call.cancel.cancelled() => return Err(Failure::Canceled.into()),
             outcome = side.exchange(&mut ticket, call, &self.outbox) => outcome,
         };
+        if outcome.as_ref().is_err_and(Trouble::is_lost) {
+            side.dispatcher.fail(ticket.id, Failure::Lost("the answer got lost".into()));
+        }
         ticket.forget();
         outcome
     }
@@ -185,13 +194,27 @@ impl HttpLink {
         self.side.notify(text).await
     }
 
-    /// Opens the background stream of the older era, if the server has one.
+    /// Opens the background stream of the older era, if the server has one, instead of the one that was open.
     pub(super) fn open_background(&self) {
-        tokio::spawn(background::run(Arc::clone(&self.side), Arc::clone(&self.outbox)));
+        let stop = CancellationToken::new();
+        tokio::spawn(background::run(Arc::clone(&self.side), Arc::clone(&self.outbox), stop.clone()));
+        *lock(&self.background) = Some(stop.drop_guard());
+    }
+
+    /// Lets the background stream go, because its session is gone.
+    pub(super) fn close_background(&self) {
+        drop(lock(&self.background).take());
+    }
+
+    /// Deletes a session that is no longer ours. Does not wait.
+    pub(super) fn forget_session(&self, id: &str) {
+        let session = Session { id: Some(id.into()), ..self.side.session() };
+        tokio::spawn(timeout(LAST_WORDS, self.side.delete(&session)));
     }
 
     /// Ends the session.
     pub(super) async fn close(&self) {
+        self.close_background();
         if let Some(end) = self.side.end_session()
             && timeout(LAST_WORDS, end).await.is_err()
         {
@@ -214,6 +237,12 @@ impl Side {
         lock(&self.session).clone()
     }
 
+    /// The session, unless the link was closed.
+    fn open_session(&self) -> Result<Session, Failure> {
+        let session = self.session();
+        if session.over { Err(Failure::Unavailable("the connection is closed".into())) } else { Ok(session) }
+    }
+
     /// The headers of a message.
     fn headers(&self, session: &Session) -> HeaderMap {
         let mut headers = self.site.headers.clone();
@@ -227,10 +256,10 @@ impl Side {
     }
 
     async fn notify(&self, text: String) -> Result<(), Trouble> {
+        let session = self.open_session()?;
         self.dispatcher.trace(true, &text);
-        let session = self.session();
         let response = self.site.post(&self.site.url, self.headers(&session), text).await?;
-        if response.status().is_success() { Ok(()) } else { Err(refusal(response, session.id).await) }
+        if response.status().is_success() { Ok(()) } else { Err(refusal(response, session.id, None).await) }
     }
 
     /// A session id that came with a handshake.
@@ -243,24 +272,32 @@ impl Side {
     fn end_session(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let over = Session { over: true, ..Session::default() };
         let session = std::mem::replace(&mut *lock(&self.session), over);
-        session.id.as_ref()?;
-        let headers = self.headers(&session);
+        session.id.is_some().then(|| self.delete(&session))
+    }
+
+    fn delete(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
+        let headers = self.headers(session);
         let site = self.site.clone();
-        Some(async move {
+        async move {
             let deleted = site.client.send(Method::DELETE, &site.url, headers, Bytes::new()).await;
             tracing::debug!(deleted = ?deleted.map(|response| response.status()), "the session was ended");
-        })
+        }
     }
 }
 
-/// An answer that is an error.
-pub(super) async fn refusal(response: HttpResponse, session: Option<Arc<str>>) -> Trouble {
+/// An answer that is an error, to the request with this id if it was one.
+pub(super) async fn refusal(
+    response: HttpResponse,
+    session: Option<Arc<str>>,
+    request: Option<u64>,
+) -> Trouble {
     let status = response.status();
     let body = response.body(ERROR_BODY_BYTES).await.unwrap_or_default();
     let excerpt = String::from_utf8_lossy(&body).into_owned();
-    let error = match message::read(&excerpt).and_then(|messages| messages.into_iter().next()) {
-        Some(Message::Response { outcome: Err(error), .. }) => Some(error),
-        _ => None,
+    let (named, error) = match message::read(&excerpt).and_then(|messages| messages.into_iter().next()) {
+        Some(Message::Response { named, outcome: Err(error) }) => (named, Some(error)),
+        _ => (Named::Nothing, None),
     };
-    Trouble::Status(Refusal { status, error, excerpt, session })
+    let names_request = request.is_some_and(|id| named == Named::Request(id));
+    Trouble::Status(Refusal { status, error, names_request, excerpt, session })
 }

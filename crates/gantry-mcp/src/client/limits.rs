@@ -16,8 +16,11 @@ pub(super) const WRITES_WAITING: usize = 64;
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 /// Questions of a server that are open at once; more are answered with an error.
 pub(super) const QUESTIONS: usize = 256;
-/// POSTs that carry notifications and answers, at once; more are dropped.
+/// POSTs that carry notifications and answers, at once.
 pub(super) const POSTS: usize = 16;
+/// Such messages that are under way or wait for their turn; more are dropped. Every request can be withdrawn and every
+/// question answered at the same moment.
+pub(super) const POSTS_WAITING: usize = UNDER_WAY + QUESTIONS;
 /// How long such a POST may take.
 pub(super) const POST_WAIT: Duration = Duration::from_secs(10);
 /// Rounds of `input_required` that one request may take. Other clients give up after as many.
@@ -34,14 +37,14 @@ pub(super) const ITEMS: usize = 100_000;
 pub(super) const LIST_BYTES: usize = 64 * 1024 * 1024;
 /// The cursor of one page.
 pub(super) const CURSOR_BYTES: usize = 64 * 1024;
-/// How long a server may stay silent on `server/discover` after its sibling has answered `initialize`, unless that
-/// took longer.
+/// How long a server may stay silent in the better era after its sibling has answered in the other one, unless that
+/// took longer; never more than half of the time that is left.
 pub(super) const DISCOVER_GRACE: Duration = Duration::from_secs(2);
 /// The first and the longest wait before a stream is opened again.
 pub(super) const REOPEN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// A stream that lived this long was well: the next wait is the first one again.
 pub(super) const STREAM_WAS_WELL: Duration = Duration::from_secs(10);
-/// Attempts to take a broken answer stream up again that may bring nothing.
+/// Attempts to take a broken answer stream up again that may bring neither a message nor the id of an event.
 pub(super) const RESUMES: usize = 5;
 /// Attempts to open a background stream that may fail to connect before the server counts as gone.
 pub(super) const BACKGROUND_FAILURES: u32 = 3;
@@ -49,6 +52,8 @@ pub(super) const BACKGROUND_FAILURES: u32 = 3;
 pub(super) const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 /// Resources that are watched on one connection.
 pub(super) const WATCHED: usize = 10_000;
+/// Wishes to watch a resource, or no longer, that wait for their turn.
+pub(super) const WISHES: usize = 64;
 /// The shortest and the longest wait between two looks at a task, and the one where the server names none.
 pub(super) const POLL: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
 /// See [`POLL`].

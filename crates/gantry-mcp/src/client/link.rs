@@ -36,6 +36,8 @@ pub(super) struct Refusal {
     pub(super) status: StatusCode,
     /// The error in the body, if it is a message.
     pub(super) error: Option<ErrorObject>,
+    /// That error names the request: it is about what was asked, not about the way it came.
+    pub(super) names_request: bool,
     /// The beginning of the body.
     pub(super) excerpt: String,
     /// The session that the request named.
@@ -43,17 +45,44 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Whether the session is unknown to the server. The right status is 404; some say 400 and name the session.
-    pub(super) fn lost_session(&self) -> bool {
-        let known_method = self.error.as_ref().is_none_or(|error| error.code != code::METHOD_NOT_FOUND);
-        self.session.is_some()
-            && known_method
-            && (self.status == StatusCode::NOT_FOUND
-                || self.status == StatusCode::BAD_REQUEST
-                    && self.excerpt.to_ascii_lowercase().contains("session"))
+    /// Whether the session is unknown to the server, so that the request was certainly not run. The right status is 404;
+    /// some say 400 and name the session.
+    ///
+    /// An error that names the request is an answer to it: tools report what they did not find in the same words. It
+    /// tells of a lost session only where the code says that nothing was run, or where running it twice does no harm
+    /// (`repeatable`).
+    pub(super) fn lost_session(&self, repeatable: bool) -> bool {
+        if self.session.is_none() {
+            return false;
+        }
+        let unknown = self.status == StatusCode::NOT_FOUND;
+        match &self.error {
+            Some(error) if error.code == code::METHOD_NOT_FOUND => false,
+            Some(error) if self.names_request => {
+                let not_run = repeatable || error.code == code::INVALID_REQUEST;
+                not_run && (unknown || self.status == StatusCode::BAD_REQUEST) && self.names_session()
+            }
+            Some(_) | None => unknown || self.status == StatusCode::BAD_REQUEST && self.names_session(),
+        }
+    }
+
+    /// Whether the words of the error are about the session. Data and pages may hold that word for any reason.
+    fn names_session(&self) -> bool {
+        let said = match &self.error {
+            Some(error) => &*error.message,
+            None if self.excerpt.trim_start().starts_with(['{', '[', '<']) => "",
+            None => cut(&self.excerpt, EXCERPT_CHARS),
+        };
+        said.to_ascii_lowercase().contains("session")
+    }
+
+    /// Whether the request did not come in time, or something between broke.
+    fn may_have_run(&self) -> bool {
+        matches!(self.status.as_u16(), 408 | 500..) && self.error.is_none()
     }
 
     fn into_failure(self) -> Failure {
+        let lost = self.may_have_run();
         if let Some(error) = self.error {
             return Failure::Answered(error);
         }
@@ -64,9 +93,18 @@ impl Refusal {
             401 | 403 => Failure::Unavailable(format!(
                 "the server refuses access with HTTP {status}; configure headers.Authorization for it{said}"
             )),
-            // The request did not come in time or something between broke: it may have been run.
-            408 | 500.. => Failure::Lost(format!("the server answered with HTTP {status}{said}")),
+            _ if lost => Failure::Lost(format!("the server answered with HTTP {status}{said}")),
             _ => Failure::Unavailable(format!("the server refused the request with HTTP {status}{said}")),
+        }
+    }
+}
+
+impl Trouble {
+    /// Whether the server may be working on the request, without an answer that is ever heard.
+    pub(super) fn is_lost(&self) -> bool {
+        match self {
+            Self::Failure(failure) => matches!(failure, Failure::Lost(_)),
+            Self::Status(refusal) => refusal.may_have_run(),
         }
     }
 }

@@ -1,48 +1,49 @@
 //! Hearing what a server says without being asked: `subscriptions/listen` in the newer era, `resources/subscribe` in
 //! the older one.
 
+mod ear;
+mod stream;
+
 use super::{
     core::Core,
     dispatcher::lock,
-    limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, REOPEN, STREAM_WAS_WELL, WATCHED},
+    limits::{WATCHED, WISHES},
     types::Failure,
 };
-use crate::{
-    ErrorObject,
-    error::code,
-    exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered},
-    raw,
-};
-use std::{
-    collections::BTreeSet,
-    mem,
-    sync::{Arc, Mutex},
-};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep, timeout},
-};
-use tokio_util::sync::CancellationToken;
+use crate::{ErrorObject, error::code, exchange::LogLevel, raw};
+use std::{collections::BTreeSet, sync::Mutex};
+use tokio::sync::{mpsc, oneshot};
 
-/// What is to be heard, and what is being heard.
+pub(super) use ear::run;
+
+/// What is heard, and the way to whoever hears it.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
-    /// Limit: [`WATCHED`].
-    uris: Mutex<BTreeSet<String>>,
-    /// Counts the changes of `uris`.
-    wanted: watch::Sender<u64>,
-    /// The last change that the server has taken, or that it never will.
-    granted: watch::Sender<u64>,
+    /// Resources that the server was told of and took. Limit: [`WATCHED`], and requests under way at that moment.
+    pub(super) uris: Mutex<BTreeSet<String>>,
+    wishes: mpsc::Sender<Wish>,
 }
 
-impl Default for Subscriptions {
-    fn default() -> Self {
-        Self { uris: Mutex::default(), wanted: watch::Sender::new(0), granted: watch::Sender::new(0) }
+/// Somebody wants to hear, or no longer, when a resource changes (newer era).
+#[derive(Debug)]
+pub(super) struct Wish {
+    uri: String,
+    on: bool,
+    reply: oneshot::Sender<Result<(), Failure>>,
+}
+
+impl Subscriptions {
+    /// Nothing is heard yet. What is received is for [`run`].
+    pub(super) fn new() -> (Self, mpsc::Receiver<Wish>) {
+        let (wishes, received) = mpsc::channel(WISHES);
+        (Self { uris: Mutex::default(), wishes }, received)
     }
 }
 
 impl Core {
     /// Wants to hear, or no longer, when a resource changes.
+    ///
+    /// Cancel-safety: a wish that is given up was granted or it was not; asking again tells.
     pub(super) async fn watch(&self, uri: &str, on: bool) -> Result<(), Failure> {
         let resources = raw::member(&self.about.capabilities, "resources");
         if resources.and_then(|resources| raw::member(resources, "subscribe")) != Some("true") {
@@ -51,58 +52,37 @@ impl Core {
                 "the server does not tell of changes of its resources",
             )));
         }
-        {
-            let mut uris = lock(&self.subscriptions.uris);
-            if on && uris.len() >= WATCHED && !uris.contains(uri) {
-                let what = format!("{WATCHED} resources of this server are watched already");
-                return Err(Failure::Unavailable(what));
-            }
-            let another = if on { uris.insert(uri.to_owned()) } else { uris.remove(uri) };
-            if !another {
-                return Ok(());
-            }
-        }
         if !self.modern() {
-            let subscribed = self.subscribe(uri, on).await;
-            if subscribed.is_err() && on {
-                lock(&self.subscriptions.uris).remove(uri);
-            }
-            return subscribed;
+            return self.subscribe(uri, on).await;
         }
-        let mut number = 0;
-        self.subscriptions.wanted.send_modify(|wanted| {
-            *wanted += 1;
-            number = *wanted;
-        });
-        let mut granted = self.subscriptions.granted.subscribe();
-        match timeout(ACKNOWLEDGE, granted.wait_for(|granted| *granted >= number)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => {
-                Err(Failure::Lost("the server did not confirm the subscription in time".into()))
-            }
+        let ended = || Failure::Unavailable(self.dispatcher().why_ended());
+        let (reply, outcome) = oneshot::channel();
+        let wish = Wish { uri: uri.to_owned(), on, reply };
+        // Limit: each wish in the queue is answered in time.
+        if self.subscriptions.wishes.send(wish).await.is_err() {
+            return Err(ended());
         }
+        outcome.await.unwrap_or_else(|_| Err(ended()))
     }
 
     async fn subscribe(&self, uri: &str, on: bool) -> Result<(), Failure> {
-        let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
-        self.own(method, &raw::object([("uri", &*raw::quoted(uri))])).await.map(drop)
-    }
-
-    /// Tells a new session what the old one was told.
-    pub(super) async fn restore(&self) {
-        let server = &self.dispatcher().target.name;
-        let uris = lock(&self.subscriptions.uris).clone();
-        for uri in uris {
-            if let Err(failure) = self.subscribe(&uri, true).await {
-                tracing::warn!(%server, uri, %failure, "a resource is no longer watched");
+        let params = raw::object([("uri", &*raw::quoted(uri))]);
+        if on {
+            {
+                let uris = lock(&self.subscriptions.uris);
+                if uris.contains(uri) {
+                    return Ok(());
+                }
+                if uris.len() >= WATCHED {
+                    return Err(too_many());
+                }
             }
+            self.own("resources/subscribe", &params).await?;
+            lock(&self.subscriptions.uris).insert(uri.to_owned());
+        } else if lock(&self.subscriptions.uris).remove(uri) {
+            self.own("resources/unsubscribe", &params).await?;
         }
-        let level = *lock(&self.level);
-        if let Some(level) = level
-            && let Err(failure) = self.set_log_level(level).await
-        {
-            tracing::warn!(%server, %failure, "the log level is that of the server again");
-        }
+        Ok(())
     }
 
     /// From which level on the server is to log.
@@ -119,8 +99,9 @@ impl Core {
         Ok(())
     }
 
-    /// The params of `subscriptions/listen`; `None` if the server offers nothing to listen to.
-    fn filter(&self) -> Option<String> {
+    /// The params of `subscriptions/listen` for the lists and these resources; `None` if the server offers nothing to
+    /// listen to.
+    fn filter(&self, uris: &BTreeSet<String>) -> Option<String> {
         let capabilities = &self.about.capabilities;
         let offers = |feature: &str, what: &str| {
             raw::member(capabilities, feature).and_then(|feature| raw::member(feature, what)) == Some("true")
@@ -135,7 +116,7 @@ impl Core {
                 members.push((key, "true".to_owned()));
             }
         }
-        let uris: Vec<String> = lock(&self.subscriptions.uris).iter().map(|uri| raw::quoted(uri)).collect();
+        let uris: Vec<String> = uris.iter().map(|uri| raw::quoted(uri)).collect();
         if offers("resources", "subscribe") && !uris.is_empty() {
             members.push(("resourceSubscriptions", format!("[{}]", uris.join(","))));
         }
@@ -144,145 +125,6 @@ impl Core {
     }
 }
 
-/// Keeps one stream open. When what is wanted changes, the new one is open before the old one is let go.
-pub(super) async fn run(core: Arc<Core>) {
-    let mut wanted = core.subscriptions.wanted.subscribe();
-    let mut pause = REOPEN[0];
-    let mut failures = 0;
-    let mut old: Option<Stream> = None;
-    let mut missed = false;
-    loop {
-        let number = *wanted.borrow_and_update();
-        let Some(filter) = core.filter() else {
-            old = None;
-            core.subscriptions.granted.send_replace(number);
-            if wanted.changed().await.is_err() {
-                return;
-            }
-            continue;
-        };
-        let opened = Instant::now();
-        let mut stream = Stream::open(&core, filter);
-        let mut outcome = tokio::select! {
-            outcome = stream.acknowledged() => outcome,
-            () = keep_reading(&mut old) => None,
-        };
-        drop(old.take());
-        if outcome.is_none() {
-            core.subscriptions.granted.send_replace(number);
-            if mem::take(&mut missed) {
-                core.dispatcher().look_anew();
-            }
-            outcome = tokio::select! {
-                _ = wanted.changed() => None,
-                outcome = stream.end() => Some(outcome),
-            };
-        }
-        let Some(outcome) = outcome else {
-            old = Some(stream);
-            continue;
-        };
-        if opened.elapsed() >= STREAM_WAS_WELL {
-            (pause, failures) = (REOPEN[0], 0);
-        }
-        failures += 1;
-        missed = true;
-        if !is_worth_another(&core, outcome, failures) {
-            return;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(REOPEN[1]);
-    }
-}
-
-/// Whether it makes sense to listen again.
-fn is_worth_another(core: &Core, outcome: Result<String, Failure>, failures: u32) -> bool {
-    match outcome {
-        Err(Failure::Answered(error)) => {
-            tracing::warn!(server = %core.dispatcher().target.name, %error, "the server cannot be listened to");
-            false
-        }
-        Err(Failure::Unavailable(reason)) if failures >= BACKGROUND_FAILURES => {
-            core.dispatcher().end(reason);
-            false
-        }
-        Ok(_) | Err(_) => true,
-    }
-}
-
-/// Reads a stream that is about to be replaced, for as long as the caller likes.
-async fn keep_reading(old: &mut Option<Stream>) {
-    if let Some(stream) = old {
-        let outcome = stream.end().await;
-        tracing::debug!(?outcome, "a subscription ended while another one was opened");
-    }
-    std::future::pending().await
-}
-
-/// One `subscriptions/listen`. Dropping it withdraws the request.
-struct Stream {
-    request: BoxFuture<'static, Result<String, Failure>>,
-    listener: Arc<Listener>,
-}
-
-impl Stream {
-    fn open(core: &Arc<Core>, params: String) -> Self {
-        let listener = Arc::new(Listener::default());
-        let audience = Arc::clone(&listener) as Arc<dyn Audience>;
-        let core = Arc::clone(core);
-        let request = Box::pin(async move { core.listen(&params, audience).await });
-        Self { request, listener }
-    }
-
-    /// Waits until the server has said what it grants. Gives the outcome if that comes first.
-    async fn acknowledged(&mut self) -> Option<Result<String, Failure>> {
-        tokio::select! {
-            () = self.listener.acknowledged.cancelled() => None,
-            // Some servers only confirm with the first notification.
-            () = sleep(ACKNOWLEDGE) => None,
-            outcome = &mut self.request => Some(outcome),
-        }
-    }
-
-    /// Waits for the end. It must not be called again after that.
-    async fn end(&mut self) -> Result<String, Failure> {
-        (&mut self.request).await
-    }
-}
-
-/// Hears that a subscription is granted.
-#[derive(Debug, Default)]
-struct Listener {
-    capabilities: Capabilities,
-    acknowledged: CancellationToken,
-}
-
-impl Audience for Listener {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn session(&self) -> u64 {
-        0
-    }
-
-    fn wants_progress(&self) -> bool {
-        false
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        None
-    }
-
-    fn notify(&self, notice: Notice) {
-        if let Notice::Other { method, .. } = notice
-            && &*method == "notifications/subscriptions/acknowledged"
-        {
-            self.acknowledged.cancel();
-        }
-    }
-
-    fn ask(&self, _questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
-        Box::pin(std::future::ready(Err(Unanswered::Gone)))
-    }
+fn too_many() -> Failure {
+    Failure::Unavailable(format!("{WATCHED} resources of this server are watched already"))
 }

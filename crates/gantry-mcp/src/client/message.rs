@@ -18,8 +18,19 @@ pub(super) enum Message<'a> {
     Request { id: &'a str, method: Cow<'a, str>, params: &'a str },
     /// Wants none.
     Notification { method: Cow<'a, str>, params: &'a str },
-    /// The text of a result, or an error; `None` where the server could not tell the id.
-    Response { id: Option<u64>, outcome: Result<&'a str, ErrorObject> },
+    /// The text of a result, or an error, and the request that it answers.
+    Response { named: Named, outcome: Result<&'a str, ErrorObject> },
+}
+
+/// What an answer says about the request that it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    /// The request with this id.
+    Request(u64),
+    /// Nothing: the server could not tell the id.
+    Nothing,
+    /// An id that is none of ours.
+    Unknown,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +82,11 @@ fn one(text: &str) -> Option<Message<'_>> {
         (Some(result), _) => Ok(result.get()),
         (None, _) => return None,
     };
-    Some(Message::Response { id: id.and_then(number), outcome })
+    let named = match id {
+        Some(id) => number(id).map_or(Named::Unknown, Named::Request),
+        None => Named::Nothing,
+    };
+    Some(Message::Response { named, outcome })
 }
 
 /// The id or the token that was ours, also where a server made a string of it.
@@ -137,17 +152,24 @@ mod tests {
             r#"{"id":7,"jsonrpc":"2.0","result":{"n":123456789012345678901234567890.10,"b":1,"a":1},"x":1}"#;
         let messages = read(text).unwrap();
         let expected = r#"{"n":123456789012345678901234567890.10,"b":1,"a":1}"#;
-        assert_eq!(messages, [Message::Response { id: Some(7), outcome: Ok(expected) }]);
+        assert_eq!(messages, [Message::Response { named: Named::Request(7), outcome: Ok(expected) }]);
     }
 
     #[test]
-    fn an_id_may_come_back_as_a_string_or_not_at_all() {
-        for (text, id) in [("\"7\"", Some(7)), ("7", Some(7)), ("null", None), ("\"x\"", None), ("7.5", None)]
-        {
-            let text = format!(r#"{{"id":{text},"result":{{}}}}"#);
-            assert_eq!(read(&text).unwrap(), [Message::Response { id, outcome: Ok("{}") }], "{text}");
+    fn an_id_may_come_back_as_a_string_as_null_or_as_something_else() {
+        let cases = [
+            ("\"7\"", Named::Request(7)),
+            ("7", Named::Request(7)),
+            ("null", Named::Nothing),
+            ("\"x\"", Named::Unknown),
+            ("7.5", Named::Unknown),
+        ];
+        for (id, named) in cases {
+            let text = format!(r#"{{"id":{id},"result":{{}}}}"#);
+            assert_eq!(read(&text).unwrap(), [Message::Response { named, outcome: Ok("{}") }], "{text}");
         }
-        assert_eq!(read(r#"{"result":{}}"#).unwrap().len(), 1);
+        let without = read(r#"{"result":{}}"#).unwrap();
+        assert_eq!(without, [Message::Response { named: Named::Nothing, outcome: Ok("{}") }]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a server says without being asked, and whom it concerns.
 
 use super::{
-    dispatcher::{Dispatcher, lock},
+    dispatcher::{Dispatcher, Whose, lock},
     message,
     types::{Event, ListKind},
 };
@@ -42,19 +42,23 @@ impl Dispatcher {
         }
     }
 
-    /// A log message. Where it belongs to a client that does not want it, nobody else may see it.
+    /// A log message. Only its own client may see it, whether that wants it or not; what nobody's request can have
+    /// caused is for all.
     fn logged(&self, params: &str, origin: Option<u64>) {
+        let server = &self.target.name;
         let level = raw::string_member(params, "level").and_then(|level| LogLevel::parse(&level));
         let Some(level) = level else {
-            tracing::debug!(server = %self.target.name, "a log message has no level that is known");
+            tracing::debug!(%server, "a log message has no level that is known");
             return;
         };
-        match self.asker(origin) {
-            Some(asker) if asker.audience.log_level().is_some_and(|least| level >= least) => {
-                asker.audience.notify(Notice::Log(level, params.into()));
+        match self.whose(origin) {
+            Whose::Client(asker) => {
+                if asker.audience.log_level().is_some_and(|least| level >= least) {
+                    asker.audience.notify(Notice::Log(level, params.into()));
+                }
             }
-            Some(asker) if !asker.own => {}
-            _ => self.event(Event::Log(params.into())),
+            Whose::Nobody => self.event(Event::Log(params.into())),
+            Whose::Unclear => tracing::debug!(%server, "a log message does not say for whom it is"),
         }
     }
 
@@ -73,8 +77,8 @@ impl Dispatcher {
             tracing::debug!(server = %self.target.name, method, "a notification came that belongs to no request");
             return;
         };
-        if let Some(asker) = self.asker(Some(id)) {
-            asker.audience.notify(Notice::Other { method: method.into(), params: params.into() });
+        if let Some(audience) = self.audience(id) {
+            audience.notify(Notice::Other { method: method.into(), params: params.into() });
         }
     }
 

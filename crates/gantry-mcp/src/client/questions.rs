@@ -1,14 +1,14 @@
 //! Requests of a server (only those of the older era send any): who is asked, and what is answered when nobody can be.
 
 use super::{
-    dispatcher::{Asker, Dispatcher, Outbox, lock},
+    dispatcher::{Asker, Dispatcher, Outbox, Whose, lock},
     message, meta,
     types::Declared,
 };
 use crate::{
     ErrorObject,
     error::code,
-    exchange::{Question, Unanswered},
+    exchange::{Answered, Question, Unanswered},
 };
 use std::sync::{Arc, atomic::Ordering};
 use tokio_util::sync::CancellationToken;
@@ -55,19 +55,32 @@ impl Dispatcher {
         let question = Question { key: id.to_owned(), method: method.to_owned(), params };
         let (this, outbox) = (Arc::clone(self), Arc::clone(outbox));
         tokio::spawn(async move {
-            let id = question.key.clone();
+            let (id, method) = (question.key.clone(), question.method.clone());
             let outcome = tokio::select! {
-                outcome = ask(&asker, question) => Some(outcome),
-                // The request is over or the server withdrew the question: nobody waits for the answer.
-                () = asker.over.cancelled() => None,
+                biased;
                 () = withdrawn.cancelled() => None,
+                outcome = ask(&asker, question) => Some(outcome),
+                () = this.moot(&asker, origin) => Some(unanswered(&method, &Unanswered::Gone)),
             };
             lock(&this.open_questions).remove(&id);
-            if let Some(outcome) = outcome {
-                outbox.post(message::answer(&id, &outcome));
+            // Whoever withdrew a question does not wait for an answer; everybody else may do so for ever.
+            if let Some(outcome) = outcome.filter(|_| !this.has_ended()) {
+                outbox.deliver(message::answer(&id, &outcome)).await;
             }
             drop(slot);
         });
+    }
+
+    /// Returns when a question cannot matter any more: the request that it is for is over, or, where it does not say
+    /// for which it is, every request of its session.
+    async fn moot(&self, asker: &Asker, origin: Option<u64>) {
+        if origin.is_some() {
+            return asker.over.cancelled().await;
+        }
+        let session = asker.audience.session();
+        while let Some(over) = self.end_of_one(session) {
+            over.cancelled().await;
+        }
     }
 
     /// Who is to be asked; an error if that is not allowed, not possible or not clear.
@@ -76,9 +89,9 @@ impl Dispatcher {
         if !self.may_ask.load(Ordering::Relaxed) || !self.target.declared.allows(method) {
             return Err(refused(format!("{method} is not offered to this server")));
         }
-        let Some(asker) = self.asker(origin).filter(|asker| !asker.own) else {
-            let what = "cannot be passed on: no request is under way, or requests of several clients are and it does \
-                        not say for which it is";
+        let Whose::Client(asker) = self.whose(origin) else {
+            let what = "cannot be passed on: no request is under way, or it does not say for which it is and requests \
+                        of several clients are, or may still run after they were withdrawn";
             return Err(ErrorObject::new(code::INVALID_REQUEST, format!("{method} {what}")));
         };
         if !asker.audience.capabilities().can(method, params) {
@@ -88,7 +101,7 @@ impl Dispatcher {
     }
 }
 
-async fn ask(asker: &Asker, question: Question) -> Result<String, ErrorObject> {
+async fn ask(asker: &Asker, question: Question) -> Answered {
     let method = question.method.clone();
     match asker.audience.ask(vec![question]).await {
         Ok(answers) => answers.into_iter().next().unwrap_or_else(|| unanswered(&method, &Unanswered::Gone)),
@@ -97,7 +110,7 @@ async fn ask(asker: &Asker, question: Question) -> Result<String, ErrorObject> {
 }
 
 /// What a server is told when there is no answer.
-fn unanswered(method: &str, why: &Unanswered) -> Result<String, ErrorObject> {
+pub(super) fn unanswered(method: &str, why: &Unanswered) -> Answered {
     match (method, why) {
         ("elicitation/create", Unanswered::Late | Unanswered::Gone) => Ok(CANCEL.to_owned()),
         (_, Unanswered::Unsupported(_)) => Err(ErrorObject::new(code::METHOD_NOT_FOUND, why.to_string())),

@@ -5,18 +5,18 @@ use super::{
     core::{Ask, Core},
     limits::{QUESTIONS_PER_ROUND, ROUND_PAUSE, ROUNDS},
     meta,
+    questions::unanswered,
+    tasks::once_sent,
     types::Failure,
 };
 use crate::{
     ErrorObject,
     error::code,
-    exchange::{Answered, Audience, Question, Unanswered},
+    exchange::{Audience, Question, Unanswered},
     raw,
 };
 use std::borrow::Cow;
 use tokio::time::sleep;
-
-const CANCEL: &str = r#"{"action":"cancel"}"#;
 
 impl Core {
     /// Sends a request and goes on until its result asks nothing more.
@@ -29,7 +29,8 @@ impl Core {
         let mut pause = ROUND_PAUSE[0];
         // One more request than rounds: the last answer has to be sent, too.
         for round in 0..=ROUNDS {
-            let result = self.ask(Ask { params: &params, ..ask }).await?;
+            let outcome = self.ask(Ask { params: &params, ..ask }).await;
+            let result = if round == 0 { outcome? } else { outcome.map_err(once_sent)? };
             let kind = raw::member(&result, "resultType");
             if kind.and_then(raw::string).as_deref() != Some("input_required") {
                 return Ok(result);
@@ -84,9 +85,9 @@ impl Core {
         };
         let answers = match answers {
             Ok(answers) if answers.len() == asked.len() => answers,
-            Ok(_) => asked.iter().map(|question| unanswered(question, &Unanswered::Gone)).collect(),
+            Ok(_) => asked.iter().map(|question| unanswered(&question.method, &Unanswered::Gone)).collect(),
             Err(Unanswered::Unsupported(method)) => return Err(cannot_be_asked(&method)),
-            Err(why) => asked.iter().map(|question| unanswered(question, &why)).collect(),
+            Err(why) => asked.iter().map(|question| unanswered(&question.method, &why)).collect(),
         };
         // There is no way to tell a server of a failed answer but to fail the request.
         let answers: Vec<String> =
@@ -111,13 +112,6 @@ fn questions(result: &str) -> Result<Vec<Question>, Failure> {
     };
     let questions: Option<Vec<Question>> = asked.into_iter().map(question).collect();
     questions.ok_or_else(|| wrong("asks for input without a method"))
-}
-
-fn unanswered(question: &Question, why: &Unanswered) -> Answered {
-    match question.method.as_str() {
-        "elicitation/create" => Ok(CANCEL.to_owned()),
-        _ => Err(ErrorObject::new(code::INTERNAL_ERROR, why.to_string())),
-    }
 }
 
 /// The server asks what the client cannot answer, although it was told what the client can.

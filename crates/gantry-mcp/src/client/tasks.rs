@@ -12,6 +12,16 @@ use tokio::time::{sleep, timeout};
 impl Core {
     /// Calls a tool as a task, as if it were a plain call.
     pub(super) async fn ask_as_task(self: &Arc<Self>, ask: Ask<'_>) -> Result<String, Failure> {
+        // The task also runs between two looks at it, and what it asks or logs then is its client's.
+        let work = ask.audience.map(|audience| self.dispatcher().work_goes_on(audience.session()));
+        let outcome = self.run_task(ask).await;
+        if let (Some(work), Ok(_) | Err(Failure::Answered(_) | Failure::Unavailable(_))) = (work, &outcome) {
+            self.dispatcher().work_is_over(work);
+        }
+        outcome
+    }
+
+    async fn run_task(self: &Arc<Self>, ask: Ask<'_>) -> Result<String, Failure> {
         let params = raw::with(ask.params, "task", "{}");
         let started = self.ask(Ask { params: &params, ..ask }).await?;
         let Some(task) = raw::member(&started, "task").filter(|task| task.starts_with('{')) else {
@@ -39,14 +49,14 @@ impl Core {
                 () = ask.cancel.cancelled() => return Err(Failure::Canceled),
                 () = sleep(pause(&task)) => {}
             }
-            task = self.ask(Ask { method: "tasks/get", ..about_task }).await.map_err(after_start)?;
+            task = self.ask(Ask { method: "tasks/get", ..about_task }).await.map_err(once_sent)?;
         }
-        self.ask(Ask { method: "tasks/result", ..about_task }).await.map_err(after_start)
+        self.ask(Ask { method: "tasks/result", ..about_task }).await.map_err(once_sent)
     }
 }
 
-/// Once a task has started, what cannot be asked any more is unknown, not undone.
-fn after_start(failure: Failure) -> Failure {
+/// Once a task or a first round was sent, what cannot be asked any more is unknown, not undone.
+pub(super) fn once_sent(failure: Failure) -> Failure {
     match failure {
         Failure::Unavailable(reason) => Failure::Lost(reason),
         Failure::Answered(_) | Failure::Lost(_) | Failure::Canceled => failure,

@@ -65,7 +65,7 @@ async fn upgrade(
     let response = site.client.send(Method::GET, &site.url, headers, Bytes::new()).await;
     let response = response.map_err(|error| Failure::Unavailable(error.to_string()))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Failure::Unavailable(Failure::from(refusal(response, None).await).to_string()));
+        return Err(Failure::Unavailable(Failure::from(refusal(response, None, None).await).to_string()));
     }
     let said = |headers: &HeaderMap, name| {
         headers.get(name).and_then(|value| value.to_str().ok().map(str::to_owned))

@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::time::Duration;
 
 use gantry_sandbox::{Error, Exit, GUARD_ARG, Spec, spawn};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -194,6 +195,37 @@ async fn a_program_that_cannot_be_a_guard_starts_nothing() {
     assert!(matches!(refusal(&spec).await, Error::NoGuard));
     spec.guard = Some("/bin/true".into());
     assert!(matches!(refusal(&spec).await, Error::GuardLost { .. }));
+}
+
+/// Runs on a runtime whose only thread for work that blocks is held up, as by a file system that does not answer.
+fn with_threads_held_up<T>(test: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().expect("a runtime");
+    runtime.block_on(async {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let holding = tokio::task::spawn_blocking(move || held.recv());
+        let outcome = test.await;
+        drop(release);
+        holding.await.expect("it ends").expect_err("nothing is sent");
+        outcome
+    })
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_holds_up_its_own_start_only_and_not_for_ever() {
+    let world = World::new();
+    let spec = world.shell("sleep 1000");
+    let outcome = with_threads_held_up(async {
+        let starting = tokio::spawn(async move { spawn(&spec).await });
+        // Were the system asked right here, the program would run by now.
+        tokio::task::yield_now().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(11)).await;
+        starting.await.expect("no panic")
+    });
+    let error = outcome.expect_err("it does not start").to_string();
+    assert_eq!(error, "sh was not started within 10 s; check that its file system answers");
+    assert_eq!(world.processes(), []);
 }
 
 #[test]

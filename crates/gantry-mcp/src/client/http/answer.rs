@@ -3,7 +3,7 @@
 use super::{EVENT_STREAM, LAST_EVENT_ID, Session, Side, refusal};
 use crate::client::{
     dispatcher::{Outbox, Ticket},
-    limits::{LAST_WORDS, MESSAGE_BYTES, REOPEN, RESUMES},
+    limits::{LAST_WORDS, MESSAGE_BYTES, POLL, REOPEN, RESUMES},
     link::{Call, Trouble},
     message,
     sse::SseParser,
@@ -12,7 +12,7 @@ use crate::client::{
 use crate::exchange::Notice;
 use futures_util::FutureExt as _;
 use gantry_egress::{HttpError, HttpResponse};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use tokio::time::{sleep, timeout};
 
@@ -24,10 +24,7 @@ impl Side {
         call: &Call<'_>,
         outbox: &Arc<dyn Outbox>,
     ) -> Result<String, Trouble> {
-        let session = self.session();
-        if session.over {
-            return Err(Failure::Unavailable("the connection is closed".into()).into());
-        }
+        let session = self.open_session()?;
         let session = if call.method == "initialize" { Session::default() } else { session };
         let mut headers = self.headers(&session);
         headers.extend(call.headers.clone());
@@ -39,7 +36,7 @@ impl Side {
             response = self.site.post(&self.site.url, headers, text) => response?,
         };
         if !response.status().is_success() {
-            return Err(refusal(response, session.id).await);
+            return Err(refusal(response, session.id, Some(ticket.id)).await);
         }
         if call.method == "initialize" {
             self.remember_session(&response);
@@ -84,8 +81,9 @@ impl Side {
             };
             let broken = match chunk {
                 Ok(Some(chunk)) => {
-                    attempts = 0;
-                    self.take(&chunk, &mut parser, Some(ticket.id), outbox)?;
+                    if self.take(&chunk, &mut parser, Some(ticket.id), outbox)? {
+                        attempts = 0;
+                    }
                     tokio::task::coop::consume_budget().await;
                     continue;
                 }
@@ -98,48 +96,63 @@ impl Side {
                     return Err(broken);
                 }
                 ticket.audience.notify(Notice::Released);
-                sleep(parser.retry().unwrap_or(REOPEN[0]).min(REOPEN[1])).await;
+                sleep(parser.retry().unwrap_or(REOPEN[0]).clamp(POLL[0], REOPEN[1])).await;
                 match self.open_stream(parser.last_id()).await {
-                    Ok(Some(response)) => break response,
-                    Ok(None) => return Err(broken),
-                    Err(_) => {}
+                    Ok(Opened::Stream(response)) => break response,
+                    Ok(Opened::Nothing) => return Err(broken),
+                    // It may not have noticed yet that the first stream is gone.
+                    Ok(Opened::NotNow(_)) | Err(_) => {}
                 }
             };
             parser.restart();
         }
     }
 
-    /// Hands the messages in a chunk of a stream over.
+    /// Hands the messages in a chunk of a stream over. Says whether it brought anything: a message, or an event to go on
+    /// after.
     pub(super) fn take(
         &self,
         chunk: &[u8],
         parser: &mut SseParser,
         origin: Option<u64>,
         outbox: &Arc<dyn Outbox>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
+        let last_id = parser.last_id().map(str::to_owned);
         let mut events = Vec::new();
         let pushed = parser.push(chunk, &mut events);
+        let mut brought = parser.last_id() != last_id.as_deref();
         for event in events.iter().filter(|event| event.kind == "message") {
             self.dispatcher.receive(&event.data, origin, outbox);
+            brought = true;
         }
-        pushed.map_err(|error| Failure::Lost(error.to_string()))
+        pushed.map(|()| brought).map_err(|error| Failure::Lost(error.to_string()))
     }
 
-    /// Opens a stream with GET, after the event with this id if there is one. `None` if the server has none to offer.
-    pub(super) async fn open_stream(&self, after: Option<&str>) -> Result<Option<HttpResponse>, HttpError> {
+    /// Opens a stream with GET, after the event with this id if there is one.
+    pub(super) async fn open_stream(&self, after: Option<&str>) -> Result<Opened, HttpError> {
         let mut headers = self.headers(&self.session());
         if let Some(id) = after.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
         let response = self.site.get(headers).await?;
-        let status = response.status();
-        if status.is_server_error() {
-            let address = self.site.url.clone();
-            return Err(HttpError::Broken { address, reason: format!("HTTP {status}") });
-        }
-        let stream = status.is_success() && content_type(response.headers()) == EVENT_STREAM;
-        Ok(stream.then_some(response))
+        Ok(match response.status() {
+            status if status.is_success() && content_type(response.headers()) == EVENT_STREAM => {
+                Opened::Stream(response)
+            }
+            status if status.is_success() => Opened::Nothing,
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Opened::Nothing,
+            status => Opened::NotNow(status),
+        })
     }
+}
+
+/// What a server says to a GET.
+pub(super) enum Opened {
+    Stream(HttpResponse),
+    /// It has no such stream.
+    Nothing,
+    /// It may have one later: it is busy, or believes that one is still open.
+    NotNow(StatusCode),
 }
 
 /// Reads what is left of a stream, so that its connection can be used again.

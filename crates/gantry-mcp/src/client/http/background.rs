@@ -1,6 +1,6 @@
 //! The background stream of the older era: what a server says that belongs to no request.
 
-use super::Side;
+use super::{Side, answer::Opened};
 use crate::client::{
     dispatcher::Outbox,
     limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL},
@@ -9,27 +9,28 @@ use crate::client::{
 use gantry_egress::HttpResponse;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
-/// Keeps the stream open until the link is gone, the session is over or the server turns out to have none.
-pub(super) async fn run(side: Arc<Side>, outbox: Arc<dyn Outbox>) {
-    let stop = side.stop.clone();
+/// Keeps the stream open until it is told to stop or the server turns out to have none.
+pub(super) async fn run(side: Arc<Side>, outbox: Arc<dyn Outbox>, stop: CancellationToken) {
     tokio::select! {
+        biased;
         () = stop.cancelled() => {}
         () = keep_open(&side, &outbox) => {}
     }
 }
 
 async fn keep_open(side: &Side, outbox: &Arc<dyn Outbox>) {
+    let server = &side.dispatcher.target.name;
     let mut parser = SseParser::new(MESSAGE_BYTES);
     let mut pause = REOPEN[0];
-    let mut failures = 0;
+    let (mut failures, mut refusals) = (0, 0);
     let mut opened_before = false;
-    let session = side.session().id;
     loop {
         let opened = Instant::now();
         match side.open_stream(parser.last_id()).await {
-            Ok(Some(response)) => {
-                failures = 0;
+            Ok(Opened::Stream(response)) => {
+                (failures, refusals) = (0, 0);
                 if opened_before && parser.last_id().is_none() {
                     // What was said in between is lost.
                     side.dispatcher.look_anew();
@@ -37,16 +38,21 @@ async fn keep_open(side: &Side, outbox: &Arc<dyn Outbox>) {
                 opened_before = true;
                 read(side, response, &mut parser, outbox).await;
             }
-            Ok(None) => return,
+            Ok(Opened::Nothing) => return,
+            Ok(Opened::NotNow(status)) => {
+                refusals += 1;
+                if refusals == 1 {
+                    tracing::warn!(%server, %status, "the server refuses its background stream, it is asked again");
+                } else {
+                    tracing::debug!(%server, %status, refusals, "the server refuses its background stream");
+                }
+            }
             Err(error) => {
                 failures += 1;
                 if !error.was_sent() && failures >= BACKGROUND_FAILURES {
                     return side.dispatcher.end(error.to_string());
                 }
             }
-        }
-        if side.session().id != session {
-            return;
         }
         if opened.elapsed() >= STREAM_WAS_WELL {
             pause = REOPEN[0];

@@ -6,7 +6,10 @@ use crate::{
     client::{Connection, Failure, Protocol, Transport, connect},
 };
 use serde_json::{Value, json};
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 async fn reached(stage: &Arc<Stage>, known: Protocol) -> Result<Connection, Failure> {
     let (target, _events) = target(Transport::Stdio(stage.clone()), Protocol::Auto);
@@ -31,7 +34,13 @@ enum Handshake {
 }
 
 fn server(discovery: Discovery, handshake: Handshake) -> Arc<Stage> {
+    slow_server(Duration::ZERO, discovery, handshake)
+}
+
+/// The same with a server that reads nothing for a while after it was started.
+fn slow_server(start: Duration, discovery: Discovery, handshake: Handshake) -> Arc<Stage> {
     stage(move |mut peer: Peer| async move {
+        tokio::time::sleep(start).await;
         while let Some(message) = peer.next().await {
             match (message["method"].as_str(), discovery, handshake) {
                 (Some("server/discover"), Discovery::Answers, _) => {
@@ -136,4 +145,35 @@ async fn a_server_that_says_nothing_is_given_up_in_time() {
             "{outcome:?}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_needs_most_of_its_time_is_met_whether_its_era_is_known_or_not() {
+    use Discovery as D;
+    use Handshake as H;
+    // Of 30 seconds.
+    let start = Duration::from_secs(18);
+    for (discovery, handshake, known, modern) in [
+        (D::Answers, H::Answers, Protocol::Auto, true),
+        (D::Answers, H::Answers, Protocol::Modern, true),
+        (D::Answers, H::Answers, Protocol::Legacy, false),
+        (D::Refuses(-32601), H::Answers, Protocol::Legacy, false),
+        (D::Exits, H::Answers, Protocol::Legacy, false),
+        (D::IsSilent, H::Answers, Protocol::Auto, false),
+        (D::IsSilent, H::Answers, Protocol::Legacy, false),
+        (D::Answers, H::Refuses(-32022), Protocol::Modern, true),
+    ] {
+        let slow = slow_server(start, discovery, handshake);
+        let outcome = reached(&slow, known).await;
+        let version = outcome.as_ref().ok().map(|connection| connection.about().version.is_modern());
+        assert_eq!(version, Some(modern), "{discovery:?} {handshake:?} {known:?}: {outcome:?}");
+        assert_eq!(slow.started.load(Ordering::Relaxed), 2, "{discovery:?} {handshake:?} {known:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_of_another_era_than_the_known_one_is_met_in_the_second_half_of_the_time() {
+    let replaced = slow_server(Duration::from_secs(5), Discovery::IsSilent, Handshake::Answers);
+    let connection = reached(&replaced, Protocol::Modern).await.unwrap();
+    assert!(!connection.about().version.is_modern());
 }

@@ -1,18 +1,32 @@
-//! Streamable HTTP in both eras, and HTTP+SSE, against a server that is played request by request.
+//! Streamable HTTP in both eras, and HTTP+SSE, against a server that is played request by request: the server.
 
-use super::fake::{Client, call, call_with, client, discovered, target};
-use crate::client::{Connection, Event, Failure, ListKind, Protocol, Transport, connect};
+mod first_version;
+mod log;
+mod newer;
+mod refusals;
+mod renewal;
+mod sessions;
+mod streams;
+mod withdrawals;
+
+use super::fake::{Client, client, target};
+use crate::client::{Connection, Event, Failure, Protocol, Transport, connect};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
+use tokio_util::sync::CancellationToken;
+
+/// How long something may take on a busy machine before it counts as never.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -33,16 +47,19 @@ impl Got {
     }
 }
 
-/// What is answered: a status, headers, and pieces of a body. A body without end holds the connection.
+/// What is answered: a status, headers, and a body. A body without end holds the connection.
 struct Said {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: String,
     ends: bool,
+    /// The body comes only when this fires.
+    gate: Option<CancellationToken>,
 }
 
 fn said(status: u16, kind: &'static str, body: &impl ToString) -> Said {
-    Said { status, headers: vec![("content-type", kind.into())], body: body.to_string(), ends: true }
+    let headers = vec![("content-type", kind.into())];
+    Said { status, headers, body: body.to_string(), ends: true, gate: None }
 }
 
 fn json_result(got: &Got, result: &Value) -> Said {
@@ -88,7 +105,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
 
 /// Whether the connection goes on.
 async fn write(stream: &mut BufReader<TcpStream>, said: Said) -> bool {
-    let Said { status, headers, body, ends } = said;
+    let Said { status, headers, body, ends, gate } = said;
     let mut head = format!("HTTP/1.1 {status} X\r\n");
     for (name, value) in headers {
         write!(head, "{name}: {value}\r\n").unwrap();
@@ -96,7 +113,13 @@ async fn write(stream: &mut BufReader<TcpStream>, said: Said) -> bool {
     if ends {
         write!(head, "content-length: {}\r\n", body.len()).unwrap();
     }
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap_or_default();
+    if let Some(gate) = gate {
+        stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap_or_default();
+        gate.cancelled().await;
+        stream.write_all(body.as_bytes()).await.unwrap_or_default();
+    } else {
+        stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap_or_default();
+    }
     if !ends {
         // The client hangs up when it has had enough.
         stream.read_u8().await.unwrap_or_default();
@@ -117,8 +140,28 @@ async fn serve(
     }
 }
 
+/// What a server got so far.
+type Seen = Arc<Mutex<Vec<Got>>>;
+
+/// How many requests of this kind came.
+fn count(seen: &Seen, is_one: impl Fn(&Got) -> bool) -> usize {
+    seen.lock().unwrap().iter().filter(|got| is_one(got)).count()
+}
+
+/// Waits until so many requests of this kind came.
+async fn until(seen: &Seen, n: usize, is_one: impl Fn(&Got) -> bool) {
+    let came = async {
+        while count(seen, &is_one) < n {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, came).await.is_err() {
+        panic!("they never came: {:#?}", seen.lock().unwrap());
+    }
+}
+
 /// Plays a server; gives its address and what it got.
-async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Got>>>) {
+async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (answer, log) = (Arc::new(answer), Arc::new(Mutex::new(Vec::new())));
@@ -132,8 +175,13 @@ async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String,
 }
 
 async fn reached(url: &str) -> (Result<Connection, Failure>, mpsc::Receiver<Event>) {
+    reached_within(url, PATIENCE).await
+}
+
+async fn reached_within(url: &str, limit: Duration) -> (Result<Connection, Failure>, mpsc::Receiver<Event>) {
     let headers = vec![("X-Key".to_owned(), "k".to_owned())];
-    let (target, events) = target(Transport::Http { url: url.to_owned(), headers }, Protocol::Auto);
+    let (mut target, events) = target(Transport::Http { url: url.to_owned(), headers }, Protocol::Auto);
+    target.startup_timeout = limit;
     (connect(&target, Protocol::Auto).await, events)
 }
 
@@ -152,7 +200,8 @@ fn legacy(then: impl Fn(&Got) -> Said + Send + Sync + 'static) -> impl Fn(&Got) 
         ("POST", "initialize") => {
             let mut sessions = sessions.lock().unwrap();
             *sessions += 1;
-            let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+            let capabilities = json!({"resources": {"subscribe": true}, "logging": {}});
+            let result = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
             let mut said = json_result(got, &result);
             said.headers.push(("mcp-session-id", format!("s{sessions}")));
             said
@@ -160,255 +209,5 @@ fn legacy(then: impl Fn(&Got) -> Said + Send + Sync + 'static) -> impl Fn(&Got) 
         ("POST", "notifications/initialized") => empty(202),
         ("DELETE", _) => empty(204),
         _ => then(got),
-    }
-}
-
-#[tokio::test]
-async fn a_modern_server_gets_its_headers_with_every_request() {
-    let (url, seen) = play(|got| match got.method() {
-        "server/discover" => json_result(got, &discovered(&json!({}))),
-        "tools/list" => {
-            let schema =
-                json!({"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "Region"}}});
-            json_result(got, &json!({"tools": [{"name": "a", "inputSchema": schema}]}))
-        }
-        _ if got.header("mcp-param-region").is_empty() => json_error(400, got, -32020),
-        _ => events(&[
-            json!({"method": "notifications/message", "params": {"level": "error", "data": "x"}}),
-            json!({"jsonrpc": "2.0", "id": got.body["id"], "result": {"resultType": "complete"}}),
-        ]),
-    })
-    .await;
-    let connection = reached(&url).await.0.unwrap();
-    let (audience, mut heard) = client(1, "{}", Ok("{}"));
-    let request = call_with("a", r#"{"r":"eu"}"#, audience);
-    // The schema is not known yet: the server says so, the tools are listed, and the call is sent again.
-    assert_eq!(request.by(&connection).await.unwrap(), r#"{"resultType":"complete"}"#);
-    assert!(heard.recv().await.is_some());
-    let seen = seen.lock().unwrap();
-    let methods: Vec<&str> = seen.iter().map(Got::method).collect();
-    assert_eq!(methods, ["server/discover", "tools/call", "tools/list", "tools/call"]);
-    let last = seen.last().unwrap();
-    for (name, value) in [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "tools/call"),
-        ("mcp-name", "a"),
-        ("mcp-param-region", "eu"),
-        ("x-key", "k"),
-        ("accept", "application/json, text/event-stream"),
-    ] {
-        assert_eq!(last.header(name), value);
-    }
-}
-
-#[tokio::test]
-async fn a_legacy_server_has_a_session_that_is_deleted_in_the_end() {
-    let (url, seen) = play(legacy(|got| match &*got.verb {
-        "GET" => empty(405),
-        _ => json_result(got, &json!({"ok": 1})),
-    }))
-    .await;
-    let connection = reached(&url).await.0.unwrap();
-    assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
-    connection.close().await;
-    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Unavailable(_))));
-    let seen = seen.lock().unwrap();
-    let request = seen.iter().find(|got| got.method() == "tools/call").unwrap();
-    assert_eq!(
-        (request.header("mcp-session-id"), request.header("mcp-protocol-version")),
-        ("s1", "2025-11-25")
-    );
-    assert_eq!(request.header("mcp-method"), "");
-    assert!(seen.iter().any(|got| got.verb == "DELETE" && got.header("mcp-session-id") == "s1"));
-}
-
-#[tokio::test]
-async fn a_session_that_the_server_forgot_is_made_anew_and_the_request_sent_once_more() {
-    let (url, seen) = play(legacy(|got| match (&*got.verb, got.header("mcp-session-id")) {
-        ("GET", _) => empty(405),
-        (_, "s1") => empty(404),
-        _ => json_result(got, &json!({"ok": 1})),
-    }))
-    .await;
-    let (connection, mut events) = reached(&url).await;
-    let connection = connection.unwrap();
-    let (first, second) =
-        tokio::join!(call("a", anyone()).by(&connection), call("a", anyone()).by(&connection));
-    first.and(second).unwrap();
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
-    let handshakes = seen.lock().unwrap().iter().filter(|got| got.method() == "initialize").count();
-    assert_eq!(handshakes, 2);
-}
-
-#[tokio::test]
-async fn a_stream_that_ends_early_is_taken_up_again_after_the_last_event() {
-    let (url, seen) = play(legacy(|got| match (&*got.verb, got.header("last-event-id")) {
-        ("GET", "e1") => said(
-            200,
-            "text/event-stream",
-            &"id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"late\":true}}\n\n",
-        ),
-        ("GET", _) => empty(405),
-        _ => said(200, "text/event-stream", &"id: e1\nretry: 20\ndata:\n\n"),
-    }))
-    .await;
-    let connection = reached(&url).await.0.unwrap();
-    let mut request = call("a", anyone());
-    request.audience = Arc::new(crate::exchange::Nobody::default());
-    assert_eq!(request.by(&connection).await.unwrap(), r#"{"late":true}"#);
-    assert!(seen.lock().unwrap().iter().any(|got| got.header("last-event-id") == "e1"));
-}
-
-#[tokio::test]
-async fn a_stream_that_cannot_be_taken_up_again_is_lost() {
-    let (url, _seen) = play(legacy(|got| match &*got.verb {
-        "GET" => empty(405),
-        _ => said(200, "text/event-stream", &": nothing\n\n"),
-    }))
-    .await;
-    let connection = reached(&url).await.0.unwrap();
-    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Lost(_))));
-}
-
-#[tokio::test]
-async fn a_question_on_the_stream_of_a_request_is_for_its_client() {
-    let (url, seen) = play(legacy(|got| match (&*got.verb, got.method()) {
-        ("GET", _) => empty(405),
-        ("POST", "tools/call") => Said {
-            ends: false,
-            ..events(&[json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}})])
-        },
-        _ => empty(202),
-    }))
-    .await;
-    let connection = reached(&url).await.0.unwrap();
-    let (other, _heard) = client(2, "{}", Ok("{}"));
-    let request = call("a", anyone());
-    let cancel = request.cancel.clone();
-    let answered = async {
-        loop {
-            let answer = seen.lock().unwrap().iter().find(|got| got.body["result"].is_object()).cloned();
-            match answer {
-                Some(answer) => {
-                    cancel.cancel();
-                    break answer;
-                }
-                None => tokio::task::yield_now().await,
-            }
-        }
-    };
-    // Another session has a request under way; the stream tells them apart.
-    let other = call("b", other).by(&connection);
-    let (outcome, answer) = tokio::select! {
-        both = async { tokio::join!(request.by(&connection), answered) } => both,
-        outcome = other => panic!("{outcome:?}"),
-    };
-    assert_eq!(outcome, Err(Failure::Canceled));
-    assert_eq!((&answer.body["id"], &answer.body["result"]), (&json!("q"), &json!({"action": "accept"})));
-}
-
-#[tokio::test]
-async fn what_belongs_to_no_request_comes_on_the_background_stream() {
-    let (url, _seen) = play(legacy(|_| Said {
-        ends: false,
-        ..events(&[json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})])
-    }))
-    .await;
-    let (connection, mut events) = reached(&url).await;
-    let _open = connection.unwrap();
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Prompts)));
-}
-
-#[tokio::test]
-async fn refusals_say_whether_the_request_can_have_been_run() {
-    for (status, lost) in [(401, false), (403, false), (429, false), (400, false), (500, true), (503, true)] {
-        let (url, _seen) = play(legacy(move |got| match &*got.verb {
-            "GET" => empty(405),
-            _ => empty(status),
-        }))
-        .await;
-        let connection = reached(&url).await.0.unwrap();
-        let outcome = call("a", anyone()).by(&connection).await;
-        match &outcome {
-            Err(Failure::Lost(_)) => assert!(lost, "{status}"),
-            Err(Failure::Unavailable(reason)) => {
-                assert!(!lost, "{status}");
-                assert_eq!(reason.contains("headers.Authorization"), matches!(status, 401 | 403), "{reason}");
-            }
-            _ => panic!("{status}: {outcome:?}"),
-        }
-    }
-}
-
-#[tokio::test]
-async fn an_outage_is_no_verdict_about_the_era() {
-    for status in [401, 403, 429, 500, 503] {
-        let (url, seen) = play(move |_| empty(status)).await;
-        let outcome = reached(&url).await.0;
-        assert!(matches!(&outcome, Err(Failure::Unavailable(_))), "{status}: {outcome:?}");
-        assert_eq!(seen.lock().unwrap().len(), 1, "{status}");
-    }
-}
-
-#[tokio::test]
-async fn an_address_without_a_server_is_named_as_such() {
-    let (url, seen) = play(|_| said(404, "text/html", &"<h1>nothing</h1>")).await;
-    let outcome = reached(&url).await.0;
-    assert!(
-        matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("no MCP server")),
-        "{outcome:?}"
-    );
-    let verbs: Vec<String> = seen.lock().unwrap().iter().map(|got| got.verb.clone()).collect();
-    assert_eq!(verbs, ["POST", "POST", "GET"]);
-}
-
-#[tokio::test]
-async fn a_server_of_the_first_version_is_met_over_its_stream() {
-    let (out, queue) = mpsc::channel::<String>(8);
-    let queue = Arc::new(Mutex::new(Some(queue)));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/sse", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let (out, queue) = (out.clone(), queue.clone());
-            tokio::spawn(first_version(stream, out, queue));
-        }
-    });
-    let connection = reached(&url).await.0.unwrap();
-    assert_eq!(connection.about().version.as_str(), "2024-11-05");
-    assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
-    connection.close().await;
-}
-
-async fn first_version(
-    stream: TcpStream,
-    out: mpsc::Sender<String>,
-    queue: Arc<Mutex<Option<mpsc::Receiver<String>>>>,
-) {
-    let mut stream = BufReader::new(stream);
-    while let Some(got) = read(&mut stream).await {
-        let status = match (&*got.verb, &*got.path) {
-            ("GET", "/sse") => break,
-            ("POST", "/messages?s=1") => 202,
-            _ => 405,
-        };
-        let result = match got.method() {
-            "initialize" => json!({"protocolVersion": "2024-11-05", "capabilities": {}}),
-            _ => json!({"ok": 1}),
-        };
-        if status == 202 && !got.body["id"].is_null() {
-            out.send(json!({"jsonrpc": "2.0", "id": got.body["id"], "result": result}).to_string())
-                .await
-                .unwrap();
-        }
-        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n");
-        stream.write_all(answer.as_bytes()).await.unwrap_or_default();
-    }
-    let head =
-        "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages?s=1\n\n";
-    stream.write_all(head.as_bytes()).await.unwrap_or_default();
-    let Some(mut queue) = queue.lock().unwrap().take() else { return };
-    while let Some(message) = queue.recv().await {
-        stream.write_all(format!("event: message\ndata: {message}\n\n").as_bytes()).await.unwrap_or_default();
     }
 }

@@ -1,9 +1,11 @@
 //! What a server of the older era may ask, whom, and what it hears when nobody can answer.
 
-use super::fake::{Client, Peer, call, client, legacy};
-use crate::exchange::Unanswered;
+use super::fake::{Call, Client, Peer, call, client, legacy};
+use crate::exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 const FORM: &str = r#"{"elicitation":{}}"#;
 
@@ -89,4 +91,119 @@ async fn a_question_that_could_be_for_two_sessions_is_for_none() {
     first.and(second).unwrap();
     assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
     assert!(one.asked.lock().unwrap().is_empty() && two.asked.lock().unwrap().is_empty());
+}
+
+/// A client that answers when it is told to.
+#[derive(Debug)]
+struct Thinker {
+    client: Arc<Client>,
+    go: CancellationToken,
+}
+
+impl Audience for Thinker {
+    fn capabilities(&self) -> &Capabilities {
+        self.client.capabilities()
+    }
+
+    fn session(&self) -> u64 {
+        self.client.session()
+    }
+
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    fn notify(&self, _notice: Notice) {}
+
+    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+        Box::pin(async move {
+            self.go.cancelled().await;
+            self.client.ask(questions).await
+        })
+    }
+}
+
+fn thinker() -> (Arc<Thinker>, CancellationToken) {
+    let (client, _heard) = client(1, FORM, Ok(r#"{"action":"accept"}"#));
+    let go = CancellationToken::new();
+    (Arc::new(Thinker { client, go: go.clone() }), go)
+}
+
+fn thoughtful_call(thinker: &Arc<Thinker>) -> Call {
+    Call { audience: Arc::clone(thinker) as Arc<dyn Audience>, ..call("a", Arc::clone(&thinker.client)) }
+}
+
+fn form() -> Value {
+    json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_a_request_outlives_the_newest_one_of_its_session() {
+    let (connection, _events) = legacy(async |mut peer: Peer| {
+        peer.handshake(json!({})).await;
+        let first = peer.expect("tools/call").await;
+        let second = peer.expect("tools/call").await;
+        peer.send(form()).await;
+        peer.answer(&second, json!({})).await;
+        let answer = peer.next().await.unwrap();
+        peer.answer(&first, answer["result"].clone()).await;
+        peer.next().await;
+    })
+    .await;
+    let (thinker, go) = thinker();
+    let first = thoughtful_call(&thinker).by(&connection);
+    let second = async {
+        thoughtful_call(&thinker).by(&connection).await.unwrap();
+        go.cancel();
+    };
+    let both = async { tokio::join!(first, second).0 };
+    let first = timeout(Duration::from_secs(60), both).await.expect("the question was dropped");
+    assert_eq!(first.unwrap(), r#"{"action":"accept"}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_hears_that_its_question_has_become_moot() {
+    let (told, mut answers) = tokio::sync::mpsc::channel(1);
+    let (connection, _events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let first = peer.expect("tools/call").await;
+            let second = peer.expect("tools/call").await;
+            peer.send(form()).await;
+            peer.answer(&first, json!({})).await;
+            peer.answer(&second, json!({})).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.next().await;
+        }
+    })
+    .await;
+    let (thinker, _go) = thinker();
+    let (first, second) =
+        tokio::join!(thoughtful_call(&thinker).by(&connection), thoughtful_call(&thinker).by(&connection));
+    first.and(second).unwrap();
+    let answer = timeout(Duration::from_secs(60), answers.recv()).await.expect("the question was dropped");
+    assert_eq!(answer, Some(json!({"jsonrpc": "2.0", "id": "q", "result": {"action": "cancel"}})));
+}
+
+#[tokio::test]
+async fn a_question_that_its_server_withdrew_is_not_answered() {
+    let (connection, _events) = legacy(async |mut peer: Peer| {
+        peer.handshake(json!({})).await;
+        let request = peer.expect("tools/call").await;
+        peer.send(form()).await;
+        peer.send(json!({"method": "notifications/cancelled", "params": {"requestId": "q"}})).await;
+        peer.send(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
+        let pong = peer.next().await.unwrap();
+        peer.answer(&request, json!({"next": pong["id"]})).await;
+        assert_eq!(peer.next().await, None);
+    })
+    .await;
+    let (thinker, _go) = thinker();
+    assert_eq!(thoughtful_call(&thinker).by(&connection).await.unwrap(), r#"{"next":"p"}"#);
+    assert!(thinker.client.asked.lock().unwrap().is_empty());
 }

@@ -83,3 +83,19 @@ async fn a_client_that_cannot_be_asked_is_not() {
     );
     assert!(audience.asked.lock().unwrap().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_sent_after_the_first_round_is_lost_and_not_unsent() {
+    let (connection, _events) = modern(async |mut peer: Peer| {
+        peer.discovery(json!({})).await;
+        let first = peer.expect("tools/call").await;
+        peer.answer(&first, asks(Value::Null, Some("go on"))).await;
+    })
+    .await;
+    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    let outcome = call("a", audience.clone()).by(&connection).await;
+    assert!(matches!(outcome, Err(Failure::Lost(_))), "{outcome:?}");
+    // A first round that cannot be sent was not.
+    let outcome = call("a", audience).by(&connection).await;
+    assert!(matches!(outcome, Err(Failure::Unavailable(_))), "{outcome:?}");
+}

@@ -1,0 +1,269 @@
+//! Requests that nobody waits for any more while their server may still run them: what comes of them is for nobody else.
+
+use super::fake::{Client, Peer, call, client, legacy, target};
+use crate::{
+    client::{
+        Connection, Event, Failure, ListKind, Protocol, Transport,
+        dispatcher::{ABANDONED, DOUBT, Dispatcher, Outbox, Ticket, Whose},
+    },
+    exchange::Notice,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+const FORM: &str = r#"{"elicitation":{}}"#;
+const ACCEPT: &str = r#"{"action":"accept"}"#;
+
+fn form(id: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {"message": id}})
+}
+
+fn log(data: &str) -> Value {
+    json!({"method": "notifications/message", "params": {"level": "error", "data": data}})
+}
+
+/// Calls, and withdraws the call once the server has it.
+async fn withdrawn(
+    connection: &Connection,
+    audience: Arc<Client>,
+    seen: &mut mpsc::Receiver<Value>,
+    by_token: bool,
+) {
+    let request = call("a", audience);
+    let cancel = request.cancel.clone();
+    let mut running = Box::pin(request.by(connection));
+    tokio::select! { _ = &mut running => panic!("no answer was sent"), _ = seen.recv() => {} }
+    if by_token {
+        cancel.cancel();
+        assert_eq!(running.await, Err(Failure::Canceled));
+    }
+}
+
+/// What a server hears that asks for a withdrawn call of session 1 while session `next` waits for another call: before
+/// and after it has answered the first.
+async fn heard(next: &Arc<Client>, by_token: bool) -> [Value; 2] {
+    let (told, mut answers) = mpsc::channel(3);
+    let (connection, _events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let first = peer.expect("tools/call").await;
+            told.send(json!({})).await.unwrap();
+            peer.expect("notifications/cancelled").await;
+            let second = peer.expect("tools/call").await;
+            peer.send(form("before")).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.answer(&first, json!({})).await;
+            peer.send(form("after")).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.answer(&second, json!({})).await;
+            peer.next().await;
+        }
+    })
+    .await;
+    let (one, _heard) = client(1, FORM, Ok(ACCEPT));
+    withdrawn(&connection, one.clone(), &mut answers, by_token).await;
+    call("b", next.clone()).by(&connection).await.unwrap();
+    assert!(one.asked.lock().unwrap().is_empty());
+    [answers.recv().await.unwrap(), answers.recv().await.unwrap()]
+}
+
+#[tokio::test]
+async fn a_question_of_a_withdrawn_call_reaches_no_other_session() {
+    for by_token in [true, false] {
+        let (two, _heard) = client(2, FORM, Ok(ACCEPT));
+        let [before, after] = heard(&two, by_token).await;
+        assert_eq!(before["error"]["code"], -32600, "{before}");
+        assert_eq!(after["result"]["action"], "accept", "{after}");
+        let asked = two.asked.lock().unwrap();
+        assert_eq!(asked.iter().map(|question| &*question.key).collect::<Vec<_>>(), ["\"after\""]);
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_a_withdrawn_call_may_reach_its_own_session() {
+    let (again, _heard) = client(1, FORM, Ok(ACCEPT));
+    for answer in heard(&again, true).await {
+        assert_eq!(answer["result"]["action"], "accept", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn logs_of_a_withdrawn_call_reach_nobody() {
+    let (told, mut seen) = mpsc::channel(1);
+    let (connection, mut events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let first = peer.expect("tools/call").await;
+            told.send(json!({})).await.unwrap();
+            peer.expect("notifications/cancelled").await;
+            peer.send(log("while nothing is under way")).await;
+            let second = peer.expect("tools/call").await;
+            peer.send(log("while another session waits")).await;
+            peer.answer(&first, json!({})).await;
+            peer.send(log("of the other session")).await;
+            peer.answer(&second, json!({})).await;
+            peer.send(log("of nobody")).await;
+            peer.next().await;
+        }
+    })
+    .await;
+    let (one, mut heard_one) = client(1, "{}", Ok("{}"));
+    let (two, mut heard_two) = client(2, "{}", Ok("{}"));
+    withdrawn(&connection, one, &mut seen, true).await;
+    call("b", two).by(&connection).await.unwrap();
+    let event = events.recv().await;
+    assert!(matches!(&event, Some(Event::Log(params)) if params.contains("of nobody")), "{event:?}");
+    let notice = heard_two.recv().await;
+    assert!(matches!(&notice, Some(Notice::Log(_, params)) if params.contains("of the other")), "{notice:?}");
+    assert!(heard_one.try_recv().is_err() && heard_two.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_task_is_its_clients_between_two_looks_at_it() {
+    let (told, mut answers) = mpsc::channel(2);
+    let (connection, mut events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let list = peer.expect("tools/list").await;
+            let slow = json!({"name": "slow", "execution": {"taskSupport": "required"}});
+            peer.answer(&list, json!({"tools": [slow]})).await;
+            let start = peer.expect("tools/call").await;
+            let call = peer.expect("tools/call").await;
+            let task = json!({"taskId": "t", "status": "working", "pollInterval": 3_600_000});
+            peer.answer(&start, json!({"task": task})).await;
+            peer.send(form("q")).await;
+            peer.send(log("of the task")).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.answer(&call, json!({})).await;
+            peer.send(log("still of the task")).await;
+            peer.send(json!({"method": "notifications/tools/list_changed"})).await;
+            peer.next().await;
+        }
+    })
+    .await;
+    connection.list(ListKind::Tools).await.unwrap();
+    let (one, _heard) = client(1, FORM, Ok(ACCEPT));
+    let (two, mut heard_two) = client(2, FORM, Ok(ACCEPT));
+    let mut task = Box::pin(call("slow", one).by(&connection));
+    tokio::select! {
+        biased;
+        outcome = &mut task => panic!("the task goes on: {outcome:?}"),
+        outcome = call("b", two.clone()).by(&connection) => assert!(outcome.is_ok()),
+    }
+    assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
+    assert!(two.asked.lock().unwrap().is_empty() && heard_two.try_recv().is_err());
+    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+}
+
+#[derive(Debug)]
+struct Nowhere;
+
+impl Outbox for Nowhere {
+    fn post(&self, _text: String) {}
+}
+
+/// A dispatcher without a link.
+struct Bench {
+    dispatcher: Arc<Dispatcher>,
+    outbox: Arc<dyn Outbox>,
+    events: mpsc::Receiver<Event>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (target, events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
+        Self { dispatcher: Dispatcher::new(&target), outbox: Arc::new(Nowhere), events }
+    }
+
+    fn request(&self, session: u64, own: bool) -> Ticket {
+        let audience = client(session, "{}", Ok("{}")).0;
+        self.dispatcher.register(audience, own, Some(Arc::clone(&self.outbox))).unwrap()
+    }
+
+    /// Whether a message without an origin is for the only session under way.
+    fn is_clear(&self) -> bool {
+        matches!(self.dispatcher.whose(None), Whose::Client(_))
+    }
+
+    fn receive(&self, message: &Value, origin: Option<u64>) {
+        self.dispatcher.receive(&message.to_string(), origin, &self.outbox);
+    }
+
+    /// Withdraws so many requests of session 1 and lets the server answer them all.
+    fn withdraw_and_answer(&self, count: usize) {
+        let ids: Vec<u64> = (0..count).map(|_| self.request(1, false).id).collect();
+        assert!(!self.is_clear());
+        for id in ids {
+            self.receive(&json!({"id": id, "result": {}}), None);
+        }
+    }
+}
+
+#[test]
+fn when_too_many_were_withdrawn_nobody_can_tell_any_more() {
+    let bench = Bench::new();
+    let _live = bench.request(2, false);
+    bench.withdraw_and_answer(ABANDONED);
+    assert!(bench.is_clear());
+    bench.withdraw_and_answer(ABANDONED + 1);
+    assert!(!bench.is_clear());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_what_was_withdrawn_is_doubted_for_a_while_only() {
+    let bench = Bench::new();
+    let _live = bench.request(2, false);
+    drop(bench.request(1, false));
+    tokio::time::advance(DOUBT / 2).await;
+    assert!(!bench.is_clear());
+    tokio::time::advance(DOUBT / 2).await;
+    assert!(bench.is_clear());
+    (0..=ABANDONED).for_each(|_| drop(bench.request(1, false)));
+    tokio::time::advance(DOUBT / 2).await;
+    assert!(!bench.is_clear());
+    tokio::time::advance(DOUBT / 2).await;
+    assert!(bench.is_clear(), "also of more than are kept");
+}
+
+#[test]
+fn what_was_lost_counts_and_what_was_never_sent_or_is_gantrys_own_does_not() {
+    let bench = Bench::new();
+    let _live = bench.request(2, false);
+    drop(bench.request(1, true));
+    let unsent = bench.request(1, false);
+    bench.dispatcher.fail(unsent.id, Failure::Unavailable("no way".into()));
+    drop(unsent);
+    assert!(bench.is_clear());
+    let mut lost = bench.request(1, false);
+    bench.dispatcher.fail(lost.id, Failure::Lost("no answer".into()));
+    lost.forget();
+    let id = lost.id;
+    drop(lost);
+    assert!(!bench.is_clear());
+    bench.receive(&json!({"id": id, "error": {"code": 1, "message": "late"}}), None);
+    assert!(bench.is_clear());
+    let _other = bench.request(1, false);
+    bench.dispatcher.fail_all("a line was too long");
+    let _live = bench.request(2, false);
+    assert!(!bench.is_clear());
+}
+
+#[test]
+fn a_log_on_the_stream_of_a_request_that_is_over_is_for_nobody() {
+    let mut bench = Bench::new();
+    bench.receive(&log("late"), Some(4711));
+    assert!(bench.events.try_recv().is_err());
+    let own = bench.request(0, true);
+    bench.receive(&log("of a list"), Some(own.id));
+    bench.receive(&log("of nobody"), None);
+    for data in ["of a list", "of nobody"] {
+        assert!(matches!(bench.events.try_recv(), Ok(Event::Log(params)) if params.contains(data)));
+    }
+    let _live = bench.request(1, false);
+    bench.receive(&log("of a list, perhaps"), Some(own.id));
+    assert!(bench.events.try_recv().is_err());
+}

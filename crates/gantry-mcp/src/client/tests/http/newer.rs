@@ -1,0 +1,68 @@
+//! The newer era, and finding out the era of an address.
+
+use super::{Got, empty, events, json_error, json_result, play, reached, said};
+use crate::client::{
+    Failure,
+    tests::fake::{call_with, client, discovered},
+};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_modern_server_gets_its_headers_with_every_request() {
+    let (url, seen) = play(|got| match got.method() {
+        "server/discover" => json_result(got, &discovered(&json!({}))),
+        "tools/list" => {
+            let schema =
+                json!({"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "Region"}}});
+            json_result(got, &json!({"tools": [{"name": "a", "inputSchema": schema}]}))
+        }
+        _ if got.header("mcp-param-region").is_empty() => json_error(400, got, -32020),
+        _ => events(&[
+            json!({"method": "notifications/message", "params": {"level": "error", "data": "x"}}),
+            json!({"jsonrpc": "2.0", "id": got.body["id"], "result": {"resultType": "complete"}}),
+        ]),
+    })
+    .await;
+    let connection = reached(&url).await.0.unwrap();
+    let (audience, mut heard) = client(1, "{}", Ok("{}"));
+    let request = call_with("a", r#"{"r":"eu"}"#, audience);
+    // The schema is not known yet: the server says so, the tools are listed, and the call is sent again.
+    assert_eq!(request.by(&connection).await.unwrap(), r#"{"resultType":"complete"}"#);
+    assert!(heard.recv().await.is_some());
+    let seen = seen.lock().unwrap();
+    let methods: Vec<&str> = seen.iter().map(Got::method).collect();
+    assert_eq!(methods, ["server/discover", "tools/call", "tools/list", "tools/call"]);
+    let last = seen.last().unwrap();
+    for (name, value) in [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "a"),
+        ("mcp-param-region", "eu"),
+        ("x-key", "k"),
+        ("accept", "application/json, text/event-stream"),
+    ] {
+        assert_eq!(last.header(name), value);
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_no_verdict_about_the_era() {
+    for status in [401, 403, 429, 500, 503] {
+        let (url, seen) = play(move |_| empty(status)).await;
+        let outcome = reached(&url).await.0;
+        assert!(matches!(&outcome, Err(Failure::Unavailable(_))), "{status}: {outcome:?}");
+        assert_eq!(seen.lock().unwrap().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_without_a_server_is_named_as_such() {
+    let (url, seen) = play(|_| said(404, "text/html", &"<h1>nothing</h1>")).await;
+    let outcome = reached(&url).await.0;
+    assert!(
+        matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("no MCP server")),
+        "{outcome:?}"
+    );
+    let verbs: Vec<String> = seen.lock().unwrap().iter().map(|got| got.verb.clone()).collect();
+    assert_eq!(verbs, ["POST", "POST", "GET"]);
+}

@@ -1,0 +1,23 @@
+//! Messages that nobody waits for.
+
+use super::{anyone, empty, legacy, play, reached, until};
+use crate::client::{limits::POSTS, tests::fake::call};
+use futures_util::future::join_all;
+
+#[tokio::test]
+async fn all_requests_that_are_withdrawn_at_once_are_told() {
+    let many = 2 * POSTS;
+    let (url, seen) = play(legacy(|got| match (&*got.verb, got.method()) {
+        ("GET", _) => empty(405),
+        ("POST", "notifications/cancelled") => empty(202),
+        _ => super::Said { ends: false, ..super::events(&[]) },
+    }))
+    .await;
+    let connection = reached(&url).await.0.unwrap();
+    let calls = join_all((0..many).map(|_| call("a", anyone()).by(&connection)));
+    tokio::select! {
+        outcomes = calls => panic!("{outcomes:?}"),
+        () = until(&seen, many, |got| got.method() == "tools/call") => {}
+    }
+    until(&seen, many, |got| got.method() == "notifications/cancelled").await;
+}

@@ -1,0 +1,161 @@
+//! What a server says without being asked: one stream of the newer era, and resources that are watched in either.
+
+use super::fake::{Peer, legacy, modern};
+use crate::client::{Connection, Event, Failure, ListKind};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A server that tells of changed tools and resources.
+fn capabilities() -> Value {
+    json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}})
+}
+
+/// The next `subscriptions/listen`, and the resources that it is about.
+async fn listened(peer: &mut Peer) -> (Value, Vec<String>) {
+    let request = peer.expect("subscriptions/listen").await;
+    let uris = request["params"]["notifications"]["resourceSubscriptions"].as_array().cloned();
+    let uris = uris.unwrap_or_default().iter().map(|uri| uri.as_str().unwrap().to_owned()).collect();
+    (request, uris)
+}
+
+async fn acknowledge(peer: &mut Peer, listen: &Value) {
+    peer.send(about(listen, "notifications/subscriptions/acknowledged")).await;
+}
+
+/// A notification that belongs to this stream.
+fn about(listen: &Value, method: &str) -> Value {
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": listen["id"]});
+    json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}})
+}
+
+/// Waits until the server says that its tools are others.
+async fn tools_changed(events: &mut mpsc::Receiver<Event>) {
+    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+}
+
+async fn watch(connection: &Connection, uri: &str) -> Result<(), Failure> {
+    connection.watch(uri, true).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
+    let (connection, mut events) = modern(async |mut peer: Peer| {
+        peer.discovery(capabilities()).await;
+        let (first, uris) = listened(&mut peer).await;
+        assert!(uris.is_empty());
+        acknowledge(&mut peer, &first).await;
+        let (second, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["bad:"]);
+        peer.refuse(&second, -32602).await;
+        // The first one is still open.
+        peer.send(about(&first, "notifications/tools/list_changed")).await;
+        let (third, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["good:"]);
+        acknowledge(&mut peer, &third).await;
+        // Now it is not needed any more.
+        let withdrawn = peer.expect("notifications/cancelled").await;
+        assert_eq!(withdrawn["params"]["requestId"], first["id"]);
+        peer.send(about(&third, "notifications/tools/list_changed")).await;
+        peer.next().await;
+    })
+    .await;
+    let outcome = watch(&connection, "bad:").await;
+    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -32602), "{outcome:?}");
+    tools_changed(&mut events).await;
+    watch(&connection, "good:").await.unwrap();
+    tools_changed(&mut events).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_to_be_listened_to_is_asked_again_and_a_watch_says_why() {
+    let (connection, mut events) = modern(async |mut peer: Peer| {
+        peer.discovery(capabilities()).await;
+        let (first, _) = listened(&mut peer).await;
+        peer.refuse(&first, -32000).await;
+        let (second, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["a:"]);
+        peer.refuse(&second, -32000).await;
+        let (third, uris) = listened(&mut peer).await;
+        assert!(uris.is_empty());
+        acknowledge(&mut peer, &third).await;
+        peer.send(about(&third, "notifications/tools/list_changed")).await;
+        peer.next().await;
+    })
+    .await;
+    assert!(matches!(watch(&connection, "a:").await, Err(Failure::Answered(_))));
+    tools_changed(&mut events).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lists_are_heard_of_even_if_a_watched_resource_is_refused_later() {
+    let (connection, mut events) = modern(async |mut peer: Peer| {
+        peer.discovery(capabilities()).await;
+        let (first, _) = listened(&mut peer).await;
+        acknowledge(&mut peer, &first).await;
+        let (second, _) = listened(&mut peer).await;
+        acknowledge(&mut peer, &second).await;
+        peer.expect("notifications/cancelled").await;
+        peer.answer(&second, json!({"resultType": "complete"})).await;
+        let (third, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["a:"]);
+        peer.refuse(&third, -32602).await;
+        let (fourth, uris) = listened(&mut peer).await;
+        assert!(uris.is_empty());
+        acknowledge(&mut peer, &fourth).await;
+        // It is tried again with the resource, and this time it is taken.
+        let (fifth, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["a:"]);
+        acknowledge(&mut peer, &fifth).await;
+        peer.expect("notifications/cancelled").await;
+        peer.next().await;
+    })
+    .await;
+    watch(&connection, "a:").await.unwrap();
+    // While nobody listened, something may have changed.
+    tools_changed(&mut events).await;
+    // What is watched already is asked for only because that was in doubt.
+    watch(&connection, "a:").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_the_newer_era_that_was_given_up_is_asked_for_again() {
+    let (connection, _events) = modern(async |mut peer: Peer| {
+        peer.discovery(capabilities()).await;
+        let (first, _) = listened(&mut peer).await;
+        acknowledge(&mut peer, &first).await;
+        let (second, _) = listened(&mut peer).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        peer.refuse(&second, -32602).await;
+        let (third, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["a:"]);
+        peer.refuse(&third, -32603).await;
+        peer.next().await;
+    })
+    .await;
+    let given_up = tokio::time::timeout(Duration::from_secs(1), watch(&connection, "a:")).await;
+    assert!(given_up.is_err());
+    let outcome = watch(&connection, "a:").await;
+    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -32603), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_the_older_era_that_was_given_up_is_asked_for_again() {
+    let (connection, _events) = legacy(async |mut peer: Peer| {
+        peer.handshake(capabilities()).await;
+        peer.expect("resources/subscribe").await;
+        peer.expect("notifications/cancelled").await;
+        let second = peer.expect("resources/subscribe").await;
+        peer.answer(&second, json!({})).await;
+        let third = peer.expect("resources/unsubscribe").await;
+        peer.answer(&third, json!({})).await;
+        peer.next().await;
+    })
+    .await;
+    let given_up = tokio::time::timeout(Duration::from_secs(1), watch(&connection, "a:")).await;
+    assert!(given_up.is_err());
+    watch(&connection, "a:").await.unwrap();
+    // Now it is known, and nothing is asked.
+    watch(&connection, "a:").await.unwrap();
+    connection.watch("a:", false).await.unwrap();
+}

@@ -1,0 +1,90 @@
+//! Full connections: what has to get through does, and nobody is crowded out.
+
+use super::fake::{Peer, call_with, client, legacy, target};
+use crate::client::{
+    Event, Failure, ListKind, Protocol, Transport,
+    dispatcher::{Dispatcher, OWN_UNDER_WAY},
+    limits::UNDER_WAY,
+};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+
+#[test]
+fn a_connection_full_of_calls_has_room_for_gantrys_own_requests() {
+    let (target, _events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
+    let dispatcher = Dispatcher::new(&target);
+    let register = |own| dispatcher.register(client(1, "{}", Ok("{}")).0, own, None);
+    let calls: Vec<_> = (0..UNDER_WAY).map(|_| register(false).unwrap()).collect();
+    assert!(matches!(register(false), Err(Failure::Unavailable(reason)) if reason.contains("1024 requests")));
+    let own: Vec<_> = (0..OWN_UNDER_WAY).map(|_| register(true).unwrap()).collect();
+    assert!(matches!(register(true), Err(Failure::Unavailable(reason)) if reason.contains("Gantry's own")));
+    assert_eq!(dispatcher.in_flight(), UNDER_WAY);
+    drop(calls);
+    register(false).unwrap();
+    drop(own);
+    register(true).unwrap();
+}
+
+const CALLS: usize = 100;
+
+/// Reads until all calls but one and the answer to the question have come, or nothing comes any more.
+async fn everything(peer: &mut Peer) -> Vec<Value> {
+    let mut read: Vec<Value> = Vec::new();
+    let is_all = |read: &[Value]| {
+        let calls = read.iter().filter(|message| message["method"] == "tools/call").count();
+        calls == CALLS - 1 && read.iter().any(|message| message["id"] == "q")
+    };
+    while !is_all(&read) {
+        let Ok(Some(message)) = timeout(Duration::from_secs(60), peer.next()).await else { break };
+        read.push(message);
+    }
+    read
+}
+
+#[tokio::test(start_paused = true)]
+async fn withdrawals_pongs_and_answers_get_through_where_calls_queue_up() {
+    let go = Arc::new(Semaphore::new(0));
+    let (told, mut came) = mpsc::channel(1);
+    let turn = Arc::clone(&go);
+    let (connection, mut events) = legacy(move |mut peer: Peer| {
+        let (turn, told) = (Arc::clone(&turn), told.clone());
+        async move {
+            peer.handshake(json!({})).await;
+            turn.acquire().await.unwrap().forget();
+            peer.send(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
+            let form = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}});
+            peer.send(form).await;
+            peer.send(json!({"method": "notifications/tools/list_changed"})).await;
+            turn.acquire().await.unwrap().forget();
+            told.send(everything(&mut peer).await).await.unwrap();
+        }
+    })
+    .await;
+    let (audience, _heard) = client(1, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#));
+    let arguments = json!({"x": "x".repeat(100_000)}).to_string();
+    let mut running: Vec<_> =
+        (0..CALLS).map(|_| Box::pin(call_with("a", &arguments, audience.clone()).by(&connection))).collect();
+    for call in &mut running {
+        assert!(futures_util::poll!(call).is_pending());
+    }
+    go.add_permits(1);
+    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+    // The first was sent and is withdrawn; the last still waits for its place, and there is nothing to withdraw.
+    drop(running.remove(0));
+    drop(running.pop());
+    go.add_permits(1);
+    let (read, _) = tokio::join!(came.recv(), join_all(running));
+    let read = read.unwrap();
+    let named = |id: &str| read.iter().find(|message| message["id"] == id);
+    assert_eq!(named("p").map(|pong| &pong["result"]), Some(&json!({})));
+    assert_eq!(named("q").map(|answer| &answer["result"]["action"]), Some(&json!("accept")));
+    let is_withdrawal = |message: &&Value| message["method"] == "notifications/cancelled";
+    let withdrawals: Vec<_> = read.iter().filter(is_withdrawal).collect();
+    assert_eq!(withdrawals.len(), 1);
+    assert_eq!(withdrawals[0]["params"]["requestId"], read[0]["id"]);
+}
