@@ -5,7 +5,7 @@
 
 use crate::digest::Digest;
 use crate::limits::TOOL_NAME_CHARS;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Between namespace and tool.
 pub const SEPARATOR: &str = "__";
@@ -31,6 +31,49 @@ pub fn unslashed(spelling: &str) -> std::borrow::Cow<'_, str> {
         Some((namespace, tool)) => format!("{namespace}{SEPARATOR}{tool}").into(),
         None => spelling.into(),
     }
+}
+
+/// Which beginnings of names belong to which provider, so that a name which is shown unchanged cannot pass for a name of
+/// another provider.
+#[derive(Debug, Default)]
+pub struct Beginnings<'a> {
+    /// Sanitised, each with the `_` that it ends in.
+    owners: HashMap<String, Vec<&'a str>>,
+    longest: usize,
+}
+
+impl<'a> Beginnings<'a> {
+    /// Those of these providers, each given by its id and its namespace.
+    #[must_use]
+    pub fn of(providers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut all = Self::default();
+        for (id, namespace) in providers {
+            for spelling in [id, namespace].into_iter().flat_map(beginnings) {
+                all.longest = all.longest.max(spelling.len());
+                let owners = all.owners.entry(spelling).or_default();
+                if !owners.contains(&id) {
+                    owners.push(id);
+                }
+            }
+        }
+        all
+    }
+
+    /// The provider, other than `own`, that this name would seem to come from.
+    #[must_use]
+    pub fn imitated(&self, name: &str, own: &str) -> Option<&'a str> {
+        let name = sanitised(name);
+        let ends = name.bytes().take(self.longest).enumerate().filter(|(_, byte)| *byte == b'_');
+        let known = ends.filter_map(|(end, _)| self.owners.get(name.get(..=end)?));
+        known.flatten().copied().find(|owner| *owner != own)
+    }
+}
+
+/// How the names begin by which people and patterns mean tools of a provider, sanitised. An id may have a `/` or an `@` of its
+/// own, and is then taken apart like `@ns/tool`.
+fn beginnings(id: &str) -> [String; 3] {
+    let spelled = format!("{id}{SEPARATOR}");
+    [sanitised(&spelled), sanitised(&unslashed(&spelled)), sanitised(&unslashed(&format!("@{id}/")))]
 }
 
 /// How a provider's tools are displayed.
@@ -171,6 +214,37 @@ mod tests {
     fn a_separator_inside_a_name_cannot_impersonate_another_provider() {
         let (names, _) = assign(&[prefixed("a", "b__c"), prefixed("a__b", "c")]);
         assert_ne!(names[0], names[1]);
+    }
+
+    #[test]
+    fn nam_3_a_name_passes_for_one_of_every_provider_that_a_spelling_of_it_could_mean() {
+        let ids = ["git-hub", "a__b", "org/srv", "@scope/srv", "my server", "sly", "x-y", "x.y"];
+        let beginnings = Beginnings::of(ids.map(|id| (id, id)));
+        for (name, imitated) in [
+            ("git-hub__push", Some("git-hub")),
+            ("git_hub__push", Some("git-hub")),
+            ("git.hub__", Some("git-hub")),
+            ("git-hub", None),
+            ("git-hub_push", None),
+            ("xgit-hub__push", None),
+            ("a__b__c", Some("a__b")),
+            ("a__c", None),
+            // What `@org/srv/*`, `@scope/srv__*` and `@@scope/srv/*` come to.
+            ("org__srv/push", Some("org/srv")),
+            ("scope__srv__push", Some("@scope/srv")),
+            ("@scope__srv/push", Some("@scope/srv")),
+            ("my server__x", Some("my server")),
+            ("sly__own", None),
+            ("x_y__z", Some("x-y")),
+            ("", None),
+            ("é", None),
+        ] {
+            assert_eq!(beginnings.imitated(name, "sly"), imitated, "{name}");
+        }
+        assert_eq!(beginnings.imitated("x_y__z", "x-y"), Some("x.y"), "whoever else has the same beginning");
+        for spelling in ["@git-hub/x", "@a__b/x", "@org/srv/x", "@scope/srv__x", "@@scope/srv/x"] {
+            assert!(beginnings.imitated(&unslashed(spelling), "sly").is_some(), "{spelling}");
+        }
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl OwnRule {
 }
 
 /// A tool in its provider's words.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// The name as the provider spells it.
     pub name: String,

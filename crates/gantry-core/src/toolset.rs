@@ -24,6 +24,25 @@ pub struct Candidate {
     pub settings: Settings,
 }
 
+impl Candidate {
+    /// What it is named by.
+    #[must_use]
+    pub fn unnamed(&self) -> Unnamed<'_> {
+        Unnamed { namespace: &self.origin.namespace, tool: &self.spec.name, style: self.style }
+    }
+
+    /// Whether this tool was made from the same. Definitions count by their text, not only by what they mean: clients are
+    /// shown it.
+    fn makes(&self, tool: &Tool) -> bool {
+        let Self { origin, style: _, spec, settings } = self;
+        tool.key.provider == origin.provider
+            && tool.namespace == origin.namespace
+            && tool.kind == origin.kind
+            && tool.spec == *spec
+            && tool.settings == *settings
+    }
+}
+
 /// All tools of a project.
 #[derive(Debug, Default)]
 pub struct Pool {
@@ -37,25 +56,33 @@ impl Pool {
     /// Names and compiles the tools. The order of the result is that of the displayed names.
     #[must_use]
     pub fn build(candidates: Vec<Candidate>) -> Self {
-        Self::build_with(candidates, |_| None)
+        Self::made(&Self::default(), candidates, |_| None)
     }
 
-    /// The same, with a say about each tool: one that somebody objects to is quarantined for that reason.
+    /// The same after a change, with a say about each tool: one that somebody objects to is quarantined for that reason.
+    ///
+    /// What is as it was is taken over: tools are compiled only where something about them is new, and a pool in which
+    /// nothing is new is the one before, so that whoever has resolved a view of it has one of this pool.
     #[must_use]
-    pub fn build_with(candidates: Vec<Candidate>, objection: impl Fn(&Candidate) -> Option<String>) -> Self {
-        let unnamed: Vec<Unnamed<'_>> = candidates
-            .iter()
-            .map(|c| Unnamed { namespace: &c.origin.namespace, tool: &c.spec.name, style: c.style })
-            .collect();
+    pub fn rebuild(
+        before: &Arc<Self>,
+        candidates: Vec<Candidate>,
+        objection: impl Fn(&Candidate) -> Option<String>,
+    ) -> Arc<Self> {
+        let now = Self::made(before, candidates, objection);
+        if now.is_like(before) { Arc::clone(before) } else { Arc::new(now) }
+    }
+
+    fn made(
+        before: &Self,
+        candidates: Vec<Candidate>,
+        objection: impl Fn(&Candidate) -> Option<String>,
+    ) -> Self {
+        let unnamed: Vec<Unnamed<'_>> = candidates.iter().map(Candidate::unnamed).collect();
         let (names, collisions) = assign(&unnamed);
         let named = names.into_iter().zip(candidates).map(|(name, candidate)| {
             let objection = objection(&candidate);
-            let Candidate { origin, style: _, spec, settings } = candidate;
-            let mut tool = Tool::new(&origin, name, spec, settings);
-            if let Some(reason) = objection {
-                tool.status = Status::Quarantined(reason);
-            }
-            Arc::new(tool)
+            before.tool(name, candidate, objection)
         });
         let mut tools: Vec<_> = named.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -66,6 +93,37 @@ impl Pool {
             index.entry(spelling.into()).or_insert(n);
         }
         Self { tools, index, collisions }
+    }
+
+    /// The tool of this pool that a candidate makes once more, or else a new one.
+    fn tool(&self, name: String, candidate: Candidate, objection: Option<String>) -> Arc<Tool> {
+        let known = self.named(&name).filter(|tool| candidate.makes(tool));
+        if let Some(known) = known.filter(|tool| tool.quarantined() == objection.as_deref()) {
+            return Arc::clone(known);
+        }
+        let Candidate { origin, style: _, spec, settings } = candidate;
+        let mut tool = Tool::new(&origin, name, spec, settings);
+        if let Some(reason) = objection {
+            tool.status = Status::Quarantined(reason);
+        }
+        // A schema that cannot be used is found out by compiling it again.
+        match known.filter(|known| known.quarantined() == tool.quarantined()) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(tool),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.tools.len() == other.tools.len()
+            && self.tools.iter().zip(&other.tools).all(|(own, other)| Arc::ptr_eq(own, other))
+            && self.collisions == other.collisions
+    }
+
+    /// The tool that is displayed under this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Arc<Tool>> {
+        let at = self.tools.binary_search_by(|tool| (*tool.name).cmp(name)).ok()?;
+        self.tools.get(at)
     }
 
     /// Every tool, in the order of the names.

@@ -209,10 +209,13 @@ pub struct LockDiff {
     pub tool: Option<String>,
     /// `added`, `changed`, `removed`, or `unpinned` for a server that is not in the file yet.
     pub change: &'static str,
-    /// The definition that is pinned, the text of a JSON object.
+    /// The definition that is pinned; its text as a string where that is JSON which cannot be shown as a value.
     pub pinned: Option<serde_json::Value>,
     /// The one that the server has now.
     pub current: Option<serde_json::Value>,
+    /// The digest of every byte of it that means something, so that two definitions which look alike are not taken for
+    /// each other.
+    pub fingerprint: Option<String>,
     /// What looks suspicious in the new one.
     pub flags: Vec<String>,
 }

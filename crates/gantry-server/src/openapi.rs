@@ -226,7 +226,8 @@ fn schemas() -> Value {
             "properties": {
                 "server": { "type": "string" }, "tool": { "type": ["string", "null"], "description": "null for its instructions" },
                 "change": { "enum": ["added", "changed", "removed", "unpinned"] },
-                "pinned": {}, "current": {}, "flags": { "type": "array", "items": { "type": "string" } }
+                "pinned": {}, "current": {},
+                "fingerprint": { "type": ["string", "null"], "description": "of the definition of now" }, "flags": { "type": "array", "items": { "type": "string" } }
             }
         },
         "ServerList": list("Server"),

@@ -115,3 +115,57 @@ fn nam_3_a_spelling_that_several_tools_have_means_none_of_them() {
         assert_eq!(&*set.find(&format!("a__{own}")).unwrap().key.tool, own);
     }
 }
+
+/// The pool after a change: these tools, and an objection to those of that name.
+fn rebuilt(before: &Arc<Pool>, candidates: Vec<Candidate>, bad: &str) -> Arc<Pool> {
+    Pool::rebuild(before, candidates, |candidate| (candidate.spec.name == bad).then(|| "because".into()))
+}
+
+/// Which tools of a pool, by name, are those of the pool before.
+fn taken_over(before: &Pool, now: &Pool) -> Vec<String> {
+    let same = now.tools().iter().filter(|tool| before.tools().iter().any(|known| Arc::ptr_eq(known, tool)));
+    same.map(|tool| tool.name.to_string()).collect()
+}
+
+#[test]
+fn only_what_is_new_is_made_anew() {
+    let candidates = || {
+        let mut broken = candidate("a", "broken", Style::Prefixed);
+        broken.spec.input_schema = json!({ "type": "strin" });
+        let mut worded = candidate("a", "worded", Style::Prefixed);
+        worded.spec.raw = Some(r#"{"name":"worded","x":1}"#.into());
+        vec![broken, worded, candidate("a", "plain", Style::Prefixed), candidate("b", "other", Style::Bare)]
+    };
+    let before = Arc::new(Pool::build(candidates()));
+    assert!(Arc::ptr_eq(&before, &rebuilt(&before, candidates(), "")), "nothing is new");
+    let check = |change: fn(&mut Vec<Candidate>), bad: &str, expected: &[&str]| {
+        let mut changed = candidates();
+        change(&mut changed);
+        let now = rebuilt(&before, changed, bad);
+        assert_eq!(taken_over(&before, &now), expected);
+        now
+    };
+    check(|all| all.truncate(3), "", &["a__broken", "a__plain", "a__worded"]);
+    check(|all| all[2].spec.description.push('x'), "", &["a__broken", "a__worded", "other"]);
+    check(
+        |all| all[2].settings.cache = Some(std::time::Duration::ZERO),
+        "",
+        &["a__broken", "a__worded", "other"],
+    );
+    check(|all| all[3].style = Style::Prefixed, "", &["a__broken", "a__plain", "a__worded"]);
+    check(|all| all[3].origin.kind = ToolKind::Rest, "", &["a__broken", "a__plain", "a__worded"]);
+    // The same to a judge, but another text for clients.
+    let now = check(
+        |all| all[1].spec.raw = Some(r#"{"x":1,"name":"worded"}"#.into()),
+        "",
+        &["a__broken", "a__plain", "other"],
+    );
+    assert_eq!(now.named("a__worded").unwrap().definition(), r#"{"x":1,"name":"a__worded"}"#);
+    // An objection comes, stays and goes.
+    let objected = check(|_| {}, "plain", &["a__broken", "a__worded", "other"]);
+    assert_eq!(objected.named("a__plain").unwrap().quarantined(), Some("because"));
+    assert!(Arc::ptr_eq(&objected, &rebuilt(&objected, candidates(), "plain")));
+    let lifted = rebuilt(&objected, candidates(), "");
+    assert_eq!(lifted.named("a__plain").unwrap().quarantined(), None);
+    assert_eq!(taken_over(&objected, &lifted), ["a__broken", "a__worded", "other"]);
+}

@@ -3,6 +3,7 @@
 use crate::cache::Answer;
 use crate::context::CallCx;
 use crate::event::EventKind;
+use crate::provider::RawOutput;
 use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
 use gantry_core::CallError;
@@ -19,7 +20,7 @@ fn lost(error: ToolError) -> CallError {
 pub(super) async fn apply(rt: &Runtime, cx: &CallCx, answer: Answer) -> Result<Shaped, CallError> {
     let Answer { output, cached } = answer;
     let body = if output.readable_size() > rt.limits.response_max_bytes {
-        stored(rt, cx, output.text()).await?
+        kept(rt, cx, output).await?
     } else {
         Body::Whole(output)
     };
@@ -41,9 +42,16 @@ pub(super) fn charge(cx: &CallCx, body: &Body) -> Result<(), CallError> {
     Ok(())
 }
 
+/// Stores a text for this session.
 pub(super) async fn stored(rt: &Runtime, cx: &CallCx, text: &str) -> Result<Body, CallError> {
-    let (outputs, session, whole) = (rt.outputs.clone(), cx.session.id(), text.to_owned());
+    kept(rt, cx, Arc::new(RawOutput::Text(text.to_owned()))).await
+}
+
+/// Stores an output whole, and has a handle stand for it.
+async fn kept(rt: &Runtime, cx: &CallCx, output: Arc<RawOutput>) -> Result<Body, CallError> {
+    let (outputs, session) = (rt.outputs.clone(), cx.session.id());
     let written = tokio::task::spawn_blocking(move || {
+        let whole = output.whole();
         let measure = Measure::of(&whole);
         outputs.store(session, &whole).map(|handle| (handle, measure))
     });

@@ -2,23 +2,31 @@
 //!
 //! A server may have several replicas, each kept alive by a task of its own (`supervise.rs`). What the server has is
 //! what its first ready replica listed; that stays listed while the server is down for a moment, and calls fail fast.
-//! A call is sent once: after anything may have been sent, nobody sends it again.
+//! A call goes only to a replica that itself has the tool as it was judged. It is sent once: after anything may have been
+//! sent, nobody sends it again.
 
 mod answer;
 mod backoff;
+mod calls;
+mod ear;
 mod eras;
+mod flights;
 pub(crate) mod hub;
 pub(crate) mod listing;
 mod lock;
 pub(crate) mod mapping;
 mod narrow;
+mod odd;
 mod poison;
 mod process;
+mod promises;
 mod pulse;
 mod replica;
 pub(crate) mod seal;
+mod secrets;
 mod status;
 mod supervise;
+mod telling;
 mod trace;
 pub(crate) mod wishes;
 
@@ -27,22 +35,26 @@ use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::servers::{Light, ServerSettings};
 use arc_swap::ArcSwapOption;
-use gantry_core::error::{ErrorCode, Fault, Refusal, ToolError};
+use ear::Ear;
+use flights::Flight;
+use gantry_core::error::{Fault, Refusal};
 use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
-use gantry_core::{Permit, ResolvedCall};
-use gantry_mcp::Turn;
-use gantry_mcp::client::{Connection, Failure, Trace};
+use gantry_core::{Permit, ResolvedCall, Tool};
+use gantry_mcp::client::{Connection, Failure, Trace, Transport};
 use hub::Hub;
 use listing::Listing;
 use mapping::Mapping;
+use promises::Promises;
 use replica::{Load, Replica, choose, replicas};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use seal::Task;
+use secrets::Secrets;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SetOnce, watch};
+use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -60,6 +72,10 @@ pub(crate) struct McpServer {
     mapping: Mapping,
     hub: Arc<Hub>,
     replicas: Vec<Replica>,
+    /// What nobody is to see of its settings.
+    secrets: Arc<Secrets>,
+    /// What its tools answered other than they promised.
+    promises: Promises,
     /// What it has; nothing before its first success.
     known: ArcSwapOption<Listing>,
     /// Moves on with every change of what it has.
@@ -68,14 +84,27 @@ pub(crate) struct McpServer {
     verdict: SetOnce<()>,
     /// Whether the last event about it said that it is up.
     told_up: AtomicBool,
-    /// Counts the replicas that became ready, for their order.
-    order: AtomicU64,
+    /// Its own number: another server under the same id has another one.
+    number: u64,
+    /// Held while what it has is taken over from the replicas, so that an older state never replaces a newer one.
+    settling: Mutex<()>,
     /// Lets equally loaded replicas take turns.
     turn: AtomicUsize,
     /// Held by whoever tells it what sessions want to hear, so that its last word is the newest wish.
-    pub(crate) telling: Semaphore,
+    turns: telling::Turns,
     stop: CancellationToken,
     tasks: TaskTracker,
+}
+
+/// The replica that was chosen for a request, which is under way there for as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Picked {
+    replica: usize,
+    /// Its connection.
+    pub(crate) connection: Arc<Connection>,
+    /// Which life of it tasks that come of the request belong to.
+    life: u64,
+    _flight: Flight,
 }
 
 impl McpServer {
@@ -83,18 +112,22 @@ impl McpServer {
     pub(crate) fn new(settings: ServerSettings, hub: &Arc<Hub>) -> Arc<Self> {
         let tasks = TaskTracker::new();
         let (id, namespace) = (Arc::clone(&settings.id), Arc::clone(&settings.id));
+        let secrets = Arc::new(Secrets::of(&settings));
         Arc::new(Self {
             origin: Origin { provider: id, namespace, kind: ToolKind::Mcp },
             mapping: Mapping::new(&settings.id, settings.prefix),
-            replicas: replicas(&settings, &tasks),
+            replicas: replicas(&settings, &secrets, &tasks),
+            secrets,
+            promises: Promises::default(),
             hub: Arc::clone(hub),
             known: ArcSwapOption::empty(),
             version: watch::Sender::new(0),
             verdict: SetOnce::new(),
             told_up: AtomicBool::new(false),
-            order: AtomicU64::new(0),
+            number: hub.next_number(),
+            settling: Mutex::default(),
             turn: AtomicUsize::new(0),
-            telling: Semaphore::new(1),
+            turns: telling::Turns::default(),
             stop: CancellationToken::new(),
             tasks,
             settings,
@@ -155,24 +188,42 @@ impl McpServer {
     ///
     /// # Errors
     /// None is ready; says why, and when it is tried again.
-    pub(crate) fn pick(&self) -> Result<(usize, Arc<Connection>), String> {
-        self.pick_besides(&[]).ok_or_else(|| self.absence())
+    pub(crate) fn pick(&self) -> Result<Picked, String> {
+        self.pick_besides(&[], None).ok_or_else(|| self.absence())
     }
 
-    /// The replica that the next request goes to, none of these.
-    fn pick_besides(&self, tried: &[usize]) -> Option<(usize, Arc<Connection>)> {
+    /// The replica that the next request goes to, or the next call of this tool; none of those that were tried.
+    fn pick_besides(&self, tried: &[usize], tool: Option<&Tool>) -> Option<Picked> {
         let load = |(n, replica): (usize, &Replica)| {
-            let load = replica.load();
+            let load = replica.load(tool);
             Load { connected: load.connected && !tried.contains(&n), ..load }
         };
         let loads: Vec<Load> = self.replicas.iter().enumerate().map(load).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        choose(&loads, turn).and_then(|n| Some((n, self.replicas.get(n)?.connection()?)))
+        let n = choose(&loads, turn)?;
+        self.take(n, tool)
     }
 
-    /// The connection of one replica.
-    pub(crate) fn replica(&self, n: usize) -> Result<Arc<Connection>, String> {
-        self.replicas.get(n).and_then(Replica::connection).ok_or_else(|| self.absence())
+    fn take(&self, n: usize, tool: Option<&Tool>) -> Option<Picked> {
+        let replica = self.replicas.get(n)?;
+        let (connection, number) = replica.ready(tool)?;
+        // Without sessions nothing at the server depends on the connection, and its tasks outlive it.
+        let outlived =
+            matches!(replica.transport, Transport::Http { .. }) && connection.about().version.is_modern();
+        let life = if outlived { self.number } else { number };
+        Some(Picked { replica: n, connection, life, _flight: replica.flights.begin() })
+    }
+
+    /// Where a task is; `None` if it ended with the process or the connection that it was made for.
+    ///
+    /// # Errors
+    /// Its replica is down, and may have it when it is back.
+    pub(crate) fn of_task(&self, task: &Task) -> Result<Option<Picked>, String> {
+        match self.take(task.replica, None) {
+            Some(picked) => Ok(Some(picked).filter(|picked| picked.life == task.life)),
+            None if task.life == self.number => Err(self.absence()),
+            None => Ok(None),
+        }
     }
 
     /// Every connection that is ready.
@@ -182,11 +233,11 @@ impl McpServer {
 
     fn came_up(&self, n: usize, connection: &Arc<Connection>, listing: Listing, latency: Duration) {
         let Some(replica) = self.replicas.get(n) else { return };
-        let order = self.order.fetch_add(1, Ordering::Relaxed);
+        let number = self.hub.next_number();
         for warning in &listing.warnings {
             tracing::warn!("{}: {warning}", self.settings.id);
         }
-        replica.up(connection, Arc::new(listing), latency, order);
+        replica.up(connection, Arc::new(listing), latency, number);
         self.settle();
         if !self.told_up.swap(true, Ordering::AcqRel) {
             let known = self.listing();
@@ -197,7 +248,22 @@ impl McpServer {
         }
     }
 
+    /// A failure without what nobody is to see.
+    pub(crate) fn hidden(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Unavailable(why) => Failure::Unavailable(self.secrets.hide(why)),
+            Failure::Lost(why) => Failure::Lost(self.secrets.hide(why)),
+            Failure::Answered(_) | Failure::Canceled => failure,
+        }
+    }
+
+    /// What a tool of it answered other than it promised.
+    pub(crate) fn broken_promises(&self, tool: &str) -> Vec<String> {
+        self.promises.broken(Some(tool))
+    }
+
     fn went_down(&self, replica: &Replica, reason: String, retry: Duration) {
+        let reason = self.secrets.hide(reason);
         let was_news = replica.state().last_error.as_deref() != Some(&reason);
         replica.down(reason.clone(), retry);
         self.settle();
@@ -218,6 +284,7 @@ impl McpServer {
 
     /// Takes over what the first ready replica lists, and tells whoever follows if that is something new.
     fn settle(&self) {
+        let _settling = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         let states: Vec<_> = self.replicas.iter().map(Replica::state).collect();
         let ready = states.iter().filter(|state| state.ready.is_some());
         let first = ready.min_by_key(|state| state.ready).and_then(|state| state.listing.clone());
@@ -234,65 +301,10 @@ impl McpServer {
         }
     }
 
-    fn trace(&self) -> Option<Arc<dyn Trace>> {
-        let frames = || trace::Frames::of(&self.settings, Arc::clone(&self.hub.events));
-        self.settings.trace.then(|| Arc::new(frames()) as Arc<dyn Trace>)
-    }
-
-    async fn call(&self, cx: &CallCx, permit: &Permit) -> Result<RawOutput, Fault> {
-        let tool = permit.tool();
-        self.is_as_judged(permit)?;
-        let (mut replica, mut connection) = self.pick().map_err(|reason| answer::unavailable(&reason))?;
-        let mut tried = Vec::new();
-        let result = loop {
-            let fitting = self.fitting(replica, connection, &*cx.audience).await;
-            let turn = Turn { audience: Arc::clone(&cx.audience), cancel: cx.cancel.clone() };
-            let failure = match fitting.call(permit, cx.meta.as_deref(), turn).await {
-                Ok(result) => break result,
-                Err(failure) => failure,
-            };
-            tried.push(replica);
-            // Only what was certainly not sent may be sent elsewhere.
-            let next =
-                matches!(failure, Failure::Unavailable(_)).then(|| self.pick_besides(&tried)).flatten();
-            (replica, connection) = next.ok_or_else(|| answer::fault(self.id(), tool, failure))?;
-        };
-        answer::output(self, replica, cx.caller(), tool, &result)
-    }
-
-    /// A permit is for the definition that was judged. If the server has another one by now, or one that waits for a
-    /// person, the call is not the one that was permitted.
-    fn is_as_judged(&self, permit: &Permit) -> Result<(), Fault> {
-        let tool = permit.tool();
-        let refused = |code, message: String| Err(Fault::without_effect(ToolError::new(code, message)));
-        if let Some(reason) = self.objection(&tool.key.tool) {
-            let message = format!("{} is quarantined: {reason}. Nothing was sent.", tool.name);
-            return refused(ErrorCode::ToolQuarantined, message);
-        }
-        let known = self.listing();
-        let same = known
-            .as_ref()
-            .and_then(|known| known.tool(&tool.key.tool))
-            .map(|d| d.fingerprint == tool.fingerprint);
-        match same {
-            Some(true) => Ok(()),
-            Some(false) => refused(
-                ErrorCode::ToolQuarantined,
-                format!(
-                    "server {} has changed what {} is; list the tools again. Nothing was sent.",
-                    self.id(),
-                    tool.name
-                ),
-            ),
-            None => refused(
-                ErrorCode::UpstreamUnavailable,
-                format!(
-                    "server {} does not have {} any more; list the tools again. Nothing was sent.",
-                    self.id(),
-                    tool.name
-                ),
-            ),
-        }
+    /// Hears what a replica says.
+    fn ear(&self, replica: &Replica) -> Arc<dyn Trace> {
+        let frames = || trace::Frames::of(&self.settings.id, &self.secrets, Arc::clone(&self.hub.events));
+        Arc::new(Ear { heard: Arc::clone(&replica.heard), frames: self.settings.trace.then(frames) })
     }
 }
 

@@ -9,12 +9,12 @@ use super::pool::Built;
 use super::shelf::is_mapped;
 use crate::event::EventKind;
 use crate::pipeline::stopwatch::{Patient, Stopwatch};
-use crate::provider::mcp::McpServer;
 use crate::provider::mcp::mapping::{Shape, renamed, renamed_in};
+use crate::provider::mcp::{McpServer, Picked};
 use crate::servers::Features;
 use crate::session::Session;
 use gantry_core::{Toolset, raw};
-use gantry_mcp::client::{Connection, Failure, ListKind, Outgoing};
+use gantry_mcp::client::{Failure, ListKind, Outgoing};
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_mcp::{ErrorObject, Method, Turn};
 use std::collections::BTreeSet;
@@ -177,10 +177,10 @@ impl Runtime {
         let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
         let task = self.upstreams.hub.seal.open(&shown, session.caller()).ok_or_else(unknown)?;
         let server = self.server(sight, &task.server).ok_or_else(unknown)?;
-        let connection =
-            server.replica(task.replica).map_err(|absence| ErrorObject::new(INTERNAL_ERROR, absence))?;
+        let picked = server.of_task(&task).map_err(|absence| ErrorObject::new(INTERNAL_ERROR, absence))?;
+        let picked = picked.ok_or_else(unknown)?;
         let params = renamed(&request.params, "taskId", &task.id).into_owned();
-        let result = self.exchange(&server, &connection, Outgoing { params, ..request }).await?;
+        let result = self.exchange(&server, &picked, Outgoing { params, ..request }).await?;
         let result = server.mapping().show(Shape::Task, &result);
         Ok(renamed(&result, "taskId", &shown).into_owned())
     }
@@ -235,14 +235,14 @@ impl Runtime {
     }
 
     async fn send(&self, server: &McpServer, request: Outgoing<'_>) -> Result<String, ErrorObject> {
-        let (_, connection) = server.pick().map_err(|absence| ErrorObject::new(INTERNAL_ERROR, absence))?;
-        self.exchange(server, &connection, request).await
+        let picked = server.pick().map_err(|absence| ErrorObject::new(INTERNAL_ERROR, absence))?;
+        self.exchange(server, &picked, request).await
     }
 
     async fn exchange(
         &self,
         server: &McpServer,
-        connection: &Connection,
+        at: &Picked,
         request: Outgoing<'_>,
     ) -> Result<String, ErrorObject> {
         let limit = server.settings().options.timeout.unwrap_or(self.limits.tool_timeout);
@@ -252,7 +252,9 @@ impl Runtime {
         let request = Outgoing { turn: Turn { audience, cancel }, ..request };
         // Cancel-safety: a request that is dropped is withdrawn.
         tokio::select! {
-            answer = connection.request(request) => answer.map_err(|failure| error(server.id(), failure)),
+            answer = at.connection.request(request) => {
+                answer.map_err(|failure| error(server.id(), server.hidden(failure)))
+            },
             () = watch.ran_for(limit) => {
                 let message =
                     format!("server {} did not answer within {} ms", server.id(), limit.as_millis());

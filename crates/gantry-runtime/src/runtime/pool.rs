@@ -3,11 +3,15 @@
 //! What is wrong with Gantry's own set-up is an error at the start. What an MCP server brings along while the program
 //! runs can only cost that server its tools.
 
+mod bare;
+
+pub(super) use bare::holders;
+
 use super::Error;
 use super::sources::Source;
 use crate::queue::Queues;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
-use gantry_core::names::{RESERVED_NAMESPACES, RESERVED_TOOLS, SEPARATOR, Style, sanitised};
+use gantry_core::names::{Beginnings, RESERVED_NAMESPACES, RESERVED_TOOLS, SEPARATOR, Style, sanitised};
 use gantry_core::tool::{Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
 use std::collections::{BTreeMap, HashMap};
@@ -24,45 +28,65 @@ pub(super) struct Built {
     pub(super) dropped: Vec<(Arc<str>, String, String)>,
 }
 
+/// The pool before, which the next one is made from.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The tools.
+    pub(super) pool: Arc<Pool>,
+    /// Whether somebody may have seen them. Who has a name then keeps it; until then it goes by the order of the
+    /// providers, whichever of them started first.
+    pub(super) seen: bool,
+}
+
+impl Before {
+    /// Who has this name and keeps it.
+    fn holder(&self, name: &str) -> Option<&Arc<str>> {
+        self.pool.named(name).filter(|_| self.seen).map(|tool| &tool.key.provider)
+    }
+}
+
 /// Unites the tools of the providers. Compiling schemas is work, so this is not for an async worker.
 pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
-    let (mut candidates, mut bare) = (Vec::new(), HashMap::new());
+    rebuild(sources, queues, &Before::default())
+}
+
+/// The same after a change: what has not changed is taken over.
+pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> Built {
+    let mut candidates = Vec::new();
     let rules = Rules::new(sources, queues);
     let mut built = Built::default();
     for source in sources {
         let id = source.id();
-        let mut own = Vec::new();
-        for (spec, settings) in admitted(source) {
-            match rules.fault(source, &spec, &settings) {
-                Some(error) => built.dropped.push((Arc::clone(id), spec.name, error.to_string())),
-                None => own.push(Candidate {
-                    origin: source.provider.origin().clone(),
-                    style: source.provider.style(),
-                    spec,
-                    settings,
-                }),
-            }
-        }
-        let fault = reserved_namespace(source).or_else(|| clash(&own, &bare));
-        if let Some(error) = fault {
+        if let Some(error) = reserved_namespace(source) {
             built.left_out.insert(Arc::clone(id), error.to_string());
             continue;
         }
-        let names = own.iter().filter(|candidate| candidate.style == Style::Bare);
-        bare.extend(names.map(|candidate| (candidate.spec.name.clone(), Arc::clone(id))));
-        candidates.extend(own);
+        for (spec, settings) in admitted(source) {
+            match rules.fault(source, &spec, &settings) {
+                Some(error) => built.dropped.push((Arc::clone(id), spec.name, error.to_string())),
+                None => candidates.push(candidate(source, spec, settings)),
+            }
+        }
     }
+    let clashes = bare::clashes(&candidates, |name| before.holder(name));
+    let mut clashes = clashes.into_iter();
+    candidates.retain(|candidate| {
+        let Some(Some(error)) = clashes.next() else { return true };
+        let provider = Arc::clone(&candidate.origin.provider);
+        built.dropped.push((provider, candidate.spec.name.clone(), error.to_string()));
+        false
+    });
     let providers: HashMap<&str, _> =
         sources.iter().map(|source| (&**source.id(), &source.provider)).collect();
     let objection =
         |candidate: &Candidate| providers.get(&*candidate.origin.provider)?.objection(&candidate.spec.name);
-    built.pool = Arc::new(Pool::build_with(candidates, objection));
+    built.pool = Pool::rebuild(&before.pool, candidates, objection);
     built
 }
 
 /// What is wrong with the set-up, as far as it can be known before any server is connected.
 pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
-    let mut bare: HashMap<String, Arc<str>> = HashMap::new();
+    let mut candidates = Vec::new();
     let mut ids: HashMap<&str, ()> = HashMap::new();
     let rules = Rules::new(sources, queues);
     for source in sources {
@@ -81,21 +105,18 @@ pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
         if let Some((tool, queue)) = named.into_iter().find(|(_, queue)| queues.get(queue).is_none()) {
             return Err(Error::UnknownQueue { tool: format!("{id}__{tool}"), queue: queue.to_string() });
         }
-        let mut own = Vec::new();
         for (spec, settings) in admitted(source) {
             if let Some(error) = rules.fault(source, &spec, &settings) {
                 return Err(error);
             }
-            let (origin, style) = (source.provider.origin().clone(), source.provider.style());
-            own.push(Candidate { origin, style, spec, settings });
+            candidates.push(candidate(source, spec, settings));
         }
-        if let Some(error) = clash(&own, &bare) {
-            return Err(error);
-        }
-        let names = own.into_iter().filter(|candidate| candidate.style == Style::Bare);
-        bare.extend(names.map(|candidate| (candidate.spec.name, Arc::clone(id))));
     }
-    Ok(())
+    bare::clashes(&candidates, |_| None).into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+fn candidate(source: &Source, spec: ToolSpec, settings: Settings) -> Candidate {
+    Candidate { origin: source.provider.origin().clone(), style: source.provider.style(), spec, settings }
 }
 
 /// The tools that a provider's filter lets through, with how they are run.
@@ -117,14 +138,12 @@ fn admitted(source: &Source) -> impl Iterator<Item = (ToolSpec, Settings)> {
 /// What single tools are judged by.
 struct Rules<'a> {
     queues: &'a Queues,
-    /// The namespaces of all providers, as names show them.
-    namespaces: HashMap<String, &'a Arc<str>>,
+    beginnings: Beginnings<'a>,
 }
 
 impl<'a> Rules<'a> {
     fn new(sources: &'a [Source], queues: &'a Queues) -> Self {
-        let namespace = |source: &'a Source| (sanitised(&source.provider.origin().namespace), source.id());
-        Self { queues, namespaces: sources.iter().map(namespace).collect() }
+        Self { queues, beginnings: beginnings(sources) }
     }
 
     /// Why a tool cannot be in the pool.
@@ -141,13 +160,16 @@ impl<'a> Rules<'a> {
             let message = format!("the tool name {name} is reserved; set prefix: true on {id}");
             return Some(Error::Pool(message));
         }
-        let (namespace, _) = name.split_once(SEPARATOR)?;
-        self.namespaces.get(namespace).filter(|other| *other != &id).map(|other| {
-            let message =
-                format!("the tool name {name} would pass for one of {other}; set prefix: true on {id}");
-            Error::Pool(message)
-        })
+        self.beginnings.imitated(name, id).map(|other| bare::imitation(name, other, id))
     }
+}
+
+/// How the names of each provider begin.
+pub(super) fn beginnings(sources: &[Source]) -> Beginnings<'_> {
+    Beginnings::of(sources.iter().map(|source| {
+        let origin = source.provider.origin();
+        (&*origin.provider, &*origin.namespace)
+    }))
 }
 
 /// Whether a name that is shown unchanged would pass for one of Gantry's own.
@@ -164,17 +186,6 @@ fn reserved_namespace(source: &Source) -> Option<Error> {
             "the name {namespace} is reserved; give provider {} another one",
             origin.provider
         ))
-    })
-}
-
-/// A name that is shown unchanged cannot be changed to tell two tools apart, so one of them cannot be there.
-fn clash(own: &[Candidate], taken: &HashMap<String, Arc<str>>) -> Option<Error> {
-    own.iter().filter(|candidate| candidate.style == Style::Bare).find_map(|candidate| {
-        let other = taken.get(&candidate.spec.name)?;
-        Some(Error::Pool(format!(
-            "both {other} and {} have a tool {} without a prefix; set prefix: true on one of them",
-            candidate.origin.provider, candidate.spec.name
-        )))
     })
 }
 

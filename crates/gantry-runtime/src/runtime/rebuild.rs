@@ -2,7 +2,7 @@
 //! workers, one time after the other, and clients are told once it can be seen.
 
 use super::Runtime;
-use super::pool::{self, Built};
+use super::pool::{self, Before, Built};
 use super::shelf::{KINDS, Shelf};
 use super::sources::{Source, Sources};
 use crate::event::EventKind;
@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
 use gantry_core::toolset::Pool;
 use gantry_mcp::client::ListKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -92,6 +92,11 @@ impl Runtime {
         }
     }
 
+    /// Whether somebody may have looked at what there is, and knows names by whom they belong to.
+    fn was_seen(&self) -> bool {
+        self.has_settled() || Instant::now() >= self.upstreams.patience
+    }
+
     /// Rebuilds whenever something changes, until the runtime closes.
     pub(super) async fn follow(self: Arc<Self>) {
         loop {
@@ -141,11 +146,13 @@ impl Runtime {
         let sources = self.upstreams.sources.load_full();
         // Asked before building: what a server has when it gives its verdict is then in the pool for certain.
         let settled = sources.servers().all(|server| server.has_verdict());
+        let before = Before { pool: self.pool.load_full(), seen: self.was_seen() };
         let rt = Arc::clone(self);
         let work = tokio::task::spawn_blocking(move || {
             rt.upstreams.hub.lock.refresh();
-            let built = pool::build(sources.all(), &rt.queues);
-            let shelf = Shelf::of(&sources, &built.left_out);
+            let built = pool::rebuild(sources.all(), &rt.queues, &before);
+            let shelf = rt.upstreams.shelf.load();
+            let shelf = Shelf::of(&sources, &built.left_out, before.seen.then_some(&**shelf));
             (built, shelf)
         });
         match work.await {
@@ -160,11 +167,7 @@ impl Runtime {
 
     /// Shows a new pool and a new shelf, and tells who wants to hear.
     fn put(&self, built: Built, shelf: Shelf) {
-        for (provider, reason) in &built.left_out {
-            if self.upstreams.outside.load().left_out.get(provider) != Some(reason) {
-                tracing::warn!("{provider} is left out: {reason}");
-            }
-        }
+        self.warn_of(&built);
         let pool = self.pool.swap(Arc::clone(&built.pool));
         let before = self.upstreams.shelf.swap(Arc::new(shelf));
         self.upstreams.outside.store(Arc::new(built));
@@ -180,10 +183,38 @@ impl Runtime {
             }
         }
     }
+
+    /// Logs what is left out now and was not before; of each provider's tools only the first, for a server can bring
+    /// thousands. Tools that are left out from the start are told of when everything has started.
+    fn warn_of(&self, built: &Built) {
+        let before = self.upstreams.outside.load();
+        for (provider, reason) in &built.left_out {
+            if before.left_out.get(provider) != Some(reason) {
+                tracing::warn!("{provider} is left out: {reason}");
+            }
+        }
+        if !self.has_settled() {
+            return;
+        }
+        let known: HashSet<_> = before.dropped.iter().collect();
+        let mut new: BTreeMap<&Arc<str>, Vec<(&str, &str)>> = BTreeMap::new();
+        for (provider, tool, why) in built.dropped.iter().filter(|dropped| !known.contains(dropped)) {
+            new.entry(provider).or_default().push((tool, why));
+        }
+        for (provider, tools) in new {
+            if let [(tool, why), others @ ..] = tools.as_slice() {
+                let more = if others.is_empty() { "" } else { "; gantry doctor names the others" };
+                tracing::warn!("tool {tool:?} of {provider} is left out: {why}{more}");
+            }
+        }
+    }
 }
 
 /// What each provider has other than before: an event for those that have something.
-fn differences(before: &Pool, now: &Pool) -> Vec<(Arc<str>, EventKind)> {
+fn differences(before: &Arc<Pool>, now: &Arc<Pool>) -> Vec<(Arc<str>, EventKind)> {
+    if Arc::ptr_eq(before, now) {
+        return Vec::new();
+    }
     type Seen = BTreeMap<Arc<str>, BTreeMap<Arc<str>, (Digest, bool)>>;
     let seen = |pool: &Pool| {
         let mut seen = Seen::new();

@@ -1,12 +1,13 @@
 //! What servers offer besides tools, under the names and URIs that clients see.
 
+use super::pool::{beginnings, holders};
 use super::sources::Sources;
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::mapping::{SCHEME, Shape, renamed};
-use gantry_core::names::{Style, Unnamed, assign};
+use gantry_core::names::{Beginnings, Style, Unnamed, assign};
 use gantry_core::raw;
 use gantry_mcp::client::ListKind;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The lists that are put on the shelf.
@@ -34,19 +35,33 @@ pub(super) struct Item {
 }
 
 impl Shelf {
-    /// What the servers offer now, in the order of their ids; nothing of those that are left out.
-    pub(super) fn of(sources: &Sources, left_out: &BTreeMap<Arc<str>, String>) -> Self {
+    /// What the servers offer now, in the order of their ids; nothing of those that are left out. Names and URIs that are
+    /// shown unchanged stay with who had them on the shelf before.
+    pub(super) fn of(
+        sources: &Sources,
+        left_out: &BTreeMap<Arc<str>, String>,
+        before: Option<&Self>,
+    ) -> Self {
         let servers: Vec<&Arc<McpServer>> =
             sources.servers().filter(|server| !left_out.contains_key(server.id())).collect();
+        let plain: HashSet<&str> = servers
+            .iter()
+            .filter(|server| server.mapping().is_plain())
+            .map(|server| &**server.id())
+            .collect();
+        let had =
+            |kind| before.and_then(|shelf| shelf.items.get(&kind)).map(Vec::as_slice).unwrap_or_default();
         let mut shelf = Self::default();
         for kind in [ListKind::Resources, ListKind::Templates] {
             let items = servers.iter().flat_map(|server| resources(server, kind)).collect();
-            shelf.items.insert(kind, items);
+            shelf.items.insert(kind, undisputed(items, &plain, had(kind)));
         }
         for (n, item) in shelf.list(ListKind::Resources).iter().enumerate() {
             shelf.own.entry(item.own.clone()).and_modify(|only| *only = None).or_insert(Some(n));
         }
-        let (prompts, names) = prompts(&servers);
+        let beginnings = beginnings(sources.all());
+        let prompts = servers.iter().flat_map(|server| prompts(server, &beginnings)).collect();
+        let (prompts, names) = named(undisputed(prompts, &plain, had(ListKind::Prompts)), &plain);
         shelf.prompts = names.into_iter().enumerate().map(|(n, name)| (name, n)).collect();
         shelf.items.insert(ListKind::Prompts, prompts);
         shelf
@@ -123,41 +138,60 @@ fn resources(server: &Arc<McpServer>, kind: ListKind) -> Vec<Item> {
     listing.items(kind).iter().filter_map(|text| item(text)).collect()
 }
 
-/// The prompts and the names that clients see; of several with one bare name, only the first is shown.
-fn prompts(servers: &[&Arc<McpServer>]) -> (Vec<Item>, Vec<String>) {
-    let mut found: Vec<(Arc<McpServer>, String, Box<str>)> = Vec::new();
-    let mut bare: HashMap<String, ()> = HashMap::new();
-    for server in servers {
-        let listing = server.listing();
-        for text in listing.iter().flat_map(|listing| listing.items(ListKind::Prompts)) {
-            let Some(name) = raw::string_member(text, "name").map(std::borrow::Cow::into_owned) else {
-                continue;
-            };
-            if !server.settings().prefix && bare.insert(name.clone(), ()).is_some() {
-                tracing::warn!(
-                    "server {}: another server has a prompt {name} too, so it is left out",
-                    server.id()
-                );
-                continue;
+/// The prompts under the servers' own names, without those that are shown unchanged and would pass for a prompt of another
+/// server.
+fn prompts(server: &Arc<McpServer>, beginnings: &Beginnings<'_>) -> Vec<Item> {
+    let Some(listing) = server.listing() else { return Vec::new() };
+    let mut bare = HashSet::new();
+    let mut item = |text: &str| {
+        let own = raw::string_member(text, "name")?.into_owned();
+        if server.mapping().is_plain() {
+            if let Some(other) = beginnings.imitated(&own, server.id()) {
+                let id = server.id();
+                tracing::warn!("prompt {own:?} of {id} is left out: it would pass for one of {other}");
+                return None;
             }
-            found.push((Arc::clone(server), name, text.clone()));
+            bare.insert(own.clone()).then_some(())?;
         }
-    }
-    let unnamed: Vec<Unnamed<'_>> = found
+        Some(Item { server: Arc::clone(server.id()), own, text: text.into() })
+    };
+    listing.items(ListKind::Prompts).iter().filter_map(|text| item(text)).collect()
+}
+
+/// The prompts under the names that clients see, and these names.
+fn named(prompts: Vec<Item>, plain: &HashSet<&str>) -> (Vec<Item>, Vec<String>) {
+    let style = |item: &Item| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
+    let unnamed: Vec<Unnamed<'_>> = prompts
         .iter()
-        .map(|(server, name, _)| Unnamed {
-            namespace: server.id(),
-            tool: name,
-            style: if server.settings().prefix { Style::Prefixed } else { Style::Bare },
-        })
+        .map(|item| Unnamed { namespace: &item.server, tool: &item.own, style: style(item) })
         .collect();
     let (names, _) = assign(&unnamed);
-    let items = found.iter().zip(&names).map(|((server, own, text), name)| Item {
-        server: Arc::clone(server.id()),
-        own: own.clone(),
-        text: if own == name { text.clone() } else { renamed(text, "name", name).into() },
+    let shown = prompts.into_iter().zip(&names).map(|(item, name)| {
+        let text = if item.own == *name { item.text } else { renamed(&item.text, "name", name).into() };
+        Item { text, ..item }
     });
-    (items.collect(), names)
+    (shown.collect(), names)
+}
+
+/// Of several servers that show one name or URI unchanged, one has it: who had it before, else the first.
+fn undisputed(items: Vec<Item>, plain: &HashSet<&str>, before: &[Item]) -> Vec<Item> {
+    let is_plain = |item: &&Item| plain.contains(&*item.server);
+    let had: HashMap<&str, &Arc<str>> =
+        before.iter().filter(is_plain).map(|item| (item.own.as_str(), &item.server)).collect();
+    let wanted = items.iter().filter(is_plain).map(|item| (item.own.as_str(), &item.server));
+    let holders = holders(wanted, |own| had.get(own).copied());
+    let loses = |item: &Item| is_plain(&item) && holders.get(item.own.as_str()) != Some(&&item.server);
+    let lost: Vec<bool> = items.iter().map(loses).collect();
+    let mut told: HashSet<Arc<str>> = HashSet::new();
+    let left = items.into_iter().zip(lost).filter_map(|(item, lost)| {
+        let Item { server, own, text: _ } = &item;
+        // One example a server will do: there can be thousands.
+        if lost && told.insert(Arc::clone(server)) {
+            tracing::warn!("{own:?} of {server} is left out: another server without a prefix has it too");
+        }
+        (!lost).then_some(item)
+    });
+    left.collect()
 }
 
 /// Whether a URI is one that Gantry has mapped.
@@ -168,6 +202,22 @@ pub(super) fn is_mapped(uri: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nam_1_what_several_servers_show_unchanged_stays_with_who_had_it() {
+        let item =
+            |(server, own): (&str, &str)| Item { server: server.into(), own: own.into(), text: "{}".into() };
+        let check = |before: &[(&str, &str)], expected: &[(&str, &str)]| {
+            let now = [("a", "u:1"), ("b", "u:1"), ("b", "u:2"), ("prefixed", "u:1")].map(item).to_vec();
+            let before: Vec<Item> = before.iter().copied().map(item).collect();
+            let left = undisputed(now, &HashSet::from(["a", "b"]), &before);
+            assert_eq!(left, expected.iter().copied().map(item).collect::<Vec<_>>(), "{before:?}");
+        };
+        let (a, b, other, prefixed) = (("a", "u:1"), ("b", "u:1"), ("b", "u:2"), ("prefixed", "u:1"));
+        check(&[], &[a, other, prefixed]);
+        check(&[b], &[b, other, prefixed]);
+        check(&[("gone", "u:1"), prefixed], &[a, other, prefixed]);
+    }
 
     #[test]
     fn a_template_covers_what_it_can_make() {

@@ -205,7 +205,8 @@ impl Runtime {
         let flags =
             known.as_ref().and_then(|known| known.tool(&tool.key.tool)).map(|tool| tool.flags.clone());
         let flags = flags.unwrap_or_default().into_iter().map(|flag| format!("it looks suspicious: {flag}"));
-        server.pick().err().into_iter().chain(flags).collect()
+        let absence = server.pick().err();
+        absence.into_iter().chain(flags).chain(server.broken_promises(&tool.key.tool)).collect()
     }
 
     /// Why a tool that a provider has, or may have, is not in the pool.
@@ -231,7 +232,10 @@ impl Runtime {
             }
             let absent = source.server.as_ref().filter(|server| own.is_some() && server.pick().is_err());
             if let Some(server) = absent {
-                return Some(format!("{}, and it has not been seen to have it", server.absence()));
+                return Some(format!(
+                    "{}; whether it has this tool is not known: it never started",
+                    server.absence()
+                ));
             }
         }
         None

@@ -11,16 +11,25 @@ use gantry_mcp::client::Failure;
 use serde_json::json;
 use std::sync::Arc;
 
+/// Where an answer came from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    /// The replica.
+    pub(super) replica: usize,
+    /// Which life of it its tasks belong to.
+    pub(super) life: u64,
+}
+
 /// A result of `tools/call` as clients see it.
 pub(super) fn output(
     server: &McpServer,
-    replica: usize,
+    at: At,
     caller: &Caller,
     tool: &Tool,
     result: &str,
 ) -> Result<RawOutput, Fault> {
     let shown = server.mapping().show(Shape::ToolResult, result);
-    let shown = wrapped(server, replica, caller, &shown).map_or_else(|| shown.clone(), Into::into);
+    let shown = wrapped(server, at, caller, &shown).map_or_else(|| shown.clone(), Into::into);
     let content = Content::new(&shown);
     if raw::member(&shown, "isError") == Some("true") {
         let message =
@@ -29,17 +38,20 @@ pub(super) fn output(
             .with_upstream(Upstream::Result(Arc::clone(content.result())));
         return Err(after(tool, error));
     }
+    if let Some(told) = server.promises.check(tool, &shown) {
+        tracing::warn!("{told}");
+    }
     Ok(RawOutput::Content(content))
 }
 
 /// A result that is a task, with the id that the client is to use; `None` for other results.
-fn wrapped(server: &McpServer, replica: usize, caller: &Caller, result: &str) -> Option<String> {
+fn wrapped(server: &McpServer, at: At, caller: &Caller, result: &str) -> Option<String> {
     // Most results are no tasks, and are not taken apart to find that out.
     if !result.contains("taskId") || raw::string_member(result, "resultType").as_deref() != Some("task") {
         return None;
     }
     let id = raw::string_member(result, "taskId")?.into_owned();
-    let task = Task { server: server.id().to_string(), replica, id };
+    let task = Task { server: server.id().to_string(), replica: at.replica, life: at.life, id };
     Some(renamed(result, "taskId", &server.hub.seal.wrap(&task, caller)).into_owned())
 }
 

@@ -8,10 +8,15 @@ use crate::event::Events;
 use crate::servers::Change;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Semaphore, broadcast};
 
-/// Changes that a slow reader may fall behind before it misses some.
+/// Changes that a slow reader may fall behind before it misses some. Every session holds its reader whether it reads or
+/// not, so with [`CHANGE_BYTES`] this bounds what is kept.
 const CHANGES: usize = 1024;
+
+/// What a server may say in one change. More than that is no news.
+pub(super) const CHANGE_BYTES: usize = 64 * 1024;
 
 /// The file in the data folder that remembers eras.
 const ERAS: &str = "eras.json";
@@ -35,6 +40,8 @@ pub(crate) struct Hub {
     pub(crate) starts: Semaphore,
     /// What sessions want to hear.
     pub(crate) wishes: Wishes,
+    /// Counts servers and connections.
+    numbers: AtomicU64,
 }
 
 impl Hub {
@@ -55,7 +62,13 @@ impl Hub {
             changes: broadcast::channel(CHANGES).0,
             starts: Semaphore::new(init_concurrency.max(1)),
             wishes: Wishes::default(),
+            numbers: AtomicU64::new(0),
         }
+    }
+
+    /// A number that no server and no connection had before.
+    pub(super) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Tells those who listen; there may be nobody.

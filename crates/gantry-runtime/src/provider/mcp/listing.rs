@@ -1,13 +1,14 @@
 //! What a server has: its tools, resources, templates and prompts, as it defined them.
 
-use super::poison;
+use super::{odd, poison};
+use gantry_core::Tool;
 use gantry_core::digest::Digest;
 use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
 use gantry_mcp::client::{About, Connection, Failure, ListKind};
 use gantry_mcp::error::code::METHOD_NOT_FOUND;
 use gantry_mcp::raw;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A tool's name; longer ones are typing accidents or attacks.
 const NAME_BYTES: usize = 512;
@@ -69,6 +70,12 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Asks a session of a server for its tools only.
+    pub(super) async fn fetch_tools(connection: &Connection) -> Result<Self, Failure> {
+        let tools = connection.list(ListKind::Tools).await?;
+        Ok(Self::of_tools(connection.about().clone(), tools, Vec::new()))
+    }
+
     fn of_tools(about: About, raws: Vec<Box<str>>, mut warnings: Vec<String>) -> Self {
         let mut tools: Vec<Definition> = Vec::with_capacity(raws.len());
         let mut index = HashMap::new();
@@ -105,6 +112,11 @@ impl Listing {
         self.index.get(name).and_then(|n| self.tools.get(*n))
     }
 
+    /// Whether it has a tool exactly as it was judged.
+    pub(super) fn defines(&self, tool: &Tool) -> bool {
+        self.tool(&tool.key.tool).is_some_and(|definition| definition.fingerprint == tool.fingerprint)
+    }
+
     /// Whether the server has a capability.
     pub(crate) fn offers(&self, capability: &str) -> bool {
         offers(&self.about, capability)
@@ -135,6 +147,17 @@ impl Listing {
             && self.tools.iter().all(|tool| {
                 other.tool(&tool.spec.name).is_some_and(|found| found.fingerprint == tool.fingerprint)
             })
+    }
+
+    /// The tools that another listing has otherwise, or that only one of the two has.
+    pub(super) fn differing<'a>(&'a self, other: &'a Self) -> BTreeSet<&'a str> {
+        let of = |these: &'a Self, those: &'a Self| {
+            let differs = |tool: &&Definition| {
+                those.tool(&tool.spec.name).is_none_or(|found| found.fingerprint != tool.fingerprint)
+            };
+            these.tools.iter().filter(differs).map(|tool| tool.spec.name.as_str())
+        };
+        of(self, other).chain(of(other, self)).collect()
     }
 
     /// What looks suspicious, tool by tool.
@@ -192,6 +215,11 @@ fn define(text: &str) -> Result<Definition, String> {
         }
         None => Ok(None),
     };
+    if let Some(key) = odd::repeated_key(text) {
+        return Err(format!(
+            "the key {key:?} appears twice in one object, and readers differ in which one counts"
+        ));
+    }
     let name = string("name").filter(|name| !name.is_empty()).ok_or("it has no name")?;
     if name.len() > NAME_BYTES {
         return Err(format!("its name is longer than {NAME_BYTES} bytes"));
@@ -262,11 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn a_definition_that_readers_would_read_differently_is_left_out() {
+        let listing = listing(&[
+            r#"{"name":"a","description":"kind","description":"cruel"}"#,
+            r#"{"name":"b","vendor":1e400,"inputSchema":{"properties":{"x":{},"x":{}}}}"#,
+            r#"{"name":"c","vendor":{"n":123456789012345678901234567890,"m":1e400}}"#,
+        ]);
+        let names: Vec<&str> = listing.tools.iter().map(|tool| tool.spec.name.as_str()).collect();
+        assert_eq!(names, ["c"], "odd numbers cost nothing");
+        let twice = |warning: &&String| warning.contains("appears twice in one object");
+        assert_eq!(listing.warnings.iter().filter(twice).count(), 2, "{:?}", listing.warnings);
+    }
+
+    #[test]
     fn the_order_of_tools_and_keys_makes_no_other_listing() {
         let (a, b) = (r#"{"name":"a","x":1}"#, r#"{"name":"b"}"#);
         let other = listing(&[b, r#"{"x":1,"name":"a"}"#]);
-        assert!(listing(&[a, b]).has_tools_of(&other));
+        assert!(listing(&[a, b]).has_tools_of(&other) && listing(&[a, b]).differing(&other).is_empty());
         assert!(!listing(&[a]).has_tools_of(&other));
         assert!(!listing(&[r#"{"name":"a","x":2}"#, b]).has_tools_of(&other));
+        let (mine, third) = (listing(&[r#"{"name":"a","x":2}"#, r#"{"name":"c"}"#]), ["a", "b", "c"]);
+        assert!(mine.differing(&other).into_iter().eq(third), "{:?}", mine.differing(&other));
     }
 }

@@ -5,6 +5,7 @@
 //! everything: not knowing what was accepted is no reason to accept it.
 
 use super::listing::Listing;
+use super::odd;
 use crate::servers::LockDiff;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
@@ -47,6 +48,7 @@ struct PinnedServer {
 #[serde(deny_unknown_fields)]
 struct PinnedTool {
     fingerprint: String,
+    /// For people; the fingerprint decides.
     definition: Value,
 }
 
@@ -185,9 +187,9 @@ fn read(file: &Path) -> Result<Option<Pinned>, String> {
 fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<LockDiff> {
     let known = pinned.servers.get(&**server);
     let mut found = Vec::new();
-    let mut add = |tool: Option<&str>, change, pinned, current, flags| {
+    let mut add = |tool: Option<&str>, change, pinned, current, fingerprint, flags| {
         let (server, tool) = (Arc::clone(server), tool.map(str::to_owned));
-        found.push(LockDiff { server, tool, change, pinned, current, flags });
+        found.push(LockDiff { server, tool, change, pinned, current, fingerprint, flags });
     };
     let text = listing.about.instructions.as_deref();
     let digest = text.map(|text| Digest::of(text.as_bytes()).to_string());
@@ -201,29 +203,31 @@ fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<Lock
         };
         let flags = text.map(|text| super::poison::scan_text(text, "instructions")).unwrap_or_default();
         let before = pinned_digest.map(|digest| json!({ "digest": digest }));
-        add(None, change, before, text.map(|text| json!({ "instructions": text })), flags);
+        add(None, change, before, text.map(|text| json!({ "instructions": text })), digest, flags);
     }
     for tool in &listing.tools {
-        let old = known.and_then(|server| server.tools.get(&tool.spec.name));
+        let (name, fingerprint) = (tool.spec.name.as_str(), tool.fingerprint.to_string());
+        let old = known.and_then(|server| server.tools.get(name));
         let change = match (known, old) {
             (None, _) => "unpinned",
             (Some(_), None) => "added",
-            (Some(_), Some(old)) if old.fingerprint == tool.fingerprint.to_string() => continue,
+            (Some(_), Some(old)) if old.fingerprint == fingerprint => continue,
             (Some(_), Some(_)) => "changed",
         };
-        let before = old.map(|old| old.definition.clone());
-        add(Some(&tool.spec.name), change, before, serde_json::from_str(tool.raw()).ok(), tool.flags.clone());
+        let (before, now) = (old.map(|old| old.definition.clone()), odd::shown(tool.raw()));
+        add(Some(name), change, before, Some(now), Some(fingerprint), tool.flags.clone());
     }
     for (name, old) in known.into_iter().flat_map(|server| &server.tools) {
         if listing.tool(name).is_none() {
-            add(Some(name), "removed", Some(old.definition.clone()), None, Vec::new());
+            add(Some(name), "removed", Some(old.definition.clone()), None, None, Vec::new());
         }
     }
     found
 }
 
+/// Pins everything, or one tool and nothing besides it: the instructions, like the other tools of a server that was free
+/// until now, wait for somebody who has seen them.
 fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>) {
-    let is_new = !pinned.servers.contains_key(server);
     if only.is_some_and(|only| {
         listing.tool(only).is_none()
             && pinned.servers.get(server).is_none_or(|server| !server.tools.contains_key(only))
@@ -231,14 +235,14 @@ fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>)
         return;
     }
     let entry = pinned.servers.entry(server.to_owned()).or_default();
-    if only.is_none() || is_new {
+    if only.is_none() {
         entry.instructions =
             listing.about.instructions.as_deref().map(|text| Digest::of(text.as_bytes()).to_string());
     }
     let meant = |name: &str| only.is_none_or(|only| only == name);
     entry.tools.retain(|name, _| !meant(name) || listing.tool(name).is_some());
     for tool in listing.tools.iter().filter(|tool| meant(&tool.spec.name)) {
-        let definition = serde_json::from_str(tool.raw()).unwrap_or_default();
+        let definition = odd::shown(tool.raw());
         let fingerprint = tool.fingerprint.to_string();
         entry.tools.insert(tool.spec.name.clone(), PinnedTool { fingerprint, definition });
     }

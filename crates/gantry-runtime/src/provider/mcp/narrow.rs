@@ -3,19 +3,58 @@
 //! A server with sessions is told once per session what its client can do, and may offer or ask less to one that can do
 //! less. So each set of abilities gets a session of its own; over HTTP, that is, where a session costs next to nothing.
 //! A process or a socket is shared by all clients, with everything declared.
+//!
+//! A session may list other tools than the first one does. It is used only for tools that it defines as they were judged.
 
-use super::McpServer;
+use super::listing::Listing;
 use super::replica::Replica;
+use super::{McpServer, Picked};
 use futures_util::FutureExt as _;
-use gantry_mcp::client::{self, Connection, Declared, Event, Failure, ListKind, Protocol, Target, Transport};
+use gantry_core::Tool;
+use gantry_mcp::client::{self, Connection, Declared, Event, Failure, Protocol, Target, Transport};
 use gantry_mcp::exchange::Audience;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 
-/// A connection that is made when somebody first needs it.
-type Cell = Arc<OnceCell<Arc<Connection>>>;
+/// A session that is begun when somebody first needs it.
+type Cell = Arc<OnceCell<Session>>;
+
+/// One session besides the first.
+#[derive(Debug)]
+struct Session {
+    connection: Arc<Connection>,
+    seen: Mutex<Seen>,
+}
+
+/// What a session listed, and what the first one had listed by then.
+#[derive(Debug, Default)]
+struct Seen {
+    beside: Option<Arc<Listing>>,
+    own: Arc<OnceCell<Listing>>,
+}
+
+impl Session {
+    /// Whether it has a tool as it was judged. It is asked anew whenever the first session was: what one is told has
+    /// changed may have changed for the other.
+    async fn defines(&self, tool: &Tool, beside: Option<Arc<Listing>>) -> Result<bool, Failure> {
+        let own = {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_same = match (&seen.beside, &beside) {
+                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
+                (None, _) | (_, None) => false,
+            };
+            if !is_same {
+                *seen = Seen { beside, own: Arc::default() };
+            }
+            Arc::clone(&seen.own)
+        };
+        // The connection learns from the list, too: which tools have to be run as tasks.
+        let listing = own.get_or_try_init(|| Listing::fetch_tools(&self.connection)).await?;
+        Ok(listing.defines(tool))
+    }
+}
 
 /// The connections of a replica besides its first, by what they declare. There are no more than sets of abilities.
 #[derive(Debug, Default)]
@@ -45,14 +84,20 @@ impl Narrow {
 
     /// Those that there are.
     fn all(&self) -> Vec<Arc<Connection>> {
-        self.inner().cells.values().filter_map(|cell| cell.get().cloned()).collect()
+        self.inner()
+            .cells
+            .values()
+            .filter_map(|cell| cell.get().map(|session| Arc::clone(&session.connection)))
+            .collect()
     }
 
     /// The place for a connection; one that has ended makes room for a new one.
     fn cell(&self, declared: Declared) -> Option<(Cell, mpsc::Sender<Event>)> {
         let mut inner = self.inner();
         let events = inner.events.clone()?;
-        let ended = |cell: &Cell| cell.get().is_some_and(|known| known.closed().now_or_never().is_some());
+        let ended = |cell: &Cell| {
+            cell.get().is_some_and(|session| session.connection.closed().now_or_never().is_some())
+        };
         if inner.cells.get(&declared).is_some_and(ended) {
             inner.cells.remove(&declared);
         }
@@ -61,26 +106,38 @@ impl Narrow {
 }
 
 impl McpServer {
-    /// The connection of a replica for this client: `first`, or one that declares no more than the client can do.
-    pub(super) async fn fitting(
-        &self,
-        replica: usize,
-        first: Arc<Connection>,
-        client: &dyn Audience,
-    ) -> Arc<Connection> {
-        let Some(replica) = self.replicas.get(replica) else { return first };
+    /// The connection for a call of this client at a replica: its first, or one that declares no more than the client can
+    /// do, if that one has the tool as it was judged.
+    pub(super) async fn fitting(&self, at: &Picked, tool: &Tool, client: &dyn Audience) -> Arc<Connection> {
+        let first = || Arc::clone(&at.connection);
+        let Some(replica) = self.replicas.get(at.replica) else { return first() };
         let by_session =
-            matches!(replica.transport, Transport::Http { .. }) && !first.about().version.is_modern();
+            matches!(replica.transport, Transport::Http { .. }) && !at.connection.about().version.is_modern();
         let wanted = if by_session { able(client, self.settings.declared) } else { self.settings.declared };
         if wanted == self.settings.declared {
-            return first;
+            return first();
         }
-        let Some((cell, events)) = replica.narrow.cell(wanted) else { return first };
-        match cell.get_or_try_init(|| self.connect_narrow(replica, wanted, events)).await {
-            Ok(connection) => Arc::clone(connection),
+        let Some((cell, events)) = replica.narrow.cell(wanted) else { return first() };
+        let second = async {
+            let session = cell.get_or_try_init(|| self.begin_narrow(replica, wanted, events)).await?;
+            let fits = session.defines(tool, replica.listing()).await?;
+            Ok(fits.then(|| Arc::clone(&session.connection)))
+        };
+        let limit = self.settings.startup_timeout;
+        let second =
+            timeout(limit, second).await.unwrap_or_else(|_| Err(Failure::Lost("no answer in time".into())));
+        match second {
+            Ok(Some(connection)) => connection,
+            Ok(None) => {
+                let (id, tool) = (&self.settings.id, &tool.name);
+                tracing::debug!(
+                    "{id}: {tool} is another for clients that can do less; the first session is used"
+                );
+                first()
+            }
             Err(failure) => {
                 tracing::debug!("{}: no second session, so the first is used: {failure}", self.settings.id);
-                first
+                first()
             }
         }
     }
@@ -91,35 +148,28 @@ impl McpServer {
         self.connections().into_iter().chain(narrow).collect()
     }
 
-    async fn connect_narrow(
+    async fn begin_narrow(
         &self,
         replica: &Replica,
         declared: Declared,
         events: mpsc::Sender<Event>,
-    ) -> Result<Arc<Connection>, Failure> {
+    ) -> Result<Session, Failure> {
         let target = Target {
             name: Arc::clone(&self.settings.id),
             transport: replica.transport.clone(),
             protocol: Protocol::Legacy,
             declared,
             startup_timeout: self.settings.startup_timeout,
-            trace: self.trace(),
+            trace: Some(self.ear(replica)),
             events,
         };
-        let connecting = async {
-            let connection = client::connect(&target, Protocol::Legacy).await?;
-            // A connection learns from the list which tools have to be run as tasks.
-            connection.list(ListKind::Tools).await?;
-            if let Some(level) = self.hub.wishes.level()
-                && let Err(failure) = connection.set_log_level(level).await
-            {
-                tracing::debug!("{}: it does not take a log level: {failure}", self.settings.id);
-            }
-            Ok(Arc::new(connection))
-        };
-        timeout(self.settings.startup_timeout, connecting)
-            .await
-            .unwrap_or_else(|_| Err(Failure::Unavailable("no answer in time".into())))
+        let connection = client::connect(&target, Protocol::Legacy).await?;
+        if let Some(level) = self.hub.wishes.level()
+            && let Err(failure) = connection.set_log_level(level).await
+        {
+            tracing::debug!("{}: it does not take a log level: {failure}", self.settings.id);
+        }
+        Ok(Session { connection: Arc::new(connection), seen: Mutex::default() })
     }
 }
 

@@ -4,6 +4,7 @@
 //! Nothing is refused because of a flag: honest definitions look odd at times. A flag is shown where a person decides
 //! whether to trust a server.
 
+use super::odd;
 use serde_json::Value;
 
 /// Flags of one definition; more say nothing new.
@@ -33,7 +34,7 @@ const ORDERS: [&str; 14] = [
 /// What looks suspicious in a definition, with the place of each.
 pub(crate) fn scan(definition: &str) -> Vec<String> {
     let mut flags = Vec::new();
-    match serde_json::from_str::<Value>(definition) {
+    match serde_json::from_str::<Value>(&odd::without_numbers(definition)) {
         Ok(value) => walk(&value, &mut String::new(), &mut flags),
         Err(_) => look(definition, "it", &mut flags),
     }

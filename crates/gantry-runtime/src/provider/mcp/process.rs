@@ -1,11 +1,13 @@
 //! A server that is a process of ours: started in its sandbox, its standard error read, its end noticed.
 
+use super::secrets::Secrets;
 use gantry_core::shape::truncated;
 use gantry_mcp::client::{Dial, Wires};
 use gantry_mcp::exchange::BoxFuture;
 use gantry_sandbox::{Child, Exit, Spec, spawn};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -35,6 +37,7 @@ const NOTICE: Duration = Duration::from_millis(300);
 pub(super) struct Program {
     spec: Spec,
     server: Arc<str>,
+    secrets: Arc<Secrets>,
     tasks: TaskTracker,
     /// What the process that was started last said and how it ended.
     diary: Mutex<Arc<Diary>>,
@@ -50,20 +53,9 @@ struct Diary {
 }
 
 impl Program {
-    /// A program with exactly this environment, besides what a process needs to find programs and files at all.
-    pub(super) fn new(
-        server: Arc<str>,
-        command: &str,
-        args: &[String],
-        env: &std::collections::BTreeMap<String, String>,
-        cwd: &std::path::Path,
-        tasks: TaskTracker,
-    ) -> Self {
-        let mut spec = Spec::new(command);
-        spec.args = args.iter().map(OsString::from).collect();
-        spec.env.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-        spec.cwd = Some(cwd.to_owned());
-        Self { spec, server, tasks, diary: Mutex::default() }
+    /// The program of this server.
+    pub(super) fn new(server: Arc<str>, spec: Spec, secrets: Arc<Secrets>, tasks: TaskTracker) -> Self {
+        Self { spec, server, secrets, tasks, diary: Mutex::default() }
     }
 
     /// A failure with what the process itself says about it.
@@ -95,13 +87,27 @@ impl Program {
             return Err("its pipes are not there".to_owned());
         };
         if let Some(stderr) = child.stderr.take() {
-            self.tasks.spawn(listen(stderr, Arc::clone(&self.server), Arc::clone(&diary)));
+            self.tasks.spawn(listen(
+                stderr,
+                Arc::clone(&self.server),
+                Arc::clone(&self.secrets),
+                Arc::clone(&diary),
+            ));
         }
         let released = CancellationToken::new();
         let guard: DropGuard = released.clone().drop_guard();
         self.tasks.spawn(attend(child, Arc::clone(&self.server), released, diary));
         Ok(Wires { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(guard) })
     }
+}
+
+/// A program with exactly this environment, besides what a process needs to find programs and files at all.
+pub(super) fn spec(command: &str, args: &[String], env: &BTreeMap<String, String>, cwd: &Path) -> Spec {
+    let mut spec = Spec::new(command);
+    spec.args = args.iter().map(OsString::from).collect();
+    spec.env.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+    spec.cwd = Some(cwd.to_owned());
+    spec
 }
 
 impl Dial for Program {
@@ -146,10 +152,10 @@ async fn attend(mut child: Child, server: Arc<str>, released: CancellationToken,
 }
 
 /// Reads standard error to its end: a process whose standard error nobody reads stands still.
-async fn listen(stderr: impl AsyncRead + Unpin, server: Arc<str>, diary: Arc<Diary>) {
+async fn listen(stderr: impl AsyncRead + Unpin, server: Arc<str>, secrets: Arc<Secrets>, diary: Arc<Diary>) {
     let (mut reader, mut rate) = (BufReader::new(stderr), Rate::default());
     while let Some(line) = next_line(&mut reader).await {
-        let line = line.trim_end();
+        let line = secrets.hide(line.trim_end().to_owned());
         if line.is_empty() {
             continue;
         }
@@ -157,7 +163,7 @@ async fn listen(stderr: impl AsyncRead + Unpin, server: Arc<str>, diary: Arc<Dia
         if lines.len() == KEPT_LINES {
             lines.pop_front();
         }
-        lines.push_back(line.to_owned());
+        lines.push_back(line.clone());
         drop(lines);
         match rate.admits(Instant::now()) {
             Some(0) => tracing::debug!(target: "gantry::server", "{server}: {line}"),
@@ -227,7 +233,7 @@ mod tests {
         let long = "x".repeat(LINE_BYTES * 3);
         let text = format!("{long}\n\na\u{1b}[2Jb\r\n{}last", "line\n".repeat(30));
         let diary = Arc::new(Diary::default());
-        listen(text.as_bytes(), "s".into(), Arc::clone(&diary)).await;
+        listen(text.as_bytes(), "s".into(), Arc::default(), Arc::clone(&diary)).await;
         let lines = diary.lines.lock().unwrap().clone();
         assert_eq!(lines.len(), KEPT_LINES);
         assert_eq!(lines.back().map(String::as_str), Some("last"));
@@ -248,8 +254,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_ended_explains_itself() {
-        let program =
-            Program::new("s".into(), "x", &[], &Default::default(), ".".as_ref(), TaskTracker::new());
+        let program = Program::new("s".into(), Spec::new("x"), Arc::default(), TaskTracker::new());
         assert_eq!(program.explained("gone".into()).await, "gone");
         let diary = Arc::clone(&program.diary.lock().unwrap());
         diary.lines.lock().unwrap().push_back("no such module".into());

@@ -1,12 +1,15 @@
 //! One replica of a server: its connection, and how it is doing.
 
+use super::flights::Flights;
 use super::listing::Listing;
 use super::narrow::Narrow;
-use super::process::Program;
+use super::process::{self, Program};
+use super::secrets::Secrets;
 use crate::clock;
 use crate::servers::{Light, Reach, Remote, ReplicaStatus, ServerSettings};
-use arc_swap::ArcSwapOption;
+use gantry_core::Tool;
 use gantry_mcp::client::{Connection, Transport};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -25,7 +28,10 @@ pub(super) struct Replica {
     pub(super) restart: Notify,
     /// Connections for clients that can do less.
     pub(super) narrow: Narrow,
-    connection: ArcSwapOption<Connection>,
+    /// What clients have under way there.
+    pub(super) flights: Arc<Flights>,
+    /// Set whenever it says something.
+    pub(super) heard: Arc<AtomicBool>,
     state: Mutex<State>,
 }
 
@@ -46,8 +52,11 @@ pub(super) struct State {
     pub(super) retry_us: Option<i64>,
     /// What it listed last.
     pub(super) listing: Option<Arc<Listing>>,
-    /// When it became ready, counted over the replicas of a server; none while it is not.
+    /// The number of its connection, which counts all connections in the order in which they became ready; none while
+    /// there is none.
     pub(super) ready: Option<u64>,
+    /// Kept beside what it listed, so that nobody takes the one for a reason to use another of the other.
+    connection: Option<Arc<Connection>>,
 }
 
 impl Replica {
@@ -61,10 +70,18 @@ impl Replica {
             retry_us: None,
             listing: None,
             ready: None,
+            connection: None,
         };
-        let (restart, connection) = (Notify::new(), ArcSwapOption::empty());
-        let narrow = Narrow::default();
-        Self { name, transport, program, restart, narrow, connection, state: Mutex::new(state) }
+        Self {
+            name,
+            transport,
+            program,
+            restart: Notify::new(),
+            narrow: Narrow::default(),
+            flights: Arc::default(),
+            heard: Arc::default(),
+            state: Mutex::new(state),
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -78,43 +95,52 @@ impl Replica {
 
     /// Its connection, while it has one.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
-        self.connection.load_full()
+        self.locked().connection.clone()
     }
 
-    /// It is ready, as the `order`th of its server.
+    /// Its connection and the number of it, while it has one, and has this tool as it was judged.
+    pub(super) fn ready(&self, tool: Option<&Tool>) -> Option<(Arc<Connection>, u64)> {
+        let state = self.locked();
+        let connection = state.connection.clone().filter(|_| state.has(tool))?;
+        Some((connection, state.ready?))
+    }
+
+    /// What it listed last.
+    pub(super) fn listing(&self) -> Option<Arc<Listing>> {
+        self.locked().listing.clone()
+    }
+
+    /// It is ready, with a connection of this number.
     pub(super) fn up(
         &self,
         connection: &Arc<Connection>,
         listing: Arc<Listing>,
         latency: Duration,
-        order: u64,
+        number: u64,
     ) {
         let mut state = self.locked();
         state.shine(Light::Green);
-        (state.tried, state.retry_us, state.ready) = (true, None, Some(order));
+        (state.tried, state.retry_us, state.ready) = (true, None, Some(number));
         (state.latency, state.listing) = (Some(latency), Some(listing));
-        drop(state);
-        self.connection.store(Some(Arc::clone(connection)));
+        state.connection = Some(Arc::clone(connection));
     }
 
     /// It is down, and tried again after a while.
     pub(super) fn down(&self, reason: String, retry: Duration) {
-        self.connection.store(None);
         self.narrow.end();
         let mut state = self.locked();
         state.shine(Light::Red);
         let retry = i64::try_from(retry.as_micros()).unwrap_or(i64::MAX);
-        (state.tried, state.ready) = (true, None);
+        (state.tried, state.ready, state.connection) = (true, None, None);
         (state.last_error, state.retry_us) = (Some(reason), Some(clock::now_us().saturating_add(retry)));
     }
 
     /// It begins anew because somebody said so.
     pub(super) fn restarting(&self) {
-        self.connection.store(None);
         self.narrow.end();
         let mut state = self.locked();
         state.shine(Light::Yellow);
-        (state.ready, state.retry_us) = (None, None);
+        (state.ready, state.retry_us, state.connection) = (None, None, None);
     }
 
     /// A health check came to this.
@@ -129,27 +155,34 @@ impl Replica {
         self.locked().listing = Some(listing);
     }
 
-    /// What is to be known to choose it or another.
-    pub(super) fn load(&self) -> Load {
-        let connection = self.connection.load();
-        let in_flight = connection.as_ref().map_or(0, |connection| connection.in_flight());
-        Load { light: self.locked().light, connected: connection.is_some(), in_flight }
+    /// It counts as ready although it has no connection.
+    #[cfg(test)]
+    pub(super) fn pretend_ready(&self, number: u64) {
+        self.locked().ready = Some(number);
     }
 
-    /// Requests under way.
-    fn in_flight(&self) -> usize {
-        self.connection.load().as_ref().map_or(0, |connection| connection.in_flight())
+    /// What is to be known to choose it or another for a request, or for a call of this tool.
+    pub(super) fn load(&self, tool: Option<&Tool>) -> Load {
+        let in_flight = self.flights.count();
+        let state = self.locked();
+        Load { light: state.light, connected: state.connection.is_some() && state.has(tool), in_flight }
     }
 
     /// For `GET /api/v1/servers`.
     pub(super) fn status(&self) -> ReplicaStatus {
         let state = self.state();
-        let (name, in_flight) = (self.name.clone(), self.in_flight());
+        let (name, in_flight) = (self.name.clone(), self.flights.count());
         ReplicaStatus { name, light: state.light, in_flight, last_error: state.last_error }
     }
 }
 
 impl State {
+    /// Whether a call of this tool would run what was judged.
+    fn has(&self, tool: Option<&Tool>) -> bool {
+        let listed = |tool: &Tool| self.listing.as_ref().is_some_and(|listing| listing.defines(tool));
+        tool.is_none_or(listed)
+    }
+
     fn shine(&mut self, light: Light) {
         if self.light != light {
             (self.light, self.since_us) = (light, clock::now_us());
@@ -157,18 +190,38 @@ impl State {
     }
 }
 
+/// What people see of the n-th address: no key that stands in its query; its number where several look alike then.
+fn shown(urls: &[String], n: usize) -> String {
+    let bare = |url: &String| {
+        let url = url.split(['?', '#']).next().unwrap_or_default();
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let host = rest.split('/').next().unwrap_or_default();
+        // A name and a password before the host are nobody's business either.
+        let hidden = host.rsplit_once('@').map_or(0, |(secret, _)| secret.len() + 1);
+        format!("{scheme}://{}", rest.get(hidden..).unwrap_or_default())
+    };
+    let name = urls.get(n).map(bare).unwrap_or_default();
+    let alike = urls.iter().filter(|url| bare(url) == name).count() > 1;
+    if alike { format!("{name} ({})", n + 1) } else { name }
+}
+
 /// A replica for every address, or for every process that is wanted.
-pub(super) fn replicas(settings: &ServerSettings, tasks: &TaskTracker) -> Vec<Replica> {
+pub(super) fn replicas(
+    settings: &ServerSettings,
+    secrets: &Arc<Secrets>,
+    tasks: &TaskTracker,
+) -> Vec<Replica> {
     let each = |remote: &Remote, transport: fn(String, Vec<(String, String)>) -> Transport| {
-        let replica =
-            |url: &String| Replica::new(url.clone(), transport(url.clone(), remote.headers.clone()), None);
-        remote.urls.iter().map(replica).collect()
+        let replica = |(n, url): (usize, &String)| {
+            Replica::new(shown(&remote.urls, n), transport(url.clone(), remote.headers.clone()), None)
+        };
+        remote.urls.iter().enumerate().map(replica).collect()
     };
     match &settings.reach {
         Reach::Stdio { command, args, env, cwd, replicas } => (1..=*replicas)
             .map(|n| {
-                let program =
-                    Arc::new(Program::new(Arc::clone(&settings.id), command, args, env, cwd, tasks.clone()));
+                let (id, spec) = (Arc::clone(&settings.id), process::spec(command, args, env, cwd));
+                let program = Arc::new(Program::new(id, spec, Arc::clone(secrets), tasks.clone()));
                 let transport = Transport::Stdio(Arc::clone(&program) as _);
                 Replica::new(n.to_string(), transport, Some(program))
             })
@@ -187,6 +240,7 @@ pub(super) fn replicas(settings: &ServerSettings, tasks: &TaskTracker) -> Vec<Re
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) light: Light,
+    /// It has a connection, and the tool that is to be called.
     pub(super) connected: bool,
     pub(super) in_flight: usize,
 }

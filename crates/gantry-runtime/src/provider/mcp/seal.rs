@@ -1,23 +1,22 @@
 //! Ids of tasks as clients hold them: where the task is and whose it is, sealed so that nobody can make one up.
 //!
-//! An upstream's own task id says nothing about who may use it. The id that a client gets names the server and the
-//! replica, and carries a code over these, the id and the caller (project, principal and agent) that only this process
-//! can make; so it is worth nothing to anybody else, nor to the same principal as another agent, and nothing after a
-//! restart.
+//! An upstream's own task id says nothing about who may use it. The id that a client gets names the server, the replica
+//! and which life of it, and carries a code over these, the id and the caller (project, principal and agent) that only
+//! this process can make; so it is worth nothing to anybody else, nor to the same principal as another agent, and nothing
+//! after a restart of either side: a server that counts its tasks may give the same id to somebody else's then.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gantry_core::Caller;
 use gantry_core::digest::Digest;
-use subtle::ConstantTimeEq as _;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 use uuid::Uuid;
-
-/// The block size of SHA-256, which HMAC pads its key to.
-const BLOCK: usize = 64;
 
 /// The key of this process.
 pub(crate) struct Seal {
-    key: [u8; 32],
+    /// A code over nothing yet, with the key in it.
+    blank: Hmac<Sha256>,
 }
 
 /// A task of an upstream.
@@ -27,6 +26,8 @@ pub(crate) struct Task {
     pub(crate) server: String,
     /// Which of its replicas.
     pub(crate) replica: usize,
+    /// Where it ends: the number of a connection, or of a server whose tasks outlive its connections.
+    pub(crate) life: u64,
     /// The upstream's own id.
     pub(crate) id: String,
 }
@@ -34,19 +35,19 @@ pub(crate) struct Task {
 impl Seal {
     /// A seal with a key of its own.
     pub(crate) fn new() -> Self {
-        let mut key = [0; 32];
         let random = [Uuid::new_v4(), Uuid::new_v4()];
-        for (byte, random) in key.iter_mut().zip(random.iter().flat_map(Uuid::as_bytes)) {
-            *byte = *random;
-        }
-        Self { key: *Digest::of(&key).as_bytes() }
+        let key = Digest::of_parts(&random.each_ref().map(|random| random.as_bytes().as_slice()));
+        // The block of SHA-256 is 64 bytes; a shorter key is padded with zeros.
+        let mut block = [0; 64];
+        block.iter_mut().zip(key.as_bytes()).for_each(|(byte, key)| *byte = *key);
+        Self { blank: Hmac::new(&block.into()) }
     }
 
     /// The id for this caller.
     pub(crate) fn wrap(&self, task: &Task, caller: &Caller) -> String {
         let route = serde_json::json!(task).to_string();
-        let code = self.code(&route, caller);
-        format!("{}.{}", URL_SAFE_NO_PAD.encode(route), URL_SAFE_NO_PAD.encode(code.as_bytes()))
+        let code = self.code(&route, caller).finalize().into_bytes();
+        format!("{}.{}", URL_SAFE_NO_PAD.encode(route), URL_SAFE_NO_PAD.encode(code))
     }
 
     /// The task that this caller means; `None` for every id that was not made for it here.
@@ -54,30 +55,21 @@ impl Seal {
         let (route, code) = wrapped.split_once('.')?;
         let route = String::from_utf8(URL_SAFE_NO_PAD.decode(route).ok()?).ok()?;
         let code = URL_SAFE_NO_PAD.decode(code).ok()?;
-        let expected = self.code(&route, caller);
-        if !bool::from(expected.as_bytes().as_slice().ct_eq(&code)) {
-            return None;
-        }
+        self.code(&route, caller).verify_slice(&code).ok()?;
         serde_json::from_str(&route).ok()
     }
 
-    /// HMAC-SHA-256 over both.
-    fn code(&self, route: &str, caller: &Caller) -> Digest {
+    /// The code over a route and a caller.
+    fn code(&self, route: &str, caller: &Caller) -> Hmac<Sha256> {
         let message = Digest::of_parts(&[
             route.as_bytes(),
             caller.project.as_bytes(),
             caller.principal.as_bytes(),
             caller.agent_name().as_bytes(),
         ]);
-        let padded = |pad: u8, rest: &Digest| {
-            let mut block = vec![pad; BLOCK];
-            for (byte, key) in block.iter_mut().zip(self.key) {
-                *byte ^= key;
-            }
-            block.extend_from_slice(rest.as_bytes());
-            Digest::of(&block)
-        };
-        padded(0x5c, &padded(0x36, &message))
+        let mut code = self.blank.clone();
+        code.update(message.as_bytes());
+        code
     }
 }
 
@@ -100,7 +92,7 @@ mod tests {
     #[test]
     fn a_task_id_opens_for_its_caller_only() {
         let seal = Seal::new();
-        let task = Task { server: "s".into(), replica: 1, id: "täsk/1 \u{1F600}".into() };
+        let task = Task { server: "s".into(), replica: 1, life: 7, id: "täsk/1 \u{1F600}".into() };
         let ann = caller("ann", None);
         let wrapped = seal.wrap(&task, &ann);
         assert!(wrapped.bytes().all(|b| b.is_ascii_graphic()), "it must fit an HTTP header: {wrapped}");
@@ -113,10 +105,10 @@ mod tests {
     #[test]
     fn a_changed_or_invented_id_opens_nothing() {
         let seal = Seal::new();
-        let wrapped =
-            seal.wrap(&Task { server: "s".into(), replica: 0, id: "t".into() }, &caller("ann", None));
+        let wrapped = seal
+            .wrap(&Task { server: "s".into(), replica: 0, life: 7, id: "t".into() }, &caller("ann", None));
         let (route, code) = wrapped.split_once('.').unwrap();
-        let other = URL_SAFE_NO_PAD.encode(r#"{"server":"s","replica":0,"id":"u"}"#);
+        let other = URL_SAFE_NO_PAD.encode(r#"{"server":"s","replica":0,"life":7,"id":"u"}"#);
         for forged in [
             format!("{other}.{code}"),
             format!("{route}."),

@@ -3,19 +3,21 @@
 use super::replica::{Replica, State};
 use super::{McpServer, is_usable};
 use crate::clock;
-use crate::provider::Provider as _;
 use crate::servers::{Light, Off, ServerStatus};
+use gantry_core::pattern::Pattern;
 use gantry_mcp::client::ListKind;
+use std::collections::BTreeSet;
+
+/// Tools that a warning names.
+const NAMED: usize = 5;
 
 impl McpServer {
-    /// How it is doing.
+    /// How it is doing. How many of its tools are quarantined only the pool knows.
     pub(crate) fn status(&self) -> ServerStatus {
         let states: Vec<State> = self.replicas.iter().map(Replica::state).collect();
         let (light, status) = self.glance(&states);
         let known = self.listing();
         let count = |kind| known.as_ref().map_or(0, |known| known.items(kind).len());
-        let tools = known.as_ref().map_or(&[][..], |known| &known.tools);
-        let down = !is_usable(light);
         ServerStatus {
             id: self.id().clone(),
             project: self.hub.project.clone(),
@@ -29,12 +31,12 @@ impl McpServer {
                 .filter_map(|state| state.latency)
                 .min()
                 .map(|time| time.as_secs_f64() * 1000.0),
-            tools: tools.len(),
-            quarantined: tools.iter().filter(|tool| self.objection(&tool.spec.name).is_some()).count(),
+            tools: known.as_ref().map_or(0, |known| known.tools.len()),
+            quarantined: 0,
             resources: count(ListKind::Resources) + count(ListKind::Templates),
             prompts: count(ListKind::Prompts),
             last_error: self.last_error(&states),
-            retry_at: states.iter().filter(|_| down).filter_map(|state| state.retry_us).min().map(clock::iso),
+            retry_at: retry_at(light, &states),
             flags: known.as_ref().map(|known| known.flags()).unwrap_or_default(),
             replicas: if self.replicas.len() > 1 {
                 self.replicas.iter().map(Replica::status).collect()
@@ -70,8 +72,9 @@ impl McpServer {
 
     /// Why requests cannot be sent right now, and when that may change.
     pub(crate) fn absence(&self) -> String {
-        let (id, status) = (self.id(), self.status());
-        match (status.light, status.last_error, status.retry_at) {
+        let states: Vec<State> = self.replicas.iter().map(Replica::state).collect();
+        let (id, (light, _)) = (self.id(), self.glance(&states));
+        match (light, self.last_error(&states), retry_at(light, &states)) {
             (Light::Off, Some(reason), _) => format!("server {id} is switched off: {reason}"),
             (Light::Off, None, _) => format!("server {id} is switched off (enabled: false)"),
             (_, Some(reason), Some(at)) => {
@@ -84,33 +87,60 @@ impl McpServer {
 
     /// What looks wrong with it although it stops nothing else.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let (id, status) = (self.id(), self.status());
+        let states: Vec<State> = self.replicas.iter().map(Replica::state).collect();
+        let (id, (light, _)) = (self.id(), self.glance(&states));
         let mut warnings = Vec::new();
         let is_disabled = self.settings.off == Some(Off::Disabled);
-        if !is_usable(status.light) && !is_disabled {
+        if !is_usable(light) && !is_disabled {
             warnings.push(self.absence());
         }
         let known = self.listing();
         warnings.extend(
             known.iter().flat_map(|known| &known.warnings).map(|warning| format!("server {id}: {warning}")),
         );
-        warnings.extend(status.flags.iter().map(|flag| format!("server {id} looks suspicious: {flag}")));
+        let flags = known.as_ref().map(|known| known.flags()).unwrap_or_default();
+        warnings.extend(flags.iter().map(|flag| format!("server {id} looks suspicious: {flag}")));
+        warnings.extend(self.promises.broken(None));
+        let denied = &self.settings.options.denied;
+        let matches = |pattern: &Pattern| {
+            known.iter().flat_map(|known| &known.tools).any(|tool| pattern.matches(&tool.spec.name))
+        };
+        let idle = denied.iter().filter(|pattern| known.is_some() && !matches(pattern));
+        warnings.extend(idle.map(|pattern| {
+            format!("server {id}: {:?} in toolsDenied matches no tool; globs know * and ?", pattern.as_str())
+        }));
         let said = known.as_ref().and_then(|known| known.about.instructions.as_deref());
         if said.is_some_and(|text| !self.hub.lock.admits_instructions(id, text)) {
             warnings.push(format!(
                 "server {id}: its instructions are not the pinned ones and are withheld; see `gantry lock diff {id}`"
             ));
         }
-        for replica in &self.replicas {
-            let state = replica.state();
-            let differs = match (&state.listing, &known) {
-                (Some(own), Some(known)) => state.ready.is_some() && !own.has_tools_of(known),
-                _ => false,
-            };
-            if differs {
-                warnings.push(format!("server {id}: replica {} has other tools than the rest", replica.name));
+        let ready = self.replicas.iter().zip(&states).filter(|(_, state)| state.ready.is_some());
+        for (replica, state) in ready {
+            let (Some(own), Some(known)) = (&state.listing, &known) else { continue };
+            let differing = own.differing(known);
+            if !differing.is_empty() {
+                warnings.push(format!(
+                    "server {id}: replica {} has other tools than the rest: {}; it is not called for those that differ",
+                    replica.name,
+                    named(&differing)
+                ));
             }
         }
         warnings
     }
+}
+
+/// When a server that is down is tried again.
+fn retry_at(light: Light, states: &[State]) -> Option<String> {
+    let at = states.iter().filter_map(|state| state.retry_us).min();
+    at.filter(|_| !is_usable(light)).map(clock::iso)
+}
+
+/// The first few of these names.
+fn named(names: &BTreeSet<&str>) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).copied().collect();
+    let more = names.len() - first.len();
+    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{rest}", first.join(", "))
 }

@@ -2,7 +2,9 @@
 
 use super::McpServer;
 use super::backoff::Backoff;
+use super::hub::CHANGE_BYTES;
 use super::listing::Listing;
+use super::mapping::Shape;
 use super::pulse::{Beat, Pulse};
 use super::replica::Replica;
 use crate::servers::{Change, Light};
@@ -10,6 +12,7 @@ use gantry_mcp::client::{self, Connection, Event, Failure, ListKind, Target};
 use gantry_mcp::exchange::LogLevel;
 use gantry_mcp::raw;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
@@ -108,7 +111,7 @@ async fn connect(server: &McpServer, replica: &Replica) -> Result<Started, Failu
         protocol: settings.protocol,
         declared: settings.declared,
         startup_timeout: settings.startup_timeout,
-        trace: server.trace(),
+        trace: Some(server.ear(replica)),
         events: sender.clone(),
     };
     let connection = Arc::new(client::connect(&target, server.hub.eras.of(settings)).await?);
@@ -130,16 +133,16 @@ async fn serve(
     let Started { connection, listing, latency, events } = started;
     let since = Instant::now();
     server.came_up(n, &connection, listing, latency);
-    if timeout(CLOSE, renew_wishes(server, &connection)).await.is_err() {
-        tracing::warn!("{}: it does not take what sessions want to hear", server.settings.id);
-    }
-    let end = watch(server, replica, &connection, events).await;
+    let end = tokio::select! {
+        end = watch(server, replica, &connection, events) => end,
+        never = server.renew_wishes(&connection) => match never {},
+    };
     if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
         backoff.reset();
     }
     if let End::Lost(reason) = &end {
         // Calls fail fast from now on, however long the end of the connection takes.
-        replica.down(reason.clone(), Duration::ZERO);
+        replica.down(server.secrets.hide(reason.clone()), Duration::ZERO);
     }
     if timeout(CLOSE, connection.close()).await.is_err() {
         tracing::debug!("{}: the connection did not close in time", server.settings.id);
@@ -147,21 +150,6 @@ async fn serve(
     match (end, &replica.program) {
         (End::Lost(reason), Some(program)) => End::Lost(program.explained(reason).await),
         (end, _) => end,
-    }
-}
-
-/// Tells a new connection what sessions want to hear.
-async fn renew_wishes(server: &McpServer, connection: &Connection) {
-    let (id, wishes) = (&server.settings.id, &server.hub.wishes);
-    for uri in wishes.of_server(id) {
-        if let Err(failure) = connection.watch(&uri, true).await {
-            tracing::warn!("{id}: {uri} cannot be watched any more: {failure}");
-        }
-    }
-    if let Some(level) = wishes.level()
-        && let Err(failure) = connection.set_log_level(level).await
-    {
-        tracing::debug!("{id}: it does not take a log level: {failure}");
     }
 }
 
@@ -192,9 +180,12 @@ async fn watch(
                 relist_at = relist(server, replica, connection).await.err().map(|()| Instant::now() + RELIST_AGAIN);
             }
             _ = checks.tick() => {
-                let beat = check(connection, health.timeout).await;
-                let latency = match beat { Beat::Answered(time) => Some(time), Beat::Missed => None };
-                let light = pulse.after(beat, health.timeout);
+                if !pulse.falters() {
+                    replica.heard.store(false, Ordering::Relaxed);
+                }
+                let beat = check(replica, connection, health.timeout).await;
+                let latency = match beat { Beat::Answered(time) => Some(time), Beat::Late | Beat::Missed => None };
+                let light = pulse.after(beat, health.timeout, &replica.flights);
                 if light == Light::Red {
                     return End::Lost(format!("it did not answer two health checks within {} ms each", health.timeout.as_millis()));
                 }
@@ -211,29 +202,46 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-async fn check(connection: &Connection, limit: Duration) -> Beat {
+/// Asks whether it is there. What it has said since it was last silent says so as well, a late answer above all.
+async fn check(replica: &Replica, connection: &Connection, limit: Duration) -> Beat {
     let asked = Instant::now();
     match connection.ping(limit).await {
         Ok(time) => Beat::Answered(time),
         // It does not know the question, but it is there.
         Err(Failure::Answered(_)) => Beat::Answered(asked.elapsed()),
-        Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => Beat::Missed,
+        Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => {
+            if replica.heard.swap(false, Ordering::Relaxed) { Beat::Late } else { Beat::Missed }
+        }
     }
 }
 
-/// Passes on what a server says; says which list is to be asked for anew.
-fn announce(server: &McpServer, event: Event) -> Option<ListKind> {
-    let provider = Arc::clone(&server.settings.id);
+/// Passes on what a server says, as far as somebody may want it; says which list is to be asked for anew.
+pub(super) fn announce(server: &McpServer, event: Event) -> Option<ListKind> {
+    let (provider, wishes) = (Arc::clone(&server.settings.id), &server.hub.wishes);
     let change = match event {
         Event::Changed(kind) => return Some(kind),
+        Event::Updated(params) | Event::Log(params) | Event::ElicitationComplete(params)
+            if params.len() > CHANGE_BYTES =>
+        {
+            tracing::debug!("{provider}: a notification of {} bytes is dropped", params.len());
+            return None;
+        }
         Event::Updated(params) => {
-            let shown = server.mapping.show(super::mapping::Shape::Uri, &params);
+            let own = raw::string_member(&params, "uri")?;
+            if !wishes.wants(&provider, &own) {
+                return None;
+            }
+            let shown = server.mapping.show(Shape::Uri, &params);
             let uri = raw::string_member(&shown, "uri")?.into();
             Change::Updated { provider, uri, params: shown.into() }
         }
         Event::Log(params) => {
             let level = raw::string_member(&params, "level").and_then(|word| LogLevel::parse(&word));
-            Change::Log { provider, level: level.unwrap_or(LogLevel::Info), params }
+            let level = level.unwrap_or(LogLevel::Info);
+            if level < wishes.least_level() {
+                return None;
+            }
+            Change::Log { provider, level, params }
         }
         Event::ElicitationComplete(params) => Change::ElicitationComplete { provider, params },
     };

@@ -1,9 +1,13 @@
 //! Tests of a server that has no connection: what it says of itself, and what calls are told.
 
+mod live;
+mod memory;
+
 use super::*;
 use crate::event::Events;
 use crate::options::ProviderOptions;
 use crate::servers::{Health, Off, Reach};
+use gantry_core::error::ErrorCode;
 use gantry_mcp::client::{Declared, Protocol};
 
 pub(super) fn settings(reach: Reach) -> ServerSettings {
@@ -78,12 +82,7 @@ fn each_failure_says_how_far_the_call_may_have_got() {
         let raw =
             serde_json::json!({ "name": "t", "annotations": { "readOnlyHint": read_only } }).to_string();
         let known = Listing::for_tests(None, vec![raw.into()]);
-        gantry_core::Tool::new(
-            &server(None).origin,
-            "s__t".into(),
-            known.tools[0].spec.clone(),
-            Default::default(),
-        )
+        Tool::new(&server(None).origin, "s__t".into(), known.tools[0].spec.clone(), Default::default())
     };
     use gantry_mcp::client::Failure::{Answered, Canceled, Lost, Unavailable};
     let error = gantry_mcp::ErrorObject::new(-32000, "no").with_data("{\"a\":1.10}".into());
@@ -114,30 +113,81 @@ fn each_failure_says_how_far_the_call_may_have_got() {
 fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
     let server = server(None);
     let known = listing(&["t"]);
-    let tool = gantry_core::Tool::new(
-        &server.origin,
-        "s__t".into(),
-        known.tools[0].spec.clone(),
-        Default::default(),
-    );
+    let tool = Tool::new(&server.origin, "s__t".into(), known.tools[0].spec.clone(), Default::default());
     let ann = gantry_core::Caller {
         principal: "ann".into(),
         role: gantry_core::Role::Agent,
         agent: None,
         project: "default".into(),
     };
-    let task =
-        answer::output(&server, 1, &ann, &tool, r#"{"resultType":"task","taskId":"t1","status":"working"}"#)
-            .unwrap();
+    let task = answer::output(
+        &server,
+        answer::At { replica: 1, life: 7 },
+        &ann,
+        &tool,
+        r#"{"resultType":"task","taskId":"t1","status":"working"}"#,
+    )
+    .unwrap();
     let id = gantry_core::raw::string_member(task.text(), "taskId").unwrap().into_owned();
     let opened = server.hub.seal.open(&id, &ann).unwrap();
-    assert_eq!((opened.server.as_str(), opened.replica, opened.id.as_str()), ("s", 1, "t1"));
+    let opened = (opened.server.as_str(), opened.replica, opened.life, opened.id.as_str());
+    assert_eq!(opened, ("s", 1, 7, "t1"));
     let failed = answer::output(
         &server,
-        0,
+        answer::At { replica: 0, life: 7 },
         &ann,
         &tool,
         r#"{"isError":true,"content":[{"type":"text","text":"boom"}]}"#,
     );
     assert_eq!(failed.unwrap_err().error.message, "boom");
+}
+
+#[test]
+fn what_a_server_has_is_never_older_than_what_its_first_replica_listed() {
+    let server = server(None);
+    let first = &server.replicas[0];
+    first.pretend_ready(1);
+    for _ in 0..500 {
+        let newest = listing(&["a"]);
+        let begin = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    begin.wait();
+                    (0..20).for_each(|_| server.settle());
+                });
+            }
+            begin.wait();
+            first.listed(Arc::clone(&newest));
+            server.settle();
+        });
+        assert!(Arc::ptr_eq(&server.listing().unwrap(), &newest));
+    }
+}
+
+#[test]
+fn what_nobody_may_want_to_hear_is_not_kept_for_anybody() {
+    use crate::servers::Change;
+    use gantry_mcp::client::Event;
+    use gantry_mcp::exchange::LogLevel;
+    let server = server(None);
+    let mut changes = server.hub.changes.subscribe();
+    let session = gantry_core::id::SessionId::mint();
+    server.hub.wishes.watch(session, server.id(), "a:watched").unwrap();
+    let mut heard = |event| {
+        assert_eq!(supervise::announce(&server, event), None);
+        changes.try_recv().ok()
+    };
+    let updated = |uri: &str| Event::Updated(format!(r#"{{"uri":"{uri}"}}"#).into());
+    let log =
+        |level: &str, data: &str| Event::Log(format!(r#"{{"level":"{level}","data":"{data}"}}"#).into());
+    assert_eq!(heard(updated("a:other")), None);
+    assert!(
+        matches!(heard(updated("a:watched")), Some(Change::Updated { uri, .. }) if &*uri == "gantry:s/a:watched")
+    );
+    assert_eq!(heard(log("debug", "x")), None, "nobody has asked for it");
+    assert!(heard(log("info", "x")).is_some(), "who has not chosen a level hears it");
+    assert_eq!(heard(log("emergency", &"x".repeat(hub::CHANGE_BYTES))), None, "too much to keep");
+    server.hub.wishes.set_level(session, LogLevel::Debug);
+    assert!(heard(log("debug", "x")).is_some());
 }

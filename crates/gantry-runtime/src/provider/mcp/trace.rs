@@ -1,19 +1,15 @@
 //! Shows every frame of a server to whoever debugs it, without what must not be seen: values under keys that name a
 //! secret, also in JSON that a frame carries as text, and values that the configuration of the server gives it.
 
+use super::secrets::Secrets;
 use crate::event::{EventKind, Events};
-use crate::servers::{Reach, ServerSettings};
-use gantry_core::redact::MASK;
-use gantry_core::{json, raw, redact, shape};
+use gantry_core::{json, redact, shape};
 use gantry_mcp::client::Trace;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// What is shown of one frame.
 const FRAME_BYTES: usize = 4096;
-
-/// The shortest configured value that is looked for: shorter ones are flags and numbers, and are all over any frame.
-const SECRET_BYTES: usize = 8;
 
 /// How deep JSON may be carried as text in JSON.
 const DEPTH: usize = 4;
@@ -23,27 +19,13 @@ const DEPTH: usize = 4;
 pub(super) struct Frames {
     server: Arc<str>,
     events: Arc<Events>,
-    /// What the configuration gives the server, longest first, as it stands between quotes.
-    secrets: Vec<String>,
+    secrets: Arc<Secrets>,
 }
 
 impl Frames {
     /// Shows the frames of this server there.
-    pub(super) fn of(settings: &ServerSettings, events: Arc<Events>) -> Self {
-        let values: Vec<&String> = match &settings.reach {
-            Reach::Stdio { env, .. } => env.values().collect(),
-            Reach::Http(remote) | Reach::Sse(remote) | Reach::WebSocket(remote) => {
-                remote.headers.iter().map(|(_, value)| value).collect()
-            }
-            Reach::Tcp(_) => Vec::new(),
-        };
-        // `Bearer x` is a secret as a whole and in its last word.
-        let words = |value: &&String| [(*value).clone(), value.rsplit(' ').next().unwrap_or_default().into()];
-        let mut secrets: Vec<String> = values.iter().flat_map(words).flat_map(spellings).collect();
-        secrets.retain(|secret| secret.len() >= SECRET_BYTES);
-        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
-        secrets.dedup();
-        Self { server: Arc::clone(&settings.id), events, secrets }
+    pub(super) fn of(server: &Arc<str>, secrets: &Arc<Secrets>, events: Arc<Events>) -> Self {
+        Self { server: Arc::clone(server), events, secrets: Arc::clone(secrets) }
     }
 
     /// A frame as it may be shown. One in which secrets cannot be found is not shown at all.
@@ -52,8 +34,7 @@ impl Frames {
             Ok(masked) => masked,
             Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
         };
-        let plain = self.secrets.iter().fold(masked, |text, secret| text.replace(secret, MASK));
-        shape::truncated(&plain, FRAME_BYTES).into_owned()
+        shape::truncated(&self.secrets.hide(masked), FRAME_BYTES).into_owned()
     }
 }
 
@@ -62,16 +43,6 @@ impl Trace for Frames {
         let (server, text) = (Arc::clone(&self.server), self.shown(text).into());
         self.events.emit(None, EventKind::McpFrame { server, sent, text });
     }
-}
-
-/// A value as it stands in a string of JSON, and in a string of JSON that is carried as text.
-fn spellings(value: String) -> [String; 3] {
-    let quoted = |text: &str| {
-        let text = raw::quoted(text);
-        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
-    };
-    let once = quoted(&value);
-    [quoted(&once), once, value]
 }
 
 /// A text of JSON with the values of secret keys masked; as it is if there are none.
@@ -106,10 +77,13 @@ fn mask_carried(value: &mut Value, depth: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::Remote;
+    use crate::servers::{Reach, Remote};
+    use gantry_core::redact::MASK;
 
     fn shown(reach: Reach, frame: &str) -> String {
-        Frames::of(&super::super::tests::settings(reach), Arc::new(Events::default())).shown(frame)
+        let settings = super::super::tests::settings(reach);
+        let secrets = Arc::new(Secrets::of(&settings));
+        Frames::of(&settings.id, &secrets, Arc::new(Events::default())).shown(frame)
     }
 
     fn plainly(frame: &str) -> String {

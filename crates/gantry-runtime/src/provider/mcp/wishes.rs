@@ -14,6 +14,9 @@ const PER_SESSION: usize = 1000;
 /// Resources that all sessions together may watch.
 const TOTAL: usize = 20_000;
 
+/// What sessions hear that have not chosen a level: the protocol leaves that to Gantry, whose server side says so too.
+const UNCHOSEN: LogLevel = LogLevel::Info;
+
 /// A resource of a server, by the server's own URI.
 type Resource = (Arc<str>, Arc<str>);
 
@@ -34,22 +37,29 @@ impl Wishes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session wants to hear of a resource. Returns whether it is the first.
+    /// A session wants to hear of a resource.
     ///
     /// # Errors
     /// It watches too many already.
-    pub(crate) fn watch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<bool, String> {
+    pub(crate) fn watch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
         let mut held = self.held();
         let resource = (Arc::clone(server), Arc::from(uri));
         let own = held.watched.get(&session).map_or(0, BTreeSet::len);
         let known = held.watchers.get(&resource).is_some_and(|watchers| watchers.contains_key(&session));
-        if !known && (own >= PER_SESSION || held.watchers.len() >= TOTAL) {
-            return Err(format!("{own} resources are watched already; unsubscribe from some first"));
+        if !known && own >= PER_SESSION {
+            return Err(format!("this session watches {own} resources already; unsubscribe from some first"));
+        }
+        let is_new = !held.watchers.contains_key(&resource);
+        if is_new && held.watchers.len() >= TOTAL {
+            return Err(format!(
+                "all sessions together watch {TOTAL} resources, and no more are possible; try again when some of them \
+                 are let go"
+            ));
         }
         held.watched.entry(session).or_default().insert(resource.clone());
         let watchers = held.watchers.entry(resource).or_default();
         *watchers.entry(session).or_default() += 1;
-        Ok(!known && watchers.len() == 1)
+        Ok(())
     }
 
     /// A session takes one wish to hear of a resource back. Returns whether it was the last of all.
@@ -94,6 +104,11 @@ impl Wishes {
         self.held().level()
     }
 
+    /// The least level that any session may want: who has not chosen one hears [`UNCHOSEN`] and above.
+    pub(crate) fn least_level(&self) -> LogLevel {
+        self.level().map_or(UNCHOSEN, |level| level.min(UNCHOSEN))
+    }
+
     /// A session is over. Returns the resources that nobody watches any more.
     pub(crate) fn end(&self, session: SessionId) -> Vec<Resource> {
         let mut held = self.held();
@@ -128,15 +143,15 @@ mod tests {
         let (wishes, server): (_, Arc<str>) = (Wishes::default(), "s".into());
         let (ann, bob) = (SessionId::mint(), SessionId::mint());
         assert!(!wishes.wants(&server, "a:b"));
-        assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(true));
+        assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(()));
         assert!(wishes.wants(&server, "a:b"));
-        assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(false));
-        assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(false));
+        assert_eq!(wishes.watch(ann, &server, "a:b"), Ok(()));
+        assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(()));
         assert!(!wishes.unwatch(bob, &server, "a:b"));
         assert!(!wishes.unwatch(ann, &server, "a:b"), "wanted twice, taken back once");
         assert!(wishes.unwatch(ann, &server, "a:b"));
         assert!(!wishes.unwatch(ann, &server, "a:b"), "what is not wanted cannot be taken back");
-        assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(true));
+        assert_eq!(wishes.watch(bob, &server, "a:b"), Ok(()));
         assert_eq!(wishes.end(bob), [(server, Arc::from("a:b"))]);
         assert!(wishes.of_server("s").is_empty());
     }
@@ -159,11 +174,34 @@ mod tests {
         for n in 0..PER_SESSION {
             wishes.watch(ann, &server, &format!("a:{n}")).unwrap();
         }
-        assert!(wishes.watch(ann, &server, "a:more").is_err());
-        assert_eq!(
-            wishes.watch(ann, &server, "a:1"),
-            Ok(false),
-            "what it watches already it may ask for again"
-        );
+        let refused = wishes.watch(ann, &server, "a:more").unwrap_err();
+        assert!(refused.contains("this session watches 1000 resources already"), "{refused}");
+        assert_eq!(wishes.watch(ann, &server, "a:1"), Ok(()), "what it watches already it may ask for again");
+    }
+
+    #[test]
+    fn all_sessions_together_cannot_watch_without_end_and_who_is_refused_is_told_why() {
+        let (wishes, server): (_, Arc<str>) = (Wishes::default(), "s".into());
+        for n in 0..TOTAL / PER_SESSION {
+            let session = SessionId::mint();
+            for m in 0..PER_SESSION {
+                assert_eq!(wishes.watch(session, &server, &format!("a:{n}:{m}")), Ok(()));
+            }
+        }
+        let late = SessionId::mint();
+        let refused = wishes.watch(late, &server, "a:more").unwrap_err();
+        assert!(refused.contains("all sessions together watch 20000 resources"), "{refused}");
+        assert_eq!(wishes.watch(late, &server, "a:1:1"), Ok(()), "what is watched anyway costs nothing");
+    }
+
+    #[test]
+    fn who_has_chosen_no_level_hears_what_is_worth_telling() {
+        let wishes = Wishes::default();
+        assert_eq!(wishes.least_level(), LogLevel::Info);
+        let ann = SessionId::mint();
+        wishes.set_level(ann, LogLevel::Error);
+        assert_eq!(wishes.least_level(), LogLevel::Info, "others may not have chosen");
+        wishes.set_level(ann, LogLevel::Debug);
+        assert_eq!(wishes.least_level(), LogLevel::Debug);
     }
 }

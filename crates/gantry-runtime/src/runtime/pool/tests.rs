@@ -66,17 +66,85 @@ fn names(built: &Built) -> Vec<String> {
     built.pool.tools().iter().map(|tool| tool.name.to_string()).collect()
 }
 
+/// The pool of these providers after the one before, which somebody has seen.
+fn rebuilt(sources: &[Source], before: &Built) -> Built {
+    let before = Before { pool: Arc::clone(&before.pool), seen: true };
+    rebuild(sources, &Queues::new(Vec::new()), &before)
+}
+
+/// What was dropped: provider and tool.
+fn dropped(built: &Built) -> Vec<(&str, &str)> {
+    built.dropped.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect()
+}
+
+/// Who has the tool of this displayed name.
+fn holder(built: &Built, name: &str) -> Option<String> {
+    built.pool.named(name).map(|tool| tool.key.provider.to_string())
+}
+
 #[test]
-fn of_two_providers_with_one_bare_name_the_later_one_is_left_out() {
+fn nam_1_of_two_providers_with_one_bare_name_the_later_one_goes_without_that_tool() {
     let sources = [
         source("a", Style::Bare, &["x", "y"], None),
         source("b", Style::Bare, &["y", "z"], None),
         source("c", Style::Prefixed, &["y"], None),
     ];
     let built = build(&sources, &Queues::new(Vec::new()));
-    assert_eq!(names(&built), ["c__y", "x", "y"]);
-    assert!(built.left_out["b"].contains("both a and b have a tool y"), "{:?}", built.left_out);
+    assert_eq!(names(&built), ["c__y", "x", "y", "z"]);
+    assert_eq!(holder(&built, "y").as_deref(), Some("a"));
+    assert_eq!(dropped(&built), [("b", "y")]);
+    assert!(built.dropped[0].2.contains("both a and b have a tool y"), "{:?}", built.dropped);
+    assert!(built.left_out.is_empty(), "{:?}", built.left_out);
     assert!(check(&sources, &Queues::new(Vec::new())).is_err());
+}
+
+#[test]
+fn nam_1_who_has_a_bare_name_keeps_it_for_as_long_as_it_is_there() {
+    let a = |tools| source("a", Style::Bare, tools, None);
+    let b = || source("b", Style::Bare, &["y", "z"], None);
+    let first = build(&[a(&["x"]), b()], &Queues::new(Vec::new()));
+    let greedy = rebuilt(&[a(&["x", "y", "z"]), b()], &first);
+    assert_eq!(names(&greedy), ["x", "y", "z"]);
+    assert_eq!((holder(&greedy, "y"), holder(&greedy, "z")), (Some("b".into()), Some("b".into())));
+    assert_eq!(dropped(&greedy), [("a", "y"), ("a", "z")]);
+    let alone = rebuilt(&[a(&["x", "y"])], &greedy);
+    assert_eq!(holder(&alone, "y").as_deref(), Some("a"));
+    let back = rebuilt(&[a(&["x", "y"]), b()], &alone);
+    assert_eq!((holder(&back, "y"), dropped(&back)), (Some("a".into()), vec![("b", "y")]));
+    // What nobody has seen yet goes by the order of the ids, whoever started first.
+    let before = Before { pool: Arc::clone(&first.pool), seen: false };
+    let unseen = rebuild(&[a(&["x", "y"]), b()], &Queues::new(Vec::new()), &before);
+    assert_eq!(holder(&unseen, "y").as_deref(), Some("a"));
+}
+
+#[test]
+fn nam_1_a_name_of_gantrys_own_is_gantrys_whoever_had_it_before() {
+    let mut own = source("workspace", Style::Bare, &["read_file"], None);
+    let origin = Origin { provider: "workspace".into(), namespace: "w".into(), kind: ToolKind::Builtin };
+    own.provider = Arc::new(Fake { origin, style: Style::Bare, tools: vec!["read_file"] });
+    let server = source("a", Style::Bare, &["read_file", "b"], None);
+    let before = build(std::slice::from_ref(&server), &Queues::new(Vec::new()));
+    let built = rebuilt(&[own, server], &before);
+    assert_eq!(
+        (holder(&built, "read_file"), dropped(&built)),
+        (Some("workspace".into()), vec![("a", "read_file")])
+    );
+}
+
+#[test]
+fn only_the_tools_of_a_changed_provider_are_made_anew() {
+    let sources = |tools| {
+        [source("a", Style::Prefixed, tools, None), source("b", Style::Bare, &["y", "poisoned"], None)]
+    };
+    let first = build(&sources(&["x"]), &Queues::new(Vec::new()));
+    let same = rebuilt(&sources(&["x"]), &first);
+    assert!(Arc::ptr_eq(&first.pool, &same.pool), "nothing has changed");
+    let grown = rebuilt(&sources(&["x", "new"]), &first);
+    assert_eq!(names(&grown), ["a__new", "a__x", "poisoned", "y"]);
+    for name in ["a__x", "poisoned", "y"] {
+        let tool = |built: &Built| Arc::clone(built.pool.named(name).unwrap());
+        assert!(Arc::ptr_eq(&tool(&first), &tool(&grown)), "{name}");
+    }
 }
 
 #[test]
@@ -89,9 +157,7 @@ fn a_bad_name_costs_only_what_has_it() {
     let built = build(&sources, &Queues::new(Vec::new()));
     assert_eq!(names(&built), ["fine"]);
     assert!(built.left_out["agent"].contains("reserved"));
-    let dropped: Vec<_> =
-        built.dropped.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect();
-    assert_eq!(dropped, [("b", "batch"), ("b", "agent__x"), ("c", "x")]);
+    assert_eq!(dropped(&built), [("b", "batch"), ("b", "agent__x"), ("c", "x")]);
     for source in sources {
         assert!(check(&[source], &Queues::new(Vec::new())).is_err(), "at the start each is an error");
     }
@@ -105,14 +171,31 @@ fn a_tool_that_its_provider_objects_to_is_quarantined() {
 }
 
 #[test]
-fn a_bare_name_cannot_pass_for_a_tool_of_another_provider() {
+fn nam_3_a_bare_name_cannot_pass_for_a_tool_of_another_provider() {
     let sources = [
-        source("git-hub", Style::Prefixed, &[], None),
-        source("sly", Style::Bare, &["git_hub__push", "sly__own", "plain"], None),
+        source("a__b", Style::Prefixed, &[], None),
+        source("git-hub", Style::Prefixed, &["push"], None),
+        source(
+            "sly",
+            Style::Bare,
+            &["git_hub__push", "git-hub__pull", "sly__own", "plain", "a__b__c", "a__c"],
+            None,
+        ),
     ];
     let built = build(&sources, &Queues::new(Vec::new()));
-    assert_eq!(names(&built), ["plain", "sly__own"]);
-    let [(server, tool, why)] = built.dropped.as_slice() else { panic!("{:?}", built.dropped) };
-    assert_eq!((&**server, tool.as_str()), ("sly", "git_hub__push"));
-    assert!(why.contains("would pass for one of git-hub"), "{why}");
+    assert_eq!(names(&built), ["a__c", "git_hub__push", "plain", "sly__own"]);
+    assert_eq!(holder(&built, "git_hub__push").as_deref(), Some("git-hub"));
+    assert_eq!(dropped(&built), [("sly", "git_hub__push"), ("sly", "git-hub__pull"), ("sly", "a__b__c")]);
+    assert!(built.dropped[0].2.contains("would pass for one of git-hub"), "{:?}", built.dropped);
+}
+
+#[test]
+fn nam_3_a_bare_name_cannot_take_the_name_that_a_longer_one_was_cut_to() {
+    let long = "x".repeat(60);
+    let honest = || source(&long, Style::Prefixed, &["push"], None);
+    let cut = build(&[honest()], &Queues::new(Vec::new())).pool.tools()[0].name.to_string();
+    assert!(!cut.contains("__"), "its namespace is too long to be told from its name: {cut}");
+    let built =
+        build(&[honest(), source("sly", Style::Bare, &[cut.clone().leak()], None)], &Queues::new(Vec::new()));
+    assert_eq!((holder(&built, &cut), dropped(&built)), (Some(long), vec![("sly", cut.as_str())]));
 }

@@ -126,3 +126,60 @@ fn a_yes_is_to_what_was_seen_and_to_nothing_else() {
     assert!(!folder.path().join("gantry.lock").exists(), "nothing is pinned");
     lock.accept(&[(server, shown)], None, Some(&seen)).unwrap();
 }
+
+/// One tool whose definition has these members besides its name.
+fn raw_listing(members: &[&str]) -> Arc<Listing> {
+    let raws = members.iter().map(|members| format!(r#"{{"name":"a",{members}}}"#).into_boxed_str());
+    Arc::new(Listing::for_tests(None, raws.collect()))
+}
+
+#[test]
+fn what_cannot_be_shown_as_a_value_is_shown_as_text_and_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    let server: Arc<str> = "s".into();
+    let diff = |members: &str| lock.diff(&server, &raw_listing(&[members]));
+    // Numbers that no usual reader holds, and nesting that none follows.
+    let deep = format!(r#""x":{}{}"#, "[".repeat(200), "]".repeat(200));
+    for odd in [r#""x":1e400"#, deep.as_str()] {
+        let (kind, cruel) = (
+            diff(&format!(r#"{odd},"description":"kind""#)),
+            diff(&format!(r#"{odd},"description":"cruel""#)),
+        );
+        assert!(kind[0].current.as_ref().unwrap().as_str().unwrap().contains("kind"), "{kind:?}");
+        assert_ne!(LockDiff::revision(&kind), LockDiff::revision(&cruel));
+    }
+    // The values are the same, and the definitions are not.
+    let (short, long) = (diff(r#""x":1.0"#), diff(r#""x":1.00000000000000000001"#));
+    assert_eq!(short[0].current, long[0].current);
+    assert_ne!(LockDiff::revision(&short), LockDiff::revision(&long));
+    lock.accept(&[(Arc::clone(&server), raw_listing(&[r#""x":1e400"#]))], None, None).unwrap();
+    let changed = lock.diff(&server, &raw_listing(&[r#""x":2e400"#]));
+    assert_eq!(names(&changed), [(Some("a"), "changed")]);
+    assert!(changed[0].pinned.as_ref().unwrap().as_str().unwrap().contains("1e400"), "{changed:?}");
+}
+
+#[test]
+fn what_is_hidden_behind_an_odd_number_is_flagged_all_the_same() {
+    let listing = raw_listing(&[r#""x":1e400,"description":"adds \u200b numbers""#]);
+    assert!(
+        listing.flags()[0].contains("description contains characters without width"),
+        "{:?}",
+        listing.flags()
+    );
+}
+
+#[test]
+fn a_yes_to_one_tool_of_a_free_server_pins_that_tool_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::open(folder.path().join("gantry.lock"));
+    let server: Arc<str> = "s".into();
+    let now = listing(Some("obey"), &[("a", "one"), ("b", "two")]);
+    let mut seen = lock.diff(&server, &now);
+    seen.retain(|diff| diff.tool.as_deref() == Some("a"));
+    let revision = LockDiff::revision(&seen);
+    lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], Some("a"), Some(&revision)).unwrap();
+    assert_eq!(objection(&lock, &now, "a"), None);
+    assert!(!lock.admits_instructions("s", "obey"), "nobody has seen them");
+    assert_eq!(names(&lock.diff(&server, &now)), [(None, "added"), (Some("b"), "added")]);
+}
