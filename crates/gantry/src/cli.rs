@@ -1,6 +1,8 @@
 //! The command line as the person types it.
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The one door between AI agents and everything they can do.
@@ -61,7 +63,7 @@ pub(crate) enum Command {
     #[command(args_conflicts_with_subcommands = true)]
     Servers {
         #[command(subcommand)]
-        change: Option<ChangeServers>,
+        action: Option<ServersAction>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -75,7 +77,11 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show what happens: sessions and calls
+    /// Show what happens: sessions, calls and other requests, servers and their tools
+    #[command(
+        long_about = "Show what happens: sessions, calls and other requests, servers that come up or go down, tools that change, and the messages of servers with traceMCP. Where no Gantry runs, the calls that are on record. Times are UTC.",
+        after_help = "Examples:\n  gantry events --follow\n  gantry events --json | jq 'select(.type == \"server_down\")'"
+    )]
     Events(Events),
     /// Show or verify the audit trail
     #[command(args_conflicts_with_subcommands = true)]
@@ -87,17 +93,8 @@ pub(crate) enum Command {
     },
     /// Show runs and their operations
     Runs(Runs),
-    /// Check the set-up, or explain why a tool is there or not
-    Doctor {
-        /// The tool to explain
-        tool: Option<String>,
-        /// The agent to explain it for
-        #[arg(long)]
-        agent: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    /// Check the set-up, or explain a server, or why a tool is there or not
+    Doctor(Doctor),
 }
 
 /// As whom.
@@ -135,6 +132,19 @@ pub(crate) struct Call {
     /// Give up after so many milliseconds, if that is sooner than the configured limit
     #[arg(long, value_name = "MS")]
     pub(crate) timeout: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// The tool or the MCP server to explain
+    #[arg(value_name = "TOOL|SERVER")]
+    pub(crate) what: Option<String>,
+    /// The agent to explain a tool for
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -212,22 +222,32 @@ pub(crate) struct Filter {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ChangeServers {
+pub(crate) enum ServersAction {
+    /// Show the servers, as without a command
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Add a server to the running Gantry, until that stops
     #[command(
+        override_usage = "gantry servers add [OPTIONS] <ID> -- <COMMAND> [ARGS]...\n       gantry servers add [OPTIONS] <ID> --url <URL>",
         after_help = "Examples:\n  gantry servers add memory -- npx -y @modelcontextprotocol/server-memory\n  gantry servers add remote --url https://mcp.example.com/mcp --header \"Authorization: Bearer $TOKEN\""
     )]
     Add(AddServer),
     /// Stop a server of the running Gantry and take its tools away, until that stops
-    Remove {
-        /// The server
-        id: String,
-    },
+    Remove(NamedServer),
     /// Stop a server of the running Gantry and start it anew
-    Restart {
-        /// The server
-        id: String,
-    },
+    Restart(NamedServer),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NamedServer {
+    /// The server
+    pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -247,6 +267,9 @@ pub(crate) struct AddServer {
     /// Where it listens
     #[arg(long)]
     pub(crate) url: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// The program to start, after --, and its arguments
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
@@ -263,14 +286,37 @@ pub(crate) enum LookAtLock {
         json: bool,
     },
     /// Accept the definitions of now: of all servers, of one, or of one tool
-    Accept {
-        /// What to accept
-        #[arg(value_name = "SERVER[/TOOL]")]
-        what: Option<String>,
-        /// Do not ask
-        #[arg(long, short)]
-        yes: bool,
-    },
+    Accept(Accept),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Accept {
+    /// What to accept
+    #[arg(value_name = "SERVER[/TOOL]")]
+    pub(crate) what: Option<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Print what was accepted as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads the command line.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(args).map_err(|mut error| {
+        // The commonest mistake: a program without the -- that keeps its options from being read as Gantry's.
+        let stray = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+        let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+        if let Some(program) = stray.filter(|word| !word.starts_with('-') && usage.contains("servers add")) {
+            let tip = format!(
+                "write -- before the program: gantry servers add <ID> -- {} …",
+                crate::output::clean(&program)
+            );
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
+        error
+    })
 }
 
 /// The help of every command, for the reference page.

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod absent;
 mod audit;
 mod call;
 mod doctor;
@@ -18,9 +19,8 @@ use crate::exit::{Done, Usage};
 
 pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
-    if let Command::Doctor { tool, agent, json } = &cli.command {
-        let (tool, agent, json) = (tool.clone(), agent.clone(), *json);
-        return doctor::run(&cli, extra, tool, agent, json).await;
+    if let Command::Doctor(asked) = &cli.command {
+        return doctor::run(&cli, extra, asked).await;
     }
     let setup = Setup::new(&cli, extra)?;
     match cli.command {
@@ -28,12 +28,12 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Mcp { who } => mcp::run(setup, &who).await,
         Command::Call(call) => call::run(setup, call).await,
         Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
-        Command::Servers { change, json } => servers::run(setup, change, json).await,
+        Command::Servers { action, json } => servers::run(setup, action, json).await,
         Command::Lock { look, json } => lock::run(setup, look, json).await,
         Command::Events(events) => events::run(setup, &events).await,
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
         Command::Runs(runs) => runs::run(setup, &runs).await,
-        Command::Doctor { .. } => Ok(Done::Well),
+        Command::Doctor(_) => Ok(Done::Well),
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::Extra;
 use crate::cli::Cli;
 use crate::config::{Config, Loaded, ProcessEnv, Source};
+use crate::exit::Usage;
 use crate::folder::Folder;
 use crate::wiring;
 use anyhow::Context as _;
@@ -46,16 +47,11 @@ impl Setup {
         Ok(Some(LocalServer::new(note.address, Some(key))))
     }
 
-    /// The desk of the server that runs on this data folder, for what only a running server can do.
-    pub(crate) fn running(&self) -> anyhow::Result<Desk> {
-        let server = self.server()?.ok_or_else(|| {
-            crate::exit::Usage(
-                "no Gantry runs on this data folder; start one with gantry serve, or write the server into the \
-                 configuration"
-                    .into(),
-            )
-        })?;
-        Ok(Desk::Server(server))
+    /// The desk of the server that runs on this data folder, for what only a running server can do; `instead` says
+    /// what else there is to do without one.
+    pub(crate) fn running(&self, instead: &str) -> anyhow::Result<Desk> {
+        let missing = || Usage(format!("no Gantry runs on this data folder; {instead}"));
+        Ok(Desk::Server(self.server()?.ok_or_else(missing)?))
     }
 
     /// Opens the desk.
@@ -119,6 +115,11 @@ impl Desk {
         Ok(Answer { status, body, text })
     }
 
+    /// Whether a server that goes on running does things.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
     /// Waits until the MCP servers that this process starts were ready or have failed. A server that runs on the data
     /// folder is not waited for: it says how its servers are doing now.
     pub(crate) async fn settled(&self) {
@@ -148,7 +149,7 @@ impl Answer {
             .unwrap_or("the request failed")
             .to_owned();
         if self.status.is_client_error() {
-            return Err(crate::exit::Usage(message).into());
+            return Err(Usage(message).into());
         }
         anyhow::bail!(message)
     }

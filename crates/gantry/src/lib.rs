@@ -14,7 +14,6 @@ mod wiring;
 
 pub use cli::reference as cli_reference;
 
-use clap::Parser as _;
 use gantry_runtime::Runtime;
 use gantry_runtime::options::ProviderOptions;
 use gantry_runtime::provider::Provider;
@@ -56,7 +55,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     if let Some(code) = gantry_sandbox::guard_main(args.iter().cloned()) {
         return code;
     }
-    let cli = match cli::Cli::try_parse_from(args) {
+    let cli = match cli::parse(args) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };

@@ -4,8 +4,11 @@ use serde_json::Value;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
-/// The widest line of a table where no terminal says otherwise.
+/// The widest line of a table on a terminal that does not say how wide it is.
 const WIDTH: usize = 120;
+
+/// The widest column besides the last; what is longer is cut on a terminal, and out of line elsewhere.
+const COLUMN: usize = 60;
 
 /// Why standard output takes nothing any more.
 static LOST: OnceLock<io::Error> = OnceLock::new();
@@ -71,38 +74,80 @@ fn painted(line: String) -> String {
     format!("\x1b[{code}m●\x1b[0m{rest}")
 }
 
-/// Writes a table: columns as wide as their content, the last one cut to the width of the terminal.
+/// Writes a table: columns as wide as their content, the last one cut to the width of the terminal. What is read by
+/// another program is not cut.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
+    let rows: Vec<Noted> = rows.iter().map(|cells| (cells.clone(), None)).collect();
+    noted_table(head, &rows);
+}
+
+/// The cells of a row, and what is to be said below it.
+pub(crate) type Noted = (Vec<String>, Option<String>);
+
+/// The same with notes on lines of their own, which are never cut.
+pub(crate) fn noted_table(head: &[&str], rows: &[Noted]) {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(clean(cell).chars().count().min(60));
+    for (cells, _) in rows {
+        for (width, cell) in widths.iter_mut().zip(cells) {
+            *width = (*width).max(clean(cell).chars().count().min(COLUMN));
         }
     }
-    let total = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(WIDTH);
+    let room = room();
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let title = line(&head, &widths, total);
+    let title = line(&head, &widths, room);
     data(&if colour() { format!("\x1b[1m{title}\x1b[0m") } else { title });
-    for row in rows {
-        data(&painted(line(row, &widths, total)));
+    for (cells, note) in rows {
+        data(&painted(line(cells, &widths, room)));
+        if let Some(note) = note {
+            data(&format!("  └ {}", clean(note)));
+        }
     }
 }
 
-fn line(row: &[String], widths: &[usize], total: usize) -> String {
+/// How wide a line may be, where somebody looks at a terminal.
+fn room() -> Option<usize> {
+    let out = io::stdout();
+    if !out.is_terminal() {
+        return None;
+    }
+    let asked = rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
+    let said = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    asked.filter(|columns| *columns > 0).or_else(said).or(Some(WIDTH))
+}
+
+fn line(row: &[String], widths: &[usize], room: Option<usize>) -> String {
     let mut line = String::new();
     for (n, (cell, width)) in row.iter().zip(widths).enumerate() {
         if n > 0 {
             line.push_str("  ");
         }
-        let left = total.saturating_sub(line.chars().count());
-        let room = if n + 1 == widths.len() { left } else { *width };
-        line.push_str(&cut(&clean(cell), room));
-        if n + 1 < widths.len() {
-            let used = clean(cell).chars().count().min(room);
-            line.push_str(&" ".repeat(width.saturating_sub(used)));
+        let is_last = n + 1 == widths.len();
+        let cell = clean(cell);
+        let shown = match room {
+            None => cell,
+            Some(room) if is_last => cut(&cell, room.saturating_sub(line.chars().count())),
+            Some(_) => cut(&cell, *width),
+        };
+        line.push_str(&shown);
+        if !is_last {
+            line.push_str(&" ".repeat(width.saturating_sub(shown.chars().count())));
         }
     }
     line.trim_end().to_owned()
+}
+
+/// A moment of the API, which is UTC, as people read it.
+pub(crate) fn moment(rfc3339: &str) -> String {
+    rfc3339.chars().take(19).collect::<String>().replace('T', " ")
+}
+
+/// A name as it is typed on a command line.
+pub(crate) fn shell_word(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./@:".contains(c);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", clean(name).replace('\'', r"'\''"))
 }
 
 /// A cell on one line, with nothing in it that a terminal would obey.
@@ -137,7 +182,17 @@ mod tests {
     #[test]
     fn lines_are_aligned_and_cut_and_obey_nobody() {
         let row = ["a".to_owned(), "bb\x1b[31m".to_owned(), "long text here".to_owned()];
-        assert_eq!(line(&row, &[3, 8, 4], 24), "a    bb [31m   long tex…");
+        assert_eq!(line(&row, &[3, 8, 4], Some(24)), "a    bb [31m   long tex…");
+        assert_eq!(line(&row, &[3, 4, 4], None), "a    bb [31m  long text here");
+    }
+
+    #[test]
+    fn names_can_be_typed() {
+        for (name, typed) in
+            [("a-b/c", "a-b/c"), ("my server", "'my server'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(shell_word(name), typed);
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Health, metrics, queues, and the first page.
 
+mod page;
+
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
-use axum::response::{Html, IntoResponse, Response};
-use http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 
 pub(super) async fn live() -> Json<Value> {
@@ -31,6 +33,7 @@ pub(super) async fn queues(State(app): State<App>, _who: Identity) -> Json<Value
     Json(json!({ "items": app.runtime.queues(), "next": null }))
 }
 
-pub(super) async fn page() -> Html<&'static str> {
-    Html(include_str!("page.html"))
+/// Whoever gets past the gates may see it.
+pub(super) async fn page(State(app): State<App>, headers: HeaderMap) -> Response {
+    (page::HEADERS, page::render(&app, &headers)).into_response()
 }

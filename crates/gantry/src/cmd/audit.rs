@@ -35,7 +35,7 @@ async fn listed(desk: &Desk, filter: &Filter) -> anyhow::Result<Done> {
     if rows.is_empty() {
         output::talk("No calls on record here match. `gantry call` makes one.");
     } else {
-        output::table(&["STARTED", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"], &rows);
+        output::table(&["STARTED (UTC)", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"], &rows);
     }
     if body.get("next").is_some_and(|next| !next.is_null()) {
         output::talk("There are more; use --limit, --since or --until.");
@@ -54,7 +54,7 @@ fn row(call: &Value) -> Vec<String> {
         agent => format!("{}/{agent}", text("/principal")),
     };
     let latency = call.pointer("/accounting/latencyMs").and_then(Value::as_u64).map(|ms| ms.to_string());
-    let started = text("/startedAt").chars().take(19).collect::<String>().replace('T', " ");
+    let started = output::moment(&text("/startedAt"));
     vec![started, text("/tool"), who, state, latency.unwrap_or_default(), text("/arguments")]
 }
 

@@ -1,8 +1,8 @@
 //! `gantry call`.
 
 use crate::cli::{Call, Priority};
-use crate::cmd::known_project;
-use crate::desk::{Answer, Setup};
+use crate::cmd::{absent, known_project};
+use crate::desk::{Answer, Desk, Setup};
 use crate::exit::{Done, Usage};
 use crate::output;
 use anyhow::Context as _;
@@ -13,10 +13,22 @@ use std::io::Read as _;
 pub(super) async fn run(setup: Setup, call: Call) -> anyhow::Result<Done> {
     known_project(&call.who.project)?;
     let body = body(&call)?;
+    let servers = &setup.loaded.config.mcp_servers;
+    let unprefixed: Vec<String> =
+        servers.iter().filter(|(_, server)| !server.prefix).map(|(id, _)| id.clone()).collect();
     let desk = setup.desk().await?;
-    let answer = desk.post("/api/v1/calls", body).await;
+    let done = called(&desk, &call, body, &unprefixed).await;
     desk.close().await;
-    Ok(show(&answer?, call.json))
+    done
+}
+
+async fn called(desk: &Desk, call: &Call, body: String, unprefixed: &[String]) -> anyhow::Result<Done> {
+    let answer = desk.post("/api/v1/calls", body).await?;
+    let done = show(&answer, call.json);
+    if answer.body.pointer("/error/code").and_then(Value::as_str) == Some("TOOL_NOT_FOUND") {
+        absent::tell_of(desk, &call.tool, unprefixed).await?;
+    }
+    Ok(done)
 }
 
 /// The request, with the arguments exactly as they were typed.

@@ -3,7 +3,7 @@
 mod servers;
 
 use crate::Extra;
-use crate::cli::Cli;
+use crate::cli::{Cli, Doctor};
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
@@ -16,6 +16,16 @@ enum Health {
     Bad,
 }
 
+impl Health {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Odd => "odd",
+            Self::Bad => "bad",
+        }
+    }
+}
+
 /// One thing that was looked at.
 struct Check {
     health: Health,
@@ -23,15 +33,9 @@ struct Check {
     found: String,
 }
 
-pub(super) async fn run(
-    cli: &Cli,
-    extra: Extra,
-    tool: Option<String>,
-    agent: Option<String>,
-    json: bool,
-) -> anyhow::Result<Done> {
-    if let Some(tool) = tool {
-        return explain(Setup::new(cli, extra)?, &tool, agent.as_deref(), json).await;
+pub(super) async fn run(cli: &Cli, extra: Extra, asked: &Doctor) -> anyhow::Result<Done> {
+    if let Some(what) = &asked.what {
+        return explain(Setup::new(cli, extra)?, what, asked).await;
     }
     let mut checks = Vec::new();
     match Setup::new(cli, extra) {
@@ -39,10 +43,10 @@ pub(super) async fn run(
         Err(error) => checks.push(bad("configuration", format!("{error:#}"))),
     }
     let worst = checks.iter().any(|check| check.health == Health::Bad);
-    if json {
+    if asked.json {
         let items: Vec<Value> = checks
             .iter()
-            .map(|c| json!({ "check": c.what, "health": format!("{:?}", c.health).to_lowercase(), "found": c.found }))
+            .map(|c| json!({ "check": c.what, "health": c.health.as_str(), "found": c.found }))
             .collect();
         output::json(&items.into());
     } else {
@@ -122,18 +126,29 @@ async fn ask(desk: &Desk, path: &str) -> anyhow::Result<Value> {
     desk.get(path).await?.expect_ok()
 }
 
-async fn explain(setup: Setup, tool: &str, agent: Option<&str>, json: bool) -> anyhow::Result<Done> {
+/// Explains a tool; or a server, where no tool of this name can be called.
+async fn explain(setup: Setup, what: &str, asked: &Doctor) -> anyhow::Result<Done> {
     let desk = setup.desk().await?;
     desk.settled().await;
-    let answer =
-        desk.get(&format!("/api/v1/explain{}", query(&[("tool", Some(tool)), ("agent", agent)]))).await;
+    let done = explained(&desk, what, asked).await;
     desk.close().await;
-    let body = answer?.expect_ok()?;
+    done
+}
+
+async fn explained(desk: &Desk, what: &str, asked: &Doctor) -> anyhow::Result<Done> {
+    let query = query(&[("tool", Some(what)), ("agent", asked.agent.as_deref())]);
+    let body = ask(desk, &format!("/api/v1/explain{query}")).await?;
     let visible = body.get("visible") == Some(&Value::Bool(true));
-    if json {
+    let servers = servers::list(desk).await?;
+    let named = servers.iter().find(|server| server.get("id").and_then(Value::as_str) == Some(what));
+    if let Some(server) = named.filter(|_| !visible) {
+        let health = servers::show(server, desk, asked.json);
+        return Ok(if health == Health::Bad { Done::Badly } else { Done::Well });
+    }
+    if asked.json {
         output::json(&body);
     } else {
-        let name = output::clean(body.get("tool").and_then(Value::as_str).unwrap_or(tool));
+        let name = output::clean(body.get("tool").and_then(Value::as_str).unwrap_or(what));
         output::data(&format!("{name} {}", if visible { "can be called" } else { "cannot be called" }));
         for reason in
             body.get("reasons").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)

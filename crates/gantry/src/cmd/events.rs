@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// Bytes of one event; a longer one is not ours.
 const EVENT_BYTES: usize = 1024 * 1024;
 
+/// Names of tools on one line.
+const NAMES: usize = 6;
+
 pub(super) async fn run(setup: Setup, wanted: &Events) -> anyhow::Result<Done> {
     if let Some(server) = setup.server()? {
         return streamed(&server, wanted).await;
@@ -82,19 +85,70 @@ fn show(data: &str, as_json: bool) {
         return;
     }
     let event: Value = serde_json::from_str(data).unwrap_or_default();
-    let text = |key: &str| match event.get(key) {
+    let time = text(&event, "at").chars().skip(11).take(12).collect::<String>();
+    let (kind, about) = match event.get("missed").and_then(Value::as_u64) {
+        Some(missed) => ("missed".to_owned(), format!("{missed} events, which were not read in time")),
+        None => (text(&event, "type"), told(&event)),
+    };
+    output::data(&output::clean(&format!("{time:12} {kind:16} {about}")));
+}
+
+/// An event in words. One that this program does not know is told as it came.
+fn told(event: &Value) -> String {
+    let text = |key: &str| text(event, key);
+    let words = match text("type").as_str() {
+        "session_opened" => {
+            let agent = present("as", &text("agent"));
+            vec![text("session"), format!("for {}", text("principal")), agent, format!("by {}", text("door"))]
+        }
+        "session_closed" | "session_canceled" => vec![text("session")],
+        "tool_started" => vec![text("tool"), text("parameters")],
+        "tool_finished" => {
+            let cached = if event.get("cached") == Some(&Value::Bool(true)) { "cached" } else { "" };
+            let latency = format!("{} ms", text("latencyMs"));
+            vec![text("tool"), text("status"), text("code"), latency, cached.to_owned()]
+        }
+        "output_stored" => vec![text("handle"), format!("{} bytes of", text("bytes")), text("call")],
+        "calls_recovered" => {
+            let calls = event.get("calls").and_then(Value::as_array).map_or(0, Vec::len);
+            vec![format!("{calls} open calls; see gantry audit --state OUTCOME_UNKNOWN")]
+        }
+        "server_up" => vec![text("server"), format!("{} tools, protocol {}", text("tools"), text("era"))],
+        "server_down" => vec![format!("{}:", text("server")), text("reason")],
+        "tools_changed" => {
+            let changes = ["added", "changed", "removed"].map(|key| present(key, &names(event, key)));
+            [vec![text("server")], changes.to_vec()].concat()
+        }
+        "request_answered" => vec![text("method"), text("subject"), text("status"), text("error")],
+        "mcp_frame" => {
+            let direction = if event.get("sent") == Some(&Value::Bool(true)) { "→" } else { "←" };
+            vec![text("server"), direction.to_owned(), text("text")]
+        }
+        _ => vec![event.to_string()],
+    };
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn text(event: &Value, key: &str) -> String {
+    match event.get(key) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
-    };
-    let time = text("at").chars().skip(11).take(12).collect::<String>();
-    let about = match text("type").as_str() {
-        "tool_started" => format!("{} {}", text("tool"), text("parameters")),
-        "tool_finished" => {
-            format!("{} {} {} {} ms", text("tool"), text("status"), text("code"), text("latencyMs"))
-        }
-        "session_opened" => format!("{} for {} by {}", text("session"), text("principal"), text("door")),
-        _ => text("session"),
-    };
-    output::data(&output::clean(&format!("{time:12} {:16} {about}", text("type"))));
+    }
+}
+
+/// A text behind its word, or nothing where there is no text.
+fn present(word: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{word} {text}") }
+}
+
+/// The first few names of a list, and how many more there are.
+fn names(event: &Value, key: &str) -> String {
+    let all = event.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut names: Vec<String> =
+        all.iter().take(NAMES).filter_map(Value::as_str).map(str::to_owned).collect();
+    if all.len() > NAMES {
+        names.push(format!("and {} more", all.len() - NAMES));
+    }
+    names.join(", ")
 }

@@ -1,23 +1,28 @@
 //! `gantry lock`: pins the definitions of tools, shows what is different now, and takes a person's yes to it.
 
+mod accept;
 mod difference;
+mod pins;
+mod shown;
 
 use crate::cli::LookAtLock;
+use crate::cmd::absent::Absent;
 use crate::desk::{Desk, Setup, query};
-use crate::exit::{Done, Usage};
+use crate::exit::Done;
 use crate::output;
-use anyhow::Context as _;
+use pins::Pins;
 use serde_json::{Value, json};
+use shown::definitions;
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal as _};
 
 pub(super) async fn run(setup: Setup, look: Option<LookAtLock>, json: bool) -> anyhow::Result<Done> {
+    let pins = Pins::read(&setup.loaded.lock);
     let desk = setup.desk().await?;
     desk.settled().await;
     let done = match look {
         None => pinned(&desk, json).await,
-        Some(LookAtLock::Diff { server, json }) => compared(&desk, server.as_deref(), json).await,
-        Some(LookAtLock::Accept { what, yes }) => accepted(&desk, what.as_deref(), yes).await,
+        Some(LookAtLock::Diff { server, json }) => compared(&desk, server.as_deref(), &pins, json).await,
+        Some(LookAtLock::Accept(wanted)) => accept::run(&desk, &wanted, &pins).await,
     };
     desk.close().await;
     done
@@ -85,14 +90,11 @@ async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
     } else if done.is_empty() {
         output::talk("Nothing new to pin.");
     } else {
-        let row = |item: &Value| {
-            vec![text(item, "server").into(), difference::visible(&named(item)), flags(item).join("; ")]
-        };
-        output::table(&["SERVER", "TOOL", "FLAGS"], &done.iter().map(row).collect::<Vec<_>>());
+        shown::table(&done);
         let pinned = definitions(done.len());
         output::talk(&format!("Pinned {pinned} in gantry.lock; keep it with the configuration."));
     }
-    absent(desk).await?;
+    untouched(desk).await?;
     if changed == 0 {
         return Ok(Done::Well);
     }
@@ -103,125 +105,40 @@ async fn pinned(desk: &Desk, json: bool) -> anyhow::Result<Done> {
     Ok(Done::Badly)
 }
 
-/// Names the servers whose definitions could not be seen.
-async fn absent(desk: &Desk) -> anyhow::Result<()> {
-    for server in items(desk.get("/api/v1/servers").await?.expect_ok()?)? {
-        if matches!(text(&server, "light"), "red" | "off") || text(&server, "status") == "starting" {
-            let (id, status) = (output::clean(text(&server, "id")), text(&server, "status"));
-            output::talk(&format!("{id} is {status}; what is pinned of it stays as it is."));
-        }
+/// Names the servers whose definitions could not be seen when all were to be pinned.
+async fn untouched(desk: &Desk) -> anyhow::Result<()> {
+    for server in Absent::all(desk).await? {
+        let id = output::clean(&server.id);
+        output::talk(&format!("{id} {}; what is pinned of it stays as it is.", server.is));
     }
     Ok(())
 }
 
-async fn compared(desk: &Desk, server: Option<&str>, json: bool) -> anyhow::Result<Done> {
+async fn compared(desk: &Desk, server: Option<&str>, pins: &Pins, json: bool) -> anyhow::Result<Done> {
     let found = Seen::of(desk, server, None).await?.items;
+    let mut unseen = Absent::all(desk).await?;
+    // What its configuration switches off offers nothing that could differ, unless it is pinned or was asked for.
+    unseen.retain(|absent| match server {
+        Some(id) => id == absent.id,
+        None => pins.has_server(&absent.id) || !absent.is_deliberate,
+    });
     if json {
         output::json(&found.clone().into());
-    } else if found.is_empty() {
-        output::talk("The definitions are as they are pinned.");
-    } else {
-        show(&found);
+    } else if pins.trouble().is_none() {
+        shown::by_server(&found).iter().for_each(|line| output::data(line));
     }
-    Ok(if found.is_empty() { Done::Well } else { Done::Badly })
-}
-
-async fn accepted(desk: &Desk, what: Option<&str>, yes: bool) -> anyhow::Result<Done> {
-    let (server, tool) = match what {
-        Some(what) => split(what, &known(desk).await?)?,
-        None => (None, None),
-    };
-    let seen = Seen::of(desk, server.as_deref(), tool.as_deref()).await?;
-    if seen.items.is_empty() {
-        output::talk("There is nothing to accept.");
-        return Ok(Done::Well);
-    }
-    show(&seen.items);
-    if !yes && !asked(seen.items.len())? {
-        output::talk("Nothing was accepted.");
+    if let Some(trouble) = pins.trouble() {
+        output::talk(&format!("gantry.lock cannot be read, so nothing could be compared with it: {trouble}"));
         return Ok(Done::Badly);
     }
-    let done = seen.accept(desk, server.as_deref(), tool.as_deref()).await?;
-    output::talk(&format!("Accepted {} into gantry.lock.", definitions(done.len())));
-    Ok(Done::Well)
-}
-
-/// Every server.
-async fn known(desk: &Desk) -> anyhow::Result<BTreeSet<String>> {
-    let servers = items(desk.get("/api/v1/servers").await?.expect_ok()?)?;
-    Ok(servers.iter().map(|server| text(server, "id").to_owned()).collect())
-}
-
-/// `SERVER` or `SERVER/TOOL`. Both may have a slash in their names, so those that are known decide.
-fn split(what: &str, known: &BTreeSet<String>) -> Result<(Option<String>, Option<String>), Usage> {
-    if known.contains(what) {
-        return Ok((Some(what.to_owned()), None));
+    for absent in &unseen {
+        let (id, typed) = (output::clean(&absent.id), output::shell_word(&absent.id));
+        output::talk(&format!("{id} could not be compared: it {}. See gantry doctor {typed}.", absent.is));
     }
-    let of = |server: &String| {
-        let tool = what.strip_prefix(server.as_str())?.strip_prefix('/')?;
-        Some((Some(server.clone()), Some(tool.to_owned())))
-    };
-    known.iter().rev().find_map(of).ok_or_else(|| {
-        let servers = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        Usage(format!("there is no server {what:?}; write SERVER or SERVER/TOOL (servers: {servers})"))
-    })
-}
-
-/// Asks the person at the terminal.
-fn asked(count: usize) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let message =
-            "nobody is there to ask; read the difference above and repeat it with --yes to accept it";
-        return Err(Usage(message.into()).into());
+    if found.is_empty() && !json && unseen.is_empty() {
+        output::talk("The definitions are as they are pinned.");
     }
-    output::talk(&format!("\nAccept {}? Type y to accept.", definitions(count)));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-fn show(found: &[Value]) {
-    for item in found {
-        let change = text(item, "change");
-        output::data(&difference::visible(&format!("{} {}: {change}", text(item, "server"), named(item))));
-        for flag in flags(item) {
-            output::data(&format!("  ! {}", difference::visible(&flag)));
-        }
-        // What is pinned for the first time is shown by name; there is nothing to compare it with.
-        if change != "unpinned" {
-            let of = |key: &str| item.get(key).filter(|value| !value.is_null());
-            difference::lines(of("pinned"), of("current")).iter().for_each(|line| output::data(line));
-        }
-    }
-}
-
-fn definitions(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "definition" } else { "definitions" })
-}
-
-fn named(item: &Value) -> String {
-    item.get("tool").and_then(Value::as_str).map_or_else(|| "(instructions)".to_owned(), str::to_owned)
-}
-
-fn flags(item: &Value) -> Vec<String> {
-    let flags = item.get("flags").and_then(Value::as_array).into_iter().flatten();
-    flags.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_and_its_tool_are_told_apart_by_the_servers_there_are() {
-        let known = BTreeSet::from(["a".to_owned(), "a/b".to_owned()]);
-        let split = |what| split(what, &known).ok();
-        let pair =
-            |server: &str, tool: Option<&str>| Some((Some(server.to_owned()), tool.map(str::to_owned)));
-        assert_eq!(split("a"), pair("a", None));
-        assert_eq!(split("a/b"), pair("a/b", None));
-        assert_eq!(split("a/x"), pair("a", Some("x")));
-        assert_eq!(split("a/b/x/y"), pair("a/b", Some("x/y")));
-        assert_eq!(split("ab"), None);
-    }
+    let is_missed =
+        |absent: &Absent| server.is_some() || (pins.has_server(&absent.id) && !absent.is_deliberate);
+    Ok(if found.is_empty() && !unseen.iter().any(is_missed) { Done::Well } else { Done::Badly })
 }

@@ -32,7 +32,7 @@ async fn listed(desk: &Desk, limit: u32, json: bool) -> anyhow::Result<Done> {
     let rows: Vec<Vec<String>> = items
         .iter()
         .map(|run| {
-            let last = text(run, "/lastAt").chars().take(19).collect::<String>().replace('T', " ");
+            let last = output::moment(&text(run, "/lastAt"));
             let cells = ["/id", "/door", "/principal", "/agent", "/totals/toolsRun", "/totals/failed"];
             cells.iter().map(|cell| text(run, cell)).chain([last]).collect()
         })
@@ -40,7 +40,7 @@ async fn listed(desk: &Desk, limit: u32, json: bool) -> anyhow::Result<Done> {
     if rows.is_empty() {
         output::talk("There are no runs yet.");
     } else {
-        output::table(&["RUN", "DOOR", "WHO", "AGENT", "CALLS", "FAILED", "LAST USED"], &rows);
+        output::table(&["RUN", "DOOR", "WHO", "AGENT", "CALLS", "FAILED", "LAST USED (UTC)"], &rows);
     }
     Ok(Done::Well)
 }

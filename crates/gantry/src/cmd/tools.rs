@@ -1,8 +1,8 @@
 //! `gantry tools`.
 
 use crate::cli::{Format, Who};
-use crate::cmd::known_project;
-use crate::desk::{Setup, query};
+use crate::cmd::{absent, known_project};
+use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
 use serde_json::{Map, Value};
@@ -14,17 +14,23 @@ pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> 
     known_project(&who.project)?;
     let desk = setup.desk().await?;
     desk.settled().await;
-    let answer = desk.get(&format!("/api/v1/tools{}", query(&[("agent", who.agent.as_deref())]))).await;
+    let done = listed(&desk, who, if json { Format::Json } else { format }).await;
     desk.close().await;
-    let mut body = answer?.expect_ok()?;
+    done
+}
+
+async fn listed(desk: &Desk, who: &Who, format: Format) -> anyhow::Result<Done> {
+    let query = query(&[("agent", who.agent.as_deref())]);
+    let mut body = desk.get(&format!("/api/v1/tools{query}")).await?.expect_ok()?;
     let items = body.get_mut("items").map(Value::take).unwrap_or_default();
-    match if json { Format::Json } else { format } {
+    match format {
         Format::Json => output::json(&items),
         Format::Mcp => output::json(
             &items.as_array().into_iter().flatten().filter_map(as_mcp).collect::<Vec<_>>().into(),
         ),
         Format::Table => table(items.as_array().map(Vec::as_slice).unwrap_or_default()),
     }
+    absent::tell_all(desk).await?;
     Ok(Done::Well)
 }
 

@@ -2,13 +2,15 @@
 
 use super::{Check, Health, ask, bad};
 use crate::desk::Desk;
-use serde_json::Value;
+use crate::output;
+use gantry_runtime::clock;
+use serde_json::{Value, json};
 
 /// One check for each server. Returns their ids.
 pub(super) async fn examine(desk: &Desk, checks: &mut Vec<Check>) -> Vec<String> {
     match list(desk).await {
         Ok(servers) => {
-            checks.extend(servers.iter().map(check));
+            checks.extend(servers.iter().map(|server| check(server, desk.is_running())));
             servers.iter().map(|server| text(server, "id").to_owned()).collect()
         }
         Err(error) => {
@@ -18,68 +20,135 @@ pub(super) async fn examine(desk: &Desk, checks: &mut Vec<Check>) -> Vec<String>
     }
 }
 
-async fn list(desk: &Desk) -> anyhow::Result<Vec<Value>> {
+/// Every server, as the API has it.
+pub(super) async fn list(desk: &Desk) -> anyhow::Result<Vec<Value>> {
     let body = ask(desk, "/api/v1/servers").await?;
     Ok(body.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
-fn check(server: &Value) -> Check {
+fn check(server: &Value, is_running: bool) -> Check {
+    let mut found = match text(server, "light") {
+        "off" => format!("{}: {}", glance(server), text(server, "type")),
+        _ => format!("{}, {}, {}", glance(server), text(server, "type"), has(server)),
+    };
+    let about = [text(server, "lastError"), &retry(server, is_running)].map(str::to_owned);
+    let is_well = text(server, "light") == "green";
+    about.iter().filter(|words| !words.is_empty() && !is_well).for_each(|words| {
+        found.push_str("; ");
+        found.push_str(words);
+    });
+    for more in suspicions(server) {
+        found.push('\n');
+        found.push_str(&more);
+    }
+    Check { health: health(server), what: "mcp server", found }
+}
+
+/// Shows everything about one server.
+pub(super) fn show(server: &Value, desk: &Desk, as_json: bool) -> Health {
+    let health = health(server);
+    let mut advice = suspicions(server);
+    advice.extend(Some(retry(server, desk.is_running())).filter(|words| !words.is_empty()));
+    if as_json {
+        let mut report = server.as_object().cloned().unwrap_or_default();
+        report.insert("health".into(), json!(health.as_str()));
+        report.insert("advice".into(), json!(advice));
+        output::json(&report.into());
+        return health;
+    }
+    let since = output::moment(text(server, "since"));
+    let mut lines = vec![format!("it is reached by {}", text(server, "type"))];
+    match text(server, "era") {
+        "" => lines.push("what tools it has is not known: it never started".into()),
+        _ => lines.push(format!("it has {}", has(server))),
+    }
+    lines.extend(
+        Some(text(server, "lastError")).filter(|e| !e.is_empty()).map(|e| format!("last error: {e}")),
+    );
+    lines.extend(replicas(server));
+    lines.extend(advice);
+    output::data(&output::clean(&format!("{} since {since} UTC", glance(server))));
+    lines.iter().for_each(|line| output::data(&format!("  - {}", output::clean(line))));
+    health
+}
+
+fn health(server: &Value) -> Health {
     let suspicious = number(server, "quarantined") > 0 || !flags(server).is_empty();
-    let health = match text(server, "light") {
+    match text(server, "light") {
         "red" => Health::Bad,
         // Switched off by its configuration is fine; switched off for want of something is not.
         "off" if !text(server, "lastError").is_empty() => Health::Bad,
         "yellow" => Health::Odd,
         _ if suspicious => Health::Odd,
         _ => Health::Good,
-    };
-    Check { health, what: "mcp server", found: told(server) }
+    }
 }
 
-/// A server in words, with what to do about it.
-fn told(server: &Value) -> String {
-    let quoted = shell_word(text(server, "id"));
+/// Its id, its light, and in a word how it is doing.
+fn glance(server: &Value) -> String {
     let (id, light, status) = (text(server, "id"), text(server, "light"), text(server, "status"));
-    let mut told = format!("{id} ● {light}: {status}, {}", text(server, "type"));
-    let error = text(server, "lastError");
-    match light {
-        "off" if error.is_empty() => {
-            told.push_str("; its configuration switches it off (enabled: true starts it)")
+    if light == status { format!("{id} ● {light}") } else { format!("{id} ● {light}: {status}") }
+}
+
+/// What it offers.
+fn has(server: &Value) -> String {
+    let mut has = format!("{} tools", number(server, "tools"));
+    for (key, what) in [("resources", "resources"), ("prompts", "prompts")] {
+        match number(server, key) {
+            0 => {}
+            n => has.push_str(&format!(", {n} {what}")),
         }
-        "off" => told.push_str(&format!("; {error}")),
-        "red" | "yellow" => {
-            told.push_str(&tools(server));
-            if !error.is_empty() {
-                told.push_str(&format!("; {error}"));
-            }
-            match text(server, "retryAt") {
-                "" => {}
-                at => told
-                    .push_str(&format!("; tried again at {at}, or now by gantry servers restart {quoted}")),
-            }
-        }
-        _ => told.push_str(&tools(server)),
     }
+    match text(server, "era") {
+        "" => has,
+        era => format!("{has}, protocol {era}"),
+    }
+}
+
+/// What happens next to one that is not there, and what somebody can do to hasten it.
+fn retry(server: &Value, is_running: bool) -> String {
+    let typed = output::shell_word(text(server, "id"));
+    match (text(server, "light"), text(server, "lastError")) {
+        ("off", "") => return "its configuration switches it off (enabled: true starts it)".into(),
+        ("red" | "yellow", _) => {}
+        _ => return String::new(),
+    }
+    // A check without a running Gantry started the server itself, and stops it with its own end.
+    let again = format!("put that right, then look again with gantry doctor {typed}");
+    match clock::parse(text(server, "retryAt")) {
+        None => String::new(),
+        Some(_) if !is_running => again,
+        Some(at) if at <= clock::now_us() => "it is being tried now".into(),
+        Some(_) => {
+            let at = output::moment(text(server, "retryAt"));
+            format!("it is tried again at {at} UTC, or now by gantry servers restart {typed}")
+        }
+    }
+}
+
+fn replicas(server: &Value) -> Vec<String> {
+    let replicas = server.get("replicas").and_then(Value::as_array).into_iter().flatten();
+    let told = |replica: &Value| {
+        let (name, light, error) =
+            (text(replica, "name"), text(replica, "light"), text(replica, "lastError"));
+        let error = if error.is_empty() { String::new() } else { format!(": {error}") };
+        format!("replica {name} ● {light}{error}")
+    };
+    replicas.map(told).collect()
+}
+
+/// What is quarantined or looks suspicious, and what to do about it.
+fn suspicions(server: &Value) -> Vec<String> {
+    let typed = output::shell_word(text(server, "id"));
+    let mut told = Vec::new();
     let quarantined = number(server, "quarantined");
     if quarantined > 0 {
-        told.push_str(&format!(
-            "\n{quarantined} tools are quarantined: see gantry lock diff {quoted}, then gantry lock accept {quoted}"
+        told.push(format!(
+            "{quarantined} tools are quarantined: see gantry lock diff {typed}, then gantry lock accept {typed}"
         ));
     }
-    flags(server).iter().for_each(|flag| told.push_str(&format!("\nsuspicious: {flag}")));
+    told.extend(flags(server).iter().map(|flag| format!("suspicious: {flag}")));
     told
-}
-
-/// An id as it is typed on a command line.
-fn shell_word(id: &str) -> String {
-    if id.contains(char::is_whitespace) { format!("'{id}'") } else { id.to_owned() }
-}
-
-fn tools(server: &Value) -> String {
-    match (number(server, "tools"), text(server, "era")) {
-        (tools, "") => format!(", {tools} tools"),
-        (tools, era) => format!(", {tools} tools, protocol {era}"),
-    }
 }
 
 fn flags(server: &Value) -> Vec<&str> {
@@ -92,4 +161,28 @@ fn text<'a>(server: &'a Value, key: &str) -> &'a str {
 
 fn number(server: &Value, key: &str) -> u64 {
     server.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_done_is_advised() {
+        let down =
+            |at: &str| json!({ "id": "my server", "light": "red", "lastError": "gone", "retryAt": at });
+        let (past, future) = (down("2020-01-01T00:00:00Z"), down("2999-01-01T00:00:00Z"));
+        assert_eq!(retry(&past, true), "it is being tried now");
+        assert_eq!(
+            retry(&future, true),
+            "it is tried again at 2999-01-01 00:00:00 UTC, or now by gantry servers restart 'my server'"
+        );
+        for server in [&past, &future] {
+            assert_eq!(
+                retry(server, false),
+                "put that right, then look again with gantry doctor 'my server'"
+            );
+        }
+        assert_eq!(retry(&json!({ "light": "green" }), true), "");
+    }
 }

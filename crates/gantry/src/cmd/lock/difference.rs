@@ -2,8 +2,18 @@
 
 use serde_json::Value;
 
+/// Characters of one line that are shown.
+const LINE_CHARS: usize = 1000;
+
+/// Characters that are shown before the first that differs, where the beginning of a line is left out.
+const BEFORE: usize = 40;
+
+/// Lines of one text that are shown.
+const LINES: usize = 200;
+
 /// What is different, as lines that begin with `-` for the pinned and `+` for the new text under the name of each
-/// member. Nothing is left out: what a person accepts they must have been able to see.
+/// member. Where a text is too long to be read here, how long it is and how to see all of it is said: what a person
+/// accepts they must have been able to see.
 pub(super) fn lines(pinned: Option<&Value>, current: Option<&Value>) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", pinned, current, &mut lines);
@@ -49,12 +59,36 @@ fn tell(path: &str, pinned: Option<&Value>, current: Option<&Value>, lines: &mut
     let shorter = old.len().min(new.len()).saturating_sub(before);
     let after = old.iter().rev().zip(new.iter().rev()).take(shorter).take_while(|(a, b)| a == b).count();
     lines.push(format!("  {}", visible(if path.is_empty() { "text" } else { path })));
-    for (sign, side) in [('-', old), ('+', new)] {
-        let differing = side.len().saturating_sub(before + after);
-        lines.extend(
-            side.iter().skip(before).take(differing).map(|line| format!("    {sign} {}", visible(line))),
-        );
+    let differing = |side: &[String]| -> Vec<String> {
+        let count = side.len().saturating_sub(before + after);
+        side.iter().skip(before).take(count).map(|line| visible(line)).collect()
+    };
+    let (old, new) = (differing(&old), differing(&new));
+    for (sign, side, other) in [('-', &old, &new), ('+', &new, &old)] {
+        let shown = side.iter().take(LINES).enumerate();
+        lines.extend(shown.map(|(n, line)| format!("    {sign} {}", short(line, other.get(n)))));
+        if side.len() > LINES {
+            lines.push(format!("    {sign} … {} of {} lines; {ALL}", side.len() - LINES, side.len()));
+        }
     }
+}
+
+/// How to see what is not shown.
+const ALL: &str = "gantry lock diff --json shows all";
+
+/// A line that is not too long, from where it differs from its counterpart.
+fn short(line: &str, counterpart: Option<&String>) -> String {
+    let count = line.chars().count();
+    if count <= LINE_CHARS {
+        return line.to_owned();
+    }
+    let alike =
+        counterpart.map_or(0, |other| line.chars().zip(other.chars()).take_while(|(a, b)| a == b).count());
+    let from = if alike + BEFORE <= LINE_CHARS { 0 } else { alike.saturating_sub(BEFORE) };
+    let shown: String = line.chars().skip(from).take(LINE_CHARS).collect();
+    let begin = if from > 0 { "… " } else { "" };
+    let end = if from + LINE_CHARS < count { " …" } else { "" };
+    format!("{begin}{shown}{end} ({count} characters; {ALL})")
 }
 
 fn written(value: Option<&Value>) -> Vec<String> {
@@ -123,6 +157,21 @@ mod tests {
         );
         assert_eq!(lines(Some(&json!("a\nb")), None), ["  text", "    - a", "    - b"]);
         assert_eq!(lines(Some(&json!("a\na")), Some(&json!("a"))), ["  text", "    - a"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_around_what_differs_and_its_length_is_said() {
+        let (old, new) = ("a".repeat(5000), format!("{}b{}", "a".repeat(4000), "a".repeat(999)));
+        let told = lines(Some(&json!(old)), Some(&json!(new)));
+        assert!(
+            told[1].starts_with("    - … aaa")
+                && told[1].ends_with("(5000 characters; gantry lock diff --json shows all)")
+        );
+        assert!(told[2].contains("ab") && told[2].chars().count() < 1200, "{}", told[2]);
+        let new = "x\n".repeat(500);
+        let told = lines(None, Some(&json!(new)));
+        assert_eq!(told.len(), 202);
+        assert_eq!(told[201], "    + … 301 of 501 lines; gantry lock diff --json shows all");
     }
 
     #[test]

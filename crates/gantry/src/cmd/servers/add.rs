@@ -11,14 +11,22 @@ pub(super) async fn run(setup: &Setup, server: &AddServer) -> anyhow::Result<Don
     let entry = entry(server)?;
     let mut body = entry.clone();
     body.insert("id".into(), json!(server.id));
-    let desk = setup.running()?;
-    desk.post("/api/v1/servers", Value::Object(body).to_string()).await?.expect_ok()?;
+    let desk = setup.running("start one with gantry serve, or write the server into the configuration")?;
+    let added = desk.post("/api/v1/servers", Value::Object(body).to_string()).await?.expect_ok()?;
+    for warning in added.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+        output::talk(&format!("warning: {}", output::clean(warning.as_str().unwrap_or_default())));
+    }
     let id = output::clean(&server.id);
-    output::talk(&format!(
-        "Added {id} until Gantry stops; gantry servers shows how it is doing. To keep it, put this into gantry.yaml:\n"
-    ));
+    output::talk(&format!("Added {id} until Gantry stops; gantry servers shows how it is doing."));
+    if server.json {
+        output::json(&added);
+        return Ok(Done::Well);
+    }
+    let is_first = setup.loaded.config.mcp_servers.is_empty();
+    let place = if is_first { "into gantry.yaml" } else { "under mcpServers in the configuration" };
+    output::talk(&format!("To keep it, put this {place}:\n"));
     let (yaml, variables) = to_keep(&server.id, &entry);
-    output::text(&yaml);
+    output::text(&if is_first { format!("mcpServers:\n{yaml}") } else { yaml });
     if !variables.is_empty() {
         output::talk(&format!("\nand set {} in the .env beside it.", variables.join(", ")));
     }
@@ -55,10 +63,10 @@ fn entry(server: &AddServer) -> Result<Map<String, Value>, Usage> {
     Ok(entry)
 }
 
-/// The YAML of an entry, with variables in the place of secrets, and the names of those variables.
+/// The YAML of an entry as it stands under `mcpServers`, with variables in the place of secrets, and the names of those variables.
 fn to_keep(id: &str, entry: &Map<String, Value>) -> (String, Vec<String>) {
     let mut variables = Vec::new();
-    let mut yaml = format!("mcpServers:\n  {}:", yaml_key(id));
+    let mut yaml = format!("  {}:", yaml_key(id));
     for (key, value) in entry {
         let written = match (key.as_str(), value) {
             ("env" | "headers", Value::Object(secrets)) => {
@@ -87,7 +95,7 @@ fn to_keep(id: &str, entry: &Map<String, Value>) -> (String, Vec<String>) {
 }
 
 /// A key as YAML reads it: bare where that is safe, else in quotes.
-pub(super) fn yaml_key(key: &str) -> String {
+fn yaml_key(key: &str) -> String {
     let bare = key.starts_with(|c: char| c.is_ascii_alphabetic())
         && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let word = ["true", "false", "null", "yes", "no", "on", "off"].contains(&key.to_lowercase().as_str());
@@ -98,20 +106,31 @@ pub(super) fn yaml_key(key: &str) -> String {
 mod tests {
     use super::*;
 
+    fn empty() -> AddServer {
+        AddServer {
+            id: String::new(),
+            kind: None,
+            env: vec![],
+            header: vec![],
+            url: None,
+            json: false,
+            command: vec![],
+        }
+    }
+
     #[test]
     fn what_is_to_be_kept_holds_variables_instead_of_secrets() {
         let server = AddServer {
             id: "my server".into(),
             kind: Some("http".into()),
-            env: vec![],
             header: vec!["Authorization: Bearer hunter2".into(), "X-Team: ${TEAM}".into()],
             url: Some("https://mcp.example.com/mcp".into()),
-            command: vec![],
+            ..empty()
         };
         let (yaml, variables) = to_keep(&server.id, &entry(&server).unwrap());
         assert_eq!(
             yaml,
-            "mcpServers:\n  \"my server\":\n    type: \"http\"\n    url: \"https://mcp.example.com/mcp\"\n    \
+            "  \"my server\":\n    type: \"http\"\n    url: \"https://mcp.example.com/mcp\"\n    \
              headers: { Authorization: \"${MY_SERVER_AUTHORIZATION}\", X-Team: \"${TEAM}\" }"
         );
         assert_eq!(variables, ["MY_SERVER_AUTHORIZATION"]);
@@ -121,19 +140,14 @@ mod tests {
     fn a_pair_without_its_sign_is_refused_and_not_repeated() {
         let server = AddServer {
             id: "a".into(),
-            kind: None,
             env: vec!["hunter2".into()],
-            header: vec![],
-            url: None,
             command: vec!["x".into(), "-y".into()],
+            ..empty()
         };
         assert_eq!(entry(&server).unwrap_err().to_string(), "expected --env NAME=VALUE");
         let good = AddServer { env: vec!["TOKEN=a=b".into()], ..server };
         let (yaml, variables) = to_keep("a", &entry(&good).unwrap());
-        assert_eq!(
-            yaml,
-            "mcpServers:\n  a:\n    command: \"x\"\n    args: [\"-y\"]\n    env: { TOKEN: \"${TOKEN}\" }"
-        );
+        assert_eq!(yaml, "  a:\n    command: \"x\"\n    args: [\"-y\"]\n    env: { TOKEN: \"${TOKEN}\" }");
         assert_eq!(variables, ["TOKEN"]);
     }
 }

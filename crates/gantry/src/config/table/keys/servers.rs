@@ -120,7 +120,7 @@ pub(super) static SERVER: &[Key] = &[
         "prefix",
         Kind::Flag,
         Fallback::Flag(true),
-        "Whether its names and URIs are shown under its id. Without, a name that somebody else has is an error.",
+        "Whether its names and URIs are shown under its id. Without, a tool whose name belongs to somebody else is left out.",
         "false",
     ),
     key(

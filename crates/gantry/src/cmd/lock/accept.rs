@@ -1,0 +1,139 @@
+//! `gantry lock accept`: a person's yes to definitions that they have seen.
+
+use super::pins::Pins;
+use super::shown::{self, definitions};
+use super::{Seen, items, text};
+use crate::cli::Accept;
+use crate::cmd::absent::Absent;
+use crate::desk::Desk;
+use crate::exit::{Done, Usage};
+use crate::output;
+use anyhow::Context as _;
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _};
+
+/// How alike a name has to be to what was typed to be suggested.
+const ALIKE: f64 = 0.7;
+
+pub(super) async fn run(desk: &Desk, wanted: &Accept, pins: &Pins) -> anyhow::Result<Done> {
+    let meant = match &wanted.what {
+        Some(what) => Meant::parse(what, &known(desk).await?)?,
+        None => Meant::default(),
+    };
+    let (server, tool) = (meant.server.as_deref(), meant.tool.as_deref());
+    let seen = Seen::of(desk, server, tool).await?;
+    if seen.items.is_empty() {
+        return nothing(desk, &meant, pins, wanted.json).await;
+    }
+    // Where JSON is asked for, that is all there is on standard output.
+    let say = if wanted.json { output::talk } else { output::data };
+    shown::each(&seen.items).iter().for_each(|line| say(line));
+    if !wanted.yes && !asked(seen.items.len())? {
+        output::talk("Nothing was accepted.");
+        return Ok(Done::Badly);
+    }
+    let done = seen.accept(desk, server, tool).await?;
+    output::talk(&format!("Accepted {} into gantry.lock.", definitions(done.len())));
+    if wanted.json {
+        output::json(&done.into());
+    }
+    Ok(Done::Well)
+}
+
+/// What is to be accepted: of all servers, of one, or of one tool.
+#[derive(Debug, Default, PartialEq)]
+struct Meant {
+    server: Option<String>,
+    tool: Option<String>,
+}
+
+impl Meant {
+    /// `SERVER` or `SERVER/TOOL`. Both may have a slash in their names, so the servers that are known decide.
+    fn parse(what: &str, known: &BTreeSet<String>) -> Result<Self, Usage> {
+        if known.contains(what) {
+            return Ok(Self { server: Some(what.to_owned()), tool: None });
+        }
+        let of = |server: &String| {
+            let tool = what.strip_prefix(server.as_str())?.strip_prefix('/')?;
+            Some(Self { server: Some(server.clone()), tool: Some(tool.to_owned()) })
+        };
+        known.iter().rev().find_map(of).ok_or_else(|| {
+            let servers = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            Usage(format!("there is no server {what:?}; write SERVER or SERVER/TOOL (servers: {servers})"))
+        })
+    }
+}
+
+/// Every server.
+async fn known(desk: &Desk) -> anyhow::Result<BTreeSet<String>> {
+    let servers = items(desk.get("/api/v1/servers").await?.expect_ok()?)?;
+    Ok(servers.iter().map(|server| text(server, "id").to_owned()).collect())
+}
+
+/// Nothing is different: because all is as it is pinned, or because what was named cannot be seen or is not there.
+async fn nothing(desk: &Desk, meant: &Meant, pins: &Pins, json: bool) -> anyhow::Result<Done> {
+    if let Some(server) = &meant.server {
+        if let Some(absent) = Absent::all(desk).await?.into_iter().find(|absent| absent.id == *server) {
+            let (id, typed) = (output::clean(server), output::shell_word(server));
+            output::talk(&format!(
+                "Nothing was accepted: {id} {}, so what it offers now is not known. See gantry doctor {typed}.",
+                absent.is
+            ));
+            return Ok(Done::Badly);
+        }
+        if let Some(tool) = &meant.tool
+            && !pins.tools(server).any(|pinned| pinned == tool)
+        {
+            return Err(no_such_tool(desk, server, tool, pins).await?.into());
+        }
+    }
+    if json {
+        output::json(&serde_json::json!([]));
+    }
+    output::talk("There is nothing to accept: the definitions are as they are pinned.");
+    Ok(Done::Well)
+}
+
+/// That a server has no such tool, neither now nor pinned, and which one may be meant.
+async fn no_such_tool(desk: &Desk, server: &str, tool: &str, pins: &Pins) -> anyhow::Result<Usage> {
+    let different = Seen::of(desk, Some(server), None).await?.items;
+    let names = different.iter().map(|item| text(item, "tool")).chain(pins.tools(server));
+    let alike = names.map(|name| (strsim::jaro_winkler(name, tool), name)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = match alike {
+        Some((likeness, name)) if likeness >= ALIKE => format!("; did you mean {name:?}?"),
+        _ => "; use the server's own name of the tool, without a prefix".to_owned(),
+    };
+    Ok(Usage(format!("server {server} has no tool {tool:?}{hint}")))
+}
+
+/// Asks the person at the terminal.
+fn asked(count: usize) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let message =
+            "nobody is there to ask; read the difference above and repeat it with --yes to accept it";
+        return Err(Usage(message.into()).into());
+    }
+    output::talk(&format!("\nAccept {}? Type y to accept.", definitions(count)));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_and_its_tool_are_told_apart_by_the_servers_there_are() {
+        let known = BTreeSet::from(["a".to_owned(), "a/b".to_owned()]);
+        let parse = |what| Meant::parse(what, &known).ok();
+        let meant = |server: &str, tool: Option<&str>| {
+            Some(Meant { server: Some(server.to_owned()), tool: tool.map(str::to_owned) })
+        };
+        assert_eq!(parse("a"), meant("a", None));
+        assert_eq!(parse("a/b"), meant("a/b", None));
+        assert_eq!(parse("a/x"), meant("a", Some("x")));
+        assert_eq!(parse("a/b/x/y"), meant("a/b", Some("x/y")));
+        assert_eq!(parse("ab"), None);
+    }
+}
