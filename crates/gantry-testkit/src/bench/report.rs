@@ -79,7 +79,7 @@ impl fmt::Display for Table {
         lines.extend(self.rows.iter().map(|row| {
             let figures = columns.iter().map(|name| {
                 let values = row.columns.iter().find(|(known, _)| known == name);
-                values.map_or_else(|| "–".to_owned(), |(_, values)| Spread::of(values).to_string())
+                values.map_or_else(|| "—".to_owned(), |(_, values)| Spread::of(values).to_string())
             });
             row.labels.iter().cloned().chain(figures).collect()
         }));
@@ -157,7 +157,7 @@ mod tests {
 | who    |               µs | same |
 |--------|-----------------:|-----:|
 | gantry | 20.0 (10.0–30.0) | 1.00 |
-| echo   |    200 (100–300) |    – |
+| echo   |    200 (100–300) |    — |
 ";
         assert_eq!(table.to_string(), expected);
         assert_eq!(table.to_json()["rows"][1]["µs"]["median"], 200.0);

@@ -68,9 +68,15 @@ pub(super) async fn idle() -> Result<Table> {
 /// A load, and what it cost the process in the middle.
 struct Measured {
     load: Load,
-    /// CPU of Gantry per call, in microseconds; nothing for a direct call.
+    /// What Gantry took; there is none in a direct call.
+    gantry: Option<Taken>,
+}
+
+/// What Gantry took for a load.
+struct Taken {
+    /// CPU per call, in microseconds.
     cpu: f64,
-    /// Resident memory of Gantry in MiB after the load.
+    /// Resident memory in MiB after the load.
     memory: f64,
 }
 
@@ -86,7 +92,7 @@ async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Measur
         }
         Kind::Stdio => loaded(Pipe::workers(thin.pipes()?, n_workers), time).await?,
     };
-    Ok(Measured { load, cpu: 0.0, memory: 0.0 })
+    Ok(Measured { load, gantry: None })
 }
 
 async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<Measured> {
@@ -104,7 +110,7 @@ async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<
     let (_, load) = Load::run(clients, time).await?;
     tokio::time::sleep(SETTLE).await;
     let cpu = per_call(Cpu::of(gantry.pid())?.since(&before).total, load.calls);
-    Ok(Measured { load, cpu, memory: proportional(gantry.pid())? })
+    Ok(Measured { load, gantry: Some(Taken { cpu, memory: proportional(gantry.pid())? }) })
 }
 
 async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
@@ -114,14 +120,16 @@ async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
 
 fn figures(measured: &Measured, direct: &Measured) -> Figures {
     let p50 = measured.load.quantile(0.5);
-    vec![
+    let mut figures = vec![
         ("calls/s", measured.load.per_second()),
         ("p50 µs", p50),
         ("p99 µs", measured.load.quantile(0.99)),
         ("p50 × direct", p50 / direct.load.quantile(0.5)),
-        ("Gantry CPU µs/call", measured.cpu),
-        ("Gantry MiB", measured.memory),
-    ]
+    ];
+    if let Some(taken) = &measured.gantry {
+        figures.extend([("Gantry CPU µs/call", taken.cpu), ("Gantry MiB", taken.memory)]);
+    }
+    figures
 }
 
 /// `n` servers, of which the first is called `test`, so that its tool has the name that the load calls.

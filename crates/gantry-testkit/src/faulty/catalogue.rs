@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
 pub(super) use lies::LYING_RESULT;
-pub(super) use rich::{LINK_RESULT, NUMBERS_RESULT};
+pub(super) use rich::{LINK_RESULT, NUMBERS_RESULT, rows};
 
 /// A name of a hundred characters.
 pub const LONG_NAME: &str =
@@ -50,7 +50,12 @@ const TOOLS: &[Row] = &[
     ("headers", Reads, "Answers the HTTP headers that came with this call", NOTHING),
     ("pid", Reads, "Answers the id of this process", NOTHING),
     ("env", Reads, "Answers the environment of this process", NOTHING),
-    ("session", Reads, "Answers how many sessions, connections and calls there were", NOTHING),
+    (
+        "session",
+        Reads,
+        "Answers how many sessions, connections, calls and chattered messages there were",
+        NOTHING,
+    ),
     ("odd-huge", Reads, "Answers a number that no double can hold", NOTHING),
     (
         "progress",
@@ -73,6 +78,8 @@ const TOOLS: &[Row] = &[
     ("sample", Reads, "Asks the client's model", TEXT),
     ("roots", Reads, "Asks for the client's folders", NOTHING),
     ("grow", Reads, "Adds a tool and says so", NOTHING),
+    ("grow-prompt", Reads, "Adds a prompt and says so", NOTHING),
+    ("grow-resource", Reads, "Adds a resource and says so", NOTHING),
     ("rug-pull", Reads, "Changes the description of `versioned` and says so", NOTHING),
     ("touch", Reads, "Says that a resource has changed", r#"{"uri":{"type":"string"}}"#),
     ("forget", Reads, "Makes the server forget this HTTP session", NOTHING),
@@ -80,6 +87,12 @@ const TOOLS: &[Row] = &[
     ("die", Reads, "Exits without an answer", NOTHING),
     ("hang-up", Reads, "Closes the connection without an answer", NOTHING),
     ("flood", Reads, "Writes megabytes that are no message, then answers", r#"{"mb":{"type":"integer"}}"#),
+    (
+        "chatter",
+        Reads,
+        "Logs and reports progress that often, or without end, before or that long after it answers; a cancelled call is journalled",
+        r#"{"notes":{"type":"integer"},"ms":{"type":"integer"}}"#,
+    ),
     ("long-line", Reads, "Answers with that many megabytes in one message", r#"{"mb":{"type":"integer"}}"#),
     ("bad-json", Reads, "Answers with half a message", NOTHING),
 ];
@@ -92,9 +105,10 @@ pub(super) fn tools(server: &Server) -> Vec<String> {
         rows.map(|(name, effect, text, properties)| definition(name, *effect, text, properties)).collect();
     tools.push(sum());
     tools.push(versioned(server.definition.load(Ordering::Relaxed)));
-    let named = [LONG_NAME].into_iter().chain(COLLIDING).chain(RESERVED);
+    let asked_for = options.tools.iter().map(String::as_str);
+    let named = [LONG_NAME].into_iter().chain(COLLIDING).chain(RESERVED).chain(asked_for);
     tools.extend(named.map(|name| definition(name, Reads, "Answers its own name", NOTHING)));
-    let grown = 1..=server.n_grown.load(Ordering::Relaxed);
+    let grown = 1..=server.grown.tools.load(Ordering::Relaxed);
     tools.extend(grown.map(|n| definition(&format!("grown-{n}"), Reads, "Grown while running", NOTHING)));
     if options.has(Fault::LyingSchema) {
         tools.extend(lies::tools());

@@ -3,8 +3,11 @@
 use super::gate::Speaks;
 use super::link::Request;
 use super::options::{Fault, Options};
+use super::server::Server;
 use super::wire::{Failure, INVALID_PARAMS, Reply};
 use serde_json::{Map, Value, json};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The resources: URI, name, type, and the content, which of the last one is base64.
 const RESOURCES: [(&str, &str, &str, &str); 5] = [
@@ -31,6 +34,10 @@ const PROMPTS: [(&str, &str, &[&str], &[&str]); 4] = [
     ("review", "Reviews a text", &["text"], &[]),
 ];
 
+/// How the URIs of resources and the names of prompts begin that were added while running.
+const GROWN_RESOURCE: &str = "faulty://grown/";
+const GROWN_PROMPT: &str = "grown-";
+
 /// What completion offers for any argument.
 const COMPLETIONS: [&str; 5] = ["ada", "alan", "barbara", "edsger", "grace"];
 
@@ -51,31 +58,44 @@ impl Listing {
     }
 }
 
-pub(super) fn resources() -> Listing {
+/// The numbers of what was added to a list while running.
+fn grown(count: &AtomicU64) -> RangeInclusive<u64> {
+    1..=count.load(Ordering::Relaxed)
+}
+
+/// Whether this is the number of something that was added while running.
+fn is_grown(count: &AtomicU64, number: Option<&str>) -> bool {
+    number.and_then(|number| number.parse().ok()).is_some_and(|number| grown(count).contains(&number))
+}
+
+pub(super) fn resources(server: &Server) -> Listing {
     let entries = RESOURCES
         .map(|(uri, name, mime, _)| json!({ "uri": uri, "name": name, "mimeType": mime, "x-vendor": name }));
-    Listing::new("resources", texts(&entries))
+    let grown = grown(&server.grown.resources)
+        .map(|n| json!({ "uri": format!("{GROWN_RESOURCE}{n}"), "name": format!("grown-{n}") }));
+    Listing::new("resources", texts(entries.into_iter().chain(grown)))
 }
 
 pub(super) fn templates() -> Listing {
     let entries = TEMPLATES.map(|(start, variable, name)| {
         json!({ "uriTemplate": format!("{start}{{{variable}}}"), "name": name, "mimeType": "text/plain" })
     });
-    Listing::new("resourceTemplates", texts(&entries))
+    Listing::new("resourceTemplates", texts(entries))
 }
 
-pub(super) fn prompts() -> Listing {
+pub(super) fn prompts(server: &Server) -> Listing {
     let argument = |required| move |name: &&str| json!({ "name": name, "required": required });
     let entries = PROMPTS.map(|(name, description, required, optional)| {
         let arguments: Vec<Value> =
             required.iter().map(argument(true)).chain(optional.iter().map(argument(false))).collect();
         json!({ "name": name, "title": name, "description": description, "arguments": arguments })
     });
-    Listing::new("prompts", texts(&entries))
+    let grown = grown(&server.grown.prompts).map(|n| json!({ "name": format!("{GROWN_PROMPT}{n}") }));
+    Listing::new("prompts", texts(entries.into_iter().chain(grown)))
 }
 
-fn texts(entries: &[Value]) -> Vec<String> {
-    entries.iter().map(ToString::to_string).collect()
+fn texts(entries: impl IntoIterator<Item = Value>) -> Vec<String> {
+    entries.into_iter().map(|entry| entry.to_string()).collect()
 }
 
 /// The page of a list that the request asks for.
@@ -126,6 +146,10 @@ pub(super) fn read(request: &Request) -> Reply {
         let part = TEMPLATES.iter().find_map(|(start, ..)| uri.strip_prefix(start))?;
         Some(json!({ "uri": uri, "mimeType": "text/plain", "text": part }))
     });
+    let content = content.or_else(|| {
+        let number = uri.strip_prefix(GROWN_RESOURCE);
+        is_grown(&request.server().grown.resources, number).then(|| json!({ "uri": uri, "text": "grown" }))
+    });
     match content {
         Some(content) => Reply::Cacheable(json!({ "contents": [content] }).to_string()),
         None => {
@@ -139,7 +163,10 @@ pub(super) fn read(request: &Request) -> Reply {
 /// The messages of a prompt.
 pub(super) fn prompt(request: &Request) -> Reply {
     let name = request.params.name.as_str();
-    let Some((_, description, required, _)) = PROMPTS.iter().find(|(known, ..)| *known == name) else {
+    let known = PROMPTS.iter().find(|(known, ..)| *known == name);
+    let known = known.map(|(_, description, required, _)| (*description, *required));
+    let is_grown = is_grown(&request.server().grown.prompts, name.strip_prefix(GROWN_PROMPT));
+    let Some((description, required)) = known.or(is_grown.then_some(("Grown while running", &[]))) else {
         return Failure::new(INVALID_PARAMS, format!("there is no prompt `{name}`")).into();
     };
     let arguments: Map<String, Value> = match request.arguments() {

@@ -18,7 +18,10 @@ const INSTRUCTIONS: &str = "Instructions of the faulty server: call echo first."
 pub(super) async fn answer(request: &Request) -> Reply {
     match (request.method.as_str(), request.speaks) {
         ("initialize", Speaks::Legacy) => initialize(request),
-        ("ping", Speaks::Legacy) => done(),
+        ("ping", Speaks::Legacy) => {
+            tokio::time::sleep(request.server().options.slow_ping).await;
+            done()
+        }
         ("logging/setLevel", Speaks::Legacy) => {
             let level = request.params.level.clone();
             request.link.session.state.lock().unwrap().log_level = level;
@@ -33,15 +36,18 @@ pub(super) async fn answer(request: &Request) -> Reply {
             request.link.session.state.lock().unwrap().subscriptions.remove(&request.params.uri);
             done()
         }
-        ("server/discover", Speaks::Modern) => discover(request),
+        ("server/discover", Speaks::Modern) => {
+            tokio::time::sleep(request.server().options.slow_ping).await;
+            discover(request)
+        }
         ("subscriptions/listen", Speaks::Modern) => listen(request).await,
         ("tools/list", _) => {
             features::page(request, &Listing::new("tools", catalogue::tools(request.server())))
         }
         ("tools/call", _) => tools::call(request).await,
-        ("resources/list", _) => features::page(request, &features::resources()),
+        ("resources/list", _) => features::page(request, &features::resources(request.server())),
         ("resources/templates/list", _) => features::page(request, &features::templates()),
-        ("prompts/list", _) => features::page(request, &features::prompts()),
+        ("prompts/list", _) => features::page(request, &features::prompts(request.server())),
         ("resources/read", _) => features::read(request),
         ("prompts/get", _) => features::prompt(request),
         ("completion/complete", _) => features::complete(request),
@@ -108,7 +114,7 @@ fn server_info() -> Value {
 }
 
 fn instructions(request: &Request) -> String {
-    let hidden =
-        if request.server().options.has(Fault::Poison) { catalogue::poison::hidden() } else { String::new() };
-    format!("{INSTRUCTIONS}{hidden}")
+    let options = &request.server().options;
+    let hidden = if options.has(Fault::Poison) { catalogue::poison::hidden() } else { String::new() };
+    format!("{}{hidden}", options.instructions.as_deref().unwrap_or(INSTRUCTIONS))
 }

@@ -23,11 +23,15 @@ Options:
   --revision DATE            The only legacy version it knows
   --journal FILE             Where tools write down what really happened
   --page N                   Entries on a page of a list (default: all)
+  --tool NAME                Has one more tool, of this name; may be given several times
   --definition-version N     Changes the description of the tool `versioned` (default 1)
+  --instructions TEXT        What it says of itself
 
 Faults:
   --never-start              Reads, never answers
   --start-after MS           Reads nothing before this time has passed
+  --slow-ping MS             Answers ping, and server/discover, after this time
+  --refuse                   Over streamable HTTP answers all with 401, and quotes the Authorization header
   --exit-on-start            Exits with code 3 before anything else
   --exit-mid-call            Exits with code 7 on any call, as the tool `die` does
   --close-socket-on-call     Closes the connection on any call, as the tool `hang-up` does
@@ -35,7 +39,7 @@ Faults:
   --silent-on-discover       Never answers server/discover
   --latch                    Dual, but refuses initialize on a connection that has seen server/discover
   --lying-schema             Has tools with schemas that are none, and one that breaks its own outputSchema
-  --rich-results             Has tools with results that older versions do not know: an array, a link
+  --rich-results             Has tools with results that older versions do not know: an array, a link, rows
   --poison                   Has tools with hidden, reordering and control characters, and endless descriptions
   --stderr-flood             Writes megabytes to standard error before it serves, and more with each call
   --endless-pages            Every page of a list has a next one (one entry a page unless --page says more)
@@ -53,8 +57,11 @@ pub struct Options {
     pub(super) revision: Option<String>,
     pub(super) journal: Option<PathBuf>,
     pub(super) page: Option<usize>,
+    pub(super) tools: Vec<String>,
     pub(super) definition_version: Option<u64>,
+    pub(super) instructions: Option<String>,
     pub(super) start_after: Duration,
+    pub(super) slow_ping: Duration,
     pub(super) grandchild: Option<String>,
     pub(super) sleeper: Option<String>,
 }
@@ -92,6 +99,8 @@ pub enum Era {
 pub enum Fault {
     /// Reads, never answers.
     NeverStart,
+    /// Refuses everything over HTTP.
+    Refuse,
     /// Exits before anything else.
     ExitOnStart,
     /// Exits on any call.
@@ -118,8 +127,9 @@ pub enum Fault {
     EmptyCursor,
 }
 
-const FAULTS: [(&str, Fault); 13] = [
+const FAULTS: [(&str, Fault); 14] = [
     ("--never-start", Fault::NeverStart),
+    ("--refuse", Fault::Refuse),
     ("--exit-on-start", Fault::ExitOnStart),
     ("--exit-mid-call", Fault::ExitMidCall),
     ("--close-socket-on-call", Fault::CloseSocketOnCall),
@@ -169,7 +179,10 @@ impl Options {
             "--revision" => self.revision = Some(value),
             "--journal" => self.journal = Some(value.into()),
             "--page" => self.page = Some(number::<usize>(flag, &value)?.max(1)),
+            "--tool" => self.tools.push(value),
             "--definition-version" => self.definition_version = Some(number(flag, &value)?),
+            "--instructions" => self.instructions = Some(value),
+            "--slow-ping" => self.slow_ping = Duration::from_millis(number(flag, &value)?),
             "--start-after" => self.start_after = Duration::from_millis(number(flag, &value)?),
             "--spawn-grandchild" => self.grandchild = Some(value),
             super::grandchild::SLEEPER => self.sleeper = Some(value),

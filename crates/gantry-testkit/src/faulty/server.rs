@@ -36,12 +36,22 @@ pub(super) type Outlet = mpsc::Sender<Frame>;
 pub(super) struct Server {
     pub(super) options: Options,
     pub(super) definition: AtomicU64,
-    pub(super) n_grown: AtomicU64,
+    pub(super) grown: Grown,
     pub(super) n_sessions: AtomicU64,
     pub(super) n_connections: AtomicU64,
     pub(super) n_calls: AtomicU64,
+    /// Notifications of the tool `chatter`.
+    pub(super) n_chattered: AtomicU64,
     listeners: Mutex<Vec<Listener>>,
     started: Instant,
+}
+
+/// How many entries each list has got while running.
+#[derive(Debug, Default)]
+pub(super) struct Grown {
+    pub(super) tools: AtomicU64,
+    pub(super) prompts: AtomicU64,
+    pub(super) resources: AtomicU64,
 }
 
 /// One handshake's worth of state, or one connection's.
@@ -87,7 +97,21 @@ pub(super) enum Wants {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change<'a> {
     Tools,
+    Prompts,
+    Resources,
     Resource(&'a str),
+}
+
+impl Change<'_> {
+    /// The notification, and what `subscriptions/listen` calls it.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tools => ("notifications/tools/list_changed", "toolsListChanged"),
+            Self::Prompts => ("notifications/prompts/list_changed", "promptsListChanged"),
+            Self::Resources => ("notifications/resources/list_changed", "resourcesListChanged"),
+            Self::Resource(_) => ("notifications/resources/updated", "resourceSubscriptions"),
+        }
+    }
 }
 
 impl Server {
@@ -95,10 +119,11 @@ impl Server {
         Self {
             definition: AtomicU64::new(options.definition_version.unwrap_or(1)),
             options,
-            n_grown: AtomicU64::new(0),
+            grown: Grown::default(),
             n_sessions: AtomicU64::new(0),
             n_connections: AtomicU64::new(0),
             n_calls: AtomicU64::new(0),
+            n_chattered: AtomicU64::new(0),
             listeners: Mutex::default(),
             started: Instant::now(),
         }
@@ -165,20 +190,21 @@ impl Server {
 
 impl Wants {
     fn note(&self, change: Change<'_>) -> Option<String> {
-        let (method, mut params) = match change {
-            Change::Tools => ("notifications/tools/list_changed", json!({})),
-            Change::Resource(uri) => ("notifications/resources/updated", json!({ "uri": uri })),
+        let (method, key) = change.names();
+        let mut params = match change {
+            Change::Resource(uri) => json!({ "uri": uri }),
+            Change::Tools | Change::Prompts | Change::Resources => json!({}),
         };
         let wanted = match (self, change) {
-            (Self::Session(_), Change::Tools) => true,
             (Self::Session(session), Change::Resource(uri)) => {
                 session.state.lock().unwrap().subscriptions.contains(uri)
             }
+            (Self::Session(_), _) => true,
             (Self::Filter { ended, .. }, _) if ended.is_cancelled() => false,
-            (Self::Filter { filter, .. }, Change::Tools) => filter["toolsListChanged"] == true,
             (Self::Filter { filter, .. }, Change::Resource(uri)) => {
-                filter["resourceSubscriptions"].as_array().is_some_and(|uris| uris.iter().any(|u| u == uri))
+                filter[key].as_array().is_some_and(|uris| uris.iter().any(|u| u == uri))
             }
+            (Self::Filter { filter, .. }, _) => filter[key] == true,
         };
         if let Self::Filter { id, .. } = self {
             params["_meta"] = json!({ SUBSCRIPTION_KEY: id });

@@ -67,6 +67,44 @@ fn a_slow_server_answers_in_the_end() {
 }
 
 #[test]
+fn a_server_that_is_slow_to_say_that_it_is_there_answers_all_else_before() {
+    let mut server = legacy(&["--slow-ping", "1000"]);
+    server.send(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#);
+    send_call(&mut server, 6, "echo", &json!({ "text": "at once" }));
+    assert_eq!((&server.next()["id"], &server.next()["id"]), (&json!(6), &json!(5)));
+}
+
+#[test]
+fn chatter_is_right_on_the_wire_counted_and_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, read) = journal(folder.path());
+    let mut server = legacy(&["--journal", &path]);
+    let call = json!({ "name": "chatter", "arguments": { "notes": 3 }, "_meta": { "progressToken": 7 } });
+    let (notes, answer) = server.request_noting(1, "tools/call", &call);
+    assert_eq!(text(&answer["result"]), "chattered");
+    let methods: Vec<&str> = notes.iter().filter_map(|note| note["method"].as_str()).collect();
+    assert_eq!(methods, ["notifications/progress", "notifications/message"].repeat(3));
+    assert_eq!(notes[4]["params"], json!({ "progressToken": 7, "progress": 3 }));
+
+    let later = json!({ "name": "chatter", "arguments": { "notes": 1, "ms": 1 } });
+    let (notes, answer) = server.request_noting(2, "tools/call", &later);
+    assert_eq!((notes.len(), text(&answer["result"])), (0, "chatters"));
+    let notes = [server.next(), server.next()];
+    assert_eq!(notes[1]["params"]["data"], "chatter 1", "{notes:?}");
+
+    send_call(&mut server, 2, "chatter", &json!({}));
+    let (notes, counters) = server.request_noting(3, "tools/call", &json!({ "name": "session" }));
+    assert!(notes.iter().all(|note| note["method"].is_string()), "{notes:?}");
+    assert!(text(&counters["result"]).contains("chattered"), "{counters}");
+    server.notify("notifications/cancelled", &json!({ "requestId": 2 }));
+    // It is silent some time after it was told.
+    server.request_noting(4, "tools/call", &json!({ "name": "journal", "arguments": { "text": "told" } }));
+    while !read().contains("cancelled") {
+        server.request_noting(5, "tools/call", &json!({ "name": "pid" }));
+    }
+}
+
+#[test]
 fn servers_that_exit_do_so_with_their_codes() {
     let exit = |args: &[&str], message: &str| {
         let mut server = Process::faulty(args);

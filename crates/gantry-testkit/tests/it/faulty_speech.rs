@@ -210,6 +210,56 @@ fn changes_are_told_to_who_wants_to_know() {
 }
 
 #[test]
+fn prompts_and_resources_grow_and_are_told_apart() {
+    let mut server = legacy(&["--era", "dual"], &json!({}));
+    for (tool, list, member, entry) in [
+        ("grow-prompt", "prompts", "name", "grown-1"),
+        ("grow-resource", "resources", "uri", "faulty://grown/1"),
+    ] {
+        let (notes, answer) = server.request_noting(1, "tools/call", &json!({ "name": tool }));
+        assert_eq!(text(&answer["result"]), "grown-1");
+        let told: Vec<&Value> = notes.iter().map(|note| &note["method"]).collect();
+        assert_eq!(told, [&json!(format!("notifications/{list}/list_changed"))]);
+        let listed = server.request(2, &format!("{list}/list"), &json!({}));
+        let entries = listed["result"][list].as_array().expect("a list");
+        assert_eq!(entries.last().expect("an entry")[member], entry, "{listed}");
+    }
+    let got = server.request(3, "prompts/get", &json!({ "name": "grown-1" }));
+    assert_eq!(got["result"]["messages"][0]["content"]["text"], "grown-1 {}", "{got}");
+    let read = server.request(4, "resources/read", &json!({ "uri": "faulty://grown/1" }));
+    assert_eq!(read["result"]["contents"][0]["text"], "grown", "{read}");
+    for (method, params) in [
+        ("prompts/get", json!({ "name": "grown-2" })),
+        ("resources/read", json!({ "uri": "faulty://grown/2" })),
+    ] {
+        let unknown = server.request(5, method, &params);
+        assert!(unknown["error"].is_object(), "{unknown}");
+    }
+
+    let mut server = Process::faulty(&["--era", "modern"]);
+    let filter = json!({ "notifications": { "promptsListChanged": true } });
+    let listen = json!({ "jsonrpc": "2.0", "id": "sub", "method": "subscriptions/listen",
+                         "params": modern(filter, &json!({})) });
+    server.send(&listen.to_string());
+    server.next();
+    let mut grow =
+        |tool: &str| server.request_noting(1, "tools/call", &modern(json!({ "name": tool }), &json!({}))).0;
+    assert!(grow("grow").is_empty() && grow("grow-resource").is_empty());
+    assert_eq!(grow("grow-prompt").len(), 1);
+}
+
+#[test]
+fn a_server_says_of_itself_what_it_is_told_to() {
+    let said = Process::faulty(&["--instructions", "Call nobody."]).initialize(&json!({}));
+    assert_eq!(said["result"]["instructions"], "Call nobody.", "{said}");
+    let said = Process::faulty(&[]).initialize(&json!({}));
+    assert!(
+        said["result"]["instructions"].as_str().is_some_and(|text| text.contains("echo first")),
+        "{said}"
+    );
+}
+
+#[test]
 fn resources_prompts_and_completion_are_there() {
     let mut server = legacy(&["--page", "3"], &json!({}));
     let page = server.request(1, "resources/list", &json!({}));
@@ -242,5 +292,5 @@ fn the_process_tells_who_it_is() {
     let env: Value = serde_json::from_str(text(&server.call(2, "env", &json!({})))).unwrap();
     assert_eq!(env["FAULTY_TEST"], "1", "{env}");
     let session: Value = serde_json::from_str(text(&server.call(3, "session", &json!({})))).unwrap();
-    assert_eq!(session, json!({ "session": 1, "sessions": 1, "connections": 1, "calls": 3 }));
+    assert_eq!(session, json!({ "session": 1, "sessions": 1, "connections": 1, "calls": 3, "chattered": 0 }));
 }

@@ -233,6 +233,13 @@ fn the_stream_of_a_session_tells_of_changes_until_the_session_ends() {
 }
 
 #[test]
+fn a_server_that_refuses_quotes_what_it_was_given() {
+    let server = Faulty::start(Kind::Http, &["--refuse"]);
+    let answer = Http::new(&server, &[("authorization", "Bearer x")]).post(&request(1, "ping", &json!({})));
+    assert_eq!((answer.status, answer.text.as_str()), (401, "401 for token Bearer x"));
+}
+
+#[test]
 fn modern_http_checks_its_headers() {
     let server = Faulty::start(Kind::Http, &["--era", "modern"]);
     let call = request(

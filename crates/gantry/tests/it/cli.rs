@@ -2,9 +2,12 @@
 
 #![cfg(test)]
 
+mod absent;
 mod call;
 mod doctor;
 mod help;
+mod lock;
+mod servers;
 mod streams;
 mod tools;
 mod trail;

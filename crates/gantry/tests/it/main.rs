@@ -18,6 +18,7 @@ mod load;
 mod mcp_sdks;
 mod mcp_wire;
 mod names;
+mod page;
 mod passthrough;
 mod pipeline;
 mod policy;

@@ -2,15 +2,21 @@
 //!
 //! Most tests have two servers: `bad`, which is what the test says, and `good`, which is not and has to go on.
 
+mod busy;
 mod calls;
 mod cancel;
 mod changes;
 mod eras;
+mod expansion;
+mod floods;
 mod lights;
+mod news;
 mod once;
 mod pins;
 mod processes;
 mod replicas;
+mod results;
+mod slow_start;
 mod sockets;
 mod starts;
 mod tls;

@@ -1,6 +1,6 @@
 //! Tools that answer by themselves: plain work, and what proves who did it.
 
-use super::super::catalogue::{LINK_RESULT, LYING_RESULT, NUMBERS_RESULT, poison};
+use super::super::catalogue::{LINK_RESULT, LYING_RESULT, NUMBERS_RESULT, poison, rows};
 use super::super::link::Request;
 use super::super::odd::{ODD_HUGE_RESULT, ODD_RESULT};
 use super::super::server::Server;
@@ -34,6 +34,7 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
         "lying-output" => Reply::Result(LYING_RESULT.into()),
         "numbers" => Reply::Result(NUMBERS_RESULT.into()),
         "link" => Reply::Result(LINK_RESULT.into()),
+        "rows" => Reply::Result(rows(arguments.count)),
         poisoned if poisoned.starts_with("poison") => text(&poison::description(poisoned)),
         _ => return None,
     })
@@ -70,6 +71,7 @@ fn counters(request: &Request, server: &Server) -> String {
         "sessions": count(&server.n_sessions),
         "connections": count(&server.n_connections),
         "calls": count(&server.n_calls),
+        "chattered": count(&server.n_chattered),
     });
     counters.to_string()
 }

@@ -2,7 +2,7 @@
 
 use super::super::gate::Speaks;
 use super::super::link::Request;
-use super::super::server::{Change, Frame};
+use super::super::server::{Change, Frame, Outlet, Server};
 use super::super::wire::{
     Failure, INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_CAPABILITY, Reply, note, request as to_client,
 };
@@ -26,6 +26,7 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
     Some(match name {
         "progress" => progress(request, arguments.steps, Duration::from_millis(arguments.ms)).await,
         "log" => log(request, arguments).await,
+        "chatter" => chatter(request, arguments).await,
         "ask" => ask(request, &elicitation(&arguments.text), arguments).await,
         "sample" => ask(request, &sampling(&arguments.text), arguments).await,
         "roots" => {
@@ -33,8 +34,18 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
             ask(request, &roots, arguments).await
         }
         "grow" => {
-            let n = server.n_grown.fetch_add(1, Ordering::Relaxed) + 1;
+            let n = server.grown.tools.fetch_add(1, Ordering::Relaxed) + 1;
             server.tell(Change::Tools).await;
+            text(&format!("grown-{n}"))
+        }
+        "grow-prompt" => {
+            let n = server.grown.prompts.fetch_add(1, Ordering::Relaxed) + 1;
+            server.tell(Change::Prompts).await;
+            text(&format!("grown-{n}"))
+        }
+        "grow-resource" => {
+            let n = server.grown.resources.fetch_add(1, Ordering::Relaxed) + 1;
+            server.tell(Change::Resources).await;
             text(&format!("grown-{n}"))
         }
         "rug-pull" => {
@@ -74,6 +85,43 @@ async fn progress(request: &Request, steps: u64, then: Duration) -> Reply {
         }
     }
     sleep(request, then, &format!("{steps} steps")).await
+}
+
+/// Says what is right on the wire and far too much, before it answers or that long after.
+async fn chatter(request: &Request, arguments: &Arguments) -> Reply {
+    let (server, outlet) = (request.link.server.clone(), request.link.outlet.clone());
+    let token = request.params.meta("progressToken");
+    let token = if token.is_null() { json!("nobody's") } else { token };
+    let (count, wait) = (arguments.notes.unwrap_or(u64::MAX), Duration::from_millis(arguments.ms));
+    let speaking = async move {
+        tokio::time::sleep(wait).await;
+        speak(&server, &outlet, &token, count).await;
+    };
+    if wait > Duration::ZERO {
+        tokio::spawn(speaking);
+        return text("chatters");
+    }
+    tokio::select! {
+        () = speaking => text("chattered"),
+        why = request.stopped() => {
+            request.server().journal(why);
+            Reply::Silence
+        }
+    }
+}
+
+/// Reports progress and logs, again and again, whether anybody wants it or not, until nobody is there any more.
+async fn speak(server: &Server, outlet: &Outlet, token: &Value, count: u64) {
+    for n in 1..=count {
+        let progress = json!({ "progressToken": token, "progress": n });
+        let message = json!({ "level": "info", "logger": "faulty", "data": format!("chatter {n}") });
+        for (method, params) in [("notifications/progress", progress), ("notifications/message", message)] {
+            if outlet.send(Frame::Note(note(method, &params))).await.is_err() {
+                return;
+            }
+            server.n_chattered.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 async fn log(request: &Request, arguments: &Arguments) -> Reply {

@@ -2,7 +2,7 @@
 
 use super::super::gate::is_modern;
 use super::super::link::{Link, Loss};
-use super::super::options::Era;
+use super::super::options::{Era, Fault};
 use super::super::server::{Frame, QUEUED_FRAMES, Server, Session, Wants};
 use super::super::wire::{
     Failure, HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CAPABILITY, Message, Params,
@@ -54,6 +54,10 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<
 }
 
 async fn receive(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body: Bytes) -> Response {
+    if sessions.server.options.has(Fault::Refuse) {
+        let token = text(&headers, header::AUTHORIZATION.as_str()).unwrap_or_default();
+        return plain(StatusCode::UNAUTHORIZED, format!("401 for token {token}"));
+    }
     let message: Message = match serde_json::from_slice(&body) {
         Ok(message) => message,
         Err(error) => return refusal((StatusCode::BAD_REQUEST, Failure::new(-32700, error.to_string()))),

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::io;
 use std::sync::Arc;
 use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter,
 };
 use tokio::sync::mpsc;
 
@@ -44,16 +44,20 @@ async fn read<R: AsyncRead + Unpin>(link: &Link, reader: R) -> io::Result<()> {
     Ok(())
 }
 
-async fn write<W: AsyncWrite + Unpin>(mut writer: W, mut frames: mpsc::Receiver<Frame>) -> io::Result<()> {
+/// Writes what there is, and sends it on when nothing more waits: a flood is to be quick.
+async fn write<W: AsyncWrite + Unpin>(writer: W, mut frames: mpsc::Receiver<Frame>) -> io::Result<()> {
+    let mut writer = BufWriter::new(writer);
     while let Some(frame) = frames.recv().await {
         match frame {
             Frame::Answer(text, _) | Frame::Note(text) => {
                 writer.write_all(format!("{text}\n").as_bytes()).await?;
             }
             Frame::Garbage(text) => writer.write_all(text.as_bytes()).await?,
-            Frame::HangUp => return Ok(()),
+            Frame::HangUp => return writer.flush().await,
         }
-        writer.flush().await?;
+        if frames.is_empty() {
+            writer.flush().await?;
+        }
     }
     Ok(())
 }

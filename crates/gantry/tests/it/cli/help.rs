@@ -28,10 +28,10 @@ fn the_help_of_the_program_reads_well() {
           tools    List the tools
           servers  Show the MCP servers and how they are doing, add, remove or restart one
           lock     Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
-          events   Show what happens: sessions and calls
+          events   Show what happens: sessions, calls and other requests, servers and their tools
           audit    Show or verify the audit trail
           runs     Show runs and their operations
-          doctor   Check the set-up, or explain why a tool is there or not
+          doctor   Check the set-up, or explain a server, or why a tool is there or not
           help     Print this message or the help of the given subcommand(s)
 
         Options:

@@ -9,8 +9,8 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_table_has_a_line_per_tool_and_fits_its_width() {
-    let home = Home::new().env("COLUMNS", "80");
+fn the_table_has_a_line_per_tool() {
+    let home = Home::new();
     let ran = run(&home, &["tools"]);
     let lines: Vec<_> = ran.stdout.lines().collect();
     assert!(
@@ -19,7 +19,6 @@ fn the_table_has_a_line_per_tool_and_fits_its_width() {
     );
     let names: Vec<_> = lines[1..].iter().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(names, ["delete_file", "list_directory", "move_file", "read_file", "write_file"]);
-    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
     let effect = |name: &str| {
         let line = lines.iter().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(2).unwrap().to_owned()

@@ -22,7 +22,7 @@ fn obs_3_the_audit_table_tells_who_called_what_and_how_it_ended() {
     let lines: Vec<_> = ran.stdout.lines().collect();
     assert_eq!(
         lines[0].split_whitespace().collect::<Vec<_>>(),
-        ["STARTED", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"]
+        ["STARTED", "(UTC)", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"]
     );
     assert_eq!(lines.len(), 4, "{}", ran.stdout);
     for (line, parts) in lines[1..].iter().zip([

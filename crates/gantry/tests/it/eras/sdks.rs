@@ -96,7 +96,7 @@ fn check_dialogue(server: &str, steps: &[Value]) {
 }
 
 /// Has a client do everything with every server, by one door, in one era.
-fn play(rig: &Rig, sdk: &Sdk, door: Door<'_>, (era, version): (&str, &str), n_before: usize) {
+fn play(rig: &Rig, sdk: &Sdk, door: Door<'_>, (era, version): (&str, &str)) {
     let mut steps: Vec<Value> = vec![json!({ "list": {} })];
     steps.extend(FAULTY.into_iter().flat_map(script));
     steps.extend(FIXTURES.into_iter().flat_map(dialogue));
@@ -110,8 +110,8 @@ fn play(rig: &Rig, sdk: &Sdk, door: Door<'_>, (era, version): (&str, &str), n_be
         assert!(tools.contains(&json!(format!("{server}__echo"))), "{tools:?}");
         check(server, steps);
         let count = |line: &str| rig.journal(server).iter().filter(|found| *found == line).count();
-        rig.server.eventually(&format!("{server} is told"), || count("cancelled") == n_before + 1);
-        assert_eq!((count("ask begun"), count("ask ended")), (n_before + 1, n_before + 1), "{server}");
+        rig.server.eventually(&format!("{server} is told"), || count("cancelled") == 1);
+        assert_eq!((count("ask begun"), count("ask ended")), (1, 1), "{server}");
     }
     for (server, steps) in FIXTURES.iter().zip(fixtures.chunks(3)) {
         check_dialogue(server, steps);
@@ -132,11 +132,13 @@ fn decline(rig: &Rig, sdk: &Sdk, era: &str) {
 
 /// Every era of a client, by both doors.
 fn play_all(sdk: &Sdk, eras: &[(&str, &str)]) {
-    let rig = Rig::of(&[&FAULTY[..], &FIXTURES].concat());
-    for (n, era) in eras.iter().enumerate() {
-        play(&rig, sdk, Door::Http(&rig.server), *era, 2 * n);
-        play(&rig, sdk, Door::Stdio, *era, 2 * n + 1);
-        decline(&rig, sdk, era.0);
+    // Servers of their own for each door: whoever calls right after a withdrawn call is not asked.
+    let rig = || Rig::of(&[&FAULTY[..], &FIXTURES].concat());
+    for era in eras {
+        let (over_http, over_stdio) = (rig(), rig());
+        play(&over_http, sdk, Door::Http(&over_http.server), *era);
+        play(&over_stdio, sdk, Door::Stdio, *era);
+        decline(&over_http, sdk, era.0);
     }
 }
 

@@ -212,16 +212,19 @@ fn ups_10_an_answer_to_a_question_of_somebody_else_is_not_taken() {
 
 #[test]
 fn ups_10_a_call_that_its_client_withdraws_is_withdrawn_at_the_server() {
-    let rig = Rig::one();
-    let doors = rig.doors().into_iter().chain([("/sse", Door::Sse(&rig.server))]);
-    for (n, (what, door)) in doors.enumerate() {
+    for n in 0..4 {
+        // A server of its own for each: whoever calls right after a withdrawn call is not asked.
+        let rig = Rig::one();
+        let mut doors = rig.doors().into_iter().chain([("/sse", Door::Sse(&rig.server))]);
+        let (what, door) = doors.nth(n).expect("a door");
         let mut client = Talk::legacy(door);
         // The question proves that the call is under way.
         let call = client.begin_call("one__ask", &json!({ "text": "never answered" }));
         client.hear("elicitation/create");
         client.tell("notifications/cancelled", &json!({ "requestId": call, "reason": "enough" }));
-        let expected = ["ask begun", "cancelled"].repeat(n + 1);
-        rig.server.eventually(&format!("{what}: the server is told"), || rig.journal() == expected);
+        rig.server.eventually(&format!("{what}: the server is told"), || {
+            rig.journal() == ["ask begun", "cancelled"]
+        });
         assert_eq!(client.call("one__echo", &json!({ "text": what })), what);
     }
 }

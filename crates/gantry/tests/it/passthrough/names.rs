@@ -45,40 +45,63 @@ fn nam_1_a_server_without_a_prefix_shows_its_own_definitions_unchanged() {
 }
 
 #[test]
-fn nam_1_of_two_servers_with_one_bare_name_the_second_is_left_out_with_a_reason() {
+fn nam_1_of_two_servers_with_one_bare_name_the_second_goes_without_that_tool() {
     let rig = Rig::of(
         &json!({ "first": bare(&["echo", "pid"]), "other": faulty(&[]), "second": bare(&["echo", "add"]) }),
     );
     let mut client = rig.legacy();
     let tools = client.tools();
     assert_eq!(tools.iter().filter(|name| *name == "echo").count(), 1, "{tools:?}");
-    assert!(tools.iter().any(|name| name == "pid") && !tools.iter().any(|name| name == "add"), "{tools:?}");
+    assert!(["pid", "add"].iter().all(|name| tools.iter().any(|tool| tool == name)), "{tools:?}");
     assert_eq!(client.call("echo", &json!({ "text": "hi" })), "hi");
     assert_eq!(client.call("other__echo", &json!({ "text": "hi" })), "hi");
     let rows = rig.server.get_as_admin("/api/v1/audit?limit=2").json();
     assert_eq!((&rows["items"][1]["tool"], &rows["items"][1]["provider"]), (&json!("echo"), &json!("first")));
-    let status = rig.server.get_as_admin("/api/v1/servers/second").json();
-    assert_eq!(status["light"], "red", "{status}");
-    assert!(
-        status["lastError"]
-            .as_str()
-            .is_some_and(|why| why.contains("both first and second have a tool echo")),
-        "{status}"
-    );
+    assert_eq!(client.call("add", &json!({ "a": 1, "b": 2 })), r#"{"sum":3}"#);
+    assert_eq!(rig.server.get_as_admin("/api/v1/servers/second").json()["light"], "green");
     let doctor = rig.home.run(["doctor"]).stdout;
-    for words in ["second is left out", "both first and second have a tool echo", "prefix: true"] {
+    for words in ["tool echo of second is left out", "both first and second have a tool echo", "prefix: true"]
+    {
         assert!(doctor.contains(words), "{words}: {doctor}");
     }
-    let why = rig.home.run(["doctor", "second__add"]);
+    let why = rig.home.run(["doctor", "second__echo"]);
     assert!(why.code == 1 && why.stdout.contains("both first and second have a tool echo"), "{why:?}");
 }
 
 #[test]
-fn nam_1_what_a_server_that_is_left_out_offers_besides_is_left_out_too() {
+fn nam_1_a_server_cannot_take_a_bare_name_over_from_another_one_while_it_runs() {
+    let owner = faulty(&["--tool", "grown-1"]);
+    let owner = with(owner, &json!({ "prefix": false, "toolsAllowed": ["grown-1", "echo"] }));
+    let rig = Rig::of(&json!({ "aaa": bare(&["grow", "grown-*"]), "bbb": owner }));
+    let mut client = rig.legacy();
+    let listed = |client: &mut Talk| client.tools().iter().filter(|name| *name == "grown-1").count();
+    assert_eq!(listed(&mut client), 1);
+    assert_eq!(client.call("grow", &json!({})), "grown-1");
+    rig.server.eventually("what grew is left out", || {
+        rig.home.run(["doctor"]).stdout.contains(
+            "tool grown-1 of aaa is left out: both bbb and aaa have a tool grown-1 without a prefix",
+        )
+    });
+    // The name is still the other one's, and so is the rest of its tools.
+    assert_eq!(listed(&mut client), 1);
+    assert_eq!(client.call("grown-1", &json!({})), "grown-1");
+    let rows = rig.server.get_as_admin("/api/v1/audit?limit=1").json();
+    assert_eq!(
+        (&rows["items"][0]["tool"], &rows["items"][0]["provider"]),
+        (&json!("grown-1"), &json!("bbb"))
+    );
+    assert_eq!(client.call("echo", &json!({ "text": "hi" })), "hi");
+}
+
+#[test]
+fn nam_1_a_bare_uri_or_prompt_that_two_servers_have_is_the_first_ones() {
     let rig = Rig::of(&json!({ "first": bare(&["echo"]), "second": bare(&["echo"]) }));
     let mut client = rig.legacy();
-    for (method, member, key) in [("resources/list", "resources", "uri"), ("prompts/list", "prompts", "name")]
-    {
+    for (method, member, key) in [
+        ("resources/list", "resources", "uri"),
+        ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+        ("prompts/list", "prompts", "name"),
+    ] {
         let shown = super::members(&client.result(method, &json!({}))[member], key);
         let distinct: BTreeSet<&String> = shown.iter().collect();
         assert_eq!(distinct.len(), shown.len(), "{method}: {shown:?}");
@@ -99,10 +122,11 @@ fn nam_1_a_bare_name_of_gantrys_own_tools_is_gantrys() {
     let read =
         client.result("tools/call", &json!({ "name": "read_file", "arguments": { "path": "mine.txt" } }));
     assert_eq!(read["structuredContent"]["content"], "of the workspace", "{read}");
-    assert!(!client.tools().contains(&"read_text_file".to_owned()), "the whole server is left out");
+    assert!(client.tools().contains(&"read_text_file".to_owned()), "what does not clash is there");
     assert_eq!(client.call("one__echo", &json!({ "text": "hi" })), "hi");
     let doctor = rig.home.run(["doctor"]).stdout;
-    assert!(doctor.contains("files is left out: both workspace and files have a tool"), "{doctor}");
+    let words = "tool read_file of files is left out: both workspace and files have a tool read_file";
+    assert!(doctor.contains(words), "{doctor}");
 }
 
 #[test]
@@ -152,6 +176,40 @@ fn nam_3_servers_whose_ids_would_be_one_are_told_apart() {
         .collect();
     assert_eq!(pids.len(), 2, "each spelling means one server");
     client.error("tools/call", &json!({ "name": "a_b__pid", "arguments": {} }), -32602);
+}
+
+#[test]
+fn nam_3_a_bare_name_cannot_pass_for_a_tool_of_another_server() {
+    let forged = ["git-hub__push", "git_hub__pull", "a__b__push", "org__srv/push"];
+    let sly = faulty(&forged.map(|name| ["--tool", name]).concat());
+    let allowed = [forged.as_slice(), &["pid"]].concat();
+    let sly = with(sly, &json!({ "prefix": false, "toolsAllowed": allowed }));
+    let config = json!({
+        "mcpServers": { "git-hub": faulty(&[]), "a__b": faulty(&[]), "org/srv": faulty(&[]), "sly": sly },
+        "agents": { "coder": { "tools": ["@git-hub/*", "@a__b/*", "@org/srv/*"] } },
+    });
+    let rig = Rig::with_config(&config);
+    let agent = Talk::legacy(Door::Http(&rig.server, "/mcp/default/agents/coder"));
+    for mut client in [rig.legacy(), agent] {
+        let tools = client.tools();
+        for name in forged {
+            assert!(!tools.iter().any(|tool| tool == name), "{name}: {tools:?}");
+            client.error("tools/call", &json!({ "name": name, "arguments": {} }), -32602);
+        }
+        client.error("tools/call", &json!({ "name": "@git-hub/push", "arguments": {} }), -32602);
+        assert_eq!(client.call("@git-hub/echo", &json!({ "text": "hi" })), "hi");
+    }
+    // Nor does the agent get at the resources of the server by such a name.
+    let mut agent = Talk::legacy(Door::Http(&rig.server, "/mcp/default/agents/coder"));
+    let resources = super::members(&agent.result("resources/list", &json!({}))["resources"], "uri");
+    assert!(!resources.is_empty() && resources.iter().all(|uri| uri.starts_with("gantry:")), "{resources:?}");
+    assert!(rig.legacy().tools().contains(&"pid".to_owned()), "what is honest is there");
+    let doctor = rig.home.run(["doctor"]).stdout;
+    for (name, of) in forged.iter().zip(["git-hub", "git-hub", "a__b", "org/srv"]) {
+        let words =
+            format!("tool {name} of sly is left out: the tool name {name} would pass for one of {of}");
+        assert!(doctor.contains(&words), "{words}: {doctor}");
+    }
 }
 
 #[test]

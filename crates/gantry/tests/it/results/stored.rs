@@ -2,6 +2,7 @@
 
 use super::{mcp_call, mcp_tools};
 use crate::pipeline::{file, post, post_as_person};
+use gantry_testkit::faulty::Faulty;
 use gantry_testkit::{Home, Server};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
@@ -128,6 +129,39 @@ fn cal_9_a_stored_json_result_is_read_by_path() {
     assert_eq!(read["result"]["matches"], 1, "{read}");
     assert!(read["result"]["content"].as_str().unwrap().starts_with("long long "), "{read}");
     assert!(read["result"]["tool_output"].is_null(), "what reads a stored result is never stored itself");
+}
+
+#[test]
+fn cal_9_a_large_structure_is_stored_with_its_text_and_read_in_every_way() {
+    let faulty = json!({ "command": Faulty::program(), "args": ["--rich-results"] });
+    let config = json!({ "defaults": { "toolResponseMaxBytes": 1000 }, "mcpServers": { "one": faulty } });
+    let home = Home::new().config(&config.to_string());
+    let server = home.serve();
+    let rows = |count: u64| server.call("one__rows", &json!({ "count": count })).json();
+    assert_eq!(rows(2)["result"]["rows"][1]["name"], "row 2", "what is small is passed on");
+    let reply = rows(500);
+    let output = &reply["result"]["tool_output"];
+    let handle = output["handle"].as_str().unwrap_or_else(|| panic!("{reply}"));
+    let stored = std::fs::read_to_string(home.path().join(".gantry/outputs").join(handle)).unwrap();
+    assert_eq!(output["bytes"], stored.len(), "{output}");
+    let whole: Value = serde_json::from_str(&stored).unwrap();
+    assert_eq!(whole["content"][0]["text"], "500 rows");
+    assert_eq!(whole["structuredContent"]["rows"].as_array().unwrap().len(), 500);
+    let read = |view: Value| {
+        let mut arguments = view;
+        arguments["handle"] = handle.into();
+        server.call("tool_output", &arguments).json()["result"].take()
+    };
+    let path = "$.structuredContent.rows[499].name";
+    assert_eq!(read(json!({ "mode": "jsonPath", "path": path }))["content"], "row 500");
+    let found = read(json!({ "mode": "grep", "pattern": "\"row 77\"", "context": 1 }));
+    assert_eq!(found["matches"], 1, "{found}");
+    assert!(found["content"].as_str().unwrap().contains("\"id\": 77"), "{found}");
+    let head = read(json!({ "mode": "head", "count": 10 }));
+    assert!(head["content"].as_str().unwrap().contains("500 rows"), "{head}");
+    let pages = read(json!({}))["pages"].as_u64().unwrap();
+    let page = |n: u64| read(json!({ "page": n }))["content"].as_str().unwrap().to_owned();
+    assert_eq!((1..=pages).map(page).collect::<String>(), stored);
 }
 
 #[test]

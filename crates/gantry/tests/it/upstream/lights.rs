@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 /// A server that is up and answers nothing: its process is held.
-fn hold(pid: &str, hold: bool) {
+pub(super) fn hold(pid: &str, hold: bool) {
     let pid = pid.parse().ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(pid, if hold { Signal::STOP } else { Signal::CONT }).expect("it runs");
 }
@@ -72,6 +72,50 @@ fn ups_4_a_server_that_misses_a_check_is_yellow_and_green_again_when_it_answers(
         rig.server.eventually("it answers", || rig.light("bad") == "green");
     });
     assert_eq!(rig.result("bad__pid", &json!({})), pid, "one missed check ends nothing");
+}
+
+#[test]
+fn ups_4_a_server_that_answers_slowly_is_yellow_wherever_a_person_looks_and_can_be_used() {
+    // Half of the time limit, and a check that is answered after more than that.
+    const HALF_MS: f64 = 2000.0;
+    let check = json!({ "healthCheck": { "intervalMs": 100, "timeoutMs": 4000 } });
+    let slow = ["--slow-ping", "2500"];
+    let modern = json!({ "protocol": "modern" });
+    let rig = Rig::of(&json!({
+        "good": with(stdio(&[]), &check),
+        "legacy": with(stdio(&slow), &check),
+        "modern": with(with(stdio(&[&slow[..], &["--era", "modern"]].concat()), &check), &modern),
+    }));
+    rig.ready("good");
+    for id in ["legacy", "modern"] {
+        // A check that is answered late says how late; one that is missed does not.
+        rig.server.eventually(&format!("{id} answers late"), || {
+            let status = rig.status(id);
+            status["light"] == "yellow" && status["latencyMs"].as_f64() > Some(HALF_MS)
+        });
+        let status = rig.status(id);
+        assert_eq!((&status["status"], &status["lastError"]), (&json!("slow"), &Value::Null), "{status}");
+        let public = rig.server.get("/api/v1/servers").json();
+        let shown = public["items"].as_array().expect("servers").iter().find(|server| server["id"] == id);
+        assert_eq!(shown.map(|server| &server["light"]), Some(&json!("yellow")), "{public}");
+        let (table, listed) = (rig.home.run(["servers"]), rig.home.run(["servers", "--json"]).json());
+        let row = table.stdout.lines().find(|line| line.contains(id)).expect("a row");
+        assert!(row.starts_with("● yellow ") && row.contains("slow"), "{row}");
+        let listed = listed.as_array().expect("servers").iter().find(|server| server["id"] == id).cloned();
+        assert_eq!(listed.expect("it is listed")["light"], "yellow", "{id}");
+        assert_eq!(rig.metric("server_light", id).as_deref(), Some("2"), "{id}");
+        let seconds = rig.metric("server_latency_seconds", id).and_then(|text| text.parse::<f64>().ok());
+        assert!(seconds > Some(HALF_MS / 1000.0), "{id}: {seconds:?}");
+        let doctor = rig.home.run(["doctor"]);
+        assert!(doctor.stdout.contains(&format!("{id} ● yellow: slow")), "{doctor:?}");
+        // It is slow to say that it is there, not to work.
+        assert_eq!(rig.result(&format!("{id}__echo"), &json!({ "text": "x" })), "x", "{id}");
+        assert_eq!(rig.metric("server_failures_total", id), None, "{id}");
+    }
+    assert_eq!(
+        (rig.light("good"), rig.metric("server_light", "good").as_deref()),
+        ("green".into(), Some("3"))
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `gantry.lock`: definitions that a person has accepted, and what happens to those that nobody has.
 
 use super::{Rig, script, stdio};
-use gantry_testkit::faulty::POISON;
+use gantry_testkit::faulty::{Faulty, Kind, POISON};
 use gantry_testkit::{Home, Ran};
 use serde_json::{Value, json};
 
@@ -194,4 +194,41 @@ fn ups_13_definitions_that_hide_something_are_flagged_wherever_a_person_looks() 
         let hidden = |c: char| matches!(c, '\u{e0000}'..='\u{e007f}' | '\u{202e}' | '\u{200b}' | '\u{1b}');
         assert!(!shown.contains(hidden), "{shown:?}");
     }
+}
+
+#[test]
+fn ups_13_a_replica_with_another_definition_is_never_called_for_it() {
+    let first = Faulty::start(Kind::Http, &[]);
+    let second = Faulty::start(Kind::Http, &[]);
+    let health = json!({ "intervalMs": 200, "timeoutMs": 1000 });
+    let rig = Rig::of(
+        &json!({ "bad": { "type": "http", "urls": [first.url, second.url], "healthCheck": health } }),
+    );
+    let both_ready = || rig.light("bad") == "green";
+    rig.server.eventually("both are there", both_ready);
+    let accepted = rig.admin(http::Method::POST, "/api/v1/lock", &json!({ "server": "bad" }));
+    assert_eq!(accepted.status, 200, "{accepted:?}");
+    // What is behind the second address becomes something else.
+    let port = second.address.port();
+    drop(second);
+    rig.server.eventually("it is missed", || rig.status("bad")["replicas"][1]["light"] == "red");
+    let second = Faulty::start_at(Kind::Http, port, &["--definition-version", "2"]);
+    rig.server.eventually("both are there", both_ready);
+    assert_eq!(rig.home.run(["lock", "diff", "bad"]).code, 0, "the first one is what was accepted");
+    for _ in 0..12 {
+        assert_eq!(rig.result("bad__versioned", &json!({})), "versioned");
+    }
+    let counted = |_| -> u64 {
+        let counters: Value =
+            serde_json::from_str(&rig.result("bad__session", &json!({}))).expect("counters");
+        counters["calls"].as_u64().expect("a number")
+    };
+    let counts: Vec<u64> = (0..4).map(counted).collect();
+    assert!(counts.contains(&1), "tools that are the same go to both, and the other ones do not: {counts:?}");
+    let doctor = rig.home.run(["doctor"]);
+    assert!(doctor.stdout.contains("has other tools than the rest: versioned;"), "{doctor:?}");
+    // With the first one gone, nothing is left that was accepted.
+    drop(first);
+    quarantined(&rig, "bad__versioned", "not the pinned one any more");
+    drop(second);
 }

@@ -53,9 +53,12 @@ fn gone_within(limit: Duration, marker: &str) {
 fn ups_9_a_process_gets_the_environment_that_is_configured_and_nothing_else() {
     let entry =
         with(stdio(&[]), &json!({ "env": { "TOKEN": "${FROM_OUTSIDE}", "EMPTY": "", "PATH_LIKE": "a:b" } }));
+    let folder = tempfile::tempdir().expect("a folder");
     let home = Home::new()
         .config(&json!({ "mcpServers": { "bad": entry } }).to_string())
         .env("FROM_OUTSIDE", "value")
+        .env("LANG", "C.UTF-8")
+        .env("TMPDIR", folder.path().to_str().expect("UTF-8"))
         .env("GANTRY_SECRET_OF_MINE", "leaked")
         .env("LD_LIBRARY_PATH_OF_MINE", "leaked");
     home.write(".env", "FROM_FILE=leaked\n");
@@ -63,13 +66,13 @@ fn ups_9_a_process_gets_the_environment_that_is_configured_and_nothing_else() {
     rig.ready("bad");
     let found: BTreeMap<String, String> =
         serde_json::from_str(&rig.result("bad__env", &json!({}))).expect("an environment");
-    let own = ["PATH", "HOME", "LANG", "TMPDIR"]
-        .into_iter()
-        .filter_map(|name| Some((name, std::env::var(name).ok()?)));
+    // What every program needs comes from Gantry's own environment.
+    let own = ["PATH", "HOME"].map(|name| (name, std::env::var(name).expect("every machine has it")));
+    let set = [("LANG", "C.UTF-8".to_owned()), ("TMPDIR", folder.path().to_str().expect("UTF-8").to_owned())];
     let configured = [("TOKEN", "value"), ("EMPTY", ""), ("PATH_LIKE", "a:b")]
         .map(|(name, value)| (name, value.to_owned()));
     let expected: BTreeMap<String, String> =
-        own.chain(configured).map(|(name, value)| (name.to_owned(), value)).collect();
+        own.into_iter().chain(set).chain(configured).map(|(name, value)| (name.to_owned(), value)).collect();
     assert_eq!(found, expected);
 }
 
@@ -133,11 +136,11 @@ fn ups_9_heavy_fifty_servers_start_and_none_survives_the_death_of_gantry() {
     let marker = home.path().to_str().expect("UTF-8").to_owned();
     let journal = home.path().join("journal.txt");
     let args = ["--journal", journal.to_str().expect("UTF-8")];
-    let servers: Value = Value::Object((0..MANY).map(|n| (format!("s{n:02}"), stdio(&args))).collect());
     // Of servers that start all at once on a small machine, each takes long.
-    let rig = Rig::at(
-        home.config(&json!({ "defaults": { "mcpInitConcurrency": 8 }, "mcpServers": servers }).to_string()),
-    );
+    let entry = with(stdio(&args), &json!({ "startupTimeoutMs": 120_000 }));
+    let servers: Value = Value::Object((0..MANY).map(|n| (format!("s{n:02}"), entry.clone())).collect());
+    let config = json!({ "defaults": { "mcpInitConcurrency": MANY }, "mcpServers": servers });
+    let rig = Rig::at(home.config(&config.to_string()));
     rig.server.eventually("all are ready", || {
         let listed = rig.server.get("/api/v1/servers").json();
         listed["items"].as_array().is_some_and(|servers| {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const SECRET: &str = "hunter2-and-more";
 
 /// The frames of a server as the log shows them.
-fn logged(rig: &Rig, server: &str, arrow: &str) -> Vec<String> {
+pub(super) fn logged(rig: &Rig, server: &str, arrow: &str) -> Vec<String> {
     let start = format!("[INF] {server} {arrow} ");
     rig.server.said().lines().filter_map(|line| line.strip_prefix(&start)).map(str::to_owned).collect()
 }
@@ -89,6 +89,15 @@ fn ups_15_secrets_are_masked_in_both_directions() {
         logged(&rig, "remote", "←").len() > 3
             && logged(&rig, "local", "→").iter().any(|line| line.contains("to be seen"))
     });
+    let events = rig.server.get_as_admin("/api/v1/events?follow=false").text;
+    let frames: Vec<&str> = events.lines().filter(|line| line.contains(r#""type":"mcp_frame""#)).collect();
+    // What is shown there is what was sent and answered, without what is masked.
+    for (server, word) in [("local", "to be seen"), ("local", "ACCESS"), ("remote", "authorization")] {
+        let own = format!(r#""server":"{server}""#);
+        assert!(frames.iter().any(|line| line.contains(&own) && line.contains(word)), "{word}: {frames:#?}");
+    }
+    let leaks: Vec<&str> = events.lines().filter(|line| line.contains(SECRET)).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
     let (code, said) = rig.server.stop();
     assert_eq!(code, 0, "{said}");
     let leaks: Vec<&str> = said.lines().filter(|line| line.contains(SECRET)).collect();
