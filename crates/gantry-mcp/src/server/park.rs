@@ -120,12 +120,18 @@ impl<I: PartialEq> Parks<I> {
         Ok(Redeemed::Resumed(Box::new(parked.running)))
     }
 
-    /// Whether such a request of this client waits for answers.
-    pub(super) fn waits(&self, identity: &I, request: &Digest) -> bool {
+    /// The state of the last such request of this client that waits for answers.
+    ///
+    /// Some clients send answers without the state. To run their request anew would be to run it twice, and it is the
+    /// same request of the same client that the answers are for.
+    pub(super) fn last(&self, identity: &I, request: &Digest) -> Option<String> {
         let now = Instant::now();
         let entries = self.entries();
-        let mut waiting = entries.values().filter(|parked| parked.expires > now);
-        waiting.any(|parked| parked.request == *request && parked.identity == *identity)
+        let meant = entries
+            .iter()
+            .filter(|(_, parked)| parked.expires > now)
+            .filter(|(_, parked)| parked.request == *request && parked.identity == *identity);
+        meant.max_by_key(|(_, parked)| parked.expires).map(|(id, _)| self.state(*id))
     }
 
     /// Lets go of requests whose clients did not come back.
@@ -166,14 +172,6 @@ fn broken() -> ErrorObject {
     ErrorObject::invalid_params(
         "requestState is not one that this server gave out: send the exact text of the last answer, \
          or begin anew without requestState and inputResponses",
-    )
-}
-
-/// The refusal of answers that do not say what they belong to. Taken as a new request, it would be done twice.
-pub(super) fn stateless() -> ErrorObject {
-    ErrorObject::invalid_params(
-        "requestState is missing: this request waits for the answers in inputResponses. Send it again with the \
-         requestState of the last answer, or without inputResponses to begin anew",
     )
 }
 

@@ -66,10 +66,12 @@ impl<H: Handler> Server<H> {
             params: params.text().into(),
         });
         let digest = || park::digest(method, params.text());
+        let answers = wishes.responses.is_some();
+        let state = state.or_else(|| {
+            let last = answers.then(|| self.inner.parks.last(client.identity, &digest()));
+            last.flatten().map(Into::into)
+        });
         let Some(state) = state else {
-            if wishes.responses.is_some() && self.inner.parks.waits(client.identity, &digest()) {
-                return Err(refused(&park::stateless()));
-            }
             let manner = Manner::Modern { may_park };
             let caller =
                 Arc::new(Caller::new(Arc::clone(&client.capabilities), client.number, manner, wishes));

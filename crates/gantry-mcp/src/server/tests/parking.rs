@@ -180,23 +180,25 @@ async fn answers_without_their_state_are_no_second_run() {
     let server = Fake::server();
     let first = state(&post(&server, &SENT, &call(1, ASK)).await);
     let bare = |params: &str, responses: &str| call(2, &format!(r#"{params},"inputResponses":{responses}"#));
-    for responses in [BOTH, "{}", r#"{"wrong":{}}"#] {
-        let refused = post(&server, &SENT, &bare(ASK, responses)).await;
-        assert_eq!(error_code(&refused), -32602, "{refused}");
-        assert!(refused.contains("requestState is missing"), "{refused}");
+    // What does not answer the questions is asked again.
+    for responses in ["{}", r#"{"wrong":{}}"#] {
+        assert_eq!(state(&post(&server, &SENT, &bare(ASK, responses)).await), first);
     }
     assert_eq!(runs(&server), 1);
     // Nothing of the kind waits: these are answers that come before the question.
     let other = ASK.replace("1.50", "1.51");
     assert!(post(&server, &SENT, &bare(&other, BOTH)).await.contains("complete"));
     assert!(post_as(&server, "other", &bare(ASK, BOTH)).await.contains("complete"));
-    // Without answers, it is one more request.
+    // Without answers, it is one more request, and answers are for the last one.
     let again = state(&post(&server, &SENT, &call(1, ASK)).await);
     assert_eq!(runs(&server), 4);
-    for given in [first, again] {
-        assert!(post(&server, &SENT, &retry(ASK, BOTH, &given)).await.contains("complete"));
-    }
     assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));
+    assert_eq!(runs(&server), 4, "it went on");
+    assert_eq!(error_code(&post(&server, &SENT, &retry(ASK, BOTH, &again)).await), -32602, "it is over");
+    assert!(post(&server, &SENT, &retry(ASK, BOTH, &first)).await.contains("complete"));
+    assert_eq!(runs(&server), 4);
+    assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));
+    assert_eq!(runs(&server), 5, "nothing waits any more");
     // Nobody can come back any more to what took too long.
     state(&post(&server, &SENT, &call(1, ASK)).await);
     advance(QUESTION_WAIT).await;
