@@ -90,7 +90,9 @@ fn run(command: Command, root: &Path) -> Result<ExitCode> {
             .args(args)
             .replace(),
         Command::Bench(args) => {
-            Program::cargo(root).args(["build", "--release", "-p", "gantry-testkit", "--bins"]).run()?;
+            Program::cargo(root)
+                .args(["build", "--release", "-p", "gantry", "-p", "gantry-testkit", "--bins"])
+                .run()?;
             Program::new(target_dir(root).join("release").join("bench"), root).args(args).replace()
         }
         Command::Test(options) => Ok(exit_code(test::run(root, &options))),
