@@ -18,7 +18,7 @@ use std::{
     collections::HashMap,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 use tokio::time::Instant;
@@ -30,6 +30,8 @@ pub(super) struct Parks<I> {
     entries: Mutex<HashMap<Uuid, Parked<I>>>,
     /// Set when nobody can come back any more. Changed and read with the entries held.
     closed: AtomicBool,
+    /// Counts what was parked.
+    count: AtomicU64,
     /// Tells the states of this server from those of one before it.
     tag: String,
 }
@@ -37,6 +39,8 @@ pub(super) struct Parks<I> {
 struct Parked<I> {
     identity: I,
     request: Digest,
+    /// Which one it is of all.
+    number: u64,
     expires: Instant,
     running: Running,
 }
@@ -60,7 +64,7 @@ pub(super) fn digest(method: &str, params: &str) -> Digest {
 impl<I: PartialEq> Parks<I> {
     pub(super) fn new() -> Self {
         let tag = Uuid::new_v4().simple().to_string();
-        Self { entries: Mutex::default(), closed: AtomicBool::new(false), tag }
+        Self { entries: Mutex::default(), closed: AtomicBool::new(false), count: AtomicU64::new(0), tag }
     }
 
     /// Keeps a request until its client answers, and returns the state that leads back to it.
@@ -81,7 +85,8 @@ impl<I: PartialEq> Parks<I> {
         }
         running.detach();
         let (id, expires) = (Uuid::new_v4(), Instant::now() + QUESTION_WAIT);
-        entries.insert(id, Parked { identity, request, expires, running });
+        let number = self.count.fetch_add(1, Relaxed);
+        entries.insert(id, Parked { identity, request, number, expires, running });
         drop(entries);
         Ok(self.state(id))
     }
@@ -131,7 +136,7 @@ impl<I: PartialEq> Parks<I> {
             .iter()
             .filter(|(_, parked)| parked.expires > now)
             .filter(|(_, parked)| parked.request == *request && parked.identity == *identity);
-        meant.max_by_key(|(_, parked)| parked.expires).map(|(id, _)| self.state(*id))
+        meant.max_by_key(|(_, parked)| parked.number).map(|(id, _)| self.state(*id))
     }
 
     /// Lets go of requests whose clients did not come back.
