@@ -12,6 +12,7 @@ pub mod budget;
 pub mod call;
 pub mod digest;
 pub mod error;
+pub mod format;
 pub mod id;
 pub mod json;
 pub mod limits;

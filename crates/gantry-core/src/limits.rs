@@ -26,6 +26,12 @@ pub const ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
 pub const IDEMPOTENCY_KEY_BYTES: usize = 256;
 /// Closest names that a "tool not found" offers.
 pub const SUGGESTIONS: usize = 3;
+/// Aliases of one agent; each is looked at whenever its tools are put together.
+pub const ALIASES_PER_AGENT: usize = 1000;
+/// Entries of an allow-list that an explanation quotes; the rest is counted.
+pub const ENTRIES_SHOWN: usize = 5;
+/// A function's description: OpenAI's interface refuses the whole request for a longer one.
+pub const FUNCTION_DESCRIPTION_BYTES: usize = 1024;
 /// Source text of one policy condition.
 pub const CONDITION_BYTES: usize = 4096;
 /// Arguments as the ledger and the log keep them; longer ones are cut.

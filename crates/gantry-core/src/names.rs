@@ -3,18 +3,23 @@
 //! A displayed name is for people and models. Policy, cache, queues and the ledger key on the provider's id and the
 //! tool's original name (see [`crate::tool::ToolKey`]), so that renaming can never change what is allowed.
 
+mod own;
+mod reserved;
+mod spelling;
+
+pub use own::OwnNames;
+pub use reserved::{
+    COORDINATION_TOOLS, RESERVED_NAMESPACES, RESERVED_TOOLS, is_coordination_name, is_reserved_name,
+    is_reserved_namespace, is_reserved_tool,
+};
+pub use spelling::{Beginnings, Roots, prefixes, spellings, unslashed};
+
 use crate::digest::Digest;
 use crate::limits::TOOL_NAME_CHARS;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Between namespace and tool.
 pub const SEPARATOR: &str = "__";
-
-/// Namespaces that no configured provider may take.
-pub const RESERVED_NAMESPACES: [&str; 3] = ["agent", "rest", "router"];
-
-/// Names of the tools that every agent run brings itself.
-pub const RESERVED_TOOLS: [&str; 4] = ["final_report", "task_status", "batch", "tool_output"];
 
 /// Replaces every character outside `[A-Za-z0-9_]` by `_`; case is kept.
 #[must_use]
@@ -24,57 +29,11 @@ pub fn sanitised(name: &str) -> String {
     if clean.is_empty() { "_".to_owned() } else { clean }
 }
 
-/// Turns `@ns/tool` into `ns__tool`; anything else is returned as it is.
-#[must_use]
-pub fn unslashed(spelling: &str) -> std::borrow::Cow<'_, str> {
-    match spelling.strip_prefix('@').and_then(|rest| rest.split_once('/')) {
-        Some((namespace, tool)) => format!("{namespace}{SEPARATOR}{tool}").into(),
-        None => spelling.into(),
-    }
-}
+/// The most digits of a hash that a name ends in.
+const HASH_DIGITS: usize = 32;
 
-/// Which beginnings of names belong to which provider, so that a name which is shown unchanged cannot pass for a name of
-/// another provider.
-#[derive(Debug, Default)]
-pub struct Beginnings<'a> {
-    /// Sanitised, each with the `_` that it ends in.
-    owners: HashMap<String, Vec<&'a str>>,
-    longest: usize,
-}
-
-impl<'a> Beginnings<'a> {
-    /// Those of these providers, each given by its id and its namespace.
-    #[must_use]
-    pub fn of(providers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut all = Self::default();
-        for (id, namespace) in providers {
-            for spelling in [id, namespace].into_iter().flat_map(beginnings) {
-                all.longest = all.longest.max(spelling.len());
-                let owners = all.owners.entry(spelling).or_default();
-                if !owners.contains(&id) {
-                    owners.push(id);
-                }
-            }
-        }
-        all
-    }
-
-    /// The provider, other than `own`, that this name would seem to come from.
-    #[must_use]
-    pub fn imitated(&self, name: &str, own: &str) -> Option<&'a str> {
-        let name = sanitised(name);
-        let ends = name.bytes().take(self.longest).enumerate().filter(|(_, byte)| *byte == b'_');
-        let known = ends.filter_map(|(end, _)| self.owners.get(name.get(..=end)?));
-        known.flatten().copied().find(|owner| *owner != own)
-    }
-}
-
-/// How the names begin by which people and patterns mean tools of a provider, sanitised. An id may have a `/` or an `@` of its
-/// own, and is then taken apart like `@ns/tool`.
-fn beginnings(id: &str) -> [String; 3] {
-    let spelled = format!("{id}{SEPARATOR}");
-    [sanitised(&spelled), sanitised(&unslashed(&spelled)), sanitised(&unslashed(&format!("@{id}/")))]
-}
+/// How many a name ends in that somebody else wants, unless even that is taken.
+const FIRST_DIGITS: usize = 6;
 
 /// How a provider's tools are displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,21 +119,80 @@ fn spelled(tool: &Unnamed<'_>) -> String {
 
 /// A name that nobody has: the hash of the origin grows until it is free.
 fn distinct(tool: &Unnamed<'_>, name: &str, taken: &HashSet<String>) -> String {
-    (6..=32).map(|digits| suffixed(tool, name, digits)).find(|name| !taken.contains(name)).unwrap_or_else(
-        || {
-            // Two tools with equal namespace and name: only a broken provider does that, and its tools get numbers.
-            (2..)
-                .map(|n| format!("{}_{n}", suffixed(tool, name, 6)))
-                .find(|name| !taken.contains(name))
-                .unwrap_or_default()
-        },
-    )
+    let hashed = (FIRST_DIGITS..=HASH_DIGITS).map(|digits| suffixed(tool, name, digits));
+    // Two tools with equal namespace and name: only a broken provider does that, and its tools get numbers.
+    let numbered = (2..).map(|n: u64| ended(tool, name, &format!("{}_{n}", hash(tool, FIRST_DIGITS))));
+    hashed.chain(numbered).find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
 fn suffixed(tool: &Unnamed<'_>, name: &str, digits: usize) -> String {
-    let hash = Digest::of_parts(&[tool.namespace.as_bytes(), tool.tool.as_bytes()]).short(digits);
-    let keep = crate::shape::truncated(name, TOOL_NAME_CHARS - digits - 1);
-    format!("{}_{hash}", keep.trim_end_matches('_'))
+    ended(tool, name, &hash(tool, digits))
+}
+
+fn hash(tool: &Unnamed<'_>, digits: usize) -> String {
+    Digest::of_parts(&[tool.namespace.as_bytes(), tool.tool.as_bytes()]).short(digits)
+}
+
+/// As much of a name as fits before this end. The prefix is not trimmed: patterns know the provider's tools by it.
+fn ended(tool: &Unnamed<'_>, name: &str, end: &str) -> String {
+    let prefix = match tool.style {
+        Style::Bare => 0,
+        Style::Prefixed => sanitised(tool.namespace).len() + SEPARATOR.len(),
+    };
+    let fits = crate::shape::truncated(name, TOOL_NAME_CHARS.saturating_sub(end.len() + 1));
+    let kept = fits.trim_end_matches('_').len().max(prefix.min(fits.len()));
+    format!("{}_{end}", crate::shape::truncated(&fits, kept))
+}
+
+/// Whether every model interface takes this as the name of a function.
+#[must_use]
+pub fn is_legal(name: &str) -> bool {
+    (1..=TOOL_NAME_CHARS).contains(&name.len()) && name.chars().all(is_legal_char)
+}
+
+fn is_legal_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Legal names for the tools whose displayed name is not one; nothing for the others.
+///
+/// The result depends on the set of tools, not on their order, and is nobody's name or spelling.
+#[must_use]
+pub fn legalised(tools: &[Unnamed<'_>], names: &[String]) -> Vec<Option<String>> {
+    let plain = |(tool, name): (&Unnamed<'_>, &String)| (!is_legal(name)).then(|| cleaned(tool, name));
+    let mut legal: Vec<Option<String>> = tools.iter().zip(names).map(plain).collect();
+    if legal.iter().all(Option::is_none) {
+        return legal;
+    }
+    let mut wanted: HashMap<String, usize> = HashMap::new();
+    for name in legal.iter().flatten() {
+        *wanted.entry(name.clone()).or_default() += 1;
+    }
+    let spelled = |tool: &Unnamed<'_>| {
+        let sanitised = format!("{}{SEPARATOR}{}", sanitised(tool.namespace), sanitised(tool.tool));
+        [sanitised, format!("{}{SEPARATOR}{}", tool.namespace, tool.tool)]
+    };
+    let mut taken: HashSet<String> = names.iter().cloned().chain(tools.iter().flat_map(spelled)).collect();
+    let mut slots: Vec<_> = legal.iter_mut().zip(tools).zip(names).collect();
+    slots.sort_by_key(|(_, name)| *name);
+    for ((slot, tool), _) in slots {
+        let Some(name) = slot.as_mut() else { continue };
+        // What several want is nobody's, so that a tool that comes later takes no name away from another.
+        if wanted.get(name).is_some_and(|count| *count > 1) || taken.contains(name) {
+            *name = distinct(tool, name, &taken);
+        }
+        taken.insert(name.clone());
+    }
+    legal
+}
+
+fn cleaned(tool: &Unnamed<'_>, name: &str) -> String {
+    let clean: String = name.chars().map(|c| if is_legal_char(c) { c } else { '_' }).collect();
+    match clean.len() {
+        0 => "_".to_owned(),
+        1..=TOOL_NAME_CHARS => clean,
+        _ => suffixed(tool, &clean, 8),
+    }
 }
 
 #[cfg(test)]
@@ -216,45 +234,62 @@ mod tests {
         assert_ne!(names[0], names[1]);
     }
 
-    #[test]
-    fn nam_3_a_name_passes_for_one_of_every_provider_that_a_spelling_of_it_could_mean() {
-        let ids = ["git-hub", "a__b", "org/srv", "@scope/srv", "my server", "sly", "x-y", "x.y"];
-        let beginnings = Beginnings::of(ids.map(|id| (id, id)));
-        for (name, imitated) in [
-            ("git-hub__push", Some("git-hub")),
-            ("git_hub__push", Some("git-hub")),
-            ("git.hub__", Some("git-hub")),
-            ("git-hub", None),
-            ("git-hub_push", None),
-            ("xgit-hub__push", None),
-            ("a__b__c", Some("a__b")),
-            ("a__c", None),
-            // What `@org/srv/*`, `@scope/srv__*` and `@@scope/srv/*` come to.
-            ("org__srv/push", Some("org/srv")),
-            ("scope__srv__push", Some("@scope/srv")),
-            ("@scope__srv/push", Some("@scope/srv")),
-            ("my server__x", Some("my server")),
-            ("sly__own", None),
-            ("x_y__z", Some("x-y")),
-            ("", None),
-            ("é", None),
-        ] {
-            assert_eq!(beginnings.imitated(name, "sly"), imitated, "{name}");
-        }
-        assert_eq!(beginnings.imitated("x_y__z", "x-y"), Some("x.y"), "whoever else has the same beginning");
-        for spelling in ["@git-hub/x", "@a__b/x", "@org/srv/x", "@scope/srv__x", "@@scope/srv/x"] {
-            assert!(beginnings.imitated(&unslashed(spelling), "sly").is_some(), "{spelling}");
-        }
+    fn bare(tool: &str) -> Unnamed<'_> {
+        Unnamed { namespace: "s", tool, style: Style::Bare }
+    }
+
+    fn legal(tools: &[&str]) -> Vec<Option<String>> {
+        let tools: Vec<_> = tools.iter().map(|tool| bare(tool)).collect();
+        legalised(&tools, &assign(&tools).0)
     }
 
     #[test]
-    fn slashes_mean_the_separator() {
-        assert_eq!(unslashed("@files/read_file"), "files__read_file");
-        assert_eq!(unslashed("read_file"), "read_file");
-        assert_eq!(unslashed("@odd"), "@odd");
+    fn srv_4_names_that_models_do_not_take_get_one_that_they_take_and_that_nobody_has() {
+        assert_eq!(legal(&["read_file", "my-tool"]), [None, None]);
+        assert_eq!(legal(&["files.read", ""]), [Some("files_read".into()), Some("_".into())]);
+        let long = legal(&[&"ä".repeat(80)]).remove(0).unwrap();
+        assert!(is_legal(&long), "{long}");
+        for clashing in [["a.b", "a_b"], ["a.b", "a/b"], ["s.x", "x"]] {
+            let given = legal(&clashing);
+            for name in given.iter().flatten() {
+                assert!(is_legal(name) && !clashing.contains(&name.as_str()), "{given:?}");
+            }
+            assert_ne!(given[0], given[1]);
+            assert_ne!(given[0].as_deref(), Some("a_b"));
+        }
+        assert_ne!(legal(&["s__x.y", "x-y"])[0].as_deref(), Some("s__x_y"), "a spelling of the other");
     }
 
     proptest! {
+        #[test]
+        fn every_name_with_a_prefix_begins_like_its_provider(
+            tools in prop::collection::vec(("[a_.]{1,3}|[ab]{70}", "[a_.-]{1,3}|[ab]{70}"), 1..20)
+        ) {
+            let tools: Vec<_> = tools.iter().map(|(ns, tool)| prefixed(ns, tool)).collect();
+            for (tool, name) in tools.iter().zip(assign(&tools).0) {
+                let prefix = &prefixes("id", tool.namespace)[0];
+                prop_assert!(name.starts_with(prefix) && is_legal(&name), "{name} of {tool:?}");
+            }
+        }
+
+        #[test]
+        fn legal_names_are_distinct_and_do_not_depend_on_order(
+            tools in prop::collection::hash_set("[ab_.é/-]{0,3}|[aé]{70}", 1..20)
+        ) {
+            let mut tools: Vec<_> = tools.iter().map(|tool| bare(tool)).collect();
+            let shown = |tools: &[Unnamed<'_>]| -> Vec<String> {
+                let names = assign(tools).0;
+                legalised(tools, &names).into_iter().zip(names).map(|(legal, name)| legal.unwrap_or(name)).collect()
+            };
+            let names = shown(&tools);
+            prop_assert!(names.iter().all(|name| is_legal(name)), "{names:?}");
+            prop_assert_eq!(names.iter().collect::<HashSet<_>>().len(), tools.len());
+            tools.reverse();
+            let mut reversed = shown(&tools);
+            reversed.reverse();
+            prop_assert_eq!(names, reversed);
+        }
+
         #[test]
         fn names_are_distinct_short_and_do_not_depend_on_order(
             tools in prop::collection::hash_set(("[ab]{1,2}", "[ab_.-]{1,3}|[ab]{70}"), 1..20)

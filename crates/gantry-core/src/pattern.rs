@@ -20,12 +20,15 @@ pub enum Error {
 /// A pattern that tool names are matched against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    text: Box<str>,
+    /// Word for word.
+    written: Box<str>,
+    /// With `@ns/tool` read as `ns__tool`, where that makes it another text.
+    read: Option<Box<str>>,
     wild: bool,
 }
 
 impl Pattern {
-    /// Reads a pattern; `@ns/tool` means `ns__tool` here as everywhere.
+    /// Reads a pattern; `@ns/tool` means `ns__tool` here as everywhere, or a name that is spelled just so.
     ///
     /// # Errors
     /// The text is empty, too long, or has too many wildcards.
@@ -40,32 +43,69 @@ impl Pattern {
         if wildcards > PATTERN_WILDCARDS {
             return Err(Error::TooManyWildcards { pattern: text.to_owned() });
         }
-        Ok(Self { text: unslashed(text).into(), wild: wildcards > 0 })
+        let read = Some(unslashed(text)).filter(|read| read != text).map(|read| read.into());
+        Ok(Self { written: text.into(), read, wild: wildcards > 0 })
     }
 
-    /// The pattern as it is matched.
+    /// The pattern as it is written.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.written
     }
 
-    /// The one name that this pattern matches, if it has no wildcard.
+    /// The one text that this pattern is, if it has no wildcard. It means what a call with it would mean.
     #[must_use]
     pub fn exact(&self) -> Option<&str> {
-        (!self.wild).then_some(&*self.text)
+        (!self.wild).then_some(&*self.written)
     }
 
     /// Whether the pattern matches every name.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        &*self.text == "*"
+        &*self.written == "*"
     }
 
-    /// Whether the pattern matches this name.
+    /// Whether the pattern matches this name, as it is written or as it is read.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        if self.wild { glob(self.text.as_bytes(), name.as_bytes()) } else { *self.text == *name }
+        self.texts()
+            .any(|text| if self.wild { glob(text.as_bytes(), name.as_bytes()) } else { *text == *name })
     }
+
+    /// Whether the pattern matches some name that begins like this.
+    #[must_use]
+    pub fn can_begin(&self, prefix: &str) -> bool {
+        self.texts().any(|text| can_begin(text, prefix))
+    }
+
+    /// Whether the pattern begins like this before its first wildcard, and so matches no other names.
+    pub(crate) fn begins(&self, prefix: &str) -> bool {
+        self.texts().any(|text| {
+            let literal = text.find(['*', '?']).and_then(|end| text.get(..end));
+            literal.unwrap_or(text).starts_with(prefix)
+        })
+    }
+
+    /// Whether this is a part of the pattern.
+    pub(crate) fn contains(&self, part: &str) -> bool {
+        self.texts().any(|text| text.contains(part))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&*self.written).chain(self.read.as_deref())
+    }
+}
+
+fn can_begin(pattern: &str, prefix: &str) -> bool {
+    let mut wanted = prefix.bytes();
+    for c in pattern.bytes() {
+        // A star takes whatever is left of the prefix.
+        let Some(byte) = wanted.next().filter(|_| c != b'*') else { return true };
+        if c != b'?' && c != byte {
+            return false;
+        }
+    }
+    wanted.next().is_none()
 }
 
 /// Matches with one place to come back to, so the cost is at most pattern times name.
@@ -117,7 +157,7 @@ mod tests {
             &["github__search_code_v2"],
             &["github__search_code_v", "github__search_v2"],
         );
-        check("@files/read_*", &["files__read_file"], &["files/read_file"]);
+        check("@files/read_*", &["files__read_file", "@files/read_file"], &["files/read_file"]);
         check("read_file", &["read_file"], &["read_files", "read_fil"]);
         check("*a*b*", &["ab", "xaxbx"], &["ba"]);
     }
@@ -129,7 +169,32 @@ mod tests {
         assert!(matches!(Pattern::parse(&"*a".repeat(17)), Err(Error::TooManyWildcards { .. })));
     }
 
+    #[test]
+    fn a_pattern_tells_which_beginnings_it_can_have() {
+        for (pattern, prefix, expected) in [
+            ("github__*", "github__", true),
+            ("github__search", "github__", true),
+            ("git*", "github__", true),
+            ("*_code", "github__", true),
+            ("git???__*", "github__", true),
+            ("github__", "github__", true),
+            ("github_", "github__", false),
+            ("git??__*", "github__", false),
+            ("gitlab__*", "github__", false),
+            ("read_file", "github__", false),
+        ] {
+            assert_eq!(Pattern::parse(pattern).unwrap().can_begin(prefix), expected, "{pattern}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_a_pattern_matches_it_can_begin(pattern in "[ab*?]{1,8}", name in "[ab]{0,8}", cut in 0usize..9) {
+            let pattern = Pattern::parse(&pattern).unwrap();
+            let prefix = name.get(..cut.min(name.len())).unwrap();
+            prop_assert!(!pattern.matches(&name) || pattern.can_begin(prefix));
+        }
+
         #[test]
         fn a_name_with_parts_starred_out_still_matches(name in "[a-c_]{0,12}", from in 0usize..12, len in 0usize..12) {
             let from = from.min(name.len());

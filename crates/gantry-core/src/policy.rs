@@ -16,6 +16,7 @@ use crate::principal::Caller;
 use crate::tool::{Status, Tool};
 use condition::Condition;
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 
 /// What judging a call comes to. There is no default: every judgement is made.
@@ -81,6 +82,35 @@ struct Rule {
     condition: Option<Condition>,
     decide: Decide,
     reason: Option<String>,
+}
+
+/// What one rule says about a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Which rule.
+    pub rule: String,
+    /// What it does with calls that it applies to.
+    pub decide: Decide,
+    /// Whether it depends on the call.
+    pub conditional: bool,
+}
+
+impl Note {
+    /// Whether no call passes it.
+    #[must_use]
+    pub fn always_denies(&self) -> bool {
+        self.decide == Decide::Deny && !self.conditional
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.decide {
+            Decide::Deny => "denies it",
+            Decide::Ask => "asks a person about it",
+        };
+        write!(f, "{} {what}{}", self.rule, if self.conditional { ", depending on the call" } else { "" })
+    }
 }
 
 /// Which calls need a person's yes whatever their tool says (`requiresApprovalTools`).
@@ -150,6 +180,41 @@ impl Policies {
         }
         applying.sort_by_key(|rule| rule.decide != Decide::Deny);
         Ok(applying)
+    }
+
+    /// What the rules say about a tool, whatever the arguments. For people who may know.
+    #[must_use]
+    pub fn about(&self, tool: &Tool) -> Vec<Note> {
+        let rules = self.rules.iter().filter(|rule| names(&rule.tools, tool));
+        let note = |rule: &Rule| Note {
+            rule: format!("policy {}", rule.name),
+            decide: rule.decide,
+            conditional: rule.condition.is_some(),
+        };
+        let listed = self.requires_approval(tool).then(|| Note {
+            rule: "requiresApprovalTools".to_owned(),
+            decide: Decide::Ask,
+            conditional: false,
+        });
+        rules.map(note).chain(listed).collect()
+    }
+
+    /// The entries of rules that match none of these tools, each with where it stands.
+    #[must_use]
+    pub fn unmatched(&self, tools: &[Arc<Tool>]) -> Vec<(String, String)> {
+        let ruled = self.rules.iter().flat_map(|rule| {
+            rule.tools.iter().map(move |pattern| (format!("policy {}", rule.name), pattern))
+        });
+        let listed = match &self.requires_approval {
+            RequiresApproval::Listed(patterns) => patterns.as_slice(),
+            RequiresApproval::Nothing | RequiresApproval::Everything => &[],
+        };
+        let listed = listed.iter().map(|pattern| ("requiresApprovalTools".to_owned(), pattern));
+        let matches = |pattern: &Pattern| {
+            pattern.is_everything() || tools.iter().any(|tool| names(std::slice::from_ref(pattern), tool))
+        };
+        let unmatched = ruled.chain(listed).filter(|(_, pattern)| !matches(pattern));
+        unmatched.map(|(place, pattern)| (place, pattern.as_str().to_owned())).collect()
     }
 
     fn requires_approval(&self, tool: &Tool) -> bool {

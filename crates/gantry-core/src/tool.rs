@@ -1,6 +1,7 @@
 //! A tool: what it is called, what it takes, what it may change, and the fingerprint of all that.
 
 use crate::digest::Digest;
+use crate::names;
 use crate::raw;
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -216,6 +217,8 @@ pub struct Tool {
     pub status: Status,
     /// Every spelling that a pattern may mean it by.
     spellings: Vec<Box<str>>,
+    /// The name that models are shown, where they do not take the displayed one.
+    legal_name: Option<Box<str>>,
     /// Its definition as MCP clients read it, made once.
     definition: Box<str>,
     /// The same for clients that take only objects as structured results, where it differs.
@@ -257,12 +260,29 @@ impl Tool {
             settings,
             status,
             spellings,
+            legal_name: None,
             definition,
             plain_definition,
         }
     }
 
-    /// Every spelling that a pattern may mean the tool by: displayed, sanitised, and as its provider has it.
+    /// The same tool, which models are shown under this name.
+    #[must_use]
+    pub(crate) fn with_legal_name(mut self, name: Option<String>) -> Self {
+        self.legal_name = name.map(Into::into);
+        self.spellings.extend(self.legal_name.clone());
+        self
+    }
+
+    /// The name that models are shown: the displayed one unless their interfaces refuse it. It means this tool wherever
+    /// a spelling is asked for.
+    #[must_use]
+    pub fn legal_name(&self) -> &str {
+        self.legal_name.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Every spelling that a pattern may mean the tool by: displayed, sanitised, legal for models, and as its
+    /// provider has it.
     pub fn spellings(&self) -> impl Iterator<Item = &str> {
         self.spellings.iter().map(|s| &**s)
     }
@@ -300,13 +320,10 @@ impl Tool {
 }
 
 fn spellings(origin: &Origin, tool: &str, name: &str) -> Vec<Box<str>> {
-    use crate::names::{SEPARATOR, sanitised};
     let mut all: Vec<Box<str>> = vec![name.into()];
-    for spelling in [
-        format!("{}{SEPARATOR}{}", sanitised(&origin.namespace), sanitised(tool)),
-        format!("{}{SEPARATOR}{tool}", origin.namespace),
-        format!("{}{SEPARATOR}{tool}", origin.provider),
-    ] {
+    // A name that is shown as it is may itself look like `@ns/tool`, and is read as that in patterns.
+    let read = names::unslashed(name).into_owned();
+    for spelling in [read].into_iter().chain(names::spellings(&origin.provider, &origin.namespace, tool)) {
         if !all.iter().any(|known| **known == *spelling) {
             all.push(spelling.into());
         }

@@ -5,7 +5,7 @@ use crate::call::CallRequest;
 use crate::names::Style;
 use crate::principal::Role;
 use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
-use crate::toolset::{Candidate, Pool, Selection, Toolset};
+use crate::toolset::{Candidate, Place, Pool, Selection, Toolset};
 use serde_json::json;
 
 fn toolset() -> Toolset {
@@ -24,7 +24,7 @@ fn toolset() -> Toolset {
         },
         settings: Settings::default(),
     };
-    Toolset::resolve(&Arc::new(Pool::build(vec![candidate])), &Selection::everything()).0
+    Toolset::resolve(&Arc::new(Pool::build(vec![candidate])), &Selection::everything(), &Place::top(2)).0
 }
 
 fn caller(principal: &str) -> Caller {
@@ -186,4 +186,31 @@ fn a_decision_counts_for_the_exact_call_that_was_seen() {
     }
     let asked = question("p", r#"{"env":"dev"}"#, Some("absent"));
     assert_eq!(redeem(asked, &decision(false)).unwrap_err().error().code, ErrorCode::RejectedByUser);
+}
+
+#[test]
+fn pol_10_rules_are_named_that_speak_of_a_tool_and_entries_that_speak_of_none() {
+    let rules = [
+        RuleSpec { when: None, ..rule("true", Decide::Deny) },
+        RuleSpec { name: "asks".into(), ..rule("args.env == 'prod'", Decide::Ask) },
+        RuleSpec { name: "typo".into(), tools: vec!["bd__*".into()], ..rule("true", Decide::Deny) },
+    ];
+    let listed = ["db__drop_table", "nothing"].map(|text| Pattern::parse(text).unwrap());
+    let policies = Policies::compile(&rules, RequiresApproval::Listed(listed.into())).unwrap();
+    let toolset = toolset();
+    let tools: Vec<_> = toolset.tools().cloned().collect();
+    let about = policies.about(&tools[0]);
+    let said: Vec<String> = about.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "policy r denies it",
+            "policy asks asks a person about it, depending on the call",
+            "requiresApprovalTools asks a person about it"
+        ]
+    );
+    assert!(about[0].always_denies() && !about[1].always_denies());
+    let unmatched = policies.unmatched(&tools);
+    let unmatched: Vec<(&str, &str)> = unmatched.iter().map(|(p, e)| (p.as_str(), e.as_str())).collect();
+    assert_eq!(unmatched, [("policy typo", "bd__*"), ("requiresApprovalTools", "nothing")]);
 }

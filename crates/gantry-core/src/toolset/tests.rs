@@ -1,7 +1,13 @@
 //! Resolution: exactly the listed tools, by every spelling, and nothing about the others.
 
+mod properties;
+mod rules;
+mod spelling;
+
 use super::*;
-use crate::tool::{Annotations, OwnRule, ToolKind};
+use crate::names::Style;
+use crate::pattern::Pattern;
+use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
 use serde_json::json;
 
 fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
@@ -33,14 +39,14 @@ fn pool() -> Arc<Pool> {
 }
 
 fn resolve(patterns: &[&str]) -> (Vec<String>, Vec<String>) {
-    let selection = Selection { patterns: patterns.iter().map(|p| Pattern::parse(p).unwrap()).collect() };
-    let (set, unmatched) = Toolset::resolve(&pool(), &selection);
-    (set.tools().map(|t| t.name.to_string()).collect(), unmatched)
+    let selection = Selection::of(patterns.iter().map(|p| Pattern::parse(p).unwrap()));
+    let (set, unmatched) = Toolset::resolve(&pool(), &selection, &Place::top(2));
+    (set.tools().map(|t| t.name.to_string()).collect(), unmatched.iter().map(ToString::to_string).collect())
 }
 
 fn toolset(patterns: &[&str]) -> Toolset {
-    let selection = Selection { patterns: patterns.iter().map(|p| Pattern::parse(p).unwrap()).collect() };
-    Toolset::resolve(&pool(), &selection).0
+    let selection = Selection::of(patterns.iter().map(|p| Pattern::parse(p).unwrap()));
+    Toolset::resolve(&pool(), &selection, &Place::top(2)).0
 }
 
 #[test]
@@ -51,7 +57,10 @@ fn pol_3_exact_names_globs_and_star_select_and_unmatched_patterns_warn() {
     assert_eq!(resolve(&[]), (vec![], vec![]));
     assert_eq!(
         resolve(&["read_file", "nothing_*", "typo"]),
-        (vec!["read_file".into()], vec!["nothing_*".into(), "typo".into()])
+        (
+            vec!["read_file".into()],
+            vec![r#""nothing_*" matches no tool"#.into(), r#""typo" matches no tool"#.into()]
+        )
     );
 }
 
@@ -97,7 +106,7 @@ fn another_tools_original_spelling_never_takes_a_displayed_name_over() {
         candidate("a", "b__c-d", Style::Prefixed),
         candidate("a__b", "c_d", Style::Prefixed),
     ]));
-    let (set, _) = Toolset::resolve(&pool, &Selection::everything());
+    let (set, _) = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2));
     assert_eq!(&*set.find("a__b__c_d").unwrap().key.provider, "a__b");
     assert_eq!(&*set.find("a__b__c-d").unwrap().key.provider, "a");
 }
@@ -109,7 +118,7 @@ fn nam_3_a_spelling_that_several_tools_have_means_none_of_them() {
         candidate("a", "b.c", Style::Prefixed),
         candidate("a", "d", Style::Prefixed),
     ]));
-    let (set, _) = Toolset::resolve(&pool, &Selection::everything());
+    let (set, _) = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2));
     set.find("a__b_c").unwrap_err();
     for own in ["b-c", "b.c", "d"] {
         assert_eq!(&*set.find(&format!("a__{own}")).unwrap().key.tool, own);
