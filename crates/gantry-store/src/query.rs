@@ -107,6 +107,8 @@ pub(crate) fn sessions(conn: &Connection, filter: &SessionFilter) -> Result<Page
     conditions.and("principal = ?", text(filter.principal.as_ref()));
     conditions.and("agent = ?", text(filter.agent.as_ref()));
     conditions.and("parent = ?", filter.parent.map(|id| id.as_bytes().to_vec()));
+    let below = filter.below.map(|id| id.as_bytes().to_vec());
+    conditions.and("parent IN (SELECT call FROM ledger WHERE session = ?)", below);
     conditions.and("seq < ?", filter.cursor);
     conditions.values.push(Value::Integer(i64::from(limit) + 1));
     let sql = format!("{SESSION} WHERE true{} ORDER BY seq DESC LIMIT ?", conditions.sql);
@@ -132,7 +134,7 @@ pub(crate) fn standing_session(
 ) -> Result<Option<SessionRow>, Error> {
     let sql = format!(
         "{SESSION} WHERE project = ?1 AND principal = ?2 AND agent IS ?3 AND door = ?4
-         AND ended_us IS NULL AND last_us >= ?5 ORDER BY seq DESC LIMIT 1"
+         AND parent IS NULL AND ended_us IS NULL AND last_us >= ?5 ORDER BY seq DESC LIMIT 1"
     );
     let values = rusqlite::params![key.project, key.principal, key.agent, key.door, since_us];
     conn.prepare_cached(&sql)

@@ -283,6 +283,8 @@ pub struct SessionFilter {
     pub agent: Option<Arc<str>>,
     /// Started by this call.
     pub parent: Option<CallId>,
+    /// Started by a call of this session.
+    pub below: Option<SessionId>,
     /// After the page that gave this as `next`.
     pub cursor: Option<i64>,
     /// At most so many, up to 1000; 0 means 50.

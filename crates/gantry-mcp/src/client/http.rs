@@ -215,6 +215,7 @@ impl HttpLink {
     /// Ends the session.
     pub(super) async fn close(&self) {
         self.close_background();
+        self.side.all_posted().await;
         if let Some(end) = self.side.end_session()
             && timeout(LAST_WORDS, end).await.is_err()
         {
@@ -241,6 +242,14 @@ impl Side {
     fn open_session(&self) -> Result<Session, Failure> {
         let session = self.session();
         if session.over { Err(Failure::Unavailable("the connection is closed".into())) } else { Ok(session) }
+    }
+
+    /// Waits until what was to be sent is sent, for a while: a call cannot be withdrawn in a session that has ended.
+    async fn all_posted(&self) {
+        let places = u32::try_from(POSTS_WAITING).unwrap_or(u32::MAX);
+        if timeout(LAST_WORDS, self.posts_waiting.acquire_many(places)).await.is_err() {
+            tracing::debug!(server = %self.dispatcher.target.name, "messages were still waiting to be sent");
+        }
     }
 
     /// The headers of a message.

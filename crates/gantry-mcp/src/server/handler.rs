@@ -18,6 +18,8 @@ pub trait Handler: Send + Sync + 'static {
     type Identity: Clone + PartialEq + Send + Sync + 'static;
     /// What the handler keeps for one session.
     type Session: Send + Sync + 'static;
+    /// A change, with what the handler has to know to tell whom it concerns.
+    type Told: AsRef<Change> + Clone + Send + Sync + 'static;
 
     /// The name this server gives itself; asked once.
     fn server_info(&self) -> ServerInfo;
@@ -78,10 +80,10 @@ pub trait Handler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
 
     /// What changes from now on, for all sessions. Receivers that read too slowly take it that every list is another.
-    fn changes(&self) -> broadcast::Receiver<Change>;
+    fn changes(&self) -> broadcast::Receiver<Self::Told>;
 
     /// Whether a session may hear of a change. Asked for every open stream, so it must be quick.
-    fn concerns(&self, session: &Arc<Self::Session>, change: &Change) -> bool;
+    fn concerns(&self, session: &Arc<Self::Session>, told: &Self::Told) -> bool;
 
     /// Ends a session that [`Handler::open`] began. Calls may still be running in it.
     fn close(&self, session: Arc<Self::Session>) -> impl Future<Output = ()> + Send;
@@ -188,6 +190,12 @@ pub struct ToolAnswer {
     pub is_error: bool,
     /// More about the result, as the text of a JSON object. Keys of the protocol itself are not passed on.
     pub meta: Option<String>,
+}
+
+impl AsRef<Self> for Change {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }
 
 /// Something that clients may want to hear of.

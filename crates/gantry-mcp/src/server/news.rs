@@ -43,7 +43,7 @@ pub(super) struct Filter {
 pub(super) struct News<H: Handler> {
     server: Server<H>,
     session: Arc<H::Session>,
-    changes: Receiver<Change>,
+    changes: Receiver<H::Told>,
     wants: Wants,
     /// What is to be told before the next change is looked at. Limit: one per kind of list.
     backlog: VecDeque<String>,
@@ -53,7 +53,7 @@ impl<H: Handler> News<H> {
     pub(super) fn new(
         server: Server<H>,
         session: Arc<H::Session>,
-        changes: Receiver<Change>,
+        changes: Receiver<H::Told>,
         wants: Wants,
     ) -> Self {
         Self { server, session, changes, wants, backlog: VecDeque::new() }
@@ -70,7 +70,7 @@ impl<H: Handler> News<H> {
             match self.changes.recv().await {
                 Ok(change) => {
                     if self.server.inner.handler.concerns(&self.session, &change)
-                        && let Some(text) = self.wants.told(&change)
+                        && let Some(text) = self.wants.told(change.as_ref())
                     {
                         return text;
                     }
@@ -82,7 +82,7 @@ impl<H: Handler> News<H> {
         }
     }
 
-    fn into_changes(self) -> Receiver<Change> {
+    fn into_changes(self) -> Receiver<H::Told> {
         self.changes
     }
 }
@@ -150,19 +150,19 @@ impl Filter {
 
 /// The stream of a legacy session that belongs to no request. There is one at a time; what happens while none is open
 /// waits in the receiver.
-pub(super) struct Common {
+pub(super) struct Common<T> {
     // Invariant: never held across an await.
-    state: Mutex<CommonState>,
+    state: Mutex<CommonState<T>>,
 }
 
-struct CommonState {
+struct CommonState<T> {
     /// What is to be read; a stream that is open has it.
-    changes: Option<Receiver<Change>>,
+    changes: Option<Receiver<T>>,
     open: CancellationToken,
 }
 
-impl Common {
-    pub(super) fn new(changes: Receiver<Change>) -> Arc<Self> {
+impl<T> Common<T> {
+    pub(super) fn new(changes: Receiver<T>) -> Arc<Self> {
         let state = CommonState { changes: Some(changes), open: CancellationToken::new() };
         Arc::new(Self { state: Mutex::new(state) })
     }
@@ -179,10 +179,7 @@ impl Common {
     }
 
     /// What is to be read, for a stream that takes the place of the one before.
-    pub(super) fn take(
-        &self,
-        fresh: impl FnOnce() -> Receiver<Change>,
-    ) -> (Receiver<Change>, CancellationToken) {
+    pub(super) fn take(&self, fresh: impl FnOnce() -> Receiver<T>) -> (Receiver<T>, CancellationToken) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = state.changes.take().unwrap_or_else(fresh);
         state.open.cancel();
@@ -190,7 +187,7 @@ impl Common {
         (changes, state.open.clone())
     }
 
-    fn put_back(&self, changes: Receiver<Change>, open: &CancellationToken) {
+    fn put_back(&self, changes: Receiver<T>, open: &CancellationToken) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // A stream that was replaced has nothing to give back.
         if !open.is_cancelled() {

@@ -32,7 +32,7 @@ pub(super) struct Entry<H: Handler> {
     /// What the client was sent on streams.
     pub(super) streams: Arc<Streams>,
     /// The stream that belongs to no request.
-    pub(super) common: Arc<Common>,
+    pub(super) common: Arc<Common<H::Told>>,
     /// When the session was last used, in milliseconds since `started`.
     touched: AtomicU64,
 }
@@ -48,7 +48,7 @@ impl<H: Handler> Sessions<H> {
         identity: H::Identity,
         lane: Lane<H>,
         streams: Arc<Streams>,
-        common: Arc<Common>,
+        common: Arc<Common<H::Told>>,
     ) -> (Uuid, Option<Arc<Entry<H>>>) {
         let id = Uuid::new_v4();
         let touched = AtomicU64::new(self.now());

@@ -111,6 +111,7 @@ impl Fake {
 impl Handler for Fake {
     type Identity = &'static str;
     type Session = usize;
+    type Told = Change;
 
     fn server_info(&self) -> ServerInfo {
         ServerInfo { name: "fake".to_owned(), title: None, version: "1".to_owned() }
