@@ -1,7 +1,7 @@
 //! The response cache: answers that may be given again, keyed by the permit, with one execution for concurrent misses.
 //!
-//! The key is the permit's binding, so an answer never precedes the authorisation of the call that gets it and never
-//! crosses projects, identities or agents. Only successes are kept; what a call fails with is shared with those that
+//! The key is the permit's binding and the very provider, so an answer never precedes the authorisation of the call that gets
+//! it, and never crosses projects, identities or agents, nor outlives the server or the folder that gave it. Only successes are kept; what a call fails with is shared with those that
 //! waited for the same execution and then forgotten.
 
 use crate::pipeline::until;
@@ -44,6 +44,8 @@ pub(crate) struct Patience<'a> {
     pub(crate) deadline: Option<Instant>,
     /// How long its own execution would be given.
     pub(crate) limit: Duration,
+    /// The number of the provider that it is for.
+    pub(crate) provider: u64,
 }
 
 /// An output and whether it was there already.
@@ -55,13 +57,16 @@ pub(crate) struct Answer {
 
 /// The cache.
 #[derive(Debug)]
-pub(crate) struct Cache(Moka<Digest, Entry>);
+pub(crate) struct Cache(Moka<Key, Entry>);
+
+/// What a call is bound to, and the number of the provider that answers it.
+type Key = (Digest, u64);
 
 #[derive(Debug)]
 struct PerEntry;
 
-impl moka::Expiry<Digest, Entry> for PerEntry {
-    fn expire_after_create(&self, _key: &Digest, entry: &Entry, _now: Instant) -> Option<Duration> {
+impl moka::Expiry<Key, Entry> for PerEntry {
+    fn expire_after_create(&self, _key: &Key, entry: &Entry, _now: Instant) -> Option<Duration> {
         Some(entry.lifetime)
     }
 }
@@ -75,7 +80,7 @@ impl Answer {
 
 impl Default for Cache {
     fn default() -> Self {
-        let weight = |_: &Digest, entry: &Entry| u32::try_from(entry.output.size() + 256).unwrap_or(u32::MAX);
+        let weight = |_: &Key, entry: &Entry| u32::try_from(entry.output.size() + 256).unwrap_or(u32::MAX);
         Self(Moka::builder().max_capacity(CAPACITY).weigher(weight).expire_after(PerEntry).build())
     }
 }
@@ -120,7 +125,7 @@ impl Cache {
                     Ok(Entry { output, lifetime })
                 }
             };
-            let mut found = pin!(self.0.try_get_with(permit.binding(), miss));
+            let mut found = pin!(self.0.try_get_with((permit.binding(), patience.provider), miss));
             // Cancel-safety: only a wait for somebody else's execution is dropped; one's own ends by itself.
             let found = tokio::select! {
                 biased;

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::metrics::Metrics;
 use gantry_core::id::{CallId, SessionId};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
@@ -54,6 +55,22 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
+    /// A project turns to another agent; what runs for the one before may take this long to end.
+    AgentSwitchStarted { from: Option<Arc<str>>, to: Option<Arc<str>>, grace_ms: u64 },
+    /// All that the agent before had is being closed. Calls that did not end in time are cut off.
+    Teardown { agent: Option<Arc<str>>, forced: bool, calls: usize },
+    /// The agent before has nothing left: no process, no connection, no tool.
+    TeardownFinished { agent: Option<Arc<str>>, sessions: usize, servers: usize },
+    /// What the new agent may use is being put together, with the configuration of now.
+    Build { agent: Option<Arc<str>>, servers: Vec<Arc<str>> },
+    /// The new agent has its tools.
+    AgentSwitchFinished { from: Option<Arc<str>>, to: Option<Arc<str>>, tools: usize, took_ms: u64 },
+    /// The new agent could not be built.
+    AgentSwitchFailed { to: Option<Arc<str>>, reason: Arc<str> },
+    /// A changed configuration holds from now on.
+    ConfigurationApplied { projects: Vec<Arc<str>> },
+    /// A changed configuration was refused; the one before holds.
+    ConfigurationRefused { reason: Arc<str> },
     /// A message went to an MCP server (`sent`) or came from it; secrets are masked.
     McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
 }
@@ -99,6 +116,9 @@ pub struct Event {
     /// When it happened.
     #[serde(serialize_with = "as_iso", rename = "at")]
     pub at_us: i64,
+    /// The project that it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Arc<str>>,
     /// The identity that it is about; what is about none is for those who may see all.
     #[serde(skip)]
     pub principal: Option<Arc<str>>,
@@ -112,20 +132,13 @@ fn as_iso<S: serde::Serializer>(us: &i64, serializer: S) -> Result<S::Ok, S::Err
 }
 
 impl EventKind {
-    fn log(&self) {
+    /// Writes the log line. `place` says which project it is about, if that is not the default one.
+    fn log(&self, place: &str) {
         match self {
             Self::ToolStarted { tool, parameters, .. } => {
                 tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
             }
-            Self::ToolFinished(f) if f.status == "ok" => tracing::debug!(
-                target: "gantry::tool",
-                "tool response ← {}\n    latency: {}ms, output: {} chars, status: ok", f.tool, f.latency_ms, f.characters_out
-            ),
-            Self::ToolFinished(f) => tracing::warn!(
-                target: "gantry::tool",
-                "tool response ← {}\n    latency: {}ms, status: failed, error: {}",
-                one_line(&f.tool), f.latency_ms, one_line(f.error.as_deref().unwrap_or_default())
-            ),
+            Self::ToolFinished(finished) => finished.log(),
             Self::CallsRecovered { calls } => tracing::warn!(
                 "{} calls of a process that died are open; whether they took effect is unknown, see gantry audit --state OUTCOME_UNKNOWN",
                 calls.len()
@@ -139,13 +152,13 @@ impl EventKind {
             Self::SessionClosed { session } => tracing::debug!("session {session} closed"),
             Self::SessionCanceled { session } => tracing::info!("session {session} canceled"),
             Self::ServerUp { server, era, tools } => {
-                tracing::info!("server {server} is ready: {tools} tools, speaks {era}");
+                tracing::info!("{place}server {server} is ready: {tools} tools, speaks {era}");
             }
             Self::ServerDown { server, reason } => {
-                tracing::warn!("server {server} is not available: {}", one_line(reason));
+                tracing::warn!("{place}server {server} is not available: {}", one_line(reason));
             }
             Self::ToolsChanged { server, added, changed, removed } => tracing::info!(
-                "tools of {server} changed: {} added, {} changed, {} removed",
+                "{place}tools of {server} changed: {} added, {} changed, {} removed",
                 added.len(),
                 changed.len(),
                 removed.len()
@@ -156,6 +169,35 @@ impl EventKind {
                 if error.is_some() { ", " } else { "" },
                 one_line(error.as_deref().unwrap_or_default())
             ),
+            Self::AgentSwitchStarted { from, to, grace_ms } => tracing::info!(
+                "{place}switching from {} to {}: running calls have {grace_ms} ms to end",
+                agent_name(from.as_ref()),
+                agent_name(to.as_ref())
+            ),
+            Self::Teardown { agent, forced, calls } => log_teardown(agent.as_ref(), *forced, *calls),
+            Self::TeardownFinished { agent, sessions, servers } => {
+                let agent = agent_name(agent.as_ref());
+                tracing::info!("{agent} is gone: {sessions} sessions and {servers} servers closed");
+            }
+            Self::Build { agent, servers } => {
+                let servers = if servers.is_empty() { "no servers".to_owned() } else { servers.join(", ") };
+                tracing::info!("building {} with {servers}", agent_name(agent.as_ref()));
+            }
+            Self::AgentSwitchFinished { to, tools, took_ms, .. } => {
+                tracing::info!(
+                    "{place}{} is active with {tools} tools after {took_ms} ms",
+                    agent_name(to.as_ref())
+                );
+            }
+            Self::AgentSwitchFailed { to, reason } => {
+                tracing::error!("{} could not be built: {}", agent_name(to.as_ref()), one_line(reason))
+            }
+            Self::ConfigurationApplied { projects } => {
+                tracing::info!("the changed configuration holds now, for {}", projects.join(", "));
+            }
+            Self::ConfigurationRefused { reason } => {
+                tracing::error!("the changed configuration is refused, the one before holds: {reason}")
+            }
             Self::McpFrame { server, sent, text } => tracing::info!(
                 target: "gantry::trace", "{server} {} {}", if *sent { "→" } else { "←" }, one_line(text)
             ),
@@ -163,14 +205,60 @@ impl EventKind {
     }
 }
 
+impl Finished {
+    fn log(&self) {
+        let Self { tool, latency_ms, characters_out, .. } = self;
+        if self.status == "ok" {
+            tracing::debug!(
+                target: "gantry::tool",
+                "tool response ← {tool}\n    latency: {latency_ms}ms, output: {characters_out} chars, status: ok"
+            );
+        } else {
+            let (tool, error) = (one_line(tool), one_line(self.error.as_deref().unwrap_or_default()));
+            tracing::warn!(
+                target: "gantry::tool",
+                "tool response ← {tool}\n    latency: {latency_ms}ms, status: failed, error: {error}"
+            );
+        }
+    }
+}
+
+fn log_teardown(agent: Option<&Arc<str>>, forced: bool, calls: usize) {
+    let agent = agent_name(agent);
+    if forced {
+        tracing::warn!("{calls} calls of {agent} did not end in time and are cut off");
+    } else {
+        tracing::info!("tearing down {agent}");
+    }
+}
+
+/// How a log line begins that is about this project.
+fn place(project: Option<&str>) -> Cow<'static, str> {
+    match project {
+        None | Some(crate::projects::DEFAULT) => "".into(),
+        Some(project) => format!("[{project}] ").into(),
+    }
+}
+
+/// An agent in a sentence.
+fn agent_name(agent: Option<&Arc<str>>) -> String {
+    agent.map_or_else(|| "no agent in particular".to_owned(), |agent| format!("agent {agent}"))
+}
+
 /// A text from outside that cannot pass for a log line of its own.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The stream of events of this process.
-#[derive(Debug)]
+/// The stream of events of this process, for one project of it or for the process as a whole.
+#[derive(Debug, Clone, Default)]
 pub struct Events {
+    project: Option<Arc<str>>,
+    stream: Arc<Stream>,
+}
+
+#[derive(Debug)]
+struct Stream {
     metrics: Metrics,
     sender: broadcast::Sender<Arc<Event>>,
     recent: Mutex<Recent>,
@@ -182,41 +270,48 @@ struct Recent {
     events: VecDeque<Arc<Event>>,
 }
 
-impl Default for Events {
+impl Default for Stream {
     fn default() -> Self {
         Self { metrics: Metrics::default(), sender: broadcast::channel(BACKLOG).0, recent: Mutex::default() }
     }
 }
 
 impl Events {
+    /// The same stream, for what happens in this project.
+    #[must_use]
+    pub fn of(&self, project: &Arc<str>) -> Self {
+        Self { project: Some(Arc::clone(project)), stream: Arc::clone(&self.stream) }
+    }
+
     /// Tells what happened to this identity, or to none in particular.
     pub fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
-        kind.log();
-        self.metrics.count(&kind);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let event =
-            Arc::new(Event { seq: recent.next, at_us: clock::now_us(), principal: principal.cloned(), kind });
+        kind.log(&place(self.project.as_deref()));
+        let stream = &*self.stream;
+        stream.metrics.count(self.project.as_deref().unwrap_or_default(), &kind);
+        let (project, principal) = (self.project.clone(), principal.cloned());
+        let mut recent = stream.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = Arc::new(Event { seq: recent.next, at_us: clock::now_us(), project, principal, kind });
         recent.next += 1;
         if recent.events.len() == RECENT {
             recent.events.pop_front();
         }
         recent.events.push_back(Arc::clone(&event));
         // Sent under the lock, so that a subscriber sees each event once: in the past or in the stream.
-        if self.sender.receiver_count() > 0 {
-            self.sender.send(event).ok(); // The last listener may have left just now.
+        if stream.sender.receiver_count() > 0 {
+            stream.sender.send(event).ok(); // The last listener may have left just now.
         }
     }
 
     /// What happened lately, oldest first, and the stream of what happens from now on.
     #[must_use]
     pub fn subscribe(&self) -> (Vec<Arc<Event>>, broadcast::Receiver<Arc<Event>>) {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        (recent.events.iter().cloned().collect(), self.sender.subscribe())
+        let recent = self.stream.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        (recent.events.iter().cloned().collect(), self.stream.sender.subscribe())
     }
 
     /// The counters.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.stream.metrics
     }
 }

@@ -5,6 +5,7 @@
 
 mod cache;
 pub mod clock;
+pub mod commons;
 pub mod context;
 pub mod event;
 /// What the ledger keeps, for those who read it.
@@ -15,6 +16,7 @@ pub mod metrics;
 pub mod options;
 mod outputs;
 mod pipeline;
+pub mod projects;
 pub mod provider;
 pub mod queue;
 pub mod records;
@@ -22,9 +24,12 @@ pub mod reply;
 mod runtime;
 pub mod servers;
 pub mod session;
+pub mod turns;
 
+pub use commons::{Commons, Process, Told};
 pub use context::CallCx;
-pub use options::Options;
+pub use options::{Options, Plan};
+pub use projects::Projects;
 pub use reply::Reply;
-pub use runtime::{Error, Explanation, Runtime};
+pub use runtime::{Entered, Error, Explanation, Runtime};
 pub use session::Session;

@@ -35,6 +35,7 @@ struct QueueLabel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ServerLabel {
+    project: Arc<str>,
     server: Arc<str>,
 }
 
@@ -135,7 +136,7 @@ impl Metrics {
         r.register("server_failures", "How often an MCP server went down", self.server_failures.clone());
     }
 
-    pub(crate) fn count(&self, event: &EventKind) {
+    pub(crate) fn count(&self, project: &str, event: &EventKind) {
         match event {
             EventKind::ToolFinished(f) => {
                 let counters = self.of_namespace(&f.namespace);
@@ -163,9 +164,19 @@ impl Metrics {
             | EventKind::ServerUp { .. }
             | EventKind::ToolsChanged { .. }
             | EventKind::RequestAnswered { .. }
+            | EventKind::AgentSwitchStarted { .. }
+            | EventKind::Teardown { .. }
+            | EventKind::TeardownFinished { .. }
+            | EventKind::Build { .. }
+            | EventKind::AgentSwitchFinished { .. }
+            | EventKind::AgentSwitchFailed { .. }
+            | EventKind::ConfigurationApplied { .. }
+            | EventKind::ConfigurationRefused { .. }
             | EventKind::McpFrame { .. } => {}
             EventKind::ServerDown { server, .. } => {
-                self.server_failures.get_or_create(&ServerLabel { server: Arc::clone(server) }).inc();
+                self.server_failures
+                    .get_or_create(&ServerLabel { project: project.into(), server: Arc::clone(server) })
+                    .inc();
             }
         }
     }
@@ -193,7 +204,7 @@ impl Metrics {
         self.server_latency.clear();
         self.server_tools.clear();
         for status in servers {
-            let label = ServerLabel { server: Arc::clone(&status.id) };
+            let label = ServerLabel { project: Arc::clone(&status.project), server: Arc::clone(&status.id) };
             self.server_light.get_or_create(&label).set(match status.light {
                 Light::Green => 3,
                 Light::Yellow => 2,

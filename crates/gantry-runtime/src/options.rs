@@ -1,21 +1,33 @@
-//! What a runtime is set up with: limits, queues, policies, agents, and how each provider's tools are run.
+//! What a runtime is set up with: limits, policies, agents, servers, and how each provider's tools are run.
 
-use crate::queue;
+use crate::provider::Provider;
 use crate::servers::ServerSettings;
+use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::Policies;
-use gantry_core::tool::{Effect, Settings, ToolSpec};
+use gantry_core::tool::{Effect, Origin, Settings, ToolSpec};
 use gantry_core::toolset::Selection;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A project as it is to be run: everything that a runtime of it is built from, any number of times.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The set-up.
+    pub options: Options,
+    /// Gantry's own providers.
+    pub providers: Vec<Arc<dyn Provider>>,
+}
+
 /// The set-up of a runtime.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// The project's name.
     pub project: Arc<str>,
+    /// The agent that the runtime is for alone, while it is active.
+    pub active: Option<Arc<str>>,
     /// The data folder.
     pub data: PathBuf,
     /// The time limit of a call whose tool and provider have none.
@@ -26,14 +38,12 @@ pub struct Options {
     pub context_budget: Option<u64>,
     /// How long stored outputs and standing sessions outlive their last use.
     pub retention: Duration,
-    /// Calls in flight at once in the whole process; more are shed.
-    pub max_calls: usize,
-    /// The queues.
-    pub queues: Vec<queue::Options>,
+    /// How deep agents may call agents.
+    pub max_depth: u32,
     /// The policies.
-    pub policies: Policies,
-    /// The tools that each agent sees.
-    pub agents: HashMap<Arc<str>, Selection>,
+    pub policies: Arc<Policies>,
+    /// The agents.
+    pub agents: HashMap<Arc<str>, AgentOptions>,
     /// How the tools of each provider are run, by the provider's id.
     pub providers: HashMap<Arc<str>, ProviderOptions>,
     /// The MCP servers.
@@ -50,14 +60,14 @@ impl Options {
     pub fn new(data: PathBuf) -> Self {
         Self {
             project: "default".into(),
+            active: None,
             data,
             tool_timeout: Duration::from_millis(60_000),
             response_max_bytes: 100_000,
             context_budget: None,
             retention: Duration::from_secs(3600),
-            max_calls: 1024,
-            queues: Vec::new(),
-            policies: Policies::default(),
+            max_depth: 2,
+            policies: Arc::default(),
             agents: HashMap::new(),
             providers: HashMap::new(),
             servers: Vec::new(),
@@ -67,8 +77,21 @@ impl Options {
     }
 }
 
+/// An agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentOptions {
+    /// What it is for.
+    pub description: Option<String>,
+    /// The model that it is meant for.
+    pub model: Option<String>,
+    /// What it is told to be.
+    pub prompt: Option<String>,
+    /// The tools that it sees.
+    pub selection: Selection,
+}
+
 /// How the tools of one provider are run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderOptions {
     /// Only tools that match; nothing written means all, an empty list none.
     pub allowed: Option<Vec<Pattern>>,
@@ -91,9 +114,30 @@ pub struct ProviderOptions {
 impl ProviderOptions {
     /// Whether the provider's tool of this (original) name enters the pool.
     #[must_use]
-    pub fn admits(&self, tool: &str) -> bool {
-        let matches = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
-        self.allowed.as_deref().is_none_or(matches) && !matches(&self.denied)
+    pub fn admits(&self, origin: &Origin, tool: &str) -> bool {
+        let names = own_names(origin, tool);
+        let allows = |patterns: &[Pattern]| patterns.iter().any(|pattern| names.are_allowed_by(pattern));
+        self.allowed.as_deref().is_none_or(allows) && self.denial(origin, tool).is_none()
+    }
+
+    /// The entry of `denied` that keeps a tool out.
+    #[must_use]
+    pub fn denial(&self, origin: &Origin, tool: &str) -> Option<&Pattern> {
+        let names = own_names(origin, tool);
+        self.denied.iter().find(|pattern| names.are_denied_by(pattern))
+    }
+
+    /// The entries of `denied` that mean none of these tools, which is a mistake that somebody relies on.
+    pub fn idle_denials<'a>(
+        &'a self,
+        origin: &Origin,
+        tools: impl IntoIterator<Item = &'a str>,
+    ) -> impl Iterator<Item = &'a Pattern> {
+        let mut idle: Vec<&Pattern> = self.denied.iter().collect();
+        for names in tools.into_iter().map(|tool| own_names(origin, tool)) {
+            idle.retain(|pattern| !names.are_denied_by(pattern));
+        }
+        idle.into_iter()
     }
 
     /// How calls of this tool are run; what is said of the tool itself wins.
@@ -114,10 +158,14 @@ impl ProviderOptions {
     }
 }
 
+fn own_names<'a>(origin: &'a Origin, tool: &'a str) -> OwnNames<'a> {
+    OwnNames::of(&origin.provider, &origin.namespace, tool)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gantry_core::tool::{Annotations, OwnRule};
+    use gantry_core::tool::{Annotations, OwnRule, ToolKind};
 
     fn spec(name: &str, read_only: Option<bool>) -> ToolSpec {
         ToolSpec {
@@ -162,18 +210,52 @@ mod tests {
         );
     }
 
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(text).unwrap()
+    }
+
+    fn origin(id: &str) -> Origin {
+        Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Mcp }
+    }
+
     #[test]
     fn deny_beats_allow() {
-        let pattern = |text| Pattern::parse(text).unwrap();
         let options = ProviderOptions {
             allowed: Some(vec![pattern("read_*")]),
             denied: vec![pattern("read_secret")],
             ..ProviderOptions::default()
         };
-        assert!(options.admits("read_file"));
-        assert!(!options.admits("read_secret"));
-        assert!(!options.admits("write_file"));
-        assert!(ProviderOptions::default().admits("anything"));
-        assert!(!ProviderOptions { allowed: Some(vec![]), ..ProviderOptions::default() }.admits("anything"));
+        let admits = |options: &ProviderOptions, tool| options.admits(&origin("s"), tool);
+        assert!(admits(&options, "read_file"));
+        assert!(!admits(&options, "read_secret"));
+        assert!(!admits(&options, "write_file"));
+        assert!(admits(&ProviderOptions::default(), "anything"));
+        let nothing = ProviderOptions { allowed: Some(vec![]), ..ProviderOptions::default() };
+        assert!(!admits(&nothing, "anything"));
+    }
+
+    #[test]
+    fn nam_3_a_tool_is_kept_out_by_every_name_that_it_is_known_by() {
+        for (tool, text) in [
+            ("@x/y", "@x/y"),
+            ("my-tool", "my_tool"),
+            ("delete_repo", "git_hub__delete_repo"),
+            ("delete_repo", "@git-hub/delete_*"),
+        ] {
+            let denied = ProviderOptions { denied: vec![pattern(text)], ..ProviderOptions::default() };
+            assert_eq!(denied.denial(&origin("git-hub"), tool).map(Pattern::as_str), Some(text));
+            assert!(!denied.admits(&origin("git-hub"), tool), "{text}");
+            let allowed =
+                ProviderOptions { allowed: Some(vec![pattern(text)]), ..ProviderOptions::default() };
+            assert!(allowed.admits(&origin("git-hub"), tool), "{text}");
+            assert!(!allowed.admits(&origin("git-hub"), "other"), "{text}");
+        }
+        let options = ProviderOptions {
+            denied: vec![pattern("@x/y"), pattern("typo"), pattern("gitlab__a")],
+            ..ProviderOptions::default()
+        };
+        let idle: Vec<&str> =
+            options.idle_denials(&origin("git-hub"), ["a", "@x/y"]).map(Pattern::as_str).collect();
+        assert_eq!(idle, ["typo", "gitlab__a"], "as they are written");
     }
 }

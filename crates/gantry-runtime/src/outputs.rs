@@ -99,15 +99,31 @@ fn stored_bytes(dir: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gantry_core::toolset::{Pool, Selection};
+    use crate::session::{Begin, Resolved};
+    use gantry_core::toolset::{Place, Pool, Selection};
     use gantry_core::{Caller, Door, Role, Toolset};
-    use std::sync::Arc;
+    use std::sync::{Arc, Weak};
 
     fn session() -> Session {
         let caller =
             Caller { principal: "p".into(), role: Role::Agent, agent: None, project: "default".into() };
-        let (toolset, _) = Toolset::resolve(&Arc::new(Pool::build(vec![])), &Selection::everything());
-        Session::new(SessionId::mint(), caller, Door::Mcp, Arc::new(toolset), None)
+        let (toolset, _) =
+            Toolset::resolve(&Arc::new(Pool::build(vec![])), &Selection::everything(), &Place::top(2));
+        let begin = Begin {
+            id: SessionId::mint(),
+            caller,
+            door: Door::Mcp,
+            place: Place::top(2),
+            standing: false,
+            root: None,
+            parent: None,
+        };
+        Session::new(
+            begin,
+            Weak::new(),
+            Resolved { revision: 0, toolset: Arc::new(toolset), warnings: Arc::default() },
+            None,
+        )
     }
 
     #[test]

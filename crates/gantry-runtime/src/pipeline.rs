@@ -20,7 +20,7 @@ use crate::cache::{Answer, Patience};
 use crate::context::CallCx;
 use crate::provider::RawOutput;
 use crate::reply::{Reply, Shaped};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, State};
 use gantry_core::{CallError, CallRequest, Permit, Verdict};
 use record::Entry;
 
@@ -38,40 +38,50 @@ async fn stages(
     request: &CallRequest,
     entry: &mut Entry,
 ) -> Result<Shaped, CallError> {
-    let call = resolve::tool(rt, cx, request).await?;
+    let mut state = rt.state();
+    let call = resolve::tool(rt, &mut state, cx, request).await?;
     entry.resolved(&call);
-    let judged = authorise::judge(rt, cx, call)?;
+    let state = &*state;
+    let judged = authorise::judge(state, cx, call)?;
     if let Some(earlier) = repeat::earlier(rt, cx, request, judged.call(), entry).await? {
         return Ok(earlier);
     }
-    let permit = match authorise::verdict(rt, cx, judged).await {
+    let permit = match authorise::verdict(rt, state, cx, judged).await {
         Verdict::Allow(permit) => permit,
         Verdict::Ask(question) => approve::obtain(request, question)?,
         Verdict::Deny(refusal) => return Err(refusal.into()),
     };
     entry.permitted(&permit);
-    let entry = &*entry;
+    let (entry, at) = (&*entry, At { rt, state, cx });
     let answer = match request.idempotency_key {
         // A key promises one execution and its result, so the cache has no say.
-        Some(_) => Answer::fresh(dispatch(rt, cx, request, &permit, entry).await?),
+        Some(_) => Answer::fresh(dispatch(&at, request, &permit, entry).await?),
         None => {
-            let limit = execute::time_limit(rt, request, &permit);
-            let patience = Patience { cancel: &cx.cancel, deadline: entry.deadline(), limit };
-            rt.cache.through(&permit, &patience, || dispatch(rt, cx, request, &permit, entry)).await?
+            let limit = execute::time_limit(state, request, &permit);
+            let provider = state.number_of(&permit.tool().key.provider);
+            let patience = Patience { cancel: &cx.cancel, deadline: entry.deadline(), limit, provider };
+            rt.cache.through(&permit, &patience, || dispatch(&at, request, &permit, entry)).await?
         }
     };
-    shape::apply(rt, cx, answer).await
+    shape::apply(rt, state, cx, answer).await
 }
 
 /// What only one of several equal calls does: wait for its turn, put the intent on record, and execute.
 async fn dispatch(
-    rt: &Runtime,
-    cx: &CallCx,
+    at: &At<'_>,
     request: &CallRequest,
     permit: &Permit,
     entry: &Entry,
 ) -> Result<RawOutput, CallError> {
+    let At { rt, cx, .. } = at;
     let slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
     record::intend(rt, cx, request, permit, entry).await?;
-    execute::run(rt, cx, request, permit, slot).await
+    execute::run(at, request, permit, slot).await
+}
+
+/// Where a call is: in which runtime, under what holds there since it began.
+struct At<'a> {
+    rt: &'a Runtime,
+    state: &'a State,
+    cx: &'a CallCx,
 }

@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub total_wait_ms: u64,
 }
 
-/// All queues of a project.
+/// All queues of the process.
 #[derive(Debug, Default)]
 pub struct Queues(BTreeMap<Arc<str>, Arc<Queue>>);
 
@@ -58,6 +58,26 @@ impl Queues {
     #[must_use]
     pub fn new(options: Vec<Options>) -> Self {
         Self(options.into_iter().map(|o| (Arc::clone(&o.name), Arc::new(Queue::new(o)))).collect())
+    }
+
+    /// These queues after a change. A queue that stays keeps the calls that run and wait in it, under its new bounds.
+    #[must_use]
+    pub fn changed(&self, options: Vec<Options>) -> Self {
+        let queue = |options: Options| {
+            let name = Arc::clone(&options.name);
+            let Some(known) = self.get(&name) else { return (name, Arc::new(Queue::new(options))) };
+            known.resize(&options);
+            (name, Arc::clone(known))
+        };
+        Self(options.into_iter().map(queue).collect())
+    }
+
+    /// These and those, where a name is in both these.
+    #[must_use]
+    pub fn beside(&self, those: &Self) -> Self {
+        let mut all = those.0.clone();
+        all.extend(self.0.iter().map(|(name, queue)| (Arc::clone(name), Arc::clone(queue))));
+        Self(all)
     }
 
     /// The queue of this name.
@@ -76,7 +96,7 @@ impl Queues {
 /// One queue.
 #[derive(Debug)]
 pub struct Queue {
-    options: Options,
+    name: Arc<str>,
     state: Mutex<State>,
     admitted: AtomicU64,
     rejected: AtomicU64,
@@ -86,6 +106,10 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Calls that may run at once.
+    concurrent: usize,
+    /// Calls that may wait.
+    max_waiting: usize,
     in_use: usize,
     waiting: usize,
     next_ticket: u64,
@@ -165,9 +189,10 @@ impl Held {
 impl Queue {
     fn new(options: Options) -> Self {
         let counter = || AtomicU64::new(0);
+        let Options { name, concurrent, max_waiting } = options;
         Self {
-            options,
-            state: Mutex::default(),
+            name,
+            state: Mutex::new(State { concurrent, max_waiting, ..State::default() }),
             admitted: counter(),
             rejected: counter(),
             last_wait: counter(),
@@ -188,7 +213,7 @@ impl Queue {
         held: &Held,
     ) -> Result<Slot, Refusal> {
         let started = Instant::now();
-        let slot = match held.lender(&self.options.name) {
+        let slot = match held.lender(&self.name) {
             None => self.own(session, priority).await?,
             Some(lender) => match Arc::clone(&lender).try_acquire_owned() {
                 Ok(permit) => Slot { queue: None, _borrowed: Some(permit) },
@@ -205,13 +230,13 @@ impl Queue {
     async fn own(self: &Arc<Self>, session: SessionId, priority: Priority) -> Result<Slot, Refusal> {
         let (ticket, granted) = {
             let mut state = self.state();
-            if state.in_use < self.options.concurrent {
+            if state.in_use < state.concurrent {
                 state.in_use += 1;
                 return Ok(self.slot());
             }
-            if state.waiting >= self.options.max_waiting {
+            if state.waiting >= state.max_waiting {
                 self.rejected.fetch_add(1, Ordering::Relaxed);
-                return Err(self.full());
+                return Err(self.full(state.max_waiting));
             }
             state.enqueue(session, priority)
         };
@@ -219,35 +244,42 @@ impl Queue {
         let slot = granted.await;
         // The place is gone from the line once the slot is granted; only a wait that is given up has to leave it.
         std::mem::forget(place);
-        slot.map_err(|_closed| self.full())
+        slot.map_err(|_closed| self.full(0))
     }
 
     fn slot(self: &Arc<Self>) -> Slot {
         Slot { queue: Some(Arc::clone(self)), _borrowed: None }
     }
 
-    /// Hands the slot to the next in line, or frees it.
+    /// Frees a slot, and lets the next in line run if there is room.
     fn release(self: Arc<Self>) {
-        let mut unwanted = Vec::new();
         let mut state = self.state();
-        loop {
-            let Some(waiter) = state.next() else {
-                state.in_use = state.in_use.saturating_sub(1);
-                break;
-            };
-            match waiter.grant.send(self.slot()) {
-                Ok(()) => break,
-                // It gave up a moment ago. Its slot must not be dropped while the lock is held, nor count twice.
-                Err(mut slot) => {
-                    slot.queue = None;
-                    unwanted.push(slot);
-                }
+        state.in_use = state.in_use.saturating_sub(1);
+        self.fill(&mut state);
+    }
+
+    /// Lets as many run as there is room for.
+    fn fill(self: &Arc<Self>, state: &mut State) {
+        while state.in_use < state.concurrent {
+            let Some(waiter) = state.next() else { return };
+            state.in_use += 1;
+            if let Err(mut slot) = waiter.grant.send(self.slot()) {
+                // It gave up a moment ago. Its slot is not to be given back: that would take the lock that is held.
+                slot.queue = None;
+                state.in_use -= 1;
             }
         }
     }
 
-    fn full(&self) -> Refusal {
-        let Options { name, max_waiting, .. } = &self.options;
+    /// Other bounds hold from now on. Calls that run go on, also if they are more than may run now.
+    fn resize(self: &Arc<Self>, options: &Options) {
+        let mut state = self.state();
+        (state.concurrent, state.max_waiting) = (options.concurrent, options.max_waiting);
+        self.fill(&mut state);
+    }
+
+    fn full(&self, max_waiting: usize) -> Refusal {
+        let name = &self.name;
         let message = format!(
             "queue {name} is full: {max_waiting} calls wait already. Nothing was run; try again later."
         );
@@ -264,14 +296,14 @@ impl Queue {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let (in_use, depth) = {
+        let (concurrent, max_waiting, in_use, depth) = {
             let state = self.state();
-            (state.in_use, state.waiting)
+            (state.concurrent, state.max_waiting, state.in_use, state.waiting)
         };
         Snapshot {
-            name: Arc::clone(&self.options.name),
-            concurrent: self.options.concurrent,
-            max_waiting: self.options.max_waiting,
+            name: Arc::clone(&self.name),
+            concurrent,
+            max_waiting,
             in_use,
             depth,
             admitted: self.admitted.load(Ordering::Relaxed),

@@ -90,9 +90,24 @@ fn totals(totals: &Totals) -> Value {
     })
 }
 
-/// The tree of operations of one run. `calls` are those of the session, oldest first.
+/// A run with its calls, oldest first, and the runs that these started.
+#[derive(Debug)]
+pub struct Branch {
+    /// The run.
+    pub summary: SessionSummary,
+    /// Its calls.
+    pub calls: Vec<CallRow>,
+    /// Whether there is more than is shown.
+    pub truncated: bool,
+    /// The runs below it, oldest first.
+    pub below: Vec<Branch>,
+}
+
+/// The tree of operations of one run, with the runs that it started under the calls that did. Each has its own totals; who
+/// adds them up counts no call twice.
 #[must_use]
-pub fn tree(summary: &SessionSummary, calls: &[CallRow]) -> Value {
+pub fn tree(branch: &Branch) -> Value {
+    let Branch { summary, calls, truncated, below } = branch;
     let mut turns: Vec<(u32, Vec<&CallRow>)> = Vec::new();
     for row in calls {
         match turns.iter_mut().find(|(index, _)| *index == row.head.turn) {
@@ -101,7 +116,7 @@ pub fn tree(summary: &SessionSummary, calls: &[CallRow]) -> Value {
         }
     }
     turns.sort_by_key(|(index, _)| *index);
-    let turns: Vec<Value> = turns.iter().map(|(index, rows)| turn(*index, rows)).collect();
+    let turns: Vec<Value> = turns.iter().map(|(index, rows)| turn(*index, rows, below)).collect();
     let mut tree = run(summary);
     if let Some(tree) = tree.as_object_mut() {
         let running = calls.iter().any(|row| row.state == State::Executing);
@@ -112,29 +127,32 @@ pub fn tree(summary: &SessionSummary, calls: &[CallRow]) -> Value {
         };
         tree.insert("status".into(), status.into());
         tree.insert("turns".into(), turns.into());
+        tree.insert("truncated".into(), (*truncated).into());
     }
     tree
 }
 
-fn turn(index: u32, rows: &[&CallRow]) -> Value {
+fn turn(index: u32, rows: &[&CallRow], sessions: &[Branch]) -> Value {
     let started = rows.iter().map(|row| row.head.started_us).min().unwrap_or_default();
     let ended = rows.iter().filter_map(|row| Some(row.outcome.as_ref()?.finished_us)).max();
     // Operations below another one hang under it; the rest are the turn's own.
     let ids: Vec<_> = rows.iter().map(|row| row.head.id).collect();
     let top = rows.iter().filter(|row| row.head.parent.is_none_or(|parent| !ids.contains(&parent)));
-    let ops: Vec<Value> = top.map(|row| operation(row, rows)).collect();
+    let ops: Vec<Value> = top.map(|row| operation(row, rows, sessions)).collect();
     json!({ "index": index, "startedAt": iso(started), "endedAt": ended.map(iso), "ops": ops })
 }
 
-fn operation(row: &CallRow, all: &[&CallRow]) -> Value {
+fn operation(row: &CallRow, all: &[&CallRow], sessions: &[Branch]) -> Value {
     let below: Vec<Value> = all
         .iter()
         .filter(|other| other.head.parent == Some(row.head.id))
-        .map(|other| operation(other, all))
+        .map(|other| operation(other, all, sessions))
         .collect();
+    let started = sessions.iter().filter(|below| below.summary.session.parent == Some(row.head.id));
+    let started: Vec<Value> = started.map(tree).collect();
     let mut op = Map::new();
     op.insert("opId".into(), json!(row.head.id));
-    op.insert("kind".into(), "tool".into());
+    op.insert("kind".into(), if started.is_empty() { "tool" } else { "session" }.into());
     op.insert("name".into(), (*row.head.tool.name).into());
     op.insert("startedAt".into(), iso(row.head.started_us).into());
     op.insert("status".into(), status(row.state).into());
@@ -150,6 +168,9 @@ fn operation(row: &CallRow, all: &[&CallRow]) -> Value {
     }
     if !below.is_empty() {
         op.insert("ops".into(), below.into());
+    }
+    if !started.is_empty() {
+        op.insert("childSessions".into(), started.into());
     }
     op.into()
 }

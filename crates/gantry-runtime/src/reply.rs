@@ -109,7 +109,8 @@ pub struct Reply {
 
 impl Reply {
     /// The answer to a call that never entered the pipeline.
-    pub(crate) fn shed(id: CallId, refusal: &Refusal) -> Self {
+    #[must_use]
+    pub fn shed(id: CallId, refusal: &Refusal) -> Self {
         Self {
             id,
             state: State::Refused,

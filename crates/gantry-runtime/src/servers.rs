@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use gantry_mcp::{Change, Features};
 
 /// How one MCP server is reached and run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Its id: the key under `mcpServers`, and its namespace.
     pub id: Arc<str>,
@@ -34,6 +34,14 @@ pub struct ServerSettings {
     pub off: Option<Off>,
     /// How its tools are run.
     pub options: ProviderOptions,
+}
+
+impl ServerSettings {
+    /// Whether these lead to the same server, reached and watched the same way; how its tools are run is another matter.
+    #[must_use]
+    pub fn is_reached_like(&self, other: &Self) -> bool {
+        Self { options: other.options.clone(), ..self.clone() } == *other
+    }
 }
 
 /// Why a server is not started at all.
@@ -153,6 +161,9 @@ pub struct ServerStatus {
     pub id: Arc<str>,
     /// The project that it belongs to.
     pub project: Arc<str>,
+    /// The active agent that it runs for alone; the others of the project have a process or connection of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
     /// `stdio`, `http`, `sse`, `websocket` or `tcp`.
     #[serde(rename = "type")]
     pub kind: &'static str,

@@ -1,12 +1,14 @@
 //! Sessions: one run of an agent, or one connected client, with its toolset, its budget and its stored outputs.
 
+use crate::runtime::Runtime;
 use arc_swap::ArcSwap;
 use gantry_core::budget::Budget;
-use gantry_core::id::SessionId;
+use gantry_core::id::{CallId, SessionId};
+use gantry_core::toolset::{Place, Warning};
 use gantry_core::{Caller, Door, Toolset};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio_util::sync::CancellationToken;
 
 /// Live sessions that are remembered; the longest idle ones are forgotten beyond that. More than the MCP door keeps,
@@ -19,36 +21,114 @@ pub struct Session {
     id: SessionId,
     caller: Caller,
     door: Door,
-    toolset: ArcSwap<Toolset>,
+    home: Weak<Runtime>,
+    place: Place,
+    standing: bool,
+    root: Option<Arc<str>>,
+    parent: Option<CallId>,
+    resolved: ArcSwap<Resolved>,
     budget: Option<Budget>,
     has_outputs: AtomicBool,
     recorded: AtomicBool,
+    /// Why its runtime lets go of it, once it does.
+    leaving: OnceLock<Arc<str>>,
     started_us: i64,
     last_used_us: AtomicI64,
     cancel: CancellationToken,
 }
 
+/// What a session sees, and the revision of the set-up under which that was found out.
+#[derive(Debug, Clone)]
+pub(crate) struct Resolved {
+    pub(crate) revision: u64,
+    pub(crate) toolset: Arc<Toolset>,
+    /// What was odd about it.
+    pub(crate) warnings: Arc<[Warning]>,
+}
+
+/// What a session begins with.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) id: SessionId,
+    pub(crate) caller: Caller,
+    pub(crate) door: Door,
+    pub(crate) place: Place,
+    /// Whether requests without a connection of their own share it.
+    pub(crate) standing: bool,
+    /// The agent at the top, for a session below a call.
+    pub(crate) root: Option<Arc<str>>,
+    /// The call that it is below, and what stops that.
+    pub(crate) parent: Option<(CallId, CancellationToken)>,
+}
+
 impl Session {
-    pub(crate) fn new(
-        id: SessionId,
-        caller: Caller,
-        door: Door,
-        toolset: Arc<Toolset>,
-        budget: Option<Budget>,
-    ) -> Self {
+    pub(crate) fn new(begin: Begin, home: Weak<Runtime>, resolved: Resolved, budget: Option<Budget>) -> Self {
         let now = crate::clock::now_us();
+        let Begin { id, caller, door, place, standing, root, parent } = begin;
+        // What stops the call stops all that is below it.
+        let cancel = parent.as_ref().map_or_else(CancellationToken::new, |(_, call)| call.child_token());
         Self {
             id,
             caller,
             door,
-            toolset: ArcSwap::new(toolset),
+            home,
+            place,
+            standing,
+            root,
+            parent: parent.map(|(call, _)| call),
+            resolved: ArcSwap::from_pointee(resolved),
             budget,
             has_outputs: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
+            leaving: OnceLock::new(),
             started_us: now,
             last_used_us: AtomicI64::new(now),
-            cancel: CancellationToken::new(),
+            cancel,
         }
+    }
+
+    /// The runtime that it belongs to, as long as that is there.
+    #[must_use]
+    pub fn home(&self) -> Option<Arc<Runtime>> {
+        self.home.upgrade()
+    }
+
+    /// Whether its runtime lets go of it, because the project turns to another agent or the project is gone. Its client
+    /// may begin a new one where the project is now.
+    #[must_use]
+    pub fn is_displaced(&self) -> bool {
+        self.leaving.get().is_some()
+    }
+
+    /// Why its runtime lets go of it, if it does.
+    pub(crate) fn leaves_because(&self) -> Option<Arc<str>> {
+        self.leaving.get().cloned()
+    }
+
+    /// From here on it takes no more calls, for this reason.
+    pub(crate) fn leave(&self, why: &Arc<str>) {
+        self.leaving.set(Arc::clone(why)).ok(); // The first reason is the one that began it.
+    }
+
+    /// Where it stands among agents that call agents.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether requests without a connection of their own share it.
+    pub(crate) fn is_standing(&self) -> bool {
+        self.standing
+    }
+
+    /// The agent for which all this began: its own, or that of the session at the top.
+    pub(crate) fn root(&self) -> Option<&Arc<str>> {
+        if self.parent.is_some() { self.root.as_ref() } else { self.caller.agent.as_ref() }
+    }
+
+    /// The call that it is below.
+    pub(crate) fn parent(&self) -> Option<CallId> {
+        self.parent
     }
 
     /// Its id.
@@ -72,12 +152,16 @@ impl Session {
     /// The tools that it sees.
     #[must_use]
     pub fn toolset(&self) -> Arc<Toolset> {
-        self.toolset.load_full()
+        Arc::clone(&self.resolved.load().toolset)
     }
 
     /// Starts a new execution: from here on the session sees this toolset.
-    pub(crate) fn renew(&self, toolset: Arc<Toolset>) {
-        self.toolset.store(toolset);
+    pub(crate) fn renew(&self, resolved: Resolved) {
+        self.resolved.store(Arc::new(resolved));
+    }
+
+    pub(crate) fn resolved(&self) -> Arc<Resolved> {
+        self.resolved.load_full()
     }
 
     /// Its budget of tokens for tool results, if it has one.

@@ -15,20 +15,27 @@ pub(super) async fn slot(
     deadline: Option<Instant>,
 ) -> Result<Slot, Refusal> {
     if cx.cancel.is_cancelled() {
-        return Err(Refusal::new(ErrorCode::Canceled, "canceled before it began; nothing was run"));
+        return Err(canceled(cx, "before it began"));
     }
     let Some(name) = &permit.tool().settings.queue else { return Ok(Slot::unqueued()) };
     // Names are checked when the configuration is loaded; if one is missing all the same, nothing is let through.
-    let queue = rt.queues.get(name).ok_or_else(|| {
+    let queues = rt.commons.queues.load_full();
+    let queue = queues.get(name).ok_or_else(|| {
         Refusal::new(ErrorCode::InternalError, format!("queue {name} is not configured; nothing was run"))
     })?;
     // Cancel-safety: `admit` gives its place back when it is dropped.
     tokio::select! {
         biased;
-        () = cx.cancel.cancelled() => Err(Refusal::new(ErrorCode::Canceled, "canceled while waiting; nothing was run")),
+        () = cx.cancel.cancelled() => Err(canceled(cx, "while waiting")),
         () = until(deadline) => Err(Refusal::new(ErrorCode::Timeout, "timeout while waiting for a turn; nothing was run")),
         slot = queue.admit(cx.session.id(), request.priority, &cx.held) => slot,
     }
+}
+
+/// The refusal of a call that is not wanted any more, or whose session has to leave.
+fn canceled(cx: &CallCx, when: &str) -> Refusal {
+    let why = cx.session.leaves_because().map_or_else(String::new, |why| format!(": {why}"));
+    Refusal::new(ErrorCode::Canceled, format!("canceled {when}{why}; nothing was run"))
 }
 
 /// Ends at the deadline, if there is one.

@@ -1,11 +1,12 @@
 //! Execute: run the permitted call under its time limit, and stop it when its caller gives up.
 
+use super::At;
 use super::stopwatch::{Patient, Stopwatch};
 use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::provider::RawOutput;
 use crate::queue::Slot;
-use crate::runtime::Runtime;
+use crate::runtime::State;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::TIMEOUT_MESSAGE;
 use gantry_core::tool::{Tool, ToolKind};
@@ -16,14 +17,13 @@ use std::time::Duration;
 
 /// Takes the slot so that it is held until the call has ended.
 pub(super) async fn run(
-    rt: &Runtime,
-    cx: &CallCx,
+    at: &At<'_>,
     request: &CallRequest,
     permit: &Permit,
     slot: Slot,
 ) -> Result<RawOutput, CallError> {
-    let tool = permit.tool();
-    let provider = rt.provider(&tool.key.provider)?;
+    let (At { rt, state, cx }, tool) = (at, permit.tool());
+    let provider = rt.provider(state, &tool.key.provider)?;
     let watch = Stopwatch::start();
     let inner = inner(cx, tool, &watch);
     let started = EventKind::ToolStarted {
@@ -34,13 +34,13 @@ pub(super) async fn run(
         parameters: Arc::clone(permit.recorded_arguments()),
     };
     rt.events.emit(Some(&cx.caller().principal), started);
-    let limit = time_limit(rt, request, permit);
+    let limit = time_limit(state, request, permit);
     // Whatever the provider leaves running for this call is told to stop, however the call ends.
     let _stop = cx.cancel.clone().drop_guard();
     // Cancel-safety: a provider's future may be dropped anywhere; what it sent stays sent, and the fault says so.
     let result = tokio::select! {
         biased;
-        () = cx.cancel.cancelled() => Err(stopped(permit, ToolError::new(ErrorCode::Canceled, "canceled"))),
+        () = cx.cancel.cancelled() => Err(stopped(permit, cut_off(cx))),
         result = provider.execute(inner.as_ref().unwrap_or(cx), permit) => result,
         () = watch.ran_for(limit) => {
             let error = ToolError::new(ErrorCode::Timeout, TIMEOUT_MESSAGE);
@@ -70,9 +70,18 @@ fn inner(cx: &CallCx, tool: &Tool, watch: &Arc<Stopwatch>) -> Option<CallCx> {
 }
 
 /// The most specific configured limit; a call may shorten it.
-pub(super) fn time_limit(rt: &Runtime, request: &CallRequest, permit: &Permit) -> Duration {
-    let configured = permit.tool().settings.timeout.unwrap_or(rt.limits.tool_timeout);
+pub(super) fn time_limit(state: &State, request: &CallRequest, permit: &Permit) -> Duration {
+    let configured = permit.tool().settings.timeout.unwrap_or_else(|| state.setup.limits.tool_timeout);
     request.timeout.map_or(configured, |asked| asked.min(configured))
+}
+
+/// What is said to a call that is cut off.
+fn cut_off(cx: &CallCx) -> ToolError {
+    let message = match cx.session.leaves_because() {
+        Some(why) => format!("canceled: {why}"),
+        None => "canceled".to_owned(),
+    };
+    ToolError::new(ErrorCode::Canceled, message)
 }
 
 /// The fault of a call that was cut off: if it can change something, it may have.

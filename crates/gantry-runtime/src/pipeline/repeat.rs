@@ -43,7 +43,9 @@ pub(super) async fn earlier(
 async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> Result<Body, CallError> {
     let (first, key) = (&row.head.tool, &call.tool().key);
     let same_tool = first.provider == key.provider && first.tool == key.tool;
-    if !same_tool || row.head.arguments_digest != Some(call.arguments_digest()) {
+    // What one agent got is not for another one, whoever is behind them.
+    let same_agent = row.head.caller.agent == cx.caller().agent;
+    if !same_tool || !same_agent || row.head.arguments_digest != Some(call.arguments_digest()) {
         return Err(conflict("this idempotency key was used for another call; choose a new key"));
     }
     let id = row.head.id;

@@ -2,16 +2,21 @@
 
 use crate::context::CallCx;
 use crate::provider::output;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, State};
 use gantry_core::{CallRequest, ErrorCode, Refusal, ResolvedCall};
 use std::sync::Arc;
 
-pub(super) async fn tool(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Result<ResolvedCall, Refusal> {
+pub(super) async fn tool(
+    rt: &Runtime,
+    state: &mut Arc<State>,
+    cx: &CallCx,
+    request: &CallRequest,
+) -> Result<ResolvedCall, Refusal> {
     // `tool_output` is there once a session has something to read, whatever its toolset says.
     if request.tool == output::NAME && cx.session.has_outputs() {
         return ResolvedCall::of(Arc::clone(&rt.output_tool), request);
     }
-    match ResolvedCall::resolve(&cx.session.toolset(), request) {
+    let call = match ResolvedCall::resolve(&cx.session.toolset(), request) {
         // It may be a tool of a server that is still on its first way up. Calls of all other tools wait for nobody.
         Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound && !rt.has_settled() => {
             tokio::select! {
@@ -19,8 +24,11 @@ pub(super) async fn tool(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Re
                 () = cx.cancel.cancelled() => return Err(refusal),
             }
             rt.renew(&cx.session)?;
+            *state = rt.state();
             ResolvedCall::resolve(&cx.session.toolset(), request)
         }
         other => other,
-    }
+    };
+    let call = call.map_err(|refusal| rt.unknown(state, &cx.session, refusal, &request.tool))?;
+    rt.still_has(state, &cx.session, call, request)
 }

@@ -5,7 +5,7 @@ use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::provider::RawOutput;
 use crate::reply::{Body, Shaped};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, State};
 use gantry_core::CallError;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::{BUDGET_MESSAGE, Measure, handle_message, tokens};
@@ -17,9 +17,14 @@ fn lost(error: ToolError) -> CallError {
     Fault { error, effect: EffectState::Done }.into()
 }
 
-pub(super) async fn apply(rt: &Runtime, cx: &CallCx, answer: Answer) -> Result<Shaped, CallError> {
+pub(super) async fn apply(
+    rt: &Runtime,
+    state: &State,
+    cx: &CallCx,
+    answer: Answer,
+) -> Result<Shaped, CallError> {
     let Answer { output, cached } = answer;
-    let body = if output.readable_size() > rt.limits.response_max_bytes {
+    let body = if output.readable_size() > state.setup.limits.response_max_bytes {
         kept(rt, cx, output).await?
     } else {
         Body::Whole(output)

@@ -33,7 +33,9 @@ pub(crate) mod wishes;
 use super::{BoxFuture, Provider, RawOutput};
 use crate::context::CallCx;
 use crate::event::EventKind;
+use crate::options::ProviderOptions;
 use crate::servers::{Light, ServerSettings};
+use arc_swap::ArcSwap;
 use arc_swap::ArcSwapOption;
 use ear::Ear;
 use flights::Flight;
@@ -64,11 +66,16 @@ const INSTRUCTIONS_BYTES: usize = 16 * 1024;
 /// How long the end of a server may take: its processes get some grace.
 const CLOSE: Duration = Duration::from_secs(15);
 
+/// How often a server that is to be closed is asked whether it is idle.
+const IDLE_CHECK: Duration = Duration::from_millis(20);
+
 /// One MCP server.
 #[derive(Debug)]
 pub(crate) struct McpServer {
     origin: Origin,
     settings: ServerSettings,
+    /// How its tools are run; the settings say how they were run first.
+    options: ArcSwap<ProviderOptions>,
     mapping: Mapping,
     hub: Arc<Hub>,
     replicas: Vec<Replica>,
@@ -130,6 +137,7 @@ impl McpServer {
             turns: telling::Turns::default(),
             stop: CancellationToken::new(),
             tasks,
+            options: ArcSwap::from_pointee(settings.options.clone()),
             settings,
         })
     }
@@ -167,6 +175,16 @@ impl McpServer {
     /// How it is set up.
     pub(crate) fn settings(&self) -> &ServerSettings {
         &self.settings
+    }
+
+    /// How its tools are run.
+    pub(crate) fn options(&self) -> Arc<ProviderOptions> {
+        self.options.load_full()
+    }
+
+    /// From now on its tools are run like this.
+    pub(crate) fn set_options(&self, options: &Arc<ProviderOptions>) {
+        self.options.store(Arc::clone(options));
     }
 
     /// How its URIs are shown.
@@ -303,7 +321,7 @@ impl McpServer {
 
     /// Hears what a replica says.
     fn ear(&self, replica: &Replica) -> Arc<dyn Trace> {
-        let frames = || trace::Frames::of(&self.settings.id, &self.secrets, Arc::clone(&self.hub.events));
+        let frames = || trace::Frames::of(&self.settings.id, &self.secrets, self.hub.events.clone());
         Arc::new(Ear { heard: Arc::clone(&replica.heard), frames: self.settings.trace.then(frames) })
     }
 }
@@ -367,6 +385,18 @@ impl Provider for McpServer {
                 tracing::warn!("server {} did not end in time", self.settings.id);
             }
         })
+    }
+}
+
+impl McpServer {
+    /// Waits until nothing is under way there, for as long as `grace`.
+    pub(crate) async fn idle(&self, grace: Duration) {
+        let quiet = async {
+            while self.replicas.iter().any(|replica| replica.flights.count() > 0) {
+                tokio::time::sleep(IDLE_CHECK).await;
+            }
+        };
+        tokio::time::timeout(grace, quiet).await.ok(); // What is not idle by then is closed all the same.
     }
 }
 

@@ -13,6 +13,7 @@ use gantry_core::{Permit, ResolvedCall};
 use serde::Deserialize;
 use serde_json::json;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The tool's name.
 pub const NAME: &str = "tool_output";
@@ -32,15 +33,22 @@ pub struct OutputTool {
     origin: Origin,
     outputs: Outputs,
     /// Bytes that one answer may have.
-    limit: usize,
+    limit: AtomicUsize,
 }
 
 impl OutputTool {
     pub(crate) fn new(outputs: Outputs, response_max_bytes: usize) -> Self {
         let origin =
             Origin { provider: "outputs".into(), namespace: "outputs".into(), kind: ToolKind::Builtin };
-        // An answer of this tool must never be stored itself: escaping may double its size.
-        Self { origin, outputs, limit: (response_max_bytes / 3).max(256) }
+        let tool = Self { origin, outputs, limit: AtomicUsize::default() };
+        tool.answers_within(response_max_bytes);
+        tool
+    }
+
+    /// From now on a result of this size is stored. An answer of this tool must never be stored itself, and escaping may
+    /// double its size.
+    pub(crate) fn answers_within(&self, response_max_bytes: usize) {
+        self.limit.store((response_max_bytes / 3).max(256), Ordering::Relaxed);
     }
 }
 
@@ -71,8 +79,11 @@ impl Provider for OutputTool {
             let arguments: Arguments = serde_json::from_str(permit.arguments()).map_err(|error| {
                 failed(ErrorCode::InvalidArguments, format!("the arguments do not fit: {error}"))
             })?;
-            let (outputs, session, limit) =
-                (self.outputs.clone(), std::sync::Arc::clone(&cx.session), self.limit);
+            let (outputs, session, limit) = (
+                self.outputs.clone(),
+                std::sync::Arc::clone(&cx.session),
+                self.limit.load(Ordering::Relaxed),
+            );
             let read = tokio::task::spawn_blocking(move || {
                 let text = outputs.read(&session, &arguments.handle)?;
                 Ok::<_, io::Error>(

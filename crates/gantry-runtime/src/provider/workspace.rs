@@ -9,6 +9,8 @@
 //! as a precondition, and `execute` compares it with what is there by then.
 
 mod act;
+mod allow;
+mod definitions;
 mod fault;
 mod list;
 mod path;
@@ -24,10 +26,11 @@ mod write;
 use crate::context::CallCx;
 use crate::provider::{BoxFuture, Provider, RawOutput};
 use act::{Act, Job};
+use allow::Allowed;
 use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolKind};
+use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError, ToolKind};
 use place::Root;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,18 +44,43 @@ pub const NAMESPACE: &str = "workspace";
 #[derive(Debug)]
 pub struct Workspace {
     origin: Origin,
+    style: Style,
     tools: Vec<ToolSpec>,
+    instructions: String,
     root: Arc<Root>,
 }
 
 /// What no tool may touch, although it may lie in the workspace: absolute paths, wherever they are and whether or
 /// not they exist yet.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fenced {
     /// Neither read nor changed.
     pub hidden: Vec<PathBuf>,
     /// Read, but not changed.
     pub sealed: Vec<PathBuf>,
+    /// Folders with definitions of agents and tools: `agents/*.md`, `agents/*/agent.json` and `tools/*/tool.json` in
+    /// them and in each folder of their `projects`, and `gantry.*.lock` in them, are sealed, whenever they appear.
+    /// Everything else in there is not.
+    pub catalogues: Vec<PathBuf>,
+}
+
+/// What an entry of the tool catalogue offers to do with files.
+#[derive(Debug, Clone)]
+pub struct FilePolicy {
+    /// The tools that it gives.
+    pub tools: FsTools,
+    /// Where they work: at these paths in the workspace, files or folders that may not exist yet, and below them. No
+    /// path at all means the whole workspace.
+    pub allowed: Vec<PathBuf>,
+}
+
+/// The file tools that one entry gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FsTools {
+    /// `fs_read`: those that change nothing.
+    Read,
+    /// `fs_write`: the others.
+    Write,
 }
 
 impl Workspace {
@@ -62,18 +90,34 @@ impl Workspace {
     /// There is no such folder, it cannot be opened, or it lies inside a hidden one.
     pub fn open(root: &Path, fenced: Fenced) -> Result<Self, Error> {
         Ok(Self {
-            origin: Origin {
-                provider: NAMESPACE.into(),
-                namespace: NAMESPACE.into(),
-                kind: ToolKind::Builtin,
-            },
+            origin: origin(NAMESPACE),
+            style: Style::Bare,
             tools: spec::tools(),
+            instructions: spec::INSTRUCTIONS.to_owned(),
             root: Arc::new(Root::open(root, fenced)?),
+        })
+    }
+
+    /// The file tools of an entry of the tool catalogue, under the entry's id: the same tools on the same folder, but
+    /// only some of them, and only where the entry allows.
+    ///
+    /// # Errors
+    /// As for [`Workspace::open`]; or an allowed path is not inside the folder.
+    pub fn catalogue(id: &str, root: &Path, fenced: Fenced, policy: &FilePolicy) -> Result<Self, Error> {
+        let opened = Root::open(root, fenced)?;
+        let root = opened.confined(Allowed::new(id, root, &policy.allowed)?);
+        Ok(Self {
+            origin: origin(id),
+            style: Style::Prefixed,
+            tools: spec::catalogue_tools(policy.tools, root.allowed()),
+            instructions: spec::catalogue_instructions(root.allowed()),
+            root: Arc::new(root),
         })
     }
 
     /// Says what a tool's own rule comes to. The call's file system work happens on a thread that may block.
     async fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Refusal> {
+        self.offers(tool)?;
         let act = Act::parse(tool, arguments)?;
         let root = Arc::clone(&self.root);
         match spawn_blocking(move || act.inspect(&root)).await {
@@ -87,6 +131,7 @@ impl Workspace {
 
     /// Does what the permit is for. Dropping the future stops work that consists of many steps at its next step.
     async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<RawOutput, Fault> {
+        self.offers(&permit.tool().spec.name).map_err(Fault::without_effect)?;
         let job = Job::of(permit).map_err(Fault::without_effect)?;
         let changes = job.changes();
         let root = Arc::clone(&self.root);
@@ -97,6 +142,19 @@ impl Workspace {
             Err(crash) => Err(fault::crashed(&crash, changes)),
         }
     }
+
+    /// Refuses a tool that an entry does not give, although the code for it is here.
+    fn offers(&self, tool: &str) -> Result<(), ToolError> {
+        if self.has_tool(tool) {
+            return Ok(());
+        }
+        let id = &self.origin.provider;
+        Err(ToolError::new(ErrorCode::ToolNotFound, format!("{id} has no tool {tool}")))
+    }
+}
+
+fn origin(id: &str) -> Origin {
+    Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Builtin }
 }
 
 impl Provider for Workspace {
@@ -105,7 +163,7 @@ impl Provider for Workspace {
     }
 
     fn style(&self) -> Style {
-        Style::Bare
+        self.style
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
@@ -129,7 +187,7 @@ impl Provider for Workspace {
     }
 
     fn instructions(&self) -> Option<String> {
-        Some(spec::INSTRUCTIONS.to_owned())
+        Some(self.instructions.clone())
     }
 }
 
@@ -151,6 +209,18 @@ pub enum Error {
         path.display(), protected.display()
     )]
     Protected { path: PathBuf, protected: PathBuf },
+    /// An entry of the catalogue allows what is not in it.
+    #[error(
+        "{entry} allows {}, which is not inside the workspace {}; name paths in the workspace in its `allowedPaths`",
+        path.display(), workspace.display()
+    )]
+    NotInWorkspace { entry: String, path: PathBuf, workspace: PathBuf },
+    /// An entry of the catalogue allows more paths than are looked for in each call.
+    #[error(
+        "{entry} allows {given} paths and at most {} are taken; name folders in its `allowedPaths`",
+        allow::ALLOWED_PATHS
+    )]
+    TooManyAllowed { entry: String, given: usize },
 }
 
 #[cfg(test)]

@@ -145,3 +145,28 @@ async fn many_calls_never_exceed_the_limit_and_all_get_through() {
     assert_eq!(queue.snapshot().in_use, 0);
     assert_eq!(queue.snapshot().depth, 0);
 }
+
+#[tokio::test]
+async fn pol_2_a_queue_with_other_bounds_keeps_its_calls_and_never_runs_more_than_both_allow() {
+    let options = |concurrent, max_waiting| vec![Options { name: "q".into(), concurrent, max_waiting }];
+    let queues = Queues::new(options(1, 10));
+    let (held, session) = (Held::default(), SessionId::mint());
+    let slot = queues.get("q").unwrap().admit(session, Priority::Normal, &held).await.unwrap();
+    let queues = queues.changed(options(1, 20));
+    let queue = Arc::clone(queues.get("q").unwrap());
+    let mut second = pin!(queue.admit(session, Priority::Normal, &held));
+    let mut third = pin!(queue.admit(session, Priority::Normal, &held));
+    assert!(begin(&mut second).await.is_none(), "one runs, whatever else has changed");
+    assert!(begin(&mut third).await.is_none());
+
+    let queues = queues.changed(options(2, 20));
+    let second = begin(&mut second).await.expect("there is room for two now").unwrap();
+    assert!(begin(&mut third).await.is_none());
+    let queues = queues.changed(options(1, 20));
+    drop(slot);
+    assert!(begin(&mut third).await.is_none(), "one runs already, and one may");
+    drop(second);
+    drop(begin(&mut third).await.expect("its turn has come").unwrap());
+    let now = queues.snapshot();
+    assert_eq!((now[0].in_use, now[0].depth, now[0].concurrent), (0, 0, 1));
+}

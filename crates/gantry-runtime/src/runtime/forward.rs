@@ -13,7 +13,8 @@ use crate::provider::mcp::mapping::{Shape, renamed, renamed_in};
 use crate::provider::mcp::{McpServer, Picked};
 use crate::servers::Features;
 use crate::session::Session;
-use gantry_core::{Toolset, raw};
+use gantry_core::toolset::Place;
+use gantry_core::{Refusal, Toolset, raw};
 use gantry_mcp::client::{Failure, ListKind, Outgoing};
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_mcp::{ErrorObject, Method, Turn};
@@ -49,7 +50,7 @@ impl Runtime {
     #[must_use]
     pub fn catalogue(&self, session: &Session, kind: ListKind) -> Arc<str> {
         let sight = self.sight(session.caller().agent.as_deref());
-        let sources = self.upstreams.sources.load();
+        let sources = self.sources();
         let visible: BTreeSet<&str> =
             sources.servers().map(|server| &**server.id()).filter(|id| sight.has(id)).collect();
         self.upstreams.shelf.load().text(kind, |server| visible.contains(server)).into()
@@ -60,7 +61,7 @@ impl Runtime {
     pub fn features(&self, agent: Option<&str>) -> Features {
         let (sight, mut features) = (self.sight(agent), Features::default());
         let mut extensions: Vec<(String, String)> = Vec::new();
-        for server in self.upstreams.sources.load().servers().filter(|server| sight.has(server.id())) {
+        for server in self.sources().servers().filter(|server| sight.has(server.id())) {
             let Some(listing) = server.listing() else { continue };
             features.resources |= listing.offers("resources");
             features.prompts |= listing.offers("prompts");
@@ -90,9 +91,22 @@ impl Runtime {
     /// # Errors
     /// What the server answered instead of a result; `-32602` for what is not there or not to be seen.
     pub async fn request(&self, session: &Session, request: Outgoing<'_>) -> Result<String, ErrorObject> {
+        let refused = |refusal: Refusal| ErrorObject::new(INTERNAL_ERROR, refusal.error().message.clone());
+        let running = self.enter_request(session).map_err(refused)?;
         let sight = self.sight(session.caller().agent.as_deref());
         let (method, subject) = (request.method, subject(&request.params));
-        let answer = self.route(&sight, session, request).await;
+        let over = session.cancellation();
+        // Cancel-safety: a request that is dropped is withdrawn.
+        let answer = tokio::select! {
+            biased;
+            () = over.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the session is over")),
+            answer = self.route(&sight, session, request) => answer,
+        };
+        drop(running);
+        if over.is_cancelled() {
+            // It may have asked to hear something just after all that was taken back.
+            self.forget_wishes(session.id());
+        }
         let told = EventKind::RequestAnswered {
             session: session.id(),
             method: method.as_str(),
@@ -125,7 +139,7 @@ impl Runtime {
 
     pub(super) fn sight(&self, agent: Option<&str>) -> Sight {
         // An agent that is not configured has no tools, and sees nothing.
-        let none = || Arc::new(Toolset::resolve(&self.pool.load_full(), &Default::default()).0);
+        let none = || Arc::new(Toolset::resolve(&self.pool(), &Default::default(), &Place::top(0)).0);
         let toolset = agent.map(|agent| self.toolset(Some(agent)).unwrap_or_else(|_| none()));
         Sight { toolset, outside: self.upstreams.outside.load_full() }
     }
@@ -186,7 +200,7 @@ impl Runtime {
     }
 
     fn server(&self, sight: &Sight, id: &str) -> Option<Arc<McpServer>> {
-        let sources = self.upstreams.sources.load();
+        let sources = self.sources();
         sources.get(id).and_then(|source| source.server.clone()).filter(|server| sight.has(server.id()))
     }
 
@@ -200,7 +214,7 @@ impl Runtime {
     /// The resource or template that a client means: by the URI that Gantry shows, or by the server's own if only one
     /// server can be meant.
     pub(super) fn resource(&self, sight: &Sight, shown: &str) -> Result<Meant, ErrorObject> {
-        let sources = self.upstreams.sources.load();
+        let sources = self.sources();
         let visible = || sources.servers().filter(|server| sight.has(server.id()));
         if is_mapped(shown) {
             let found = visible().filter(|server| !server.mapping().is_plain()).find_map(|server| {
@@ -245,7 +259,7 @@ impl Runtime {
         at: &Picked,
         request: Outgoing<'_>,
     ) -> Result<String, ErrorObject> {
-        let limit = server.settings().options.timeout.unwrap_or(self.limits.tool_timeout);
+        let limit = server.options().timeout.unwrap_or(self.setup().limits.tool_timeout);
         let watch = Stopwatch::start();
         let Turn { audience, cancel } = request.turn;
         let audience = Arc::new(Patient { audience, watch: Arc::clone(&watch) });

@@ -62,7 +62,7 @@ impl Runtime {
         })?;
         let wishes = &self.upstreams.hub.wishes;
         if wishes.set_level(session.id(), level).is_some() {
-            let servers: Vec<_> = self.upstreams.sources.load().servers().cloned().collect();
+            let servers: Vec<_> = self.sources().servers().cloned().collect();
             speak_up(&servers).await;
         }
         Ok(DONE.to_owned())
@@ -77,7 +77,7 @@ impl Runtime {
         if unwatched.is_empty() && !is_quieter {
             return;
         }
-        let sources = self.upstreams.sources.load_full();
+        let sources = self.sources();
         // Without a runtime there is nobody to tell anything.
         let Ok(runtime) = Handle::try_current() else { return };
         let mut by_server: BTreeMap<Arc<str>, Vec<Arc<str>>> = BTreeMap::new();

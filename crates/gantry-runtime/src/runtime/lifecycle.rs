@@ -1,24 +1,23 @@
 //! Starting and stopping a runtime.
 
 use super::rebuild::Upstreams;
+use super::setup::{Setup, State, Toolsets};
 use super::sources::{Source, Sources};
-use super::{Error, Limits, Runtime, pool};
+use super::{Error, Runtime, pool};
 use crate::cache::Cache;
-use crate::event::{EventKind, Events};
-use crate::options::{Options, ProviderOptions};
+use crate::commons::Commons;
+use crate::options::Plan;
 use crate::outputs::Outputs;
-use crate::provider::Provider;
+use crate::provider::Provider as _;
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::hub::Hub;
 use crate::provider::output::OutputTool;
 use crate::queue::Queues;
 use crate::session::Sessions;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::future::join_all;
 use gantry_core::tool::{Settings, Tool};
-use gantry_store::{Recovery, Store};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,74 +34,74 @@ impl Runtime {
     /// # Errors
     /// The tools clash or name a queue that is not configured. A provider that cannot get ready is no error: it is
     /// reported and the others go on.
-    pub async fn start(
-        options: Options,
-        providers: Vec<Arc<dyn Provider>>,
-        store: Store,
-        recovery: &Recovery,
-    ) -> Result<Arc<Self>, Error> {
-        let queues = Queues::new(options.queues);
-        let outputs = Outputs::new(&options.data);
+    pub async fn start(plan: Plan, commons: &Arc<Commons>) -> Result<Arc<Self>, Error> {
+        let Plan { options, providers } = plan;
         for provider in &providers {
             if let Err(reason) = provider.warm_up().await {
                 tracing::warn!("{} is not available: {reason}", provider.origin().provider);
             }
         }
-        let events = Arc::new(Events::default());
-        let hub = Arc::new(Hub::open(
-            Arc::clone(&options.project),
-            &options.data,
-            options.lock_file,
-            options.init_concurrency,
-            Arc::clone(&events),
-        ));
+        let (number, events) = (commons.next_number(), commons.events.of(&options.project));
+        let hub = Arc::new(Hub::open(&options, events.clone(), (number, commons.changes.clone())));
+        let setup = Arc::new(Setup::new(&options));
         let servers = options.servers.into_iter().map(|settings| McpServer::new(settings, &hub));
         let servers = servers.map(Source::of_server);
-        let own = providers.into_iter().map(|provider| own(provider, &options.providers));
+        let own = providers.into_iter().map(|provider| Source::own(provider, &options.providers));
         let sources = Sources::new(own.chain(servers).collect());
+        let queues = commons.queues.load();
         pool::check(sources.all(), &queues)?;
         let built = pool::build(sources.all(), &queues);
-        let output_provider: Arc<dyn Provider> =
-            Arc::new(OutputTool::new(outputs.clone(), options.response_max_bytes));
+        let outputs = Outputs::new(&options.data);
+        let output_provider = Arc::new(OutputTool::new(outputs.clone(), options.response_max_bytes));
         let mut specs = output_provider.tools();
         let spec = specs.pop().ok_or_else(|| Error::Pool("the output tool has no definition".into()))?;
         let name = spec.name.clone();
         let output_tool = Arc::new(Tool::new(output_provider.origin(), name, spec, Settings::default()));
         let rt = Arc::new(Self {
+            number,
             project: options.project,
-            limits: Limits {
-                tool_timeout: options.tool_timeout,
-                response_max_bytes: options.response_max_bytes,
-                context_budget: options.context_budget,
-                retention: options.retention,
-                max_calls: options.max_calls,
-            },
-            policies: ArcSwap::from_pointee(options.policies),
-            pool: ArcSwap::new(Arc::clone(&built.pool)),
-            upstreams: Upstreams::new(sources, built, hub),
-            agents: options.agents,
-            toolsets: Mutex::default(),
+            active: options.active,
+            upstreams: Upstreams::new(&sources, &built, hub),
+            state: ArcSwap::from_pointee(State {
+                revision: 0,
+                setup,
+                sources: Arc::new(sources),
+                pool: built.pool,
+            }),
+            toolsets: Toolsets::default(),
             output_tool,
             output_provider,
-            queues,
+            commons: Arc::clone(commons),
             cache: Cache::default(),
             outputs,
-            store,
+            store: commons.store.clone(),
             events,
             sessions: Sessions::default(),
-            running: Mutex::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            elsewhere: ArcSwapOption::empty(),
         });
-        rt.report(recovery);
         rt.tasks.spawn(Arc::clone(&rt).sweep());
         rt.connect();
         Ok(rt)
     }
 
+    /// What would keep a runtime of this plan from starting. Starts nothing.
+    ///
+    /// # Errors
+    /// The same as those of [`Runtime::start`].
+    pub fn check(plan: &Plan, commons: &Commons, queues: &Queues) -> Result<(), Error> {
+        let Plan { options, providers } = plan;
+        let hub = Arc::new(Hub::blank(options, commons.events.clone(), (0, commons.changes.clone())));
+        let servers = options.servers.iter().map(|settings| McpServer::new(settings.clone(), &hub));
+        let own = providers.iter().map(|provider| Source::own(Arc::clone(provider), &options.providers));
+        let sources = Sources::new(own.chain(servers.map(Source::of_server)).collect());
+        pool::check(sources.all(), queues)
+    }
+
     /// Starts the servers and follows what changes.
     fn connect(self: &Arc<Self>) {
-        let sources = self.upstreams.sources.load();
+        let sources = self.sources();
         sources.all().iter().for_each(|source| self.listen(source));
         sources.servers().for_each(McpServer::start);
         if sources.servers().next().is_none() {
@@ -112,13 +111,6 @@ impl Runtime {
         // The servers that are switched off have nothing to announce, so the first look is ours.
         self.upstreams.dirty.notify_one();
         self.tasks.spawn(Arc::clone(self).follow());
-    }
-
-    fn report(&self, recovery: &Recovery) {
-        if !recovery.unknown.is_empty() {
-            let calls = recovery.unknown.iter().map(|row| row.head.id).collect();
-            self.events.emit(None, EventKind::CallsRecovered { calls });
-        }
     }
 
     /// Logs what looks wrong in the set-up, once everything that can be known of it is known.
@@ -143,7 +135,7 @@ impl Runtime {
 
     /// Removes the outputs of sessions that nobody, in whatever process, has used for as long as they are kept.
     async fn sweep_once(&self) -> std::io::Result<()> {
-        let (outputs, retention) = (self.outputs.clone(), self.limits.retention);
+        let (outputs, retention) = (self.outputs.clone(), self.setup().limits.retention);
         let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
         let candidates = tokio::task::spawn_blocking(move || outputs.older_than(retention)).await??;
         for session in candidates {
@@ -162,6 +154,22 @@ impl Runtime {
         Ok(())
     }
 
+    /// Takes no new calls from here on, and no new sessions.
+    pub(crate) fn close_doors(&self) {
+        self.closing.cancel();
+    }
+
+    /// Ends the sessions, cancels what still runs, and closes everything but the ledger. What the sessions are told is why.
+    pub(crate) async fn end(&self, why: &Arc<str>) {
+        self.close_doors();
+        // A session that begins from here on sees for itself that it has to leave.
+        for session in self.live_sessions() {
+            session.leave(why);
+            self.close_session(&session).await;
+        }
+        self.shutdown(Duration::ZERO).await;
+    }
+
     /// Takes no new calls and lets the running ones end, for as long as `grace`. Returns whether all have ended.
     pub async fn drain(&self, grace: Duration) -> bool {
         self.closing.cancel();
@@ -169,10 +177,14 @@ impl Runtime {
         tokio::time::timeout(grace, self.tasks.wait()).await.is_ok()
     }
 
-    /// Lets running calls end for as long as `grace`, then cancels them, closes the providers and the store.
+    /// Lets running calls end for as long as `grace`, then cancels them, ends the sessions and closes the providers. The
+    /// ledger stays open.
     pub async fn shutdown(&self, grace: Duration) {
         if !self.drain(grace).await {
-            tracing::warn!("calls still run after {} s; they are canceled", grace.as_secs());
+            let running = self.commons.count(|call| call.runtime == self.number);
+            if running > 0 {
+                tracing::warn!("{running} calls still run after {} s; they are canceled", grace.as_secs());
+            }
             for session in self.sessions.all() {
                 session.cancellation().cancel();
             }
@@ -180,16 +192,8 @@ impl Runtime {
                 tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
             }
         }
-        let sources = self.upstreams.sources.load_full();
-        join_all(sources.all().iter().map(|source| source.provider.close())).await;
-        if let Err(error) = self.store.shutdown().await {
-            tracing::error!("the ledger could not be closed cleanly: {error}");
-        }
+        // Gantry's own providers are the plan's, and other runtimes of the project may use them.
+        let sources = self.sources();
+        join_all(sources.servers().map(|server| server.close())).await;
     }
-}
-
-/// One of Gantry's own providers.
-fn own(provider: Arc<dyn Provider>, options: &HashMap<Arc<str>, ProviderOptions>) -> Source {
-    let options = options.get(&provider.origin().provider).cloned().unwrap_or_default();
-    Source { provider, server: None, options: Arc::new(options) }
 }

@@ -3,22 +3,24 @@
 //! What is wrong with Gantry's own set-up is an error at the start. What an MCP server brings along while the program
 //! runs can only cost that server its tools.
 
+mod apart;
 mod bare;
 
+pub(super) use apart::Apart;
 pub(super) use bare::holders;
 
 use super::Error;
 use super::sources::Source;
 use crate::queue::Queues;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
-use gantry_core::names::{Beginnings, RESERVED_NAMESPACES, RESERVED_TOOLS, SEPARATOR, Style, sanitised};
+use gantry_core::names::{Beginnings, Style, is_coordination_name, is_reserved_name};
 use gantry_core::tool::{Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A pool, and what did not get into it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Built {
     /// The tools.
     pub(super) pool: Arc<Pool>,
@@ -54,13 +56,9 @@ pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
 pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> Built {
     let mut candidates = Vec::new();
     let rules = Rules::new(sources, queues);
-    let mut built = Built::default();
-    for source in sources {
+    let mut built = Built { left_out: Apart::of(sources).1, ..Built::default() };
+    for source in sources.iter().filter(|source| !built.left_out.contains_key(source.id())) {
         let id = source.id();
-        if let Some(error) = reserved_namespace(source) {
-            built.left_out.insert(Arc::clone(id), error.to_string());
-            continue;
-        }
         for (spec, settings) in admitted(source) {
             match rules.fault(source, &spec, &settings) {
                 Some(error) => built.dropped.push((Arc::clone(id), spec.name, error.to_string())),
@@ -87,16 +85,14 @@ pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> B
 /// What is wrong with the set-up, as far as it can be known before any server is connected.
 pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
     let mut candidates = Vec::new();
-    let mut ids: HashMap<&str, ()> = HashMap::new();
+    let (mut ids, mut apart) = (HashSet::new(), Apart::default());
     let rules = Rules::new(sources, queues);
     for source in sources {
         let id = source.id();
-        if ids.insert(id, ()).is_some() {
+        if !ids.insert(id) {
             return Err(Error::Pool(format!("two providers are called {id}; give one of them another name")));
         }
-        if let Some(error) = reserved_namespace(source) {
-            return Err(error);
-        }
+        apart.add(source)?;
         let options = &source.options;
         let queue_of_tool =
             options.tools_queue.iter().filter_map(|(tool, queue)| Some((tool, queue.as_ref()?)));
@@ -126,9 +122,9 @@ fn admitted(source: &Source) -> impl Iterator<Item = (ToolSpec, Settings)> {
         tracing::warn!("{} has {} tools; the first {TOOLS_PER_PROVIDER} are taken", source.id(), tools.len());
         tools.truncate(TOOLS_PER_PROVIDER);
     }
-    let options = Arc::clone(&source.options);
+    let (options, origin) = (Arc::clone(&source.options), source.provider.origin());
     tools.into_iter().filter_map(move |spec| {
-        options.admits(&spec.name).then(|| {
+        options.admits(origin, &spec.name).then(|| {
             let settings = options.settings(&spec);
             (spec, settings)
         })
@@ -156,7 +152,8 @@ impl<'a> Rules<'a> {
         }
         let (name, id) = (&spec.name, source.id());
         // Some names are Gantry's own, whoever offers a tool under them.
-        if is_reserved(name) {
+        let is_foreign = source.provider.origin().kind != ToolKind::Builtin;
+        if is_reserved_name(name) || (is_foreign && is_coordination_name(name)) {
             let message = format!("the tool name {name} is reserved; set prefix: true on {id}");
             return Some(Error::Pool(message));
         }
@@ -170,23 +167,6 @@ pub(super) fn beginnings(sources: &[Source]) -> Beginnings<'_> {
         let origin = source.provider.origin();
         (&*origin.provider, &*origin.namespace)
     }))
-}
-
-/// Whether a name that is shown unchanged would pass for one of Gantry's own.
-fn is_reserved(name: &str) -> bool {
-    let namespace = name.split_once(SEPARATOR).map(|(namespace, _)| namespace);
-    RESERVED_TOOLS.contains(&name) || namespace.is_some_and(|it| RESERVED_NAMESPACES.contains(&it))
-}
-
-fn reserved_namespace(source: &Source) -> Option<Error> {
-    let origin = source.provider.origin();
-    let namespace = sanitised(&origin.namespace);
-    (origin.kind == ToolKind::Mcp && RESERVED_NAMESPACES.contains(&namespace.as_str())).then(|| {
-        Error::Pool(format!(
-            "the name {namespace} is reserved; give provider {} another one",
-            origin.provider
-        ))
-    })
 }
 
 #[cfg(test)]

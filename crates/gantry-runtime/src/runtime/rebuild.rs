@@ -3,8 +3,10 @@
 
 use super::Runtime;
 use super::pool::{self, Before, Built};
+use super::setup::State;
 use super::shelf::{KINDS, Shelf};
 use super::sources::{Source, Sources};
+use crate::commons::Told;
 use crate::event::EventKind;
 use crate::provider::mcp::hub::Hub;
 use crate::servers::Change;
@@ -14,7 +16,7 @@ use gantry_core::toolset::Pool;
 use gantry_mcp::client::ListKind;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, broadcast, watch};
 use tokio::time::Instant;
@@ -28,7 +30,6 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Where tools come from, and what was made of it.
 #[derive(Debug)]
 pub(super) struct Upstreams {
-    pub(super) sources: ArcSwap<Sources>,
     pub(super) shelf: ArcSwap<Shelf>,
     /// What did not get into the pool.
     pub(super) outside: ArcSwap<Built>,
@@ -49,13 +50,12 @@ pub(super) struct Upstreams {
 
 impl Upstreams {
     /// These providers; `built` is what can be seen of them already.
-    pub(super) fn new(sources: Sources, built: Built, hub: Arc<Hub>) -> Self {
+    pub(super) fn new(sources: &Sources, built: &Built, hub: Arc<Hub>) -> Self {
         let slowest = sources.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();
         Self {
             patience: Instant::now() + slowest.min(FIRST_LOOK),
-            sources: ArcSwap::from_pointee(sources),
             shelf: ArcSwap::default(),
-            outside: ArcSwap::from_pointee(built),
+            outside: ArcSwap::from_pointee(built.clone()),
             hub,
             dirty: Arc::new(Notify::new()),
             asked: AtomicU64::new(0),
@@ -67,10 +67,10 @@ impl Upstreams {
 }
 
 impl Runtime {
-    /// What connected clients may want to hear of, from now on.
+    /// What connected clients may want to hear of, from now on; of all runtimes of the process.
     #[must_use]
-    pub fn changes(&self) -> broadcast::Receiver<Change> {
-        self.upstreams.hub.changes.subscribe()
+    pub fn changes(&self) -> broadcast::Receiver<Told> {
+        self.commons.changes.subscribe()
     }
 
     /// Whether every configured MCP server was ready once or has failed.
@@ -130,7 +130,7 @@ impl Runtime {
     }
 
     /// Waits until what was changed by now can be seen.
-    pub(super) async fn rebuilt(&self) {
+    pub(crate) async fn rebuilt(&self) {
         let ticket = self.upstreams.asked.fetch_add(1, Ordering::AcqRel) + 1;
         self.upstreams.dirty.notify_one();
         let mut done = self.upstreams.done.subscribe();
@@ -141,22 +141,28 @@ impl Runtime {
         }
     }
 
+    /// The pool of now, for the next one to be made from.
+    pub(super) fn before(&self) -> Before {
+        Before { pool: Arc::clone(&self.state().pool), seen: self.was_seen() }
+    }
+
     async fn rebuild(self: &Arc<Self>) {
         let ticket = self.upstreams.asked.load(Ordering::Acquire);
-        let sources = self.upstreams.sources.load_full();
+        let state = self.state();
+        let sources = Arc::clone(&state.sources);
         // Asked before building: what a server has when it gives its verdict is then in the pool for certain.
         let settled = sources.servers().all(|server| server.has_verdict());
-        let before = Before { pool: self.pool.load_full(), seen: self.was_seen() };
+        let before = self.before();
         let rt = Arc::clone(self);
         let work = tokio::task::spawn_blocking(move || {
             rt.upstreams.hub.lock.refresh();
-            let built = pool::rebuild(sources.all(), &rt.queues, &before);
+            let built = pool::rebuild(sources.all(), &rt.commons.queues.load(), &before);
             let shelf = rt.upstreams.shelf.load();
             let shelf = Shelf::of(&sources, &built.left_out, before.seen.then_some(&**shelf));
             (built, shelf)
         });
         match work.await {
-            Ok((built, shelf)) => self.put(built, shelf),
+            Ok((built, shelf)) => self.put(&state.sources, built, shelf),
             Err(error) => tracing::error!("the tools could not be put together anew: {error}"),
         }
         self.upstreams.done.send_replace(ticket);
@@ -166,13 +172,30 @@ impl Runtime {
     }
 
     /// Shows a new pool and a new shelf, and tells who wants to hear.
-    fn put(&self, built: Built, shelf: Shelf) {
+    /// Shown only if the providers are those that it was made of; otherwise whoever changed them has asked for another one.
+    fn put(&self, sources: &Arc<Sources>, built: Built, shelf: Shelf) {
+        let pool = {
+            let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state();
+            if !Arc::ptr_eq(&state.sources, sources) {
+                self.upstreams.dirty.notify_one();
+                return;
+            }
+            self.state.store(Arc::new(State { pool: Arc::clone(&built.pool), ..(*state).clone() }));
+            self.toolsets.forget_others(&built.pool);
+            Arc::clone(&state.pool)
+        };
+        self.show(&pool, built, shelf);
+    }
+
+    /// Tells who wants to hear what is other than in the pool before.
+    pub(super) fn show(&self, pool: &Arc<Pool>, built: Built, shelf: Shelf) {
         self.warn_of(&built);
-        let pool = self.pool.swap(Arc::clone(&built.pool));
+        let now = Arc::clone(&built.pool);
         let before = self.upstreams.shelf.swap(Arc::new(shelf));
         self.upstreams.outside.store(Arc::new(built));
         let hub = &self.upstreams.hub;
-        for (provider, event) in differences(&pool, &self.pool.load()) {
+        for (provider, event) in differences(pool, &now) {
             hub.events.emit(None, event);
             hub.tell(Change::ListChanged { provider, kind: ListKind::Tools });
         }

@@ -5,6 +5,7 @@ use crate::provider::Provider;
 use crate::provider::mcp::McpServer;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One provider and how its tools are run.
 #[derive(Debug, Clone)]
@@ -15,19 +16,32 @@ pub(super) struct Source {
     pub(super) server: Option<Arc<McpServer>>,
     /// How its tools are run.
     pub(super) options: Arc<ProviderOptions>,
+    /// Tells it from others that have, had or will have its id.
+    pub(super) number: u64,
 }
 
 impl Source {
+    /// One of Gantry's own providers.
+    pub(super) fn own(provider: Arc<dyn Provider>, options: &HashMap<Arc<str>, ProviderOptions>) -> Self {
+        let options = options.get(&provider.origin().provider).cloned().unwrap_or_default();
+        Self { provider, server: None, options: Arc::new(options), number: next_number() }
+    }
+
     /// An MCP server.
     pub(super) fn of_server(server: Arc<McpServer>) -> Self {
-        let options = Arc::new(server.settings().options.clone());
-        Self { provider: Arc::clone(&server) as _, server: Some(server), options }
+        let options = server.options();
+        Self { provider: Arc::clone(&server) as _, server: Some(server), options, number: next_number() }
     }
 
     /// The provider's id.
     pub(super) fn id(&self) -> &Arc<str> {
         &self.provider.origin().provider
     }
+}
+
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// All providers: Gantry's own in the order of the set-up, then the MCP servers in the order of their ids.

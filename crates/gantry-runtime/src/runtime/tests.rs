@@ -1,14 +1,18 @@
 //! Tests of a runtime with an MCP server on a socket: what is seen of it, and what happens when it goes and comes back.
 
 use super::*;
-use crate::options::{Options, ProviderOptions};
+use crate::commons::{Process, Told};
+use crate::event::EventKind;
+use crate::options::{Options, Plan, ProviderOptions};
 use crate::servers::{Change, Health, Light, Reach, ServerSettings};
-use gantry_core::Door;
+use crate::session::Session;
+use gantry_core::{Caller, Door};
 use gantry_mcp::client::{Declared, ListKind, Outgoing, Protocol};
 use gantry_mcp::exchange::Nobody;
 use gantry_mcp::{Method, Turn};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -139,7 +143,8 @@ impl Home {
             lock_file: folder.path().join("gantry.lock"),
             ..Options::new(folder.path().to_owned())
         };
-        let rt = Runtime::start(options, Vec::new(), store, &recovery).await.unwrap();
+        let commons = Commons::new(store, &recovery, Process::default());
+        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &commons).await.unwrap();
         Self { rt, upstream, _folder: folder }
     }
 
@@ -175,9 +180,9 @@ impl Home {
     }
 }
 
-async fn tools_changed(changes: &mut tokio::sync::broadcast::Receiver<Change>) {
+async fn tools_changed(changes: &mut tokio::sync::broadcast::Receiver<Told>) {
     let tools = |change: &Change| matches!(change, Change::ListChanged { kind: ListKind::Tools, .. });
-    while !tools(&changes.recv().await.unwrap()) {}
+    while !tools(&changes.recv().await.unwrap().change) {}
 }
 
 #[tokio::test]
@@ -195,7 +200,7 @@ async fn the_first_session_sees_every_server_that_works_and_why_another_does_not
         lights,
         [("down".into(), Light::Red), ("up".into(), Light::Green), ("z-bare".into(), Light::Green)]
     );
-    assert!(home.rt.explain("down__x", None).reasons[0].contains("server down is down"));
+    assert!(home.rt.explain("down__x", None, 0).reasons[0].contains("server down is down"));
     assert!(home.rt.instructions(None).unwrap().contains("be kind"));
     assert_eq!(home.rt.features(None).extensions.as_deref(), Some(r#"{"x/y":{}}"#));
     let reply = home.call(&session, "up__tool_1").await;
@@ -295,7 +300,7 @@ async fn servers_come_and_go_while_it_runs() {
     assert!(home.rt.remove_server("later").await);
     assert!(home.names().is_empty() && home.rt.servers().is_empty());
     let refused = home.call(&session, "later__tool_1").await.outcome.unwrap_err();
-    assert_eq!(refused.code, ErrorCode::UpstreamUnavailable);
+    assert_eq!(refused.code, ErrorCode::ToolNotFound, "what was taken away is gone for running sessions too");
     home.rt.shutdown(Duration::ZERO).await;
 }
 
@@ -312,7 +317,7 @@ async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
     assert!(home.call(&ann, "up__tool_1").await.is_ok());
     let updated =
         Change::Updated { provider: "up".into(), uri: uri.into(), params: params.to_string().into() };
-    assert_eq!(changes.recv().await.unwrap(), updated);
+    assert_eq!(changes.recv().await.unwrap().change, updated);
 
     home.ask(&ann, Method::Unsubscribe, params).await.unwrap();
     assert_eq!(*watched.borrow_and_update(), 1, "the other still listens");

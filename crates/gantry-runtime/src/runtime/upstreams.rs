@@ -2,7 +2,8 @@
 
 use super::Runtime;
 use super::pool;
-use super::sources::Source;
+use super::setup::State;
+use super::sources::{Source, Sources};
 use crate::provider::Provider as _;
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::listing::Listing;
@@ -14,8 +15,8 @@ impl Runtime {
     /// How every MCP server is doing, in the order of their ids.
     #[must_use]
     pub fn servers(&self) -> Vec<ServerStatus> {
-        let (outside, pool) = (self.upstreams.outside.load(), self.pool.load());
-        let sources = self.upstreams.sources.load();
+        let (outside, pool) = (self.upstreams.outside.load(), self.pool());
+        let sources = self.sources();
         let quarantined = |id: &str| {
             let unusable = |tool: &&Arc<Tool>| *tool.key.provider == *id && tool.quarantined().is_some();
             pool.tools().iter().filter(unusable).count()
@@ -30,7 +31,8 @@ impl Runtime {
             },
             None => ServerStatus { quarantined: quarantined(server.id()), ..server.status() },
         };
-        sources.servers().map(status).collect()
+        let of_agent = |status| ServerStatus { agent: self.active.clone(), ..status };
+        sources.servers().map(status).map(of_agent).collect()
     }
 
     /// Starts one more server. It is there until it is removed or the process ends.
@@ -43,14 +45,16 @@ impl Runtime {
         }
         let server = McpServer::new(settings, &self.upstreams.hub);
         let source = Source::of_server(Arc::clone(&server));
-        pool::check(std::slice::from_ref(&source), &self.queues).map_err(|error| error.to_string())?;
+        pool::check(std::slice::from_ref(&source), &self.commons.queues.load())
+            .map_err(|error| error.to_string())?;
         {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
-            let sources = self.upstreams.sources.load();
+            let sources = self.sources();
             if sources.get(server.id()).is_some() || *server.id() == self.output_tool.key.provider {
                 return Err(format!("there is a provider {} already; remove it first", server.id()));
             }
-            self.upstreams.sources.store(Arc::new(sources.with(source.clone())));
+            pool::Apart::of(sources.all()).0.add(&source).map_err(|error| error.to_string())?;
+            self.replace_sources(sources.with(source.clone()));
         }
         self.listen(&source);
         server.start();
@@ -58,13 +62,23 @@ impl Runtime {
         Ok(())
     }
 
+    /// From now on these are the providers. To be called while `editing` is held.
+    fn replace_sources(&self, sources: Sources) {
+        let state = self.state();
+        self.state.store(Arc::new(State {
+            revision: state.revision + 1,
+            sources: Arc::new(sources),
+            ..(*state).clone()
+        }));
+    }
+
     /// Stops a server and takes its tools away, also if nobody waits for it. Returns whether there was one.
     pub async fn remove_server(self: &Arc<Self>, id: &str) -> bool {
         let server = {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
-            let sources = self.upstreams.sources.load();
+            let sources = self.sources();
             let Some(server) = sources.get(id).and_then(|source| source.server.clone()) else { return false };
-            self.upstreams.sources.store(Arc::new(sources.without(id)));
+            self.replace_sources(sources.without(id));
             server
         };
         let rt = Arc::clone(self);
@@ -80,7 +94,7 @@ impl Runtime {
 
     /// Stops a server and starts it anew, at once. Returns whether there is one.
     pub async fn restart_server(&self, id: &str) -> bool {
-        let sources = self.upstreams.sources.load_full();
+        let sources = self.sources();
         let server = sources.get(id).and_then(|source| source.server.as_ref());
         server.inspect(|server| server.restart()).is_some()
     }
@@ -120,7 +134,7 @@ impl Runtime {
 
     /// What the servers have, as far as it is known.
     fn listed(&self, server: Option<&str>) -> Vec<(Arc<str>, Arc<Listing>)> {
-        let sources = self.upstreams.sources.load();
+        let sources = self.sources();
         let meant = sources.servers().filter(|known| server.is_none_or(|id| *id == **known.id()));
         meant.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect()
     }

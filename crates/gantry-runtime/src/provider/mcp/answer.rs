@@ -57,8 +57,16 @@ fn wrapped(server: &McpServer, at: At, caller: &Caller, result: &str) -> Option<
 
 /// Nothing was sent.
 pub(super) fn unavailable(reason: &str) -> Fault {
-    let message = format!("{reason}. Nothing was sent.");
-    Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
+    Fault::without_effect(unsent(reason))
+}
+
+/// Nothing was sent, because the server is not there.
+pub(super) fn absent(server: &McpServer) -> Fault {
+    Fault::without_effect(unsent(&server.absence()).with_details(server.absence_details()))
+}
+
+fn unsent(reason: &str) -> ToolError {
+    ToolError::new(ErrorCode::UpstreamUnavailable, format!("{reason}. Nothing was sent."))
 }
 
 /// A failure as the caller is told.

@@ -65,7 +65,7 @@ impl McpServer {
     /// No replica is ready to run a tool as it was judged.
     fn has_none(&self, tool: &Tool) -> Fault {
         if self.connections().is_empty() {
-            return answer::unavailable(&self.absence());
+            return answer::absent(self);
         }
         quarantined(&format!(
             "no replica of server {} that is ready has {} as it was judged; see `gantry doctor`",

@@ -4,16 +4,14 @@ use super::eras::Eras;
 use super::lock::Lock;
 use super::seal::Seal;
 use super::wishes::Wishes;
+use crate::commons::Told;
 use crate::event::Events;
+use crate::options::Options;
 use crate::servers::Change;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Semaphore, broadcast};
-
-/// Changes that a slow reader may fall behind before it misses some. Every session holds its reader whether it reads or
-/// not, so with [`CHANGE_BYTES`] this bounds what is kept.
-const CHANGES: usize = 1024;
 
 /// What a server may say in one change. More than that is no news.
 pub(super) const CHANGE_BYTES: usize = 64 * 1024;
@@ -33,9 +31,9 @@ pub(crate) struct Hub {
     /// Seals the ids of tasks.
     pub(crate) seal: Seal,
     /// Where events go.
-    pub(crate) events: Arc<Events>,
-    /// Where changes go that clients want to hear of.
-    pub(crate) changes: broadcast::Sender<Change>,
+    pub(crate) events: Events,
+    /// Where changes go that clients want to hear of, and the number of the runtime that they come from.
+    pub(crate) changes: (u64, broadcast::Sender<Told>),
     /// Lets so many servers start at once.
     pub(crate) starts: Semaphore,
     /// What sessions want to hear.
@@ -46,24 +44,24 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Reads the lock file and the eras. Blocks.
-    pub(crate) fn open(
-        project: Arc<str>,
-        data: &Path,
-        lock_file: PathBuf,
-        init_concurrency: usize,
-        events: Arc<Events>,
-    ) -> Self {
+    pub(crate) fn open(options: &Options, events: Events, changes: (u64, broadcast::Sender<Told>)) -> Self {
         Self {
-            project,
-            lock: Lock::open(lock_file),
-            eras: Arc::new(Eras::open(data.join(ERAS))),
+            project: Arc::clone(&options.project),
+            lock: Lock::open(options.lock_file.clone()),
+            eras: Arc::new(Eras::open(options.data.join(ERAS))),
             seal: Seal::new(),
             events,
-            changes: broadcast::channel(CHANGES).0,
-            starts: Semaphore::new(init_concurrency.max(1)),
+            changes,
+            starts: Semaphore::new(options.init_concurrency.max(1)),
             wishes: Wishes::default(),
             numbers: AtomicU64::new(0),
         }
+    }
+
+    /// For servers that are only looked at and never started. Reads nothing.
+    pub(crate) fn blank(options: &Options, events: Events, changes: (u64, broadcast::Sender<Told>)) -> Self {
+        let (data, lock_file) = (PathBuf::new(), PathBuf::new());
+        Self::open(&Options { data, lock_file, ..options.clone() }, events, changes)
     }
 
     /// A number that no server and no connection had before.
@@ -73,6 +71,7 @@ impl Hub {
 
     /// Tells those who listen; there may be nobody.
     pub(crate) fn tell(&self, change: Change) {
-        self.changes.send(change).ok();
+        let (from, changes) = &self.changes;
+        changes.send(Told { from: *from, change }).ok();
     }
 }

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::servers::{Light, Off, ServerStatus};
 use gantry_core::pattern::Pattern;
 use gantry_mcp::client::ListKind;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Tools that a warning names.
@@ -21,10 +22,11 @@ impl McpServer {
         ServerStatus {
             id: self.id().clone(),
             project: self.hub.project.clone(),
+            agent: None,
             kind: self.settings.reach.kind(),
             light,
             status,
-            since: clock::iso(states.iter().map(|state| state.since_us).max().unwrap_or_default()),
+            since: since(&states),
             era: known.as_ref().map(|known| known.about.version.as_str()),
             latency_ms: states
                 .iter()
@@ -78,11 +80,17 @@ impl McpServer {
             (Light::Off, Some(reason), _) => format!("server {id} is switched off: {reason}"),
             (Light::Off, None, _) => format!("server {id} is switched off (enabled: false)"),
             (_, Some(reason), Some(at)) => {
-                format!("server {id} is down: {reason}; it is tried again at {at}")
+                format!("server {id} is down since {}: {reason}; it is tried again at {at}", since(&states))
             }
             (_, Some(reason), None) => format!("server {id} is starting anew after this failure: {reason}"),
             (_, None, _) => format!("server {id} is still starting"),
         }
+    }
+
+    /// The same for programs, without the reason.
+    pub(super) fn absence_details(&self) -> Value {
+        let ServerStatus { id, status, since, retry_at, .. } = self.status();
+        json!({ "server": id, "status": status, "since": since, "retryAt": retry_at })
     }
 
     /// What looks wrong with it although it stops nothing else.
@@ -101,12 +109,10 @@ impl McpServer {
         let flags = known.as_ref().map(|known| known.flags()).unwrap_or_default();
         warnings.extend(flags.iter().map(|flag| format!("server {id} looks suspicious: {flag}")));
         warnings.extend(self.promises.broken(None));
-        let denied = &self.settings.options.denied;
-        let matches = |pattern: &Pattern| {
-            known.iter().flat_map(|known| &known.tools).any(|tool| pattern.matches(&tool.spec.name))
-        };
-        let idle = denied.iter().filter(|pattern| known.is_some() && !matches(pattern));
-        warnings.extend(idle.map(|pattern| {
+        let options = self.options();
+        let names = known.iter().flat_map(|known| &known.tools).map(|tool| tool.spec.name.as_str());
+        let idle: Vec<&Pattern> = options.idle_denials(&self.origin, names).collect();
+        warnings.extend(idle.iter().filter(|_| known.is_some()).map(|pattern| {
             format!("server {id}: {:?} in toolsDenied matches no tool; globs know * and ?", pattern.as_str())
         }));
         let said = known.as_ref().and_then(|known| known.about.instructions.as_deref());
@@ -129,6 +135,11 @@ impl McpServer {
         }
         warnings
     }
+}
+
+/// When its light changed last.
+fn since(states: &[State]) -> String {
+    clock::iso(states.iter().map(|state| state.since_us).max().unwrap_or_default())
 }
 
 /// When a server that is down is tried again.

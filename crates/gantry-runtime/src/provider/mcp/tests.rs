@@ -5,10 +5,11 @@ mod memory;
 
 use super::*;
 use crate::event::Events;
-use crate::options::ProviderOptions;
+use crate::options::{Options, ProviderOptions};
 use crate::servers::{Health, Off, Reach};
 use gantry_core::error::ErrorCode;
 use gantry_mcp::client::{Declared, Protocol};
+use tokio::sync::broadcast;
 
 pub(super) fn settings(reach: Reach) -> ServerSettings {
     ServerSettings {
@@ -28,7 +29,8 @@ pub(super) fn settings(reach: Reach) -> ServerSettings {
 fn server(off: Option<Off>) -> Arc<McpServer> {
     let folder = tempfile::tempdir().unwrap();
     let lock = folder.path().join("gantry.lock");
-    let hub = Arc::new(Hub::open("default".into(), folder.path(), lock, 1, Arc::new(Events::default())));
+    let options = Options { lock_file: lock, init_concurrency: 1, ..Options::new(folder.path().to_owned()) };
+    let hub = Arc::new(Hub::open(&options, Events::default(), (1, broadcast::channel(8).0)));
     let reach = Reach::Tcp(vec!["127.0.0.1:1".into(), "127.0.0.1:2".into()]);
     McpServer::new(ServerSettings { off, ..settings(reach) }, &hub)
 }
@@ -171,12 +173,12 @@ fn what_nobody_may_want_to_hear_is_not_kept_for_anybody() {
     use gantry_mcp::client::Event;
     use gantry_mcp::exchange::LogLevel;
     let server = server(None);
-    let mut changes = server.hub.changes.subscribe();
+    let mut changes = server.hub.changes.1.subscribe();
     let session = gantry_core::id::SessionId::mint();
     server.hub.wishes.watch(session, server.id(), "a:watched").unwrap();
     let mut heard = |event| {
         assert_eq!(supervise::announce(&server, event), None);
-        changes.try_recv().ok()
+        changes.try_recv().ok().map(|told| told.change)
     };
     let updated = |uri: &str| Event::Updated(format!(r#"{{"uri":"{uri}"}}"#).into());
     let log =

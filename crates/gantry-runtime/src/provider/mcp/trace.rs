@@ -18,13 +18,13 @@ const DEPTH: usize = 4;
 #[derive(Debug)]
 pub(super) struct Frames {
     server: Arc<str>,
-    events: Arc<Events>,
+    events: Events,
     secrets: Arc<Secrets>,
 }
 
 impl Frames {
     /// Shows the frames of this server there.
-    pub(super) fn of(server: &Arc<str>, secrets: &Arc<Secrets>, events: Arc<Events>) -> Self {
+    pub(super) fn of(server: &Arc<str>, secrets: &Arc<Secrets>, events: Events) -> Self {
         Self { server: Arc::clone(server), events, secrets: Arc::clone(secrets) }
     }
 
@@ -83,7 +83,7 @@ mod tests {
     fn shown(reach: Reach, frame: &str) -> String {
         let settings = super::super::tests::settings(reach);
         let secrets = Arc::new(Secrets::of(&settings));
-        Frames::of(&settings.id, &secrets, Arc::new(Events::default())).shown(frame)
+        Frames::of(&settings.id, &secrets, Events::default()).shown(frame)
     }
 
     fn plainly(frame: &str) -> String {

@@ -26,7 +26,7 @@ const SCANNED: usize = 2_000_000;
 pub(super) fn run(root: &Root, args: &List, stop: &CancellationToken) -> Result<Value, Fault> {
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
-    let ground = match root.descend(&path.whole(), shown)? {
+    let ground = match root.descend(&path.whole(), None, shown)? {
         Descent::Reached(ground) => ground,
         Descent::Missing { .. } => return Err(fault::missing(shown)),
         Descent::NotADirectory => {

@@ -5,15 +5,16 @@
 //! name, used on that directory without following links. A link as the last name is followed here, by resolving
 //! what it says beneath the root again.
 
-use super::fault;
+use super::allow::Allowed;
 use super::protect::{Ground, Guard};
-use super::{Error, Fenced};
+use super::{Error, Fenced, fault};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use gantry_core::Fault;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ const LINKS_FOLLOWED: usize = 40;
 pub(super) struct Root {
     dir: Dir,
     guard: Guard,
+    /// Where the tools may work; anywhere if nothing is said.
+    allowed: Option<Allowed>,
 }
 
 /// How far the directory part of a path leads.
@@ -77,31 +80,46 @@ impl Root {
             }
         })?;
         let guard = Guard::new(path, &dir, fenced)?;
-        Ok(Self { dir, guard })
+        Ok(Self { dir, guard, allowed: None })
     }
 
-    /// Opens a directory beneath the root, or as much of the way as there is.
-    pub(super) fn descend(&self, directory: &Path, shown: &str) -> Result<Descent, Fault> {
+    /// The same folder, to be worked in at these paths only.
+    pub(super) fn confined(self, allowed: Option<Allowed>) -> Self {
+        Self { allowed, ..self }
+    }
+
+    /// Opens a directory beneath the root, or as much of the way as there is; `name` is what is meant in it, if not
+    /// the directory itself.
+    pub(super) fn descend(
+        &self,
+        directory: &Path,
+        name: Option<&OsStr>,
+        shown: &str,
+    ) -> Result<Descent, Fault> {
         let mut rest = Vec::new();
         let mut reached = directory.as_os_str().as_bytes();
-        let mut blocked = false;
+        let mut obstacle: Option<io::Error> = None;
         loop {
             let error = match self.dir.open_dir(OsStr::from_bytes(reached)) {
                 Ok(dir) => {
-                    // Checked in every case, so that no answer tells what is inside something protected.
+                    // Checked in every case, so that no answer tells what is protected or out of reach.
                     let ground = self.guard.enter(dir.into_std_file().into(), shown)?;
                     rest.reverse();
-                    return Ok(match (blocked, rest.is_empty()) {
-                        (true, _) => Descent::NotADirectory,
-                        (false, true) => Descent::Reached(ground),
-                        (false, false) => Descent::Missing { base: ground, rest },
-                    });
+                    self.allow(&ground, rest.iter().map(OsString::as_os_str).chain(name), shown)?;
+                    return match obstacle {
+                        Some(error) if Errno::from_io_error(&error) == Some(Errno::NOTDIR) => {
+                            Ok(Descent::NotADirectory)
+                        }
+                        Some(error) => Err(fault::io(shown, "opening", &error)),
+                        None if rest.is_empty() => Ok(Descent::Reached(ground)),
+                        None => Ok(Descent::Missing { base: ground, rest }),
+                    };
                 }
                 Err(error) => error,
             };
             match Errno::from_io_error(&error) {
-                Some(Errno::NOTDIR) if reached != b"." => blocked = true,
                 Some(Errno::NOENT) if reached != b"." => {}
+                Some(_) if reached != b"." => obstacle = Some(error),
                 Some(_) | None => return Err(fault::io(shown, "opening", &error)),
             }
             let (above, name) = split(reached);
@@ -113,6 +131,24 @@ impl Root {
         }
     }
 
+    /// Refuses what is reached by these names from a directory, if the tools may not work there.
+    fn allow<'a>(
+        &self,
+        ground: &Ground,
+        names: impl Iterator<Item = &'a OsStr>,
+        shown: &str,
+    ) -> Result<(), Fault> {
+        match &self.allowed {
+            Some(allowed) => allowed.check((&self.dir, ground.id, &ground.way), names, shown),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the tools may work, in words, if that is not everywhere.
+    pub(super) fn allowed(&self) -> Option<&str> {
+        self.allowed.as_ref().map(Allowed::words)
+    }
+
     /// Finds what is at a path that ends in a name.
     pub(super) fn find(
         &self,
@@ -121,7 +157,7 @@ impl Root {
         shown: &str,
     ) -> Result<Target, Fault> {
         for _ in 0..LINKS_FOLLOWED {
-            let ground = match self.descend(&directory, shown)? {
+            let ground = match self.descend(&directory, Some(&name), shown)? {
                 Descent::Reached(ground) => ground,
                 Descent::Missing { base, rest } => return Ok(Target::NoParent { base, rest, name }),
                 Descent::NotADirectory => return Err(fault::os(shown, "opening", Errno::NOTDIR)),
@@ -167,7 +203,7 @@ impl Root {
         let (above, name) = split(trimmed);
         if trimmed.len() < joined.len() || matches!(name, b"." | b"..") {
             // Only a directory can be meant, and that is not what is looked for; but an escape is still an escape.
-            return Err(match self.descend(Path::new(OsStr::from_bytes(trimmed)), shown)? {
+            return Err(match self.descend(Path::new(OsStr::from_bytes(trimmed)), None, shown)? {
                 Descent::Reached(_) => fault::failed(format!("{shown} is a directory")),
                 Descent::Missing { .. } => fault::missing(shown),
                 Descent::NotADirectory => fault::os(shown, "following", Errno::NOTDIR),

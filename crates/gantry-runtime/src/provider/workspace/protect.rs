@@ -5,16 +5,18 @@
 //! is walked by handle, and each directory on it is compared by device and inode. A link, a `..` or another spelling
 //! of a name changes nothing about that.
 
-use super::fault;
-use super::place::{DIRECTORY, Kind, open_dir};
-use super::{Error, Fenced};
+use super::definitions::{Definitions, ENTRIES, Unknown};
+use super::place::{DIRECTORY, Kind, Place, open_dir};
+use super::{Error, Fenced, fault};
 use cap_std::fs::Dir;
 use gantry_core::Fault;
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Directories between a place and the root; deeper ones are not worked in.
 const LEVELS: usize = 4096;
@@ -39,6 +41,7 @@ pub(super) struct Guard {
     root: Id,
     hidden: Vec<PathBuf>,
     sealed: Vec<PathBuf>,
+    catalogues: Arc<[PathBuf]>,
 }
 
 /// What is protected at the moment. Found anew for each call, because a data folder may come and go.
@@ -48,16 +51,20 @@ pub(super) struct Fences {
     hidden: Marks,
     /// What is read, but not changed.
     sealed: Marks,
+    /// Where definitions are, which are sealed as well; only a change looks for them.
+    catalogues: Arc<[PathBuf]>,
 }
 
 /// Some protected paths, as they are found on the disk.
 #[derive(Debug, Default)]
-struct Marks {
-    there: Vec<Id>,
+pub(super) struct Marks {
+    pub(super) there: Vec<Id>,
     /// Where something protected would come to be: the directory, and the name in it.
     missing: Vec<(Id, OsString)>,
-    /// Directories with something protected below them.
-    holding: Vec<Id>,
+    /// Directories with something protected below them, and links to such directories.
+    pub(super) holding: Vec<Id>,
+    /// What was found on the ways to protected paths, which have most of their way in common.
+    seen: HashMap<PathBuf, Option<Id>>,
 }
 
 /// Where in a repository a directory is.
@@ -80,7 +87,7 @@ pub(super) struct Ground {
     pub(super) id: Id,
     pub(super) fences: Fences,
     /// The directory itself and all above it, up to the root.
-    way: Vec<Id>,
+    pub(super) way: Vec<Id>,
     git: Git,
 }
 
@@ -94,7 +101,8 @@ impl Guard {
         }
         let sealed = both_spellings(fenced.sealed).map_err(unusable)?;
         let root = Id::of(&fstat(root).map_err(|error| unusable(error.into()))?);
-        Ok(Self { root, hidden, sealed })
+        let catalogues = both_spellings(fenced.catalogues).map_err(unusable)?.into();
+        Ok(Self { root, hidden, sealed, catalogues })
     }
 
     /// Walks from an opened directory up to the root.
@@ -135,7 +143,11 @@ impl Guard {
     }
 
     fn fences(&self) -> Fences {
-        Fences { hidden: Marks::find(&self.hidden), sealed: Marks::find(&self.sealed) }
+        Fences {
+            hidden: Marks::find(&self.hidden),
+            sealed: Marks::find(&self.sealed),
+            catalogues: Arc::clone(&self.catalogues),
+        }
     }
 }
 
@@ -143,34 +155,58 @@ impl Marks {
     fn find(paths: &[PathBuf]) -> Self {
         let mut marks = Self::default();
         for path in paths {
-            // The entry itself counts too, if it is a link.
-            marks.there.extend(rustix::fs::lstat(path).ok().map(|stat| Id::of(&stat)));
-            let mut missing = None;
-            for (n, ancestor) in path.ancestors().enumerate() {
-                match rustix::fs::stat(ancestor) {
-                    Ok(stat) if n == 0 => marks.there.push(Id::of(&stat)),
-                    Ok(stat) => {
-                        let id = Id::of(&stat);
-                        marks.missing.extend(missing.take().map(|name: &OsStr| (id, name.to_owned())));
-                        marks.holding.push(id);
-                    }
-                    Err(_) => missing = ancestor.file_name(),
-                }
-            }
+            marks.add(path);
         }
         marks
     }
 
+    pub(super) fn add(&mut self, path: &Path) {
+        let found = rustix::fs::stat(path).ok();
+        self.there.extend(found.as_ref().map(Id::of));
+        // The entry itself counts too, if it is a link.
+        self.there.extend(rustix::fs::lstat(path).ok().as_ref().map(Id::of));
+        self.add_way(path, if found.is_none() { path.file_name() } else { None });
+    }
+
+    /// Adds what leads to a path. What is missing of it is `missing`, or else a name further up.
+    pub(super) fn add_way<'a>(&mut self, path: &'a Path, mut missing: Option<&'a OsStr>) {
+        for ancestor in path.ancestors().skip(1) {
+            let seen = self.seen.get(ancestor).copied();
+            match seen.unwrap_or_else(|| self.hold(ancestor)) {
+                None => missing = ancestor.file_name(),
+                Some(id) => {
+                    self.missing.extend(missing.take().map(|name| (id, name.to_owned())));
+                    if seen.is_some() {
+                        // So all above it was seen as well.
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a directory on the way, if it exists.
+    fn hold(&mut self, directory: &Path) -> Option<Id> {
+        let id = rustix::fs::stat(directory).ok().as_ref().map(Id::of);
+        if let Some(id) = id {
+            // A link on the way leads there as long as it stays.
+            let link = rustix::fs::lstat(directory).ok().as_ref().map(Id::of).filter(|link| *link != id);
+            self.holding.extend(link.into_iter().chain([id]));
+        }
+        self.seen.insert(directory.to_owned(), id);
+        id
+    }
+
     /// Whether changing this name in that directory would change something marked.
-    fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
+    pub(super) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
         let found = stat.map(Id::of).is_some_and(|id| self.there.contains(&id));
         let appears = |(id, missing): &(Id, OsString)| *id == directory && missing.eq_ignore_ascii_case(name);
         found || self.missing.iter().any(appears)
     }
 
-    /// Whether this is a directory with something marked below it.
-    fn within(&self, stat: Option<&Stat>) -> bool {
-        stat.is_some_and(|stat| Kind::of(stat) == Kind::Directory && self.holding.contains(&Id::of(stat)))
+    /// Whether this is a directory with something marked below it, or a link to one.
+    pub(super) fn within(&self, stat: Option<&Stat>) -> bool {
+        stat.is_some_and(|stat| self.holding.contains(&Id::of(stat)))
     }
 }
 
@@ -194,7 +230,7 @@ fn has(dir: impl AsFd, name: &str, id: Id) -> bool {
 }
 
 /// The path with the links in it resolved as far as it exists.
-fn resolved(path: &Path) -> PathBuf {
+pub(super) fn resolved(path: &Path) -> PathBuf {
     let real = path.ancestors().find_map(|ancestor| {
         let real = std::fs::canonicalize(ancestor).ok()?;
         let rest = path.strip_prefix(ancestor).ok()?;
@@ -213,19 +249,38 @@ impl Fences {
     pub(super) fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
         if self.has(id) { Err(protected(shown)) } else { Ok(()) }
     }
+
+    /// What defines agents and tools at the moment. Without knowing that, nothing is changed.
+    fn definitions(&self, shown: &str) -> Result<Definitions, Fault> {
+        Definitions::find(&self.catalogues).map_err(|unknown| {
+            let why = match unknown {
+                Unknown::TooMany(folder) => {
+                    format!(
+                        "{} has more than {ENTRIES} entries; ask a person to clear it up",
+                        folder.display()
+                    )
+                }
+                Unknown::Unreadable(folder, error) => {
+                    format!("{} cannot be read ({error}); ask a person to repair it", folder.display())
+                }
+            };
+            fault::denied(format!("{shown} is not changed while it is unknown what configures Gantry: {why}"))
+        })
+    }
 }
 
 impl Ground {
     /// Refuses to change what has, or would get, this name in the directory.
     pub(super) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
-        let Fences { hidden, sealed } = &self.fences;
+        let Fences { hidden, sealed, catalogues: _ } = &self.fences;
+        let defined = self.fences.definitions(shown)?;
         if hidden.covers(self.id, name, stat) {
             return Err(protected(shown));
         }
-        if sealed.covers(self.id, name, stat) {
+        if sealed.covers(self.id, name, stat) || defined.covers(self.id, name, stat) {
             return Err(configures(shown));
         }
-        if hidden.within(stat) || sealed.within(stat) {
+        if hidden.within(stat) || sealed.within(stat) || defined.within(stat) {
             return Err(fault::denied(format!(
                 "{shown} contains files of Gantry itself, which tools cannot change"
             )));
@@ -243,7 +298,22 @@ impl Ground {
         if rest.iter().any(|name| is_git(name)) || is_git(name) {
             return Err(runs_programs(shown));
         }
+        let names = rest.iter().map(OsString::as_os_str).chain([name]);
+        if self.fences.definitions(shown)?.arise(self.id, names) {
+            return Err(configures(shown));
+        }
         rest.first().map_or(Ok(()), |first| self.may_change(first, None, shown))
+    }
+
+    /// Refuses to move something to this name in the directory if it would define agents or tools from there.
+    pub(super) fn may_receive(&self, name: &OsStr, moved: &Place, shown: &str) -> Result<(), Fault> {
+        let Some(stat) = &moved.stat else { return Ok(()) };
+        let moved = (&moved.ground.dir, moved.name.as_os_str(), Kind::of(stat));
+        match self.fences.definitions(shown)?.come_with(moved, (self.id, name)) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(configures(shown)),
+            Err(error) => Err(fault::os(shown, "looking at what would come to", error)),
+        }
     }
 
     /// Goes into a directory of this one, whose name was checked by [`Ground::may_change`].

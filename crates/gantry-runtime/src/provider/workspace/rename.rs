@@ -4,7 +4,7 @@ use super::act::{Move, Precondition};
 use super::path::RelPath;
 use super::place::{Kind, Links, Place, Root, Target, stat_at, sync};
 use super::protect::Id;
-use super::{fault, state};
+use super::{definitions, fault, state};
 use gantry_core::Fault;
 use gantry_core::policy::OwnVerdict;
 use rustix::fs::{AtFlags, Mode, RenameFlags};
@@ -39,6 +39,7 @@ pub(super) fn inspect(root: &Root, args: &Move) -> Result<OwnVerdict, Fault> {
 }
 
 pub(super) fn run(root: &Root, args: &Move, precondition: Option<&Precondition>) -> Result<Value, Fault> {
+    let turn = definitions::turn();
     let ends = Ends::find(root, args)?;
     let (old, new) = (ends.from.entry(), ends.to.entry());
     let to = ends.to_path.shown();
@@ -65,6 +66,7 @@ pub(super) fn run(root: &Root, args: &Move, precondition: Option<&Precondition>)
         }
         (true, None) => return Err(fault::unjudged()),
     }
+    drop(turn);
     for dir in [old.0, new.0] {
         sync(dir).map_err(|error| fault::not_synced(to, error))?;
     }
@@ -82,6 +84,7 @@ impl Ends {
         let moved = from.existing(old)?;
         from.ground.may_change(&from.name, Some(moved), old)?;
         to.ground.may_change(&to.name, to.stat.as_ref(), new)?;
+        to.ground.may_receive(&to.name, &from, new)?;
         // Asked of the kernel, it would be told apart from a rename it does not know only by trying.
         if Kind::of(moved) == Kind::Directory && to.ground.is_in(Id::of(moved)) {
             return Err(into_itself(old, new));

@@ -1,5 +1,6 @@
 //! How the file tools present themselves: names, schemas, hints.
 
+use super::FsTools;
 use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
 use serde_json::{Value, json};
 
@@ -27,6 +28,34 @@ const CHANGES: Annotations = Annotations {
 /// The tools.
 pub(super) fn tools() -> Vec<ToolSpec> {
     vec![list_directory(), read_file(), write_file(), delete_file(), move_file()]
+}
+
+/// The tools of a catalogue entry, which say where they work.
+pub(super) fn catalogue_tools(which: FsTools, allowed: Option<&str>) -> Vec<ToolSpec> {
+    let mut tools = match which {
+        FsTools::Read => vec![list_directory(), read_file()],
+        FsTools::Write => vec![write_file(), delete_file(), move_file()],
+    };
+    for tool in &mut tools {
+        tool.description = format!("{} {}", tool.description, works_in(allowed));
+    }
+    tools
+}
+
+/// What an agent should know before it uses the tools of a catalogue entry.
+pub(super) fn catalogue_instructions(allowed: Option<&str>) -> String {
+    format!("Files are named by paths relative to the workspace root. {}", works_in(allowed))
+}
+
+fn works_in(allowed: Option<&str>) -> String {
+    match allowed {
+        Some(allowed) => {
+            format!(
+                "Works only at these paths of the workspace and below them: {allowed}; others are refused."
+            )
+        }
+        None => "Works in the whole workspace.".to_owned(),
+    }
 }
 
 fn list_directory() -> ToolSpec {

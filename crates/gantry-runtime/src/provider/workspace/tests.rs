@@ -2,7 +2,9 @@
 //!
 //! Every result passes the tool's output schema on its way through [`Bench::run`].
 
+mod allowed;
 mod approve;
+mod catalogue;
 mod confine;
 mod keep;
 mod race;
@@ -14,7 +16,7 @@ use gantry_core::approval::{Decision, redeem};
 use gantry_core::policy::{Policies, Verdict, judge};
 use gantry_core::schema::Schema;
 use gantry_core::tool::{OwnRule, Settings};
-use gantry_core::toolset::{Candidate, Pool, Selection};
+use gantry_core::toolset::{Candidate, Place, Pool, Selection};
 use gantry_core::{CallRequest, Caller, EffectState, Role, ToolError, Toolset};
 use serde_json::{Value, json};
 use std::fs;
@@ -77,15 +79,14 @@ impl Bench {
         fs::write(dir.path().join("outside/sub/secret"), "SECRET").unwrap();
         let provider =
             Workspace::open(&dir.path().join("ws"), hiding(dir.path().join("ws/.gantry"))).unwrap();
-        let candidates = provider.tools().into_iter().map(|spec| Candidate {
-            origin: provider.origin().clone(),
-            style: provider.style(),
-            spec,
-            settings: Settings::default(),
-        });
-        let pool = Arc::new(Pool::build(candidates.collect()));
-        let toolset = Toolset::resolve(&pool, &Selection::everything()).0;
+        let toolset = toolset(&provider);
         Self { dir, provider, toolset }
+    }
+
+    /// The same files with another fence around them.
+    fn fenced(self, fenced: Fenced) -> Self {
+        let provider = Workspace::open(&self.ws(""), fenced).unwrap();
+        Self { provider, ..self }
     }
 
     fn ws(&self, path: &str) -> PathBuf {
@@ -197,6 +198,18 @@ impl Bench {
     }
 }
 
+/// The tools of a provider as an agent has them.
+fn toolset(provider: &Workspace) -> Toolset {
+    let candidates = provider.tools().into_iter().map(|spec| Candidate {
+        origin: provider.origin().clone(),
+        style: provider.style(),
+        spec,
+        settings: Settings::default(),
+    });
+    let pool = Arc::new(Pool::build(candidates.collect()));
+    Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
+}
+
 /// A call of each tool that takes this path.
 fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
     vec![
@@ -212,14 +225,14 @@ fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
 
 /// Everything below this path is out of reach.
 fn hiding(path: PathBuf) -> Fenced {
-    Fenced { hidden: vec![path], sealed: vec![] }
+    Fenced { hidden: vec![path], ..Fenced::default() }
 }
 
 #[test]
 fn a_workspace_that_is_no_folder_says_so() {
     let bench = Bench::new();
     let open = |path: &str, hidden| {
-        let fenced = Fenced { hidden, sealed: vec![] };
+        let fenced = Fenced { hidden, ..Fenced::default() };
         Workspace::open(&bench.ws(path), fenced).unwrap_err().to_string()
     };
     assert!(open("none", vec![]).contains("does not exist; create it"));

@@ -8,7 +8,7 @@ use super::act::{Encoding, Precondition, Write};
 use super::path::RelPath;
 use super::place::{Kind, Links, Place, Root, Target, stat_at, sync};
 use super::protect::Ground;
-use super::{fault, rename, state};
+use super::{definitions, fault, rename, state};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::policy::OwnVerdict;
@@ -146,25 +146,27 @@ fn put(place: &Place, content: &[u8], precondition: &Precondition, shown: &str) 
     let writing = |error: io::Error| fault::io(shown, "writing", &error);
     let mut temporary = Temporary::create(dir, place.stat.as_ref()).map_err(writing)?;
     temporary.fill(content).map_err(writing)?;
-    match precondition {
-        Precondition::Absent => match rename::without_replacing((dir, &temporary.name), (dir, &place.name)) {
-            Err(Errno::EXIST) => {
-                return Err(fault::outdated(format!(
-                    "{shown} appeared since the call was judged, and nothing was overwritten; call again"
-                )));
-            }
-            renamed => renamed.map_err(|error| fault::os(shown, "writing", error))?,
-        },
-        Precondition::Unchanged(fingerprint) => {
-            if state::look(place, shown)?.is_none_or(|existing| existing.fingerprint != *fingerprint) {
-                return Err(fault::outdated(format!(
-                    "{shown} has changed since it was approved, and nothing was overwritten; call again"
-                )));
-            }
-            rustix::fs::renameat(dir, &temporary.name, dir, &place.name)
-                .map_err(|error| fault::os(shown, "writing", error))?;
-        }
+    if let Precondition::Unchanged(fingerprint) = precondition
+        && state::look(place, shown)?.is_none_or(|existing| existing.fingerprint != *fingerprint)
+    {
+        return Err(fault::outdated(format!(
+            "{shown} has changed since it was approved, and nothing was overwritten; call again"
+        )));
     }
+    let turn = definitions::turn();
+    // The directory can have been moved meanwhile to where this name means more.
+    check(place, shown)?;
+    let renamed = match precondition {
+        Precondition::Absent => rename::without_replacing((dir, &temporary.name), (dir, &place.name)),
+        Precondition::Unchanged(_) => rustix::fs::renameat(dir, &temporary.name, dir, &place.name),
+    };
+    drop(turn);
+    renamed.map_err(|error| match (precondition, error) {
+        (Precondition::Absent, Errno::EXIST) => fault::outdated(format!(
+            "{shown} appeared since the call was judged, and nothing was overwritten; call again"
+        )),
+        (Precondition::Absent | Precondition::Unchanged(_), _) => fault::os(shown, "writing", error),
+    })?;
     temporary.took_its_place = true;
     sync(dir).map_err(|error| fault::not_synced(shown, error))
 }

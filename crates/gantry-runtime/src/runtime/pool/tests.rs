@@ -59,7 +59,7 @@ fn source(id: &str, style: Style, tools: &[&'static str], queue: Option<&str>) -
     let origin = Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Mcp };
     let options = ProviderOptions { queue: queue.map(Into::into), ..ProviderOptions::default() };
     let provider = Arc::new(Fake { origin, style, tools: tools.to_vec() });
-    Source { provider, server: None, options: Arc::new(options) }
+    Source { provider, server: None, options: Arc::new(options), number: 0 }
 }
 
 fn names(built: &Built) -> Vec<String> {
@@ -198,4 +198,54 @@ fn nam_3_a_bare_name_cannot_take_the_name_that_a_longer_one_was_cut_to() {
     let built =
         build(&[honest(), source("sly", Style::Bare, &[cut.clone().leak()], None)], &Queues::new(Vec::new()));
     assert_eq!((holder(&built, &cut), dropped(&built)), (Some(long), vec![("sly", cut.as_str())]));
+}
+
+#[test]
+fn nam_3_a_bare_name_cannot_be_read_as_one_of_gantrys_own() {
+    let sly = [
+        "agent..final_report",
+        "final.report",
+        "tool.output",
+        "spawn.agents",
+        "@router/handoff-to",
+        "Agent__x",
+        "fine",
+    ];
+    let sources = [source("sly", Style::Bare, &sly, None)];
+    let built = build(&sources, &Queues::new(Vec::new()));
+    assert_eq!(names(&built), ["fine"]);
+    assert_eq!(dropped(&built).len(), sly.len() - 1);
+    for (_, tool, why) in &built.dropped {
+        assert_eq!(*why, format!("the tool name {tool} is reserved; set prefix: true on sly"));
+    }
+    assert!(check(&sources, &Queues::new(Vec::new())).is_err());
+    let prefixed = build(&[source("honest", Style::Prefixed, &sly, None)], &Queues::new(Vec::new()));
+    assert_eq!((names(&prefixed).len(), dropped(&prefixed)), (sly.len(), vec![]));
+}
+
+#[test]
+fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
+    for (first, second) in [("a", "a__b"), ("a__b", "a"), ("org", "org/srv")] {
+        let mut sources = [first, second].map(|id| source(id, Style::Prefixed, &["x"], None));
+        let error = check(&sources, &Queues::new(Vec::new())).unwrap_err().to_string();
+        assert!(error.contains(first) && error.ends_with("give one of them another name"), "{error}");
+        // The one that came later goes, wherever it stands.
+        sources[1].number = 1;
+        for _ in 0..2 {
+            sources.reverse();
+            let built = build(&sources, &Queues::new(Vec::new()));
+            assert_eq!(built.left_out.keys().map(|id| &**id).collect::<Vec<_>>(), [second]);
+            assert_eq!(names(&built).len(), 1);
+        }
+        let (mut apart, _) = Apart::of(std::slice::from_ref(&sources[0]));
+        apart.add(&sources[1]).unwrap_err();
+    }
+    let apart = ["github", "git-hub", "git_hub", "org/a", "org/a-b", "@scope/a"]
+        .map(|id| source(id, Style::Bare, &[], None));
+    check(&apart, &Queues::new(Vec::new())).unwrap();
+    for id in ["Agent", "REST", "router__x", "@agent/x"] {
+        let sources = [source(id, Style::Prefixed, &["x"], None)];
+        check(&sources, &Queues::new(Vec::new())).unwrap_err();
+        assert!(build(&sources, &Queues::new(Vec::new())).left_out[id].contains("is reserved"), "{id}");
+    }
 }

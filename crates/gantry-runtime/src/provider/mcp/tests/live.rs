@@ -2,9 +2,10 @@
 //! means.
 
 use super::*;
+use crate::commons::{Commons, Process};
 use crate::context::CallCx;
 use crate::event::EventKind;
-use crate::options::Options;
+use crate::options::Plan;
 use crate::reply::Reply;
 use crate::runtime::Runtime;
 use crate::servers::Remote;
@@ -164,7 +165,8 @@ impl Home {
             lock_file: folder.path().join("gantry.lock"),
             ..Options::new(folder.path().to_owned())
         };
-        let rt = Runtime::start(options, Vec::new(), store, &recovery).await.unwrap();
+        let commons = Commons::new(store, &recovery, Process::default());
+        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &commons).await.unwrap();
         Self { rt, _folder: folder }
     }
 

@@ -88,8 +88,8 @@ fn what_configures_gantry_is_read_but_neither_changed_nor_made() {
     bench.put("sub/x", "x");
     bench.link("gantry.yaml", "l");
     let fenced = Fenced {
-        hidden: vec![],
         sealed: vec![bench.ws("gantry.yaml"), bench.ws("gantry.json"), bench.ws("sub/x")],
+        ..Fenced::default()
     };
     let provider = Workspace::open(&bench.ws(""), fenced).unwrap();
     let bench = Bench { provider, ..bench };

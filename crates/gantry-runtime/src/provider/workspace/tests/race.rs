@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Runs `work` while another thread does `disturb` again and again.
-fn while_disturbed(disturb: impl Fn() + Send + Sync, work: impl FnOnce()) {
+pub(super) fn while_disturbed(disturb: impl Fn() + Send + Sync, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,0 +1,175 @@
+//! What all runtimes of a process share: the ledger, the stream of events, the queues, what clients are told, and which
+//! calls run.
+
+use crate::event::{EventKind, Events};
+use crate::queue::{self, Queues};
+use crate::servers::Change;
+use arc_swap::ArcSwap;
+use gantry_core::error::{ErrorCode, Refusal};
+use gantry_core::id::{CallId, SessionId};
+use gantry_store::{Recovery, Store};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+
+/// Changes that a slow reader may fall behind before it misses some. Every session holds its reader whether it reads or
+/// not, so with the limit of one change this bounds what is kept.
+const CHANGES: usize = 1024;
+
+/// What is set up for the process as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// The queues, which all projects share.
+    pub queues: Vec<queue::Options>,
+    /// Calls in flight at once; more are shed.
+    pub max_calls: usize,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self { queues: Vec::new(), max_calls: 1024 }
+    }
+}
+
+/// A change, and the runtime in which it happened: two projects may have servers of one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The number of the runtime.
+    pub from: u64,
+    /// The change.
+    pub change: Change,
+}
+
+impl AsRef<Change> for Told {
+    fn as_ref(&self) -> &Change {
+        &self.change
+    }
+}
+
+/// What all runtimes of a process share.
+#[derive(Debug)]
+pub struct Commons {
+    pub(crate) store: Store,
+    pub(crate) events: Events,
+    pub(crate) queues: ArcSwap<Queues>,
+    pub(crate) changes: broadcast::Sender<Told>,
+    running: Mutex<HashMap<CallId, Call>>,
+    /// Woken whenever a call has ended.
+    ended: Notify,
+    max_calls: AtomicUsize,
+    numbers: AtomicU64,
+}
+
+/// A call that runs or waits for its turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) principal: Arc<str>,
+    pub(crate) session: SessionId,
+    /// The number of its runtime.
+    pub(crate) runtime: u64,
+}
+
+impl Commons {
+    /// Shares this ledger. What the process before left open is told.
+    #[must_use]
+    pub fn new(store: Store, recovery: &Recovery, process: Process) -> Arc<Self> {
+        let events = Events::default();
+        if !recovery.unknown.is_empty() {
+            let calls = recovery.unknown.iter().map(|row| row.head.id).collect();
+            events.emit(None, EventKind::CallsRecovered { calls });
+        }
+        Arc::new(Self {
+            store,
+            events,
+            queues: ArcSwap::from_pointee(Queues::new(process.queues)),
+            changes: broadcast::channel(CHANGES).0,
+            running: Mutex::default(),
+            ended: Notify::new(),
+            max_calls: AtomicUsize::new(process.max_calls),
+            numbers: AtomicU64::new(1),
+        })
+    }
+
+    /// What connected clients may want to hear of, from now on.
+    #[must_use]
+    pub fn changes(&self) -> broadcast::Receiver<Told> {
+        self.changes.subscribe()
+    }
+
+    /// A number that no runtime had before.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_max_calls(&self, max: usize) {
+        self.max_calls.store(max, Ordering::Relaxed);
+    }
+
+    /// Counts a call as running, unless there are too many. Calls below another call are never shed: their parent was let
+    /// in and waits for them.
+    pub(crate) fn enter(self: &Arc<Self>, id: CallId, call: Call, below: bool) -> Result<Running, Refusal> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if !below && running.len() >= self.max_calls.load(Ordering::Relaxed) {
+            let message = format!("{} calls run already. Nothing was run; try again later.", running.len());
+            return Err(Refusal::new(ErrorCode::QueueFull, message));
+        }
+        running.insert(id, call);
+        Ok(Running { commons: Arc::clone(self), id })
+    }
+
+    /// Cancels a running call, if it is one of `own`'s or anybody's calls may be cancelled. Returns whether it was.
+    pub fn cancel_call(&self, id: CallId, own: Option<&str>) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = running.get(&id).filter(|call| own.is_none_or(|own| *call.principal == *own));
+        found.inspect(|call| call.cancel.cancel()).is_some()
+    }
+
+    /// Whether a call, one of `own`'s or anybody's, runs or waits in this process.
+    #[must_use]
+    pub fn is_running(&self, id: CallId, own: Option<&str>) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&id).is_some_and(|call| own.is_none_or(|own| *call.principal == *own))
+    }
+
+    /// How many of these calls run.
+    pub(crate) fn count(&self, these: impl Fn(&Call) -> bool) -> usize {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.values().filter(|call| these(call)).count()
+    }
+
+    /// Waits until none of these calls runs any more, for as long as `grace`. Returns how many still do.
+    pub(crate) async fn ended(&self, these: impl Fn(&Call) -> bool, grace: Duration) -> usize {
+        let none_left = async {
+            loop {
+                // Asked for before looking, so that a call that ends in between wakes us.
+                let ended = self.ended.notified();
+                if self.count(&these) == 0 {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        match tokio::time::timeout(grace, none_left).await {
+            Ok(()) => 0,
+            Err(_) => self.count(&these),
+        }
+    }
+}
+
+/// A call that counts as running until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    commons: Arc<Commons>,
+    id: CallId,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.commons.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.commons.ended.notify_waiters();
+    }
+}

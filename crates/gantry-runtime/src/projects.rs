@@ -1,0 +1,338 @@
+//! The projects of a process, and which runtime somebody meets who comes to one of them.
+//!
+//! A project has a *shared* runtime, in which every caller sees what its agent may see. While an agent is *active*, that
+//! agent has a runtime for itself: its own connections, its own processes, nothing of anybody else. Callers who name no
+//! agent are then callers of the active one. Other agents can still be named; the shared runtime is for them, and is there
+//! as long as somebody needs it.
+
+mod active;
+mod reload;
+mod seat;
+mod servers;
+mod switch;
+
+pub use reload::{Load, Loading, Plans, Reloaded};
+pub use switch::Switched;
+
+use crate::commons::Commons;
+use crate::event::Events;
+use crate::options::{AgentOptions, Plan};
+use crate::queue;
+use crate::runtime::{Elsewhere, Error, Runtime};
+use crate::turns::Turns;
+use arc_swap::ArcSwap;
+use futures_util::future::join_all;
+use gantry_core::error::{ErrorCode, Refusal};
+use gantry_core::id::SessionId;
+use gantry_store::Store;
+use seat::{Seat, Seats};
+use servers::Overlay;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The project that the configuration file itself describes.
+pub const DEFAULT: &str = "default";
+
+/// How long calls may take to end when their agent, their server or their project goes away.
+pub(crate) const DRAIN: Duration = Duration::from_secs(5);
+
+/// How often a caller whose place is gone when he gets there is shown the next one, before he is turned away.
+pub const MOVES: usize = 4;
+
+/// The projects of a process.
+#[derive(Debug)]
+pub struct Projects {
+    commons: Arc<Commons>,
+    projects: ArcSwap<BTreeMap<Arc<str>, Arc<Project>>>,
+    loading: Loading,
+    /// Held while a new configuration is applied.
+    reloading: Turns,
+    /// What was wrong with the configuration that was refused last, until one is accepted.
+    refused: Mutex<Option<Arc<str>>>,
+}
+
+/// One project.
+#[derive(Debug)]
+struct Project {
+    name: Arc<str>,
+    plan: ArcSwap<Plan>,
+    overlay: Mutex<Overlay>,
+    seats: Seats,
+    /// Held while its runtimes come and go.
+    changing: Turns,
+    /// Whether it is not configured any more. Set while `changing` is held.
+    ended: AtomicBool,
+}
+
+/// Where a caller has come to.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// The agent as which the caller acts there.
+    pub agent: Option<Arc<str>>,
+}
+
+/// An agent of a project, for those who list them.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// The project.
+    pub project: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What is configured of it.
+    pub options: AgentOptions,
+    /// Whether it is the active one.
+    pub active: bool,
+}
+
+impl Projects {
+    /// Starts these projects, each with the agent that was active in it last.
+    ///
+    /// # Errors
+    /// The tools of a project clash or name a queue that is not configured.
+    pub async fn start(
+        commons: Arc<Commons>,
+        plans: BTreeMap<Arc<str>, Plan>,
+        loading: Loading,
+    ) -> Result<Arc<Self>, Error> {
+        let mut projects = BTreeMap::new();
+        for (name, plan) in plans {
+            let project = Project::start(Arc::clone(&name), plan, &commons).await?;
+            projects.insert(name, project);
+        }
+        Ok(Arc::new(Self {
+            commons,
+            projects: ArcSwap::from_pointee(projects),
+            loading,
+            reloading: Turns::default(),
+            refused: Mutex::new(None),
+        }))
+    }
+
+    /// The runtime for a caller of this project, as this agent or as none in particular. Waits while the project turns to
+    /// another agent.
+    ///
+    /// # Errors
+    /// There is no such project, or its active agent cannot be had.
+    pub async fn context(&self, project: &str, agent: Option<&str>) -> Result<Context, Refusal> {
+        let project = self.project(project)?;
+        project.context(&self.commons, agent).await
+    }
+
+    /// The same for those who cannot wait: nothing while there is nothing yet.
+    #[must_use]
+    pub fn peek(&self, project: &str, agent: Option<&str>) -> Option<Context> {
+        self.project(project).ok()?.seats.peek(agent)
+    }
+
+    fn project(&self, name: &str) -> Result<Arc<Project>, Refusal> {
+        let projects = self.projects.load();
+        projects.get(name).cloned().ok_or_else(|| no_project(name))
+    }
+
+    /// Whether there is such a project.
+    #[must_use]
+    pub fn has(&self, project: &str) -> bool {
+        self.projects.load().contains_key(project)
+    }
+
+    /// The names of the projects.
+    #[must_use]
+    pub fn names(&self) -> Vec<Arc<str>> {
+        self.projects.load().keys().cloned().collect()
+    }
+
+    /// The agents of a project, or of all.
+    #[must_use]
+    pub fn agents(&self, project: Option<&str>) -> Vec<Agent> {
+        let projects = self.projects.load();
+        let meant = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
+        meant.flat_map(|project| project.agents()).collect()
+    }
+
+    /// The active agent of a project.
+    #[must_use]
+    pub fn active(&self, project: &str) -> Option<Arc<str>> {
+        self.projects.load().get(project)?.seats.active()
+    }
+
+    /// All runtimes that are there.
+    #[must_use]
+    pub fn runtimes(&self) -> Vec<Arc<Runtime>> {
+        self.projects.load().values().flat_map(|project| project.seats.runtimes()).collect()
+    }
+
+    /// The ledger.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.commons.store
+    }
+
+    /// What the runtimes share.
+    #[must_use]
+    pub fn commons(&self) -> &Arc<Commons> {
+        &self.commons
+    }
+
+    /// The stream of events.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.commons.events
+    }
+
+    /// How the queues are doing.
+    #[must_use]
+    pub fn queues(&self) -> Vec<queue::Snapshot> {
+        self.commons.queues.load().snapshot()
+    }
+
+    /// The page that `/metrics` serves.
+    #[must_use]
+    pub fn metrics_page(&self) -> String {
+        let servers = self.servers(None);
+        self.commons.events.metrics().page(&self.queues(), self.commons.store.stats(), &servers)
+    }
+
+    /// What was wrong with the configuration that was refused last, if none was accepted since.
+    #[must_use]
+    pub fn refused(&self) -> Option<Arc<str>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Cancels everything that a session has queued or running. Returns whether it is known here.
+    pub async fn cancel_session(&self, id: SessionId) -> bool {
+        for runtime in self.runtimes() {
+            if runtime.cancel_session(id).await {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits until the servers of every project were ready once or have failed.
+    pub async fn settled(&self) {
+        join_all(self.runtimes().iter().map(|runtime| runtime.settled())).await;
+    }
+
+    /// Takes no new calls and lets the running ones end, for as long as `grace`.
+    pub async fn drain(&self, grace: Duration) {
+        join_all(self.runtimes().iter().map(|runtime| runtime.drain(grace))).await;
+    }
+
+    /// Lets running calls end for as long as `grace`, then closes everything, the ledger last.
+    pub async fn shutdown(&self, grace: Duration) {
+        let _reloading = tokio::time::timeout(DRAIN * 2, self.reloading.mine()).await;
+        let projects = self.projects.load_full();
+        // What a project is just turning away from is closed by whoever does that.
+        let turning = join_all(projects.values().map(|project| project.changing.mine()));
+        let _turns = tokio::time::timeout(DRAIN * 2, turning).await;
+        join_all(self.runtimes().iter().map(|runtime| runtime.shutdown(grace))).await;
+        if let Err(error) = self.commons.store.shutdown().await {
+            tracing::error!("the ledger could not be closed cleanly: {error}");
+        }
+    }
+}
+
+fn no_project(name: &str) -> Refusal {
+    let shown: String = name.chars().take(64).collect();
+    Refusal::new(ErrorCode::PermissionDenied, format!("there is no project {shown:?}"))
+}
+
+impl Project {
+    async fn start(name: Arc<str>, plan: Plan, commons: &Arc<Commons>) -> Result<Arc<Self>, Error> {
+        let seat = match active::read(&plan.options.data) {
+            None => None,
+            Some(agent) => match plan.options.agents.get_key_value(&*agent) {
+                Some((agent, _)) => Some(Ok(Arc::clone(agent))),
+                None => Some(Err(agent)),
+            },
+        };
+        let project = Arc::new(Self {
+            name,
+            plan: ArcSwap::from_pointee(plan),
+            overlay: Mutex::default(),
+            seats: Seats::default(),
+            changing: Turns::default(),
+            ended: AtomicBool::new(false),
+        });
+        match seat {
+            None => project.seats.share(project.build(None, commons).await?),
+            Some(Ok(agent)) => {
+                let runtime = project.build(Some(&agent), commons).await?;
+                project.seats.sit(Seat::Active { agent, runtime });
+            }
+            Some(Err(agent)) => {
+                let reason = "it was active when Gantry ran last, and is not configured any more".into();
+                tracing::warn!("agent {agent} of project {}: {reason}", project.name);
+                project.seats.sit(Seat::Broken { agent, reason });
+            }
+        }
+        Ok(project)
+    }
+
+    /// A runtime for this agent alone, or for all.
+    async fn build(&self, agent: Option<&Arc<str>>, commons: &Arc<Commons>) -> Result<Arc<Runtime>, Error> {
+        Runtime::start(self.effective(agent), commons).await
+    }
+
+    async fn context(&self, commons: &Arc<Commons>, agent: Option<&str>) -> Result<Context, Refusal> {
+        let mut is_new = self.seats.is_moving();
+        loop {
+            if let Some(context) = self.seats.find(agent).await? {
+                if is_new {
+                    // Whoever has waited for it sees what it has, not what it has so far.
+                    context.runtime.settled().await;
+                }
+                return Ok(context);
+            }
+            if let Some(agent) = agent {
+                // A name that somebody made up must not start anything.
+                self.configured(agent)?;
+            }
+            is_new = true;
+            let _changing = self.changing.mine().await;
+            self.is_there()?;
+            // Another caller may have started it in the meantime, or the project may have turned to another agent.
+            if self.seats.peek(agent).is_some() || self.seats.is_moving() {
+                continue;
+            }
+            let shared = self.build(None, commons).await.map_err(|error| {
+                let message = format!("the project cannot be started: {error}; nothing was run");
+                Refusal::new(ErrorCode::UpstreamUnavailable, message)
+            })?;
+            if let Some(agent) = self.seats.active() {
+                let why = format!("agent {agent} is active and has a place of its own").into();
+                shared.keep_out(Some(Elsewhere { agent: Some(agent), why }));
+            }
+            self.seats.share(shared);
+        }
+    }
+
+    /// Whether it is configured still. To be asked once a turn has come.
+    fn is_there(&self) -> Result<(), Refusal> {
+        if self.ended.load(Ordering::Acquire) {
+            return Err(no_project(&self.name));
+        }
+        Ok(())
+    }
+
+    fn agents(&self) -> Vec<Agent> {
+        let (plan, active) = (self.plan.load(), self.seats.active());
+        let mut agents: Vec<Agent> = plan
+            .options
+            .agents
+            .iter()
+            .map(|(name, options)| Agent {
+                project: Arc::clone(&self.name),
+                name: Arc::clone(name),
+                options: options.clone(),
+                active: active.as_ref() == Some(name),
+            })
+            .collect();
+        agents.sort_by(|a, b| a.name.cmp(&b.name));
+        agents
+    }
+}

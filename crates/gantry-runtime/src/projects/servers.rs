@@ -1,0 +1,164 @@
+//! The MCP servers of all projects, and those that were added or removed while the process runs.
+
+use super::{Project, Projects};
+use crate::options::Plan;
+use crate::runtime::Runtime;
+use crate::servers::{ServerSettings, ServerStatus};
+use futures_util::future::join_all;
+use gantry_core::toolset::Selection;
+use std::collections::BTreeSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// Servers that are added while Gantry runs, at most.
+const MAX_ADDED: usize = 1000;
+
+/// What is other than configured until the process ends.
+#[derive(Debug, Default)]
+pub(super) struct Overlay {
+    added: Vec<ServerSettings>,
+    removed: BTreeSet<Arc<str>>,
+}
+
+impl Projects {
+    /// How the MCP servers of a project, or of all, are doing.
+    #[must_use]
+    pub fn servers(&self, project: Option<&str>) -> Vec<ServerStatus> {
+        let projects = self.projects.load();
+        let meant = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
+        meant.flat_map(|project| project.seats.runtimes()).flat_map(|runtime| runtime.servers()).collect()
+    }
+
+    /// Starts one more server in a project, also if nobody waits for it. It is there until it is removed or the process ends.
+    ///
+    /// # Errors
+    /// There is no such project, there is a provider of that id already, or the settings cannot be used.
+    pub async fn add_server(&self, project: &str, settings: ServerSettings) -> Result<(), String> {
+        let project = self.project(project).map_err(|refusal| refusal.error().message.clone())?;
+        let adding = tokio::spawn(async move { project.add_server(settings).await });
+        adding.await.unwrap_or_else(|error| Err(format!("adding it broke off: {error}")))
+    }
+
+    /// Stops a server and takes its tools away, until the process ends, also if nobody waits for it. Returns whether there
+    /// was one.
+    pub async fn remove_server(&self, project: &str, id: &str) -> bool {
+        let (Ok(project), id) = (self.project(project), id.to_owned()) else { return false };
+        let removing = tokio::spawn(async move { project.remove_server(&id).await });
+        removing.await.unwrap_or_else(|error| {
+            tracing::error!("removing a server broke off: {error}");
+            false
+        })
+    }
+
+    /// Stops a server and starts it anew, at once. Returns whether there is one.
+    pub async fn restart_server(&self, project: &str, id: &str) -> bool {
+        let Ok(project) = self.project(project) else { return false };
+        let mut there = false;
+        for runtime in project.seats.runtimes() {
+            there |= runtime.restart_server(id).await;
+        }
+        there
+    }
+
+    /// The runtime of a project that has this server, or else that of those who name no agent.
+    #[must_use]
+    pub fn with_server(&self, project: &str, server: Option<&str>) -> Option<Arc<Runtime>> {
+        let runtimes = self.projects.load().get(project)?.seats.runtimes();
+        let has = |runtime: &&Arc<Runtime>| {
+            server.is_none_or(|id| runtime.servers().iter().any(|server| *server.id == *id))
+        };
+        runtimes.iter().find(has).or(runtimes.first()).cloned()
+    }
+
+    /// Lets every runtime of a project look at its pins again.
+    pub async fn look_at_pins(&self, project: &str) {
+        let runtimes = self.projects.load().get(project).map(|project| project.seats.runtimes());
+        join_all(runtimes.iter().flatten().map(|runtime| runtime.rebuilt())).await;
+    }
+}
+
+impl Project {
+    async fn add_server(&self, settings: ServerSettings) -> Result<(), String> {
+        let _changing = self.changing.mine().await;
+        self.is_there().map_err(|refusal| refusal.error().message.clone())?;
+        let known = self.effective(None).options.servers;
+        if known.iter().any(|server| server.id == settings.id) {
+            return Err(format!("there is a provider {} already; remove it first", settings.id));
+        }
+        if self.overlay().added.len() >= MAX_ADDED {
+            return Err(format!("{MAX_ADDED} servers were added already; remove some, or write them down"));
+        }
+        for runtime in self.seats.runtimes() {
+            if self.needs(&runtime, &settings) {
+                runtime.add_server(settings.clone()).await?;
+            }
+        }
+        self.overlay().added.push(settings);
+        Ok(())
+    }
+
+    async fn remove_server(&self, id: &str) -> bool {
+        let _changing = self.changing.mine().await;
+        let known = self.effective(None).options.servers.iter().any(|server| *server.id == *id);
+        if known {
+            let written = self.plan.load().options.servers.iter().any(|server| *server.id == *id);
+            let mut overlay = self.overlay();
+            overlay.added.retain(|server| *server.id != *id);
+            // One that was never in the file is not missing there, should it come into it later.
+            if written {
+                overlay.removed.insert(id.into());
+            }
+        }
+        let mut removed = known;
+        for runtime in self.seats.runtimes() {
+            removed |= runtime.remove_server(id).await;
+        }
+        removed
+    }
+
+    fn overlay(&self) -> MutexGuard<'_, Overlay> {
+        self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan with what was added and removed since, for one agent alone or for all: an agent that has a runtime for
+    /// itself has the servers in it that it may use.
+    pub(super) fn effective(&self, agent: Option<&Arc<str>>) -> Plan {
+        self.effective_of(&self.plan.load(), agent)
+    }
+
+    pub(super) fn effective_of(&self, plan: &Plan, agent: Option<&Arc<str>>) -> Plan {
+        let mut plan = plan.clone();
+        let options = &mut plan.options;
+        let overlay = self.overlay();
+        options.servers.retain(|server| !overlay.removed.contains(&server.id));
+        let configured: BTreeSet<Arc<str>> =
+            options.servers.iter().map(|server| Arc::clone(&server.id)).collect();
+        // What has come into the file since is what the file says.
+        options.servers.extend(overlay.added.iter().filter(|it| !configured.contains(&it.id)).cloned());
+        options.active = agent.cloned();
+        if let Some(agent) = agent {
+            // An agent that is not there has nothing.
+            let agent = options.agents.get(agent);
+            options.servers.retain(|server| agent.is_some_and(|agent| may_use(&agent.selection, server)));
+        }
+        plan
+    }
+
+    /// Forgets what was added under an id that the file has now: what the file gives, the file takes away again.
+    pub(super) fn yield_to_file(&self) {
+        let plan = self.plan.load();
+        let mut overlay = self.overlay();
+        let Overlay { added, removed } = &mut *overlay;
+        let has = |id: &Arc<str>| plan.options.servers.iter().any(|server| server.id == *id);
+        added.retain(|server| removed.contains(&server.id) || !has(&server.id));
+    }
+
+    fn needs(&self, runtime: &Runtime, server: &ServerSettings) -> bool {
+        let plan = self.plan.load();
+        let active = runtime.active().and_then(|agent| plan.options.agents.get(agent));
+        active.is_none_or(|agent| may_use(&agent.selection, server))
+    }
+}
+
+fn may_use(selection: &Selection, server: &ServerSettings) -> bool {
+    selection.may_need(&server.id, &server.id, server.prefix)
+}

@@ -1,0 +1,138 @@
+//! Why a tool can be called by an agent, or not. For people who may know.
+
+use super::Runtime;
+use super::sources::Source;
+use crate::provider::Provider;
+use gantry_core::Tool;
+use gantry_core::names::sanitised;
+use gantry_core::tool::OwnRule;
+use gantry_core::toolset::{self, Place};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Why a tool is visible to an agent, or not.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The tool that was asked about.
+    pub tool: String,
+    /// The agent, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Whether it can be called.
+    pub visible: bool,
+    /// Why, one sentence per fact.
+    pub reasons: Vec<String>,
+}
+
+impl Runtime {
+    /// Why an agent, at this depth below the first one, may call a tool, or not.
+    #[must_use]
+    pub fn explain(&self, spelling: &str, agent: Option<&str>, depth: u32) -> Explanation {
+        // Nothing runs deeper than that.
+        let top = self.top();
+        let place = Place { depth: depth.min(top.max_depth), ..top };
+        let (tool, (visible, reasons)) = match self.meant(spelling, agent, &place) {
+            Ok(tool) => (tool.name.to_string(), self.explained(&tool, agent, &place)),
+            Err(reason) => (spelling.to_owned(), (false, vec![reason])),
+        };
+        Explanation { tool, agent: agent.map(str::to_owned), visible, reasons }
+    }
+
+    /// The tool that a spelling means, to this agent or else to everybody.
+    fn meant(&self, spelling: &str, agent: Option<&str>, place: &Place) -> Result<Arc<Tool>, String> {
+        let said = |refusal: gantry_core::Refusal| refusal.error().message.clone();
+        let own = self.resolved(agent, place).map_err(said)?.toolset;
+        if let Ok(tool) = own.find(spelling) {
+            return Ok(Arc::clone(tool));
+        }
+        let everything = self.toolset(None).map_err(said)?;
+        let found = everything.find(spelling).map(Arc::clone);
+        found.map_err(|refusal| self.left_out(spelling).unwrap_or_else(|| said(refusal)))
+    }
+
+    fn explained(&self, tool: &Arc<Tool>, agent: Option<&str>, place: &Place) -> (bool, Vec<String>) {
+        let (id, kind) = (&tool.key.provider, tool.kind.as_str());
+        let asks = match tool.spec.own_rule {
+            OwnRule::Never => "asks nobody",
+            OwnRule::Always => "always asks a person",
+            OwnRule::Depends => "asks a person depending on the arguments",
+        };
+        let mut reasons = vec![
+            format!("it is {} of provider {id} ({kind})", tool.key.tool),
+            format!("its effect is {}, and by its own rule it {asks}", tool.effect.as_str()),
+        ];
+        let who =
+            agent.map_or_else(|| "a caller without an agent".to_owned(), |agent| format!("agent {agent}"));
+        let state = self.state();
+        let Ok(selection) = state.setup.selection(agent) else { return (false, reasons) };
+        let standing = toolset::explain(&state.pool, &selection, place, tool);
+        reasons.extend(standing.sentences().iter().map(|sentence| format!("{who} {sentence}")));
+        reasons.extend(tool.quarantined().map(|reason| format!("it is quarantined: {reason}")));
+        reasons.extend(self.state_of_server(tool));
+        let rules = state.setup.policies.about(tool);
+        reasons.extend(rules.iter().map(ToString::to_string));
+        let denied = rules.iter().any(|rule| rule.always_denies());
+        (standing.is_visible() && tool.quarantined().is_none() && !denied, reasons)
+    }
+
+    /// What is to be known about the MCP server of a tool: that it is down, that the tool looks suspicious.
+    fn state_of_server(&self, tool: &Tool) -> Vec<String> {
+        let sources = self.sources();
+        let Some(server) = sources.get(&tool.key.provider).and_then(|source| source.server.as_ref()) else {
+            return Vec::new();
+        };
+        let known = server.listing();
+        let flags =
+            known.as_ref().and_then(|known| known.tool(&tool.key.tool)).map(|tool| tool.flags.clone());
+        let flags = flags.unwrap_or_default().into_iter().map(|flag| format!("it looks suspicious: {flag}"));
+        let absence = server.pick().err();
+        absence.into_iter().chain(flags).chain(server.broken_promises(&tool.key.tool)).collect()
+    }
+
+    /// Why a tool that a provider has, or may have, is not in the pool.
+    fn left_out(&self, spelling: &str) -> Option<String> {
+        let (sources, outside) = (self.sources(), self.upstreams.outside.load());
+        for source in sources.all() {
+            let (id, namespace) = (source.id(), &source.provider.origin().namespace);
+            let prefixes =
+                [format!("{namespace}__"), format!("{}__", sanitised(namespace)), format!("@{namespace}/")];
+            let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
+            let name = own.unwrap_or(spelling);
+            if let Some(name) = provided(&*source.provider, name) {
+                let dropped = outside.dropped.iter().find(|(of, tool, _)| of == id && *tool == name);
+                return Some(match (outside.left_out.get(id), dropped) {
+                    (Some(why), _) => format!("provider {id} has it, but is left out: {why}"),
+                    (None, Some((_, _, why))) => format!("provider {id} has it, but it is left out: {why}"),
+                    (None, None) => format!("provider {id} has it, but {}", filtered(source, &name)),
+                });
+            }
+            let absent = source.server.as_ref().filter(|server| own.is_some() && server.pick().is_err());
+            if let Some(server) = absent {
+                let known = match server.listing() {
+                    Some(_) => "it did not have this tool when it was there last",
+                    None => "whether it has this tool is not known: it never started",
+                };
+                return Some(format!("{}; {known}", server.absence()));
+            }
+        }
+        None
+    }
+}
+
+/// Which filter of a provider's keeps a tool of it out.
+fn filtered(source: &Source, tool: &str) -> String {
+    let id = source.id();
+    match source.options.denial(source.provider.origin(), tool) {
+        Some(pattern) => format!("{:?} in the toolsDenied of {id} leaves it out", pattern.as_str()),
+        None => format!("nothing in the toolsAllowed of {id} matches it"),
+    }
+}
+
+/// The original name of a provider's tool that this spelling means.
+fn provided(provider: &dyn Provider, spelling: &str) -> Option<String> {
+    if provider.has_tool(spelling) {
+        return Some(spelling.to_owned());
+    }
+    provider.tools().into_iter().map(|tool| tool.name).find(|name| sanitised(name) == spelling)
+}

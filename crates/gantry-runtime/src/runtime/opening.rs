@@ -1,0 +1,220 @@
+//! Sessions of a runtime: opened, renewed, closed.
+
+use super::setup::unknown_agent;
+use super::{Elsewhere, Runtime};
+use crate::context::CallCx;
+use crate::event::EventKind;
+use crate::session::{Begin, Resolved, Session, StandingKey};
+use gantry_core::budget::Budget;
+use gantry_core::error::{ErrorCode, Refusal};
+use gantry_core::id::SessionId;
+use gantry_core::pattern::Pattern;
+use gantry_core::toolset::{Place, Warning};
+use gantry_core::{Caller, Door};
+use gantry_store::{SessionKey, SessionRow};
+use std::sync::Arc;
+
+impl Runtime {
+    /// Opens a session of its own for a connected client or a run.
+    ///
+    /// # Errors
+    /// The agent is not configured.
+    pub async fn open_session(self: &Arc<Self>, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
+        self.settled().await;
+        self.begin(self.at_the_top(SessionId::mint(), caller, door), None).await
+    }
+
+    /// Opens a session for an agent that a call spawns, one step deeper: its tools are those of its own definition,
+    /// cut down to what `narrowed` matches. That the parent may spawn this agent is for the one who spawns to see to.
+    ///
+    /// # Errors
+    /// The agent is not configured, or agents may not call agents that deep.
+    pub async fn spawn_session(
+        self: &Arc<Self>,
+        above: &CallCx,
+        agent: &str,
+        narrowed: Option<Vec<Pattern>>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let (setup, depth) = (self.setup(), above.session.place().depth.saturating_add(1));
+        let max_depth = setup.limits.max_depth;
+        let (name, _) =
+            setup.agents.get_key_value(agent).ok_or_else(|| unknown_agent(agent, setup.agents.keys()))?;
+        if depth > max_depth {
+            let message = format!(
+                "agent {agent} would run at depth {depth}, and agents may call agents {max_depth} deep; \
+                 nothing was run. `defaults.maxDepth` sets this"
+            );
+            return Err(Refusal::new(ErrorCode::PermissionDenied, message));
+        }
+        let caller = Caller { agent: Some(Arc::clone(name)), ..above.caller().clone() };
+        let place = Place { depth, max_depth, narrowed: narrowed.map(Into::into) };
+        let (door, parent) = (above.session.door(), Some((above.id, above.cancel.clone())));
+        let (id, root) = (SessionId::mint(), above.session.root().cloned());
+        let begin = Begin { id, caller, door, place, standing: false, root, parent };
+        let child = self.begin(begin, None).await?;
+        // What else is odd about an agent's tools is told when the configuration is read.
+        let resolved = child.resolved();
+        let too_deep = resolved.warnings.iter().filter(|warning| matches!(warning, Warning::MaxDepth { .. }));
+        too_deep.for_each(|warning| tracing::warn!("agent {name} at depth {depth}: {warning}"));
+        Ok(child)
+    }
+
+    /// The session that requests without a connection of their own share: one per identity, agent and door, for as
+    /// long as it is used.
+    ///
+    /// # Errors
+    /// The agent is not configured.
+    pub async fn standing_session(
+        self: &Arc<Self>,
+        caller: Caller,
+        door: Door,
+    ) -> Result<Arc<Session>, Refusal> {
+        let key = StandingKey::of(&caller, door);
+        let retention = self.setup().limits.retention;
+        let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+        match self.sessions.standing(&key) {
+            Some(session) if session.last_used_us() >= oldest => {
+                self.renew(&session)?;
+                return Ok(session);
+            }
+            // Nobody used it for so long that its time is over, and with it its budget and its outputs.
+            Some(session) => self.close_session(&session).await,
+            None => {}
+        }
+        // Another process may have had one lately: `gantry call` is a new process each time.
+        let stored =
+            self.store.standing_session(&stored_key(&caller, door), oldest).await.unwrap_or_else(|error| {
+                tracing::warn!(
+                    "the session of {} could not be looked up, so a new one is opened: {error}",
+                    caller.principal
+                );
+                None
+            });
+        let id = stored.map_or_else(SessionId::mint, |row| row.id);
+        self.begin(Begin { standing: true, ..self.at_the_top(id, caller, door) }, Some(key)).await
+    }
+
+    fn at_the_top(&self, id: SessionId, caller: Caller, door: Door) -> Begin {
+        Begin { id, caller, door, place: self.top(), standing: false, root: None, parent: None }
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        begin: Begin,
+        key: Option<StandingKey>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let resolved = self.resolved(begin.caller.agent.as_deref(), &begin.place)?;
+        let budget = self.setup().limits.context_budget.map(Budget::new);
+        let session = Arc::new(Session::new(begin, Arc::downgrade(self), resolved, budget));
+        if self.outputs.has_any(session.id()) {
+            session.note_output();
+        }
+        let forgotten = match self.sessions.insert(&session, key) {
+            Ok(forgotten) => forgotten,
+            Err(first) => return Ok(first),
+        };
+        // Whoever closes this runtime, or takes this caller out of it, has seen either the session or this.
+        if self.closing.is_cancelled() {
+            session.leave(&"this part of Gantry is shutting down".into());
+        } else if let Some(why) = self.keeps_out(&session) {
+            session.leave(&why);
+            self.sessions.remove(session.id());
+        }
+        for forgotten in forgotten {
+            self.over(&forgotten).await;
+        }
+        let caller = session.caller();
+        let opened = EventKind::SessionOpened {
+            session: session.id(),
+            principal: Arc::clone(&caller.principal),
+            agent: caller.agent.clone(),
+            door: session.door().as_str(),
+        };
+        self.events.emit(Some(&caller.principal), opened);
+        Ok(session)
+    }
+
+    /// From now on the callers of this agent, and those who name none, belong elsewhere.
+    pub(crate) fn keep_out(&self, elsewhere: Option<Elsewhere>) {
+        self.elsewhere.store(elsewhere.map(Arc::new));
+    }
+
+    /// Why a session does not belong here, if it does not.
+    pub(crate) fn keeps_out(&self, session: &Session) -> Option<Arc<str>> {
+        let elsewhere = self.elsewhere.load();
+        let elsewhere = elsewhere.as_ref()?;
+        let everybody = elsewhere.agent.is_none();
+        (everybody || session.root().is_none() || session.root() == elsewhere.agent.as_ref())
+            .then(|| Arc::clone(&elsewhere.why))
+    }
+
+    /// Puts a session on record with its first call; one that only looked around is no run.
+    pub(crate) async fn record_session(&self, session: &Session) {
+        if !session.is_unrecorded() {
+            return;
+        }
+        let row = SessionRow {
+            id: session.id(),
+            key: stored_key(session.caller(), session.door()),
+            parent: session.parent(),
+            started_us: session.started_us(),
+            last_us: session.started_us(),
+            ended_us: None,
+        };
+        if let Err(error) = self.store.open_session(row).await {
+            tracing::warn!("session {} could not be recorded: {error}", session.id());
+        }
+    }
+
+    /// Starts a new execution of a session: what it sees is resolved anew.
+    ///
+    /// # Errors
+    /// The agent is no longer configured.
+    pub fn renew(&self, session: &Session) -> Result<(), Refusal> {
+        let known = session.resolved();
+        if self.is_current(&known) {
+            return Ok(());
+        }
+        session.renew(self.resolved(session.caller().agent.as_deref(), session.place())?);
+        Ok(())
+    }
+
+    fn is_current(&self, known: &Resolved) -> bool {
+        let state = self.state();
+        known.revision == state.revision && known.toolset.is_of(&state.pool)
+    }
+
+    /// Ends a session: its calls are cancelled and it is forgotten.
+    pub async fn close_session(&self, session: &Session) {
+        if self.sessions.remove(session.id()).is_some() {
+            self.over(session).await;
+        }
+    }
+
+    async fn over(&self, session: &Session) {
+        session.cancellation().cancel();
+        self.forget_wishes(session.id());
+        if let Err(error) = self.store.close_session(session.id(), crate::clock::now_us()).await {
+            tracing::warn!("the end of session {} could not be recorded: {error}", session.id());
+        }
+        let closed = EventKind::SessionClosed { session: session.id() };
+        self.events.emit(Some(&session.caller().principal), closed);
+    }
+
+    /// Cancels everything that a session has queued or running. Returns whether it is known here.
+    pub async fn cancel_session(&self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.remove(id) else { return false };
+        self.events.emit(Some(&session.caller().principal), EventKind::SessionCanceled { session: id });
+        self.over(&session).await;
+        true
+    }
+}
+
+fn stored_key(caller: &Caller, door: Door) -> SessionKey {
+    SessionKey {
+        project: Arc::clone(&caller.project),
+        principal: Arc::clone(&caller.principal),
+        agent: caller.agent.clone(),
+        door: door.as_str().into(),
+    }
+}

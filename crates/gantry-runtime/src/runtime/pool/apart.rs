@@ -1,0 +1,50 @@
+//! Providers side by side: whether a pattern for one could mean another, whatever tools they have.
+
+use super::Error;
+use crate::runtime::sources::Source;
+use gantry_core::names::{Roots, is_reserved_namespace, sanitised};
+use gantry_core::tool::ToolKind;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Providers that can be told apart by how the names of their tools begin.
+#[derive(Debug, Default)]
+pub(in crate::runtime) struct Apart<'a>(Roots<'a>);
+
+impl<'a> Apart<'a> {
+    /// Those of these that can stand side by side, and why the others cannot. Whoever came first stays.
+    pub(in crate::runtime) fn of(sources: &'a [Source]) -> (Self, BTreeMap<Arc<str>, String>) {
+        let mut in_time: Vec<&Source> = sources.iter().collect();
+        in_time.sort_by_key(|source| source.number);
+        let mut apart = Self::default();
+        let fault = |source: &'a Source| {
+            let error = apart.add(source).err()?;
+            Some((Arc::clone(source.id()), error.to_string()))
+        };
+        let left_out = in_time.into_iter().filter_map(fault).collect();
+        (apart, left_out)
+    }
+
+    /// Adds one more.
+    ///
+    /// # Errors
+    /// Its name is reserved, or it could be taken for one that is there.
+    pub(in crate::runtime) fn add(&mut self, source: &'a Source) -> Result<(), Error> {
+        let origin = source.provider.origin();
+        let (id, namespace) = (&origin.provider, &origin.namespace);
+        let is_reserved = is_reserved_namespace(id) || is_reserved_namespace(namespace);
+        if origin.kind == ToolKind::Mcp && is_reserved {
+            return Err(Error::Pool(format!(
+                "the name {namespace} is reserved; give provider {id} another one"
+            )));
+        }
+        // Tools of ids that are one when they are sanitised get distinct names; a glob in that spelling means both.
+        let is_one = |other: &str| sanitised(other) == sanitised(id);
+        self.0.add(id, namespace).or_else(|other| if is_one(other) { Ok(()) } else { Err(other) }).map_err(|other| {
+            Error::Pool(format!(
+                "the names of {id} and {other} begin alike, so that a pattern for one would mean tools of both; give \
+                 one of them another name"
+            ))
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! A changed configuration, applied to a runtime that goes on running.
+//!
+//! The new rules, the new providers and the pool of what they have by then come into force in one step. Calls that began
+//! before go on under the old ones, at the providers that they were permitted for.
+
+use super::Runtime;
+use super::pool::{self, Built};
+use super::setup::{Setup, State};
+use super::shelf::Shelf;
+use super::sources::{Source, Sources};
+use crate::options::{Options, Plan};
+use crate::projects::DRAIN;
+use crate::provider::Provider;
+use crate::provider::mcp::McpServer;
+use std::sync::{Arc, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// The providers of a changed configuration beside those before.
+struct Change {
+    sources: Arc<Sources>,
+    /// Servers that are not there any more, or are other ones now.
+    gone: Vec<Arc<McpServer>>,
+    /// Servers that are new, and have to be started.
+    fresh: Vec<Source>,
+}
+
+impl Runtime {
+    /// Applies a plan that was checked. Servers whose settings are as before are left alone, with their connections.
+    pub(crate) async fn reconfigure(self: &Arc<Self>, plan: Plan) {
+        let Plan { options, providers } = plan;
+        for provider in &providers {
+            if let Err(reason) = provider.warm_up().await {
+                tracing::warn!("{} is not available: {reason}", provider.origin().provider);
+            }
+        }
+        let change = self.change(&options, &providers);
+        let (rt, sources, before) = (Arc::clone(self), Arc::clone(&change.sources), self.before());
+        let built = tokio::task::spawn_blocking(move || {
+            let built = pool::rebuild(sources.all(), &rt.commons.queues.load(), &before);
+            let shelf = rt.upstreams.shelf.load();
+            let shelf = Shelf::of(&sources, &built.left_out, before.seen.then_some(&**shelf));
+            (built, shelf)
+        });
+        // Without a pool of its own nothing of the new configuration can be called; the next rebuild makes one.
+        let (built, shelf) = built.await.unwrap_or_else(|error| {
+            tracing::error!("the tools could not be put together anew: {error}");
+            (Built::default(), Shelf::default())
+        });
+        let pool = self.enact(&options, &change, &built);
+        self.show(&pool, built, shelf);
+        for source in &change.fresh {
+            self.listen(source);
+            source.server.iter().for_each(McpServer::start);
+        }
+        self.rebuilt().await;
+        self.warn();
+        // Calls that still run there have been let in under the old rules; they get the time of a switch to end.
+        for server in change.gone {
+            self.tasks.spawn(retire(server, self.closing.clone()));
+        }
+    }
+
+    fn change(&self, options: &Options, providers: &[Arc<dyn Provider>]) -> Change {
+        let before = self.sources();
+        let (mut kept, mut fresh): (Vec<Source>, Vec<Source>) = Default::default();
+        for settings in &options.servers {
+            let known = before.get(&settings.id).filter(|known| {
+                known.server.as_ref().is_some_and(|server| server.settings().is_reached_like(settings))
+            });
+            match known {
+                // How its tools are run may be another way; the connection is the same.
+                Some(known) => {
+                    kept.push(Source { options: Arc::new(settings.options.clone()), ..known.clone() })
+                }
+                None => {
+                    let server = McpServer::new(settings.clone(), &self.upstreams.hub);
+                    fresh.push(Source::of_server(server));
+                }
+            }
+        }
+        let is_kept = |server: &Arc<McpServer>| kept.iter().any(|source| source.id() == server.id());
+        let gone = before.servers().filter(|server| !is_kept(server)).cloned().collect();
+        let own = providers.iter().map(|provider| Source::own(Arc::clone(provider), &options.providers));
+        let all = own.chain(kept).chain(fresh.iter().cloned());
+        Change { sources: Arc::new(Sources::new(all.collect())), gone, fresh }
+    }
+
+    /// The one step. Returns the pool before.
+    fn enact(&self, options: &Options, change: &Change, built: &Built) -> Arc<gantry_core::toolset::Pool> {
+        let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.state();
+        let (revision, setup) = (before.revision + 1, Arc::new(Setup::new(options)));
+        let (sources, pool) = (Arc::clone(&change.sources), Arc::clone(&built.pool));
+        for source in sources.all() {
+            source.server.iter().for_each(|server| server.set_options(&source.options));
+        }
+        self.state.store(Arc::new(State { revision, setup, sources, pool }));
+        self.toolsets.clear();
+        self.output_provider.answers_within(options.response_max_bytes);
+        Arc::clone(&before.pool)
+    }
+}
+
+/// Closes a server that is not there any more once its calls have ended, or their time is over.
+async fn retire(server: Arc<McpServer>, closing: CancellationToken) {
+    tokio::select! {
+        () = server.idle(DRAIN) => {}
+        () = closing.cancelled() => {}
+    }
+    server.close().await;
+}
