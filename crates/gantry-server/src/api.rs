@@ -1,10 +1,13 @@
 //! The HTTP API: one table of routes, which is also what the OpenAPI document is checked against.
 
+mod agents;
 mod audit;
 mod calls;
+mod config;
 mod events;
 mod health;
 mod lock;
+mod projects;
 pub(crate) mod query;
 mod runs;
 mod servers;
@@ -15,7 +18,6 @@ use crate::{App, doors, openapi};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-
 use axum::routing::{MethodRouter, any, get, post};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -41,6 +43,13 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/servers", get(servers::list).post(servers::add)),
         ("/api/v1/servers/{id}", get(servers::show).delete(servers::remove)),
         ("/api/v1/servers/{id}/restart", post(servers::restart)),
+        ("/api/v1/agents", get(agents::list)),
+        ("/api/v1/agents/{name}", get(agents::show)),
+        ("/api/v1/agents/{name}/activate", post(agents::activate)),
+        ("/api/v1/agents/{name}/deactivate", post(agents::deactivate)),
+        ("/api/v1/projects", get(projects::list)),
+        ("/api/v1/config", get(config::show)),
+        ("/api/v1/config/reload", post(config::reload)),
         ("/api/v1/lock", get(lock::diff).post(lock::accept)),
         ("/api/v1/queues", get(health::queues)),
         ("/api/v1/audit", get(calls::list)),

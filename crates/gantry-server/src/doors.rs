@@ -6,17 +6,17 @@ mod socket;
 pub(crate) use socket::{open_agent_socket, open_project_socket, open_socket};
 
 use crate::api::query::{self, Path, Query};
-use crate::error::ApiError;
 use crate::mcp::Client;
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use gantry_runtime::projects::DEFAULT;
 use http::{Method, Request};
 use serde::Deserialize;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Where clients of HTTP+SSE send their messages.
 const MESSAGES: &str = "/messages";
@@ -28,8 +28,8 @@ pub(crate) async fn serve_project(
     identity: Identity,
     request: Request<Body>,
 ) -> Response {
-    match known_project(&app, &project) {
-        Ok(()) => respond(&app, identity, None, request).await,
+    match query::known_project(&app, Some(&project)) {
+        Ok(project) => respond(&app, client(identity, project, None), request).await,
         Err(error) => error.into_response(),
     }
 }
@@ -41,33 +41,42 @@ pub(crate) async fn serve_agent(
     identity: Identity,
     request: Request<Body>,
 ) -> Response {
-    match known_project(&app, &project) {
-        Ok(()) => respond(&app, identity, Some(agent.into()), request).await,
+    match query::known_project(&app, Some(&project)) {
+        Ok(project) => respond(&app, client(identity, project, Some(agent)), request).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn known_project(app: &App, project: &str) -> Result<(), ApiError> {
-    if project == &**app.runtime.project() {
-        Ok(())
-    } else {
-        Err(ApiError::not_found("there is no such project"))
+/// The project of those who name none.
+fn default_project() -> Arc<str> {
+    static NAME: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT.into());
+    Arc::clone(&NAME)
+}
+
+/// Somebody who speaks MCP at one of the doors.
+fn client(identity: Identity, project: Arc<str>, agent: Option<String>) -> Client {
+    Client { identity: identity.into_model(), project, agent: agent.map(Into::into) }
+}
+
+/// Waits until all that the client may see is there, so that it is not told of half of it and then of every change.
+async fn settled(app: &App, client: &Client) {
+    // Why there is nothing to wait for is told to its first request.
+    if let Ok(context) = app.projects.context(&client.project, client.agent.as_deref()).await {
+        context.runtime.settled().await;
     }
 }
 
-/// Answers a request at `/mcp`, as an agent if one is named.
-pub(crate) async fn respond(
-    app: &App,
-    identity: Identity,
-    agent: Option<Arc<str>>,
-    request: Request<Body>,
-) -> Response {
-    let client = Client { identity: identity.into_model(), agent };
+/// `/mcp`.
+pub(crate) async fn serve_default(app: &App, identity: Identity, request: Request<Body>) -> Response {
+    respond(app, client(identity, default_project(), None), request).await
+}
+
+/// Answers a request at `/mcp`.
+async fn respond(app: &App, client: Client, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
-    // The first client would otherwise be told of half of what there is, and then of every change. A call that says
-    // that it is one waits for nobody but the server that it needs.
+    // A call that says that it is one waits for nobody but the server that it needs.
     if parts.headers.get("mcp-method").is_none_or(|method| method != "tools/call") {
-        app.runtime.settled().await;
+        settled(app, &client).await;
     }
     let answer = match parts.method {
         Method::POST => match query::body(body).await {
@@ -83,8 +92,8 @@ pub(crate) async fn respond(
 
 /// `GET /sse`.
 pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Response {
-    let client = Client { identity: identity.into_model(), agent: None };
-    app.runtime.settled().await;
+    let client = client(identity, default_project(), None);
+    settled(&app, &client).await;
     app.mcp.sse(&client, MESSAGES).map(into_body)
 }
 
@@ -102,7 +111,7 @@ pub(crate) async fn take_message(
     identity: Identity,
     request: Request<Body>,
 ) -> Response {
-    let client = Client { identity: identity.into_model(), agent: None };
+    let client = client(identity, default_project(), None);
     match query::body(request.into_body()).await {
         Ok(bytes) => app.mcp.sse_message(&client, &stream.session_id, bytes).await.map(into_body),
         Err(error) => error.into_response(),

@@ -1,4 +1,4 @@
-//! The doors over HTTP: the API, MCP, metrics and health, each in front of the same runtime.
+//! The doors over HTTP: the API, MCP, metrics and health, each in front of the same projects.
 //!
 //! A request passes three gates before any handler sees it: the shape and origin of the request (`guard.rs`), who
 //! sends it (`auth.rs`), and, for calls, the pipeline itself. The command line uses the same API in its own process
@@ -16,19 +16,21 @@ pub mod openapi;
 pub use auth::Identity;
 pub use listen::{Error, Options, serve};
 
-use gantry_runtime::Runtime;
+use gantry_runtime::Projects;
 use gantry_runtime::servers::ServerSettings;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Reads the entry of an MCP server, an id and the text of a JSON object with the keys of the configuration, and says
-/// what in it has no effect; or says what is wrong with it. The program brings it, because the configuration is the program's.
-pub type ParseServer = dyn Fn(&str, &str) -> Result<(ServerSettings, Vec<String>), String> + Send + Sync;
+/// Reads the entry of an MCP server of a project, an id and the text of a JSON object with the keys of the configuration,
+/// and says what in it has no effect; or says what is wrong with it. The program brings it, because the configuration is
+/// the program's.
+pub type ParseServer =
+    dyn Fn(&str, &str, &str) -> Result<(ServerSettings, Vec<String>), String> + Send + Sync;
 
 /// What the handlers share.
 #[derive(Clone)]
 pub struct App {
-    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) projects: Arc<Projects>,
     pub(crate) mcp: Arc<mcp::Endpoint>,
     pub(crate) parse_server: Arc<ParseServer>,
     /// Fires when the server stops, so that endless answers end.
@@ -42,11 +44,11 @@ impl std::fmt::Debug for App {
 }
 
 impl App {
-    /// The doors of this runtime, open until `stop` fires.
+    /// The doors of these projects, open until `stop` fires.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
-        let mcp = Arc::new(mcp::endpoint(Arc::clone(&runtime)));
-        Self { runtime, mcp, parse_server, stop }
+    pub fn new(projects: Arc<Projects>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
+        let mcp = Arc::new(mcp::endpoint(Arc::clone(&projects)));
+        Self { projects, mcp, parse_server, stop }
     }
 
     /// Ends the sessions of connected clients, and with them what still runs for them.
@@ -54,9 +56,9 @@ impl App {
         self.mcp.shutdown().await;
     }
 
-    /// The runtime behind the doors.
+    /// The projects behind the doors.
     #[must_use]
-    pub fn runtime(&self) -> &Arc<Runtime> {
-        &self.runtime
+    pub fn projects(&self) -> &Arc<Projects> {
+        &self.projects
     }
 }

@@ -158,7 +158,7 @@ impl Gate {
         };
         // The door that agents use most needs no routing.
         if request.uri().path() == "/mcp" {
-            return doors::respond(&self.app, identity, None, request.map(Body::new)).await;
+            return doors::serve_default(&self.app, identity, request.map(Body::new)).await;
         }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());

@@ -1,33 +1,36 @@
-//! MCP in front of the runtime, over HTTP and stdio: the protocol is gantry-mcp's, the work is the runtime's.
+//! MCP in front of the projects, over HTTP and stdio: the protocol is gantry-mcp's, the work is the runtime's.
 
 mod answer;
 mod handler;
+mod seated;
 
 use crate::Identity;
 use gantry_mcp::Server;
-use gantry_runtime::Runtime;
+use gantry_runtime::Projects;
 use std::sync::Arc;
 
-/// An MCP server in front of a runtime.
+/// An MCP server in front of the projects.
 pub type Endpoint = Server<Tools>;
 
-/// The MCP server in front of this runtime.
+/// The MCP server in front of these projects.
 #[must_use]
-pub fn endpoint(runtime: Arc<Runtime>) -> Endpoint {
-    Server::new(Tools { runtime }, &gantry_mcp::Options::default())
+pub fn endpoint(projects: Arc<Projects>) -> Endpoint {
+    Server::new(Tools { projects }, &gantry_mcp::Options::default())
 }
 
-/// Who speaks MCP, and as which agent.
+/// Who speaks MCP, in which project, and as which agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     /// Who.
     pub identity: Identity,
-    /// As which agent.
+    /// In which project.
+    pub project: Arc<str>,
+    /// As which agent; as none in particular means as the active one, if one is.
     pub agent: Option<Arc<str>>,
 }
 
-/// The runtime's tools, for MCP.
+/// The tools of the projects, for MCP.
 #[derive(Debug)]
 pub struct Tools {
-    runtime: Arc<Runtime>,
+    projects: Arc<Projects>,
 }

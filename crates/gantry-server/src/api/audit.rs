@@ -13,7 +13,7 @@ pub(super) async fn verify(State(app): State<App>, who: Identity) -> Result<Json
             "verifying reads the whole ledger; it takes the key of the data folder",
         ));
     }
-    let found = app.runtime.store().verify().await?;
+    let found = app.projects.store().verify().await?;
     let bad = found.bad.map(|bad| json!({ "entry": bad.seq, "what": bad.what }));
     Ok(Json(json!({ "ok": bad.is_none(), "entries": found.entries, "firstBad": bad })))
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/calls`: make a call, look calls up, cancel one.
 
-use super::query::{self, Part, Path, Query};
+use super::query::{self, NoQuery, Part, Path, Query};
 use super::tools::door;
 use crate::error::{ApiError, retry_later, status};
 use crate::{App, Identity};
@@ -9,13 +9,15 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gantry_core::id::CallId;
-use gantry_core::{CallRequest, Priority, Role};
+use gantry_core::{CallRequest, Priority, Refusal, Role};
 use gantry_runtime::ledger::{self, CallFilter};
-use gantry_runtime::{CallCx, Reply, records};
+use gantry_runtime::projects::{Context, MOVES};
+use gantry_runtime::{CallCx, Entered, Reply, Runtime, records};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -46,19 +48,19 @@ struct CallBody<'a> {
     approve: bool,
 }
 
-pub(super) async fn create(State(app): State<App>, who: Identity, body: Body) -> Result<Response, ApiError> {
+pub(super) async fn create(
+    State(app): State<App>,
+    who: Identity,
+    Query(NoQuery {}): Query<NoQuery>,
+    body: Body,
+) -> Result<Response, ApiError> {
     let bytes = query::body(body).await?;
     let body: CallBody<'_> = serde_json::from_str(query::json_text(&bytes)?)
         .map_err(|error| ApiError::invalid(format!("the body is not a call: {error}")))?;
-    let rt = &app.runtime;
-    if body.project.as_deref().is_some_and(|project| project != &**rt.project()) {
-        return Err(ApiError::not_found("there is no such project"));
-    }
     if body.approve && who.role < Role::Approver {
         return Err(ApiError::forbidden("approving takes the key of the data folder"));
     }
-    let caller = who.caller(rt.project(), body.agent.as_deref());
-    let session = rt.standing_session(caller, door(&who)).await?;
+    let (rt, cx, entered) = enter(&app, &who, body.project.as_deref(), body.agent.as_deref()).await?;
     let request = CallRequest {
         tool: body.tool,
         arguments: body.arguments.map(|raw| raw.get().into()),
@@ -68,14 +70,39 @@ pub(super) async fn create(State(app): State<App>, who: Identity, body: Body) ->
         approver: body.approve.then(|| who.principal.clone()),
         keep_result: body.mode == Mode::Defer,
     };
-    let cx = CallCx::new(&session);
+    let id = cx.id;
     if body.mode == Mode::Defer {
-        let id = cx.id;
-        rt.defer(cx, request)?;
+        rt.defer(entered?, cx, request);
         let body = json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string();
         return Ok(json_response(StatusCode::ACCEPTED, body));
     }
-    Ok(reply_response(&rt.call(cx, request).await))
+    Ok(reply_response(&match entered {
+        Ok(entered) => rt.run(entered, cx, request).await,
+        Err(refusal) => Reply::shed(id, &refusal),
+    }))
+}
+
+/// Finds the place of a caller and lets his call in there.
+async fn enter(
+    app: &App,
+    who: &Identity,
+    project: Option<&str>,
+    agent: Option<&str>,
+) -> Result<(Arc<Runtime>, CallCx, Result<Entered, Refusal>), ApiError> {
+    let mut moves = 0;
+    loop {
+        let Context { runtime, agent } = query::context(app, project, agent).await?;
+        let caller = who.caller(runtime.project(), agent.as_deref());
+        let session = runtime.standing_session(caller, door(who)).await?;
+        let cx = CallCx::new(&session);
+        let entered = runtime.enter(&cx);
+        // The project may have turned to another agent in between. Nothing was run, and there is a new place.
+        if entered.is_err() && session.is_displaced() && moves < MOVES {
+            moves += 1;
+            continue;
+        }
+        return Ok((runtime, cx, entered));
+    }
 }
 
 fn reply_response(reply: &Reply) -> Response {
@@ -92,6 +119,7 @@ fn json_response(status: StatusCode, body: String) -> Response {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
+    project: Option<String>,
     tool: Option<String>,
     session: Option<String>,
     state: Option<String>,
@@ -104,7 +132,7 @@ pub(super) struct Filter {
 
 impl Filter {
     /// What the store is asked for; the sender's own calls unless they may see all.
-    pub(super) fn of(self, app: &App, who: &Identity) -> Result<CallFilter, ApiError> {
+    pub(super) fn of(self, who: &Identity) -> Result<CallFilter, ApiError> {
         let part = Part { cursor: self.cursor, limit: self.limit };
         let state = self.state.as_deref().map(|word| {
             ledger::State::parse(word).ok_or_else(|| {
@@ -113,7 +141,7 @@ impl Filter {
             })
         });
         Ok(CallFilter {
-            project: Some(app.runtime.project().clone()),
+            project: self.project.map(Into::into),
             principal: who.sees().or_else(|| self.principal.map(Into::into)),
             session: self.session.as_deref().map(query::id).transpose()?,
             name: self.tool.map(Into::into),
@@ -131,7 +159,7 @@ pub(super) async fn list(
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
-    let page = app.runtime.store().calls(filter.of(&app, &who)?).await?;
+    let page = app.projects.store().calls(filter.of(&who)?).await?;
     let items: Vec<Value> = page.items.iter().map(records::call).collect();
     Ok(query::list(&items, page.next))
 }
@@ -144,8 +172,8 @@ pub(super) async fn show(
     let id: CallId = query::id(&id)?;
     let own = who.sees();
     // Asked before the ledger: a call that has ended by now is found there.
-    let running = app.runtime.is_running(id, own.as_deref());
-    let found = app.runtime.store().call(id).await?;
+    let running = app.projects.commons().is_running(id, own.as_deref());
+    let found = app.projects.store().call(id).await?;
     let row = found.filter(|row| own.is_none_or(|own| row.head.caller.principal == own));
     let Some(row) = row else {
         // A deferred call that waits for its turn is not in the ledger yet.
@@ -176,7 +204,7 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let id: CallId = query::id(&id)?;
-    if !app.runtime.cancel_call(id, who.sees().as_deref()) {
+    if !app.projects.commons().cancel_call(id, who.sees().as_deref()) {
         return Err(ApiError::not_found(format!("call {id} does not run")));
     }
     Ok(Json(json!({ "id": id, "canceled": true })))

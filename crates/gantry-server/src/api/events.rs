@@ -1,6 +1,7 @@
 //! `/api/v1/events`: what happens, as server-sent events: first what happened lately, then what happens from now on.
 
-use super::query::Query;
+use super::query::{self, Query};
+use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::extract::State;
 use axum::response::sse::{self, KeepAlive, Sse};
@@ -19,6 +20,7 @@ pub(super) struct Wanted {
     /// Whether to stay for what happens next.
     #[serde(default = "yes")]
     follow: bool,
+    project: Option<String>,
 }
 
 fn yes() -> bool {
@@ -29,14 +31,15 @@ pub(super) async fn stream(
     State(app): State<App>,
     who: Identity,
     Query(wanted): Query<Wanted>,
-) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
-    let (recent, live) = app.runtime.events().subscribe();
-    let filter = Filter { own: who.sees() };
+) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
+    let project = wanted.project.as_deref().map(|name| query::known_project(&app, Some(name))).transpose()?;
+    let (recent, live) = app.projects.events().subscribe();
+    let filter = Filter { own: who.sees(), project };
     let recent: Vec<_> =
         recent.into_iter().filter(|event| filter.shows(event)).map(|event| told(&event)).collect();
     let live = wanted.follow.then(|| following(live, filter, app.stop.clone()));
     let stream = stream::iter(recent).chain(stream::iter(live).flatten());
-    Sse::new(stream).keep_alive(KeepAlive::default())
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
 fn following(
@@ -70,13 +73,15 @@ fn told(event: &Event) -> Result<sse::Event, Infallible> {
     Ok(sse::Event::default().id(event.seq.to_string()).event("gantry").data(data))
 }
 
-/// Which events a reader may see: all, or those about itself.
+/// Which events a reader is told: all, or those about itself; of every project and of the process, or of one project.
 struct Filter {
     own: Option<Arc<str>>,
+    project: Option<Arc<str>>,
 }
 
 impl Filter {
     fn shows(&self, event: &Event) -> bool {
-        self.own.is_none() || event.principal == self.own
+        let is_meant = self.project.is_none() || event.project == self.project;
+        is_meant && (self.own.is_none() || event.principal == self.own)
     }
 }

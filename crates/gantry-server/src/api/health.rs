@@ -15,7 +15,7 @@ pub(super) async fn live() -> Json<Value> {
 
 /// Ready means that a call could be put on record now.
 pub(super) async fn ready(State(app): State<App>) -> Response {
-    match app.runtime.store().flush().await {
+    match app.projects.store().flush().await {
         Ok(()) => Json(json!({ "status": "ready" })).into_response(),
         Err(error) => {
             let body = Json(json!({ "status": "unavailable", "reason": error.to_string() }));
@@ -26,11 +26,11 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], app.runtime.metrics_page()).into_response()
+    ([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response()
 }
 
 pub(super) async fn queues(State(app): State<App>, _who: Identity) -> Json<Value> {
-    Json(json!({ "items": app.runtime.queues(), "next": null }))
+    Json(json!({ "items": app.projects.queues(), "next": null }))
 }
 
 /// Whoever gets past the gates may see it.

@@ -1,6 +1,6 @@
 //! `/api/v1/lock`: the definitions of tools that are pinned, what is different now, and a person's yes to it.
 
-use super::query::{self, Query};
+use super::query::{self, NoQuery, Query};
 use super::servers::{administers, unknown};
 use crate::error::ApiError;
 use crate::{App, Identity};
@@ -8,14 +8,17 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use gantry_core::ErrorCode;
+use gantry_runtime::Runtime;
 use gantry_runtime::servers::LockDiff;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
+    project: Option<String>,
     server: Option<String>,
     tool: Option<String>,
 }
@@ -26,8 +29,9 @@ pub(super) async fn diff(
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
     administers(&who, "comparing definitions")?;
-    known(&app, of.server.as_deref())?;
-    let mut found = app.runtime.lock_diff(of.server.as_deref());
+    let runtime = home(&app, of.project.as_deref(), of.server.as_deref()).await?;
+    known(&runtime, of.server.as_deref())?;
+    let mut found = runtime.lock_diff(of.server.as_deref());
     found.retain(|diff| of.tool.is_none() || diff.tool == of.tool);
     Ok(listed(&found))
 }
@@ -36,6 +40,7 @@ pub(super) async fn diff(
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Accepted {
+    project: Option<String>,
     server: Option<String>,
     tool: Option<String>,
     /// The `revision` of the differences that the person has seen.
@@ -45,6 +50,7 @@ struct Accepted {
 pub(super) async fn accept(
     State(app): State<App>,
     who: Identity,
+    Query(NoQuery {}): Query<NoQuery>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     administers(&who, "accepting definitions")?;
@@ -58,19 +64,22 @@ pub(super) async fn accept(
     if accepted.tool.is_some() && accepted.server.is_none() {
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
-    known(&app, accepted.server.as_deref())?;
-    let Accepted { server, tool, revision } = &accepted;
+    let runtime = home(&app, accepted.project.as_deref(), accepted.server.as_deref()).await?;
+    known(&runtime, accepted.server.as_deref())?;
+    let Accepted { project: _, server, tool, revision } = &accepted;
     let (server, tool, seen) = (server.as_deref(), tool.as_deref(), revision.as_deref());
-    let done = app.runtime.lock_accept(server, tool, seen).await;
-    Ok(listed(&done.map_err(|message| not_accepted(&app, &accepted, message))?))
+    let done = runtime.lock_accept(server, tool, seen).await;
+    // Other runtimes of the project go by the same pins.
+    app.projects.look_at_pins(runtime.project()).await;
+    Ok(listed(&done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
 /// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
 /// that the file cannot be written.
-fn not_accepted(app: &App, accepted: &Accepted, message: String) -> ApiError {
-    let servers = app.runtime.servers();
+fn not_accepted(runtime: &Runtime, accepted: &Accepted, message: String) -> ApiError {
+    let servers = runtime.servers();
     let (server, tool) = (accepted.server.as_deref(), accepted.tool.as_deref());
-    let mut now = app.runtime.lock_diff(server);
+    let mut now = runtime.lock_diff(server);
     now.retain(|diff| tool.is_none() || diff.tool.as_deref() == tool);
     if accepted.revision.as_ref().is_some_and(|seen| *seen != LockDiff::revision(&now)) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, message);
@@ -82,10 +91,19 @@ fn not_accepted(app: &App, accepted: &Accepted, message: String) -> ApiError {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)
 }
 
+/// The runtime that has the server, of those that the project has.
+async fn home(app: &App, project: Option<&str>, server: Option<&str>) -> Result<Arc<Runtime>, ApiError> {
+    let project = query::known_project(app, project)?;
+    match app.projects.with_server(&project, server) {
+        Some(runtime) => Ok(runtime),
+        None => Ok(query::context(app, Some(&project), None).await?.runtime),
+    }
+}
+
 /// Whether there is such a server.
-fn known(app: &App, server: Option<&str>) -> Result<(), ApiError> {
+fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
     let Some(id) = server else { return Ok(()) };
-    let runs = app.runtime.servers().iter().any(|server| &*server.id == id);
+    let runs = runtime.servers().iter().any(|server| &*server.id == id);
     if runs { Ok(()) } else { Err(unknown(id)) }
 }
 

@@ -1,16 +1,19 @@
 //! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
 
+use crate::App;
 use crate::error::ApiError;
 use axum::body::{Body, to_bytes};
 use axum::extract::FromRequestParts;
 use bytes::Bytes;
 use gantry_core::ErrorCode;
+use gantry_runtime::projects::{Context, DEFAULT};
 use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Reads a whole body, bounded in size and time.
 pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
@@ -43,6 +46,11 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         }
     }
 }
+
+/// The query of a request that has none: what would be ignored may have been meant, a project above all.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoQuery {}
 
 /// What the path of a request names; a mistake in it is answered in the shape of every error.
 #[derive(Debug)]
@@ -80,6 +88,23 @@ pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiE
             "{name} is a time such as 2026-11-15T09:00:00Z or a span back from now such as 15m, not {text:?}"
         ))
     })
+}
+
+/// The runtime that a request is for: of the project that it names, or else of the default one.
+pub(crate) async fn context(
+    app: &App,
+    project: Option<&str>,
+    agent: Option<&str>,
+) -> Result<Context, ApiError> {
+    let project = known_project(app, project)?;
+    Ok(app.projects.context(&project, agent).await?)
+}
+
+/// The project that a request names, or else the default one.
+pub(crate) fn known_project(app: &App, project: Option<&str>) -> Result<Arc<str>, ApiError> {
+    let wanted = project.unwrap_or(DEFAULT);
+    let known = app.projects.names().into_iter().find(|known| **known == *wanted);
+    known.ok_or_else(|| ApiError::not_found("there is no such project"))
 }
 
 /// The part of a list that is asked for.

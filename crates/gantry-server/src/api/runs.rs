@@ -7,16 +7,21 @@ use axum::Json;
 use axum::extract::State;
 use gantry_core::id::SessionId;
 use gantry_runtime::ledger::{SessionFilter, SessionSummary};
-use gantry_runtime::records;
+use gantry_runtime::provider::BoxFuture;
+use gantry_runtime::records::{self, Branch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Operations that one tree shows.
+/// Operations that one tree shows, those of the runs below it included.
 const TREE_CALLS: u32 = 1000;
+
+/// Runs that a tree shows below any one of its runs.
+const TREE_RUNS: u32 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
+    project: Option<String>,
     agent: Option<String>,
     cursor: Option<i64>,
     limit: Option<u32>,
@@ -28,14 +33,14 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
     let filter = SessionFilter {
-        project: Some(app.runtime.project().clone()),
+        project: filter.project.map(Into::into),
         principal: who.sees(),
         agent: filter.agent.map(Into::into),
-        parent: None,
         cursor: filter.cursor,
         limit: filter.limit.unwrap_or(0),
+        ..SessionFilter::default()
     };
-    let page = app.runtime.store().sessions(filter).await?;
+    let page = app.projects.store().sessions(filter).await?;
     let items: Vec<Value> = page.items.iter().map(records::run).collect();
     Ok(query::list(&items, page.next))
 }
@@ -47,12 +52,33 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, ApiError> {
     let id = query::id(&id)?;
     let summary = visible(&app, &who, id).await?;
-    let calls = app.runtime.store().calls_of_session(id, None, TREE_CALLS).await?;
-    let mut tree = records::tree(&summary, &calls.items);
-    if let Some(tree) = tree.as_object_mut() {
-        tree.insert("truncated".into(), calls.next.is_some().into());
-    }
-    Ok(Json(tree))
+    let mut room = TREE_CALLS;
+    Ok(Json(records::tree(&branch(&app, summary, &mut room).await?)))
+}
+
+/// A run with all that is below it, as far as there is room for its calls. The depth is bounded by that of the agents.
+fn branch<'a>(
+    app: &'a App,
+    summary: SessionSummary,
+    room: &'a mut u32,
+) -> BoxFuture<'a, Result<Branch, ApiError>> {
+    Box::pin(async move {
+        let (store, id) = (app.projects.store(), summary.session.id);
+        let calls = store.calls_of_session(id, None, (*room).max(1)).await?;
+        *room = room.saturating_sub(u32::try_from(calls.items.len()).unwrap_or(u32::MAX));
+        let filter = SessionFilter { below: Some(id), limit: TREE_RUNS, ..SessionFilter::default() };
+        let started = store.sessions(filter).await?;
+        let mut truncated = calls.next.is_some() || started.next.is_some();
+        let mut below = Vec::new();
+        for summary in started.items.into_iter().rev() {
+            if *room == 0 {
+                truncated = true;
+                break;
+            }
+            below.push(branch(app, summary, room).await?);
+        }
+        Ok(Branch { summary, calls: calls.items, truncated, below })
+    })
 }
 
 pub(super) async fn cancel(
@@ -62,13 +88,13 @@ pub(super) async fn cancel(
 ) -> Result<Json<Value>, ApiError> {
     let id = query::id(&id)?;
     visible(&app, &who, id).await?;
-    let running = app.runtime.cancel_session(id).await;
+    let running = app.projects.cancel_session(id).await;
     Ok(Json(json!({ "id": id, "canceled": running })))
 }
 
 /// A run that the sender may see; any other is answered as if it were not there.
 async fn visible(app: &App, who: &Identity, id: SessionId) -> Result<SessionSummary, ApiError> {
-    let found = app.runtime.store().session(id).await?;
+    let found = app.projects.store().session(id).await?;
     found
         .filter(|summary| who.sees().is_none_or(|own| summary.session.key.principal == own))
         .ok_or_else(|| ApiError::not_found(format!("there is no run {id}")))

@@ -1,6 +1,6 @@
 //! `/api/v1/servers`: the MCP servers, how they are doing, and which there are until the process ends.
 
-use super::query::{self, Path};
+use super::query::{self, Path, Query};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
@@ -10,33 +10,63 @@ use axum::response::{IntoResponse, Response};
 use gantry_core::{ErrorCode, Role};
 use gantry_runtime::servers::ServerStatus;
 use http::StatusCode;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
-pub(super) async fn list(State(app): State<App>, who: Identity) -> Json<Value> {
-    let items: Vec<Value> = app.runtime.servers().iter().map(|server| shown(server, &who)).collect();
-    query::list(&items, None)
+/// The project that a request is about.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Of {
+    project: Option<String>,
+}
+
+impl Of {
+    /// The project, or else the default one.
+    fn project(&self, app: &App) -> Result<Arc<str>, ApiError> {
+        query::known_project(app, self.project.as_deref())
+    }
+}
+
+pub(super) async fn list(
+    State(app): State<App>,
+    who: Identity,
+    Query(of): Query<Of>,
+) -> Result<Json<Value>, ApiError> {
+    let project = of.project.as_deref().map(|name| query::known_project(&app, Some(name))).transpose()?;
+    let servers = app.projects.servers(project.as_deref());
+    let items: Vec<Value> = servers.iter().map(|server| shown(server, &who)).collect();
+    Ok(query::list(&items, None))
 }
 
 pub(super) async fn show(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
+    Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = find(&app, &id).ok_or_else(|| unknown(&id))?;
+    let project = of.project(&app)?;
+    let found = find(&app, &project, &id).ok_or_else(|| unknown(&id))?;
     Ok(Json(shown(&found, &who)))
 }
 
-pub(super) async fn add(State(app): State<App>, who: Identity, body: Body) -> Result<Response, ApiError> {
+pub(super) async fn add(
+    State(app): State<App>,
+    who: Identity,
+    Query(of): Query<Of>,
+    body: Body,
+) -> Result<Response, ApiError> {
     administers(&who, "adding a server")?;
     let bytes = query::body(body).await?;
     let (id, entry) = split(query::json_text(&bytes)?)?;
-    if find(&app, &id).is_some() {
+    let project = of.project(&app)?;
+    if find(&app, &project, &id).is_some() {
         let message = format!("there is a server {id:?} already; remove it first, or choose another id");
         return Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message));
     }
-    let (settings, warnings) = (app.parse_server)(&id, &entry).map_err(ApiError::invalid)?;
-    app.runtime.add_server(settings).await.map_err(ApiError::invalid)?;
-    let mut server = find(&app, &id).map_or_else(|| json!({ "id": id }), |server| shown(&server, &who));
+    let (settings, warnings) = (app.parse_server)(&project, &id, &entry).map_err(ApiError::invalid)?;
+    app.projects.add_server(&project, settings).await.map_err(ApiError::invalid)?;
+    let mut server = found(&app, &project, &id, &who);
     if let Some(server) = server.as_object_mut().filter(|_| !warnings.is_empty()) {
         server.insert("warnings".into(), warnings.into());
     }
@@ -47,9 +77,10 @@ pub(super) async fn remove(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
+    Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
     administers(&who, "removing a server")?;
-    if !app.runtime.remove_server(&id).await {
+    if !app.projects.remove_server(&of.project(&app)?, &id).await {
         return Err(unknown(&id));
     }
     Ok(Json(json!({ "id": id, "removed": true })))
@@ -59,12 +90,14 @@ pub(super) async fn restart(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
+    Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
     administers(&who, "restarting a server")?;
-    if !app.runtime.restart_server(&id).await {
+    let project = of.project(&app)?;
+    if !app.projects.restart_server(&project, &id).await {
         return Err(unknown(&id));
     }
-    Ok(Json(find(&app, &id).map_or_else(|| json!({ "id": id }), |server| shown(&server, &who))))
+    Ok(Json(found(&app, &project, &id, &who)))
 }
 
 /// Servers are programs with rights of their own, so they are for those who administer.
@@ -85,8 +118,14 @@ fn split(text: &str) -> Result<(String, String), ApiError> {
     Ok((id, Value::Object(entry).to_string()))
 }
 
-fn find(app: &App, id: &str) -> Option<ServerStatus> {
-    app.runtime.servers().into_iter().find(|server| &*server.id == id)
+fn find(app: &App, project: &str, id: &str) -> Option<ServerStatus> {
+    app.projects.servers(Some(project)).into_iter().find(|server| &*server.id == id)
+}
+
+/// A server that was there just now; the active agent may have no use for it.
+fn found(app: &App, project: &str, id: &str, who: &Identity) -> Value {
+    let found = find(app, project, id);
+    found.map_or_else(|| json!({ "id": id, "project": project }), |server| shown(&server, who))
 }
 
 pub(super) fn unknown(id: &str) -> ApiError {

@@ -1,10 +1,11 @@
 //! `/api/v1/tools` and `/api/v1/explain`: what a caller may use, and why.
 
-use super::query::{Query, list as listed};
+use super::query::{self, Query};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
+use gantry_core::format::Format;
 use gantry_core::{Door, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,17 +13,35 @@ use serde_json::{Value, json};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tools {
+    project: Option<String>,
     agent: Option<String>,
+    format: Option<String>,
 }
+
+/// The word for tools as Gantry lists them itself, with all that it knows of each.
+const OWN_FORMAT: &str = "json";
 
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
-    Query(query): Query<Tools>,
+    Query(asked): Query<Tools>,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = who.caller(app.runtime.project(), query.agent.as_deref());
-    let session = app.runtime.standing_session(caller, door(&who)).await?;
-    Ok(listed(&app.runtime.listing(&session), None))
+    let format = asked.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
+    let context = query::context(&app, asked.project.as_deref(), asked.agent.as_deref()).await?;
+    let rt = &context.runtime;
+    let session = rt.standing_session(who.caller(rt.project(), context.agent.as_deref()), door(&who)).await?;
+    let items = match format {
+        None => rt.listing(&session),
+        Some(format) => rt.formatted(&session, format),
+    };
+    Ok(query::list(&items, None))
+}
+
+fn named(word: &str) -> Result<Format, ApiError> {
+    Format::named(word).ok_or_else(|| {
+        let others = Format::ALL.map(Format::as_str).join(", ");
+        ApiError::invalid(format!("format is one of {OWN_FORMAT}, {others}"))
+    })
 }
 
 /// A person's requests come by the command line; they share its session.
@@ -33,22 +52,27 @@ pub(super) fn door(who: &Identity) -> Door {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Explain {
+    project: Option<String>,
     tool: Option<String>,
     agent: Option<String>,
+    /// How far below the first agent.
+    #[serde(default)]
+    depth: u32,
 }
 
 pub(super) async fn explain(
     State(app): State<App>,
     who: Identity,
-    Query(query): Query<Explain>,
+    Query(asked): Query<Explain>,
 ) -> Result<Json<Value>, ApiError> {
     if who.role != Role::Admin {
         return Err(ApiError::forbidden(
             "explaining says what others may use; it takes the key of the data folder",
         ));
     }
-    Ok(Json(match &query.tool {
-        Some(tool) => json!(app.runtime.explain(tool, query.agent.as_deref())),
-        None => json!({ "warnings": app.runtime.warnings() }),
+    let context = query::context(&app, asked.project.as_deref(), asked.agent.as_deref()).await?;
+    Ok(Json(match &asked.tool {
+        Some(tool) => json!(context.runtime.explain(tool, context.agent.as_deref(), asked.depth)),
+        None => json!({ "warnings": context.runtime.warnings() }),
     }))
 }

@@ -3,8 +3,8 @@
 //! A WebSocket cannot be closed in one direction only, so an empty frame says that the client has nothing more to say:
 //! what is running is still answered before the connection ends.
 
-use super::known_project;
-use crate::api::query::Path;
+use super::{client, default_project, settled};
+use crate::api::query::{self, Path};
 use crate::error::ApiError;
 use crate::mcp::Client;
 use crate::{App, Identity};
@@ -16,7 +16,6 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use gantry_core::ErrorCode;
 use gantry_mcp::limits::{CONNECTIONS, LINE_BYTES};
 use http::StatusCode;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -33,7 +32,7 @@ pub(crate) async fn open_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    upgraded(&app, identity, None, upgrade).await
+    upgraded(&app, client(identity, default_project(), None), upgrade).await
 }
 
 /// `/ws/{project}`.
@@ -43,8 +42,8 @@ pub(crate) async fn open_project_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    match known_project(&app, &project) {
-        Ok(()) => upgraded(&app, identity, None, upgrade).await,
+    match query::known_project(&app, Some(&project)) {
+        Ok(project) => upgraded(&app, client(identity, project, None), upgrade).await,
         Err(error) => error.into_response(),
     }
 }
@@ -56,20 +55,14 @@ pub(crate) async fn open_agent_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    match known_project(&app, &project) {
-        Ok(()) => upgraded(&app, identity, Some(agent.into()), upgrade).await,
+    match query::known_project(&app, Some(&project)) {
+        Ok(project) => upgraded(&app, client(identity, project, Some(agent)), upgrade).await,
         Err(error) => error.into_response(),
     }
 }
 
-async fn upgraded(
-    app: &App,
-    identity: Identity,
-    agent: Option<Arc<str>>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    let client = Client { identity: identity.into_model(), agent };
-    app.runtime.settled().await;
+async fn upgraded(app: &App, client: Client, upgrade: WebSocketUpgrade) -> Response {
+    settled(app, &client).await;
     let Some((messages, answers)) = app.mcp.connect(client) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
         return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message).into_response();

@@ -1,30 +1,26 @@
 //! What MCP clients get of the runtime: the protocol is gantry-mcp's, the work is the runtime's.
 
 use super::answer::{answer, refused};
+use super::seated::Seated;
 use super::{Client, Tools};
-use gantry_core::{CallRequest, Door, Priority};
+use gantry_core::{CallRequest, Priority};
 use gantry_mcp::client::{ListKind, Outgoing};
-use gantry_mcp::error::code::{INVALID_PARAMS, INVALID_REQUEST};
+use gantry_mcp::error::code::INVALID_PARAMS;
 use gantry_mcp::headers::{HeaderParam, header_params};
 use gantry_mcp::{
     Answer, Change, ErrorObject, Features, Handler, Inquiry, Peer, ServerInfo, ToolCall, Turn, Version,
 };
-use gantry_runtime::{CallCx, Session};
+use gantry_runtime::{Reply, Told};
 use serde::Deserialize;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio_util::sync::DropGuard;
 
-impl Tools {
-    fn caller(&self, client: &Client) -> gantry_core::Caller {
-        client.identity.caller(self.runtime.project(), client.agent.as_deref())
-    }
-}
-
 impl Handler for Tools {
     type Identity = Client;
-    type Session = Session;
+    type Session = Seated;
+    type Told = Told;
 
     fn server_info(&self) -> ServerInfo {
         ServerInfo {
@@ -35,46 +31,42 @@ impl Handler for Tools {
     }
 
     fn instructions(&self, client: &Client) -> Option<String> {
-        self.runtime.instructions(client.agent.as_deref())
+        let context = self.projects.peek(&client.project, client.agent.as_deref())?;
+        context.runtime.instructions(context.agent.as_deref())
     }
 
     fn features(&self, client: &Client) -> Features {
-        self.runtime.features(client.agent.as_deref())
+        let context = self.projects.peek(&client.project, client.agent.as_deref());
+        context.map(|context| context.runtime.features(context.agent.as_deref())).unwrap_or_default()
     }
 
-    async fn open(&self, peer: Peer<'_, Client>) -> Result<Arc<Session>, ErrorObject> {
-        self.runtime
-            .open_session(self.caller(peer.identity), Door::Mcp)
-            .await
-            .map_err(|refusal| refused(&refusal))
+    async fn open(&self, peer: Peer<'_, Client>) -> Result<Arc<Seated>, ErrorObject> {
+        self.seat(peer.identity, false).await
     }
 
-    async fn standing(&self, peer: Peer<'_, Client>) -> Result<Arc<Session>, ErrorObject> {
-        self.runtime
-            .standing_session(self.caller(peer.identity), Door::Mcp)
-            .await
-            .map_err(|refusal| refused(&refusal))
+    async fn standing(&self, peer: Peer<'_, Client>) -> Result<Arc<Seated>, ErrorObject> {
+        self.seat(peer.identity, true).await
     }
 
     async fn list(
         &self,
-        session: &Arc<Session>,
+        seated: &Arc<Seated>,
         kind: ListKind,
         version: Version,
     ) -> Result<Arc<str>, ErrorObject> {
-        alive(session)?;
+        let (runtime, session) = self.current(seated).await?;
         // A client that lists begins anew: it sees, and can call, what there is now.
-        self.runtime.renew(session).map_err(|refusal| refused(&refusal))?;
+        runtime.renew(&session).map_err(|refusal| refused(&refusal))?;
         Ok(match kind {
-            ListKind::Tools => self.runtime.definitions(session, !version.is_modern()),
+            ListKind::Tools => runtime.definitions(&session, !version.is_modern()),
             ListKind::Resources | ListKind::Templates | ListKind::Prompts => {
-                self.runtime.catalogue(session, kind)
+                runtime.catalogue(&session, kind)
             }
         })
     }
 
-    fn header_params(&self, session: &Arc<Session>, tool: &str) -> Vec<HeaderParam> {
-        let toolset = session.toolset();
+    fn header_params(&self, seated: &Arc<Seated>, tool: &str) -> Vec<HeaderParam> {
+        let toolset = seated.session().toolset();
         let Ok(tool) = toolset.find(tool) else { return Vec::new() };
         // Hardly any tool has them, and only a definition of a server's own can.
         if !tool.spec.raw.as_ref().is_some_and(|raw| raw.contains("x-mcp-header")) {
@@ -85,11 +77,10 @@ impl Handler for Tools {
 
     async fn call_tool(
         &self,
-        session: &Arc<Session>,
+        seated: &Arc<Seated>,
         call: ToolCall,
         turn: Turn,
     ) -> Result<Answer, ErrorObject> {
-        alive(session)?;
         let (wishes, modern) = (Wishes::of(&call)?, call.version.is_modern());
         let request = CallRequest {
             tool: call.name,
@@ -99,12 +90,17 @@ impl Handler for Tools {
             ..CallRequest::default()
         };
         let Turn { audience, cancel } = turn;
-        let cx = CallCx::new(session).heard_by(audience, call.meta.map(|meta| meta.get().into()));
+        let (runtime, cx, entered) = self.enter(seated).await?;
+        let cx = cx.heard_by(audience, call.meta.map(|meta| meta.get().into()));
         let (token, id) = (cx.cancel.clone(), cx.id);
+        let entered = match entered {
+            Ok(entered) => entered,
+            Err(refusal) => return answer(&Reply::shed(id, &refusal)),
+        };
         // The call runs on when this future is dropped, and then nobody is left here to hear `cancel`. A client of
         // 2026-07-28 withdraws its call by hanging up, which is just that; older ones want it to go on.
         let hang_up = modern.then(|| token.clone().drop_guard());
-        let mut reply = pin!(self.runtime.call(cx, request));
+        let mut reply = pin!(runtime.run(entered, cx, request));
         let reply = tokio::select! {
             reply = &mut reply => reply,
             () = cancel.cancelled() => {
@@ -119,31 +115,43 @@ impl Handler for Tools {
 
     async fn request(
         &self,
-        session: &Arc<Session>,
+        seated: &Arc<Seated>,
         inquiry: Inquiry,
         turn: Turn,
     ) -> Result<Answer, ErrorObject> {
-        alive(session)?;
+        let (runtime, session) = self.current(seated).await?;
         let Inquiry { method, params, meta, version: _ } = inquiry;
         let outgoing = Outgoing { method, params, meta: meta.as_deref(), turn };
-        let result = self.runtime.request(session, outgoing).await?;
+        let result = runtime.request(&session, outgoing).await?;
         Ok(Answer::Raw { result: result.into() })
     }
 
-    fn changes(&self) -> broadcast::Receiver<Change> {
-        self.runtime.changes()
+    fn changes(&self) -> broadcast::Receiver<Told> {
+        self.projects.commons().changes()
     }
 
-    fn concerns(&self, session: &Arc<Session>, change: &Change) -> bool {
+    fn concerns(&self, seated: &Arc<Seated>, told: &Told) -> bool {
+        let (session, client) = (seated.session(), seated.client());
+        if session.is_displaced() {
+            // It has nothing any more, and looks at its lists when those of its new place are there.
+            let place = self.projects.peek(&client.project, client.agent.as_deref());
+            return matches!(told.change, Change::ListChanged { .. })
+                && place.is_some_and(|place| place.runtime.number() == told.from);
+        }
         let (Change::ListChanged { provider, .. }
         | Change::Updated { provider, .. }
         | Change::Log { provider, .. }
-        | Change::ElicitationComplete { provider, .. }) = change;
-        self.runtime.sees(session, provider)
+        | Change::ElicitationComplete { provider, .. }) = &told.change;
+        let home = session.home().filter(|home| home.number() == told.from);
+        home.is_some_and(|home| match &**provider {
+            // Those who have moved here are told that all their lists are others, also if they were quicker than the news.
+            "" => seated.has_moved_to(&home),
+            provider => home.sees(&session, provider),
+        })
     }
 
-    async fn close(&self, session: Arc<Session>) {
-        self.runtime.close_session(&session).await;
+    async fn close(&self, seated: Arc<Seated>) {
+        self.end(&seated).await;
     }
 }
 
@@ -165,13 +173,4 @@ impl Wishes {
             None => Ok(Self::default()),
         }
     }
-}
-
-/// A session that a person cancelled takes no more requests; its client has to begin anew.
-fn alive(session: &Session) -> Result<(), ErrorObject> {
-    if session.cancellation().is_cancelled() {
-        let message = "this session was canceled; connect again";
-        return Err(ErrorObject::new(INVALID_REQUEST, message));
-    }
-    Ok(())
 }

@@ -1,10 +1,14 @@
-//! The first page: how the servers are doing, and where to connect. Written here, without a script; it shows what the
-//! agent role may see and nothing else.
+//! The first page: how the servers are doing, which agents there are, and where to connect. Written here, without a
+//! script; it shows what the agent role may see and nothing else.
 
 use crate::App;
+use crate::api::agents::toolset;
+use crate::api::projects::count_tools;
+use gantry_runtime::projects::{Agent, DEFAULT};
 use gantry_runtime::servers::{Light, ServerStatus};
 use http::header;
 use http::{HeaderMap, HeaderName};
+use std::sync::Arc;
 
 /// What the browser may do with the page: show it, with the style and the picture that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -18,17 +22,55 @@ pub(super) const HEADERS: [(HeaderName, &str); 5] = [
     (header::REFERRER_POLICY, "no-referrer"),
 ];
 
+/// Agents that the page shows; the API lists all.
+const AGENTS: usize = 50;
+
+/// Characters of a description that it shows.
+const DESCRIPTION: usize = 160;
+
 /// The page, for a browser that came by this host.
 pub(super) fn render(app: &App, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-    let servers = app.runtime.servers();
-    let tools = app.runtime.pool().tools().len();
+    let host = escaped(host);
+    let projects: Vec<Project> =
+        app.projects.names().into_iter().map(|name| Project::of(app, name)).collect();
+    let servers = app.projects.servers(None);
+    let mut agents = app.projects.agents(None);
+    let more = agents.split_off(agents.len().min(AGENTS)).len();
+    let agents: Vec<Listed> = agents.into_iter().map(|agent| Listed::of(app, agent)).collect();
     fill(&[
         ("version", env!("CARGO_PKG_VERSION")),
-        ("host", &escaped(host)),
-        ("summary", &summary(&servers, tools)),
-        ("servers", &table(&servers)),
+        ("host", &host),
+        ("summary", &summary(&servers, projects.iter().filter_map(|project| project.tools).sum())),
+        ("servers", &server_table(&servers, projects.len() > 1)),
+        ("agents", &agent_section(&agents, more, &projects)),
+        ("doors", &doors(&host, &agents, &projects)),
     ])
+}
+
+/// What is shown of a project.
+struct Project {
+    name: Arc<str>,
+    active: Option<Arc<str>>,
+    tools: Option<usize>,
+}
+
+impl Project {
+    fn of(app: &App, name: Arc<str>) -> Self {
+        Self { active: app.projects.active(&name), tools: count_tools(app, &name), name }
+    }
+}
+
+/// An agent, and how many tools it has if that is known.
+struct Listed {
+    agent: Agent,
+    tools: Option<usize>,
+}
+
+impl Listed {
+    fn of(app: &App, agent: Agent) -> Self {
+        Self { tools: toolset(app, &agent).map(|toolset| toolset.len()), agent }
+    }
 }
 
 /// The template with its gaps filled. What fills one is not looked at for further gaps.
@@ -53,30 +95,105 @@ fn summary(servers: &[ServerStatus], tools: usize) -> String {
     lights.chain([format!("{tools} tools")]).collect::<Vec<_>>().join(" · ")
 }
 
-fn table(servers: &[ServerStatus]) -> String {
+fn server_table(servers: &[ServerStatus], several: bool) -> String {
     if servers.is_empty() {
         return "<p>There are none yet. Write them under <code>mcpServers</code> in <code>gantry.yaml</code>, in the \
                 shape that your editor uses, or try <code>gantry servers add --help</code>.</p>"
             .to_owned();
     }
-    let rows: String = servers.iter().map(row).collect();
+    let rows: String = servers.iter().map(|server| server_row(server, several)).collect();
+    let project = if several { "<th>Project</th>" } else { "" };
     format!(
-        "<table><tr><th>Server</th><th>Status</th><th class=\"n\">Tools</th><th class=\"n\">Protocol</th></tr>{rows}\
-         </table>\n    <p class=\"hint\">As it is now; reload to look again. <code>gantry doctor</code> says why one \
-         is not green.</p>"
+        "<table><tr><th>Server</th>{project}<th>Status</th><th class=\"n\">Tools</th><th class=\"n\">Protocol</th></tr>\
+         {rows}</table>\n    <p class=\"hint\">As it is now; reload to look again. <code>gantry doctor</code> says why \
+         one is not green.</p>"
     )
 }
 
-fn row(server: &ServerStatus) -> String {
+fn server_row(server: &ServerStatus, several: bool) -> String {
     let light = name(server.light);
+    let agent =
+        server.agent.as_ref().map(|agent| format!(" <span class=\"of\">for {}</span>", escaped(agent)));
     format!(
-        "\n<tr><td>{}</td><td><span class=\"light {light}\" role=\"img\" aria-label=\"{light}\" title=\"{light}\">\
-         </span>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+        "\n<tr><td>{}{}</td>{}<td class=\"s\"><span class=\"light {light}\" role=\"img\" aria-label=\"{light}\" \
+         title=\"{light}\"></span>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
         escaped(&server.id),
+        agent.unwrap_or_default(),
+        project_cell(&server.project, several),
         escaped(server.status),
         server.tools,
         server.era.map_or_else(|| "—".to_owned(), escaped)
     )
+}
+
+fn project_cell(project: &str, several: bool) -> String {
+    if several { format!("<td>{}</td>", escaped(project)) } else { String::new() }
+}
+
+/// The agents and which of them are active; nothing where there are none.
+fn agent_section(agents: &[Listed], more: usize, projects: &[Project]) -> String {
+    let several = projects.len() > 1;
+    let active = active(projects);
+    if agents.is_empty() && active.is_none() {
+        return String::new();
+    }
+    let rows: String = agents.iter().map(|listed| agent_row(listed, several)).collect();
+    let project = if several { "<th>Project</th>" } else { "" };
+    let more = match more {
+        0 => String::new(),
+        more => format!(" <a href=\"/api/v1/agents\">{more} more</a> are not shown."),
+    };
+    let active = active.unwrap_or_else(|| "no agent is active".to_owned());
+    format!(
+        "<section class=\"wide\">\n    <h2>Agents <small>{active}</small></h2>\n    <table><tr><th>Agent</th>{project}\
+         <th>What for</th><th class=\"n\">Tools</th></tr>{rows}</table>\n    <p class=\"hint\">Callers who name no agent \
+         are callers of the active one, if there is one. <code>gantry agents switch NAME</code> makes another one \
+         active.{more}</p>\n  </section>"
+    )
+}
+
+/// Which agents are active, in words; nothing if none is.
+fn active(projects: &[Project]) -> Option<String> {
+    let of = |project: &Project| match projects.len() {
+        0 | 1 => String::new(),
+        _ => format!(" in {}", escaped(&project.name)),
+    };
+    let active = projects.iter().filter_map(|it| Some(format!("{}{}", escaped(it.active.as_ref()?), of(it))));
+    match active.collect::<Vec<_>>().as_slice() {
+        [] => None,
+        [one] => Some(format!("active agent: {one}")),
+        several => Some(format!("active agents: {}", several.join(" · "))),
+    }
+}
+
+fn agent_row(listed: &Listed, several: bool) -> String {
+    let Listed { agent, tools } = listed;
+    let description = agent.options.description.as_deref().unwrap_or_default();
+    let mut shown: String = description.chars().take(DESCRIPTION).collect();
+    if shown.len() < description.len() {
+        shown.push('…');
+    }
+    format!(
+        "\n<tr><td>{}{}</td>{}<td>{}</td><td class=\"n\">{}</td></tr>",
+        escaped(&agent.name),
+        if agent.active { "<span class=\"badge\">active</span>" } else { "" },
+        project_cell(&agent.project, several),
+        escaped(&shown),
+        tools.map_or_else(|| "—".to_owned(), |tools| tools.to_string())
+    )
+}
+
+/// Where to come in as an agent, or to another project.
+fn doors(host: &str, agents: &[Listed], projects: &[Project]) -> String {
+    let door = |what: &str, path: String| {
+        format!("<dt>{what}</dt><dd><code class=\"copy\">http://{host}/mcp/{}</code></dd>", escaped(&path))
+    };
+    let another = projects.iter().find(|project| *project.name != *DEFAULT);
+    let another = another.map(|project| door("In another project", project.name.to_string()));
+    let agent = agents.first().map(|Listed { agent, .. }| {
+        door("As one agent, with its tools alone", format!("{}/agents/{}", agent.project, agent.name))
+    });
+    another.into_iter().chain(agent).collect::<Vec<_>>().join("\n      ")
 }
 
 fn name(light: Light) -> &'static str {
@@ -108,6 +225,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gantry_runtime::options::AgentOptions;
 
     #[test]
     fn texts_are_shown_and_not_obeyed() {
@@ -120,5 +238,41 @@ mod tests {
         assert!(page.contains("http://{{version}}/mcp"));
         assert!(page.contains("<small>1</small>"));
         assert_eq!(page.matches("{{").count(), page.matches("{{version}}").count());
+    }
+
+    fn agent(name: &str, project: &str, active: bool) -> Listed {
+        let description = Some(format!("<{}>", "x".repeat(200)));
+        let options = AgentOptions { description, ..AgentOptions::default() };
+        let agent = Agent { project: project.into(), name: name.into(), options, active };
+        Listed { agent, tools: active.then_some(12) }
+    }
+
+    fn project(name: &str, active: Option<&str>) -> Project {
+        Project { name: name.into(), active: active.map(Into::into), tools: None }
+    }
+
+    #[test]
+    fn the_active_agent_is_named_and_projects_only_where_there_are_several() {
+        let agents = [agent("researcher", "default", true), agent("writer", "default", false)];
+        let one = agent_section(&agents, 0, &[project("default", Some("researcher"))]);
+        assert!(one.contains("<small>active agent: researcher</small>"), "{one}");
+        assert!(one.contains("researcher<span class=\"badge\">active</span></td><td>&lt;xxx"), "{one}");
+        assert!(one.contains("…</td><td class=\"n\">12</td>") && one.contains("—"), "{one}");
+        assert!(!one.contains("<th>Project</th>") && !one.contains("more</a>"), "{one}");
+        let several = [project("default", None), project("other", Some("writer"))];
+        let two = agent_section(&agents, 3, &several);
+        assert!(two.contains("active agent: writer in other</small>"), "{two}");
+        assert!(two.contains("<th>Project</th>") && two.contains(">3 more</a>"), "{two}");
+        assert_eq!(agent_section(&[], 0, &several[..1]), "");
+    }
+
+    #[test]
+    fn there_is_a_door_for_an_agent_and_for_another_project() {
+        let agents = [agent("researcher", "default", false)];
+        let all = doors("h", &agents, &[project("default", None), project("other", None)]);
+        assert!(
+            all.contains("http://h/mcp/default/agents/researcher<") && all.contains("http://h/mcp/other<")
+        );
+        assert_eq!(doors("h", &[], &[project("default", None)]), "");
     }
 }
