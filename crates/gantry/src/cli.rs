@@ -1,5 +1,12 @@
 //! The command line as the person types it.
 
+mod actions;
+
+pub(crate) use actions::{
+    Accept, AddServer, AgentsAction, Audit, LookAtLock, NamedServer, ServersAction, Switch,
+};
+
+use crate::config::MAIN_PROJECT;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -49,6 +56,9 @@ pub(crate) enum Command {
     )]
     Call(Call),
     /// List the tools
+    #[command(
+        after_help = "Examples:\n  gantry tools --agent researcher\n  gantry tools --format openai > tools.json"
+    )]
     Tools {
         #[command(flatten)]
         who: Who,
@@ -64,6 +74,23 @@ pub(crate) enum Command {
     Servers {
         #[command(subcommand)]
         action: Option<ServersAction>,
+        #[command(flatten)]
+        of: OfProject,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the agents, all about one, or make one the active agent of its project
+    #[command(
+        args_conflicts_with_subcommands = true,
+        long_about = "Show the agents, all about one, or make one the active agent of its project. While an agent is active, callers who name none are callers of that agent, and it has its servers for itself.",
+        after_help = "Examples:\n  gantry agents\n  gantry agents show researcher\n  gantry agents switch researcher\n  gantry agents switch --none --project other"
+    )]
+    Agents {
+        #[command(subcommand)]
+        action: Option<AgentsAction>,
+        #[command(flatten)]
+        of: OfProject,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -73,13 +100,15 @@ pub(crate) enum Command {
     Lock {
         #[command(subcommand)]
         look: Option<LookAtLock>,
+        #[command(flatten)]
+        place: InProject,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what happens: sessions, calls and other requests, servers and their tools
+    /// Show what happens: sessions, calls and other requests, servers, agents, the configuration
     #[command(
-        long_about = "Show what happens: sessions, calls and other requests, servers that come up or go down, tools that change, and the messages of servers with traceMCP. Where no Gantry runs, the calls that are on record. Times are UTC.",
+        long_about = "Show what happens: sessions, calls and other requests, servers that come up or go down, tools that change, agents that become active step by step, changes of the configuration, and the messages of servers with traceMCP. Where no Gantry runs, the calls that are on record. Times are UTC.",
         after_help = "Examples:\n  gantry events --follow\n  gantry events --json | jq 'select(.type == \"server_down\")'"
     )]
     Events(Events),
@@ -94,6 +123,9 @@ pub(crate) enum Command {
     /// Show runs and their operations
     Runs(Runs),
     /// Check the set-up, or explain a server, or why a tool is there or not
+    #[command(
+        after_help = "Examples:\n  gantry doctor\n  gantry doctor github__search_code --agent researcher\n  gantry doctor github --project other"
+    )]
     Doctor(Doctor),
 }
 
@@ -103,9 +135,31 @@ pub(crate) struct Who {
     /// Act as this agent
     #[arg(long)]
     pub(crate) agent: Option<String>,
-    /// In this project
-    #[arg(long, default_value = "default")]
-    pub(crate) project: String,
+    #[command(flatten)]
+    pub(crate) place: InProject,
+}
+
+/// Where.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct InProject {
+    /// In this project [default: default]
+    #[arg(long)]
+    project: Option<String>,
+}
+
+impl InProject {
+    /// The project.
+    pub(crate) fn name(&self) -> &str {
+        self.project.as_deref().unwrap_or(MAIN_PROJECT)
+    }
+}
+
+/// Of what.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OfProject {
+    /// Only of this project [default: all]
+    #[arg(long)]
+    pub(crate) project: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +196,12 @@ pub(crate) struct Doctor {
     /// The agent to explain a tool for
     #[arg(long)]
     pub(crate) agent: Option<String>,
+    /// How far below the first agent it is, as one that another agent spawned
+    #[arg(long, value_name = "LEVELS", default_value_t = 0)]
+    pub(crate) depth: u32,
+    /// Only this project [default: all; of a tool or server to explain, default]
+    #[arg(long)]
+    pub(crate) project: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -152,6 +212,8 @@ pub(crate) struct Events {
     /// Stay and show what happens next
     #[arg(long, short)]
     pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) of: OfProject,
     /// Print each event as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -164,6 +226,8 @@ pub(crate) struct Runs {
     /// Cancel this run and all its calls
     #[arg(long, requires = "id")]
     pub(crate) cancel: bool,
+    #[command(flatten)]
+    pub(crate) of: OfProject,
     /// How many to list
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: u32,
@@ -187,16 +251,11 @@ pub(crate) enum Format {
     Json,
     /// As an MCP client gets them
     Mcp,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
-    /// Prove that no entry was changed, removed or added in between
-    Verify {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    /// As functions for OpenAI's chat completions
+    #[value(name = "openai")]
+    OpenAi,
+    /// As tools for Anthropic's messages
+    Anthropic,
 }
 
 #[derive(Debug, Args)]
@@ -213,91 +272,12 @@ pub(crate) struct Filter {
     /// In this state, such as OUTCOME_UNKNOWN
     #[arg(long)]
     pub(crate) state: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: OfProject,
     /// How many at most
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: u32,
     /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ServersAction {
-    /// Show the servers, as without a command
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Add a server to the running Gantry, until that stops
-    #[command(
-        override_usage = "gantry servers add [OPTIONS] <ID> -- <COMMAND> [ARGS]...\n       gantry servers add [OPTIONS] <ID> --url <URL>",
-        after_help = "Examples:\n  gantry servers add memory -- npx -y @modelcontextprotocol/server-memory\n  gantry servers add remote --url https://mcp.example.com/mcp --header \"Authorization: Bearer $TOKEN\""
-    )]
-    Add(AddServer),
-    /// Stop a server of the running Gantry and take its tools away, until that stops
-    Remove(NamedServer),
-    /// Stop a server of the running Gantry and start it anew
-    Restart(NamedServer),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NamedServer {
-    /// The server
-    pub(crate) id: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("reach").required(true).args(["url", "command"]))]
-pub(crate) struct AddServer {
-    /// Its id, the namespace of its tools
-    pub(crate) id: String,
-    /// How it is reached: stdio, http, sse, websocket or tcp [default: by the address or the command]
-    #[arg(long = "type", value_name = "TYPE")]
-    pub(crate) kind: Option<String>,
-    /// A variable of its environment; repeatable
-    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
-    pub(crate) env: Vec<String>,
-    /// A header to send with every request; repeatable
-    #[arg(long, value_name = "NAME: VALUE", conflicts_with = "command")]
-    pub(crate) header: Vec<String>,
-    /// Where it listens
-    #[arg(long)]
-    pub(crate) url: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// The program to start, after --, and its arguments
-    #[arg(last = true)]
-    pub(crate) command: Vec<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LookAtLock {
-    /// Show what is different between the pinned definitions and those of now
-    Diff {
-        /// Only of this server
-        server: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Accept the definitions of now: of all servers, of one, or of one tool
-    Accept(Accept),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Accept {
-    /// What to accept
-    #[arg(value_name = "SERVER[/TOOL]")]
-    pub(crate) what: Option<String>,
-    /// Do not ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-    /// Print what was accepted as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

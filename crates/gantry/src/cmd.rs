@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod absent;
+mod agents;
 mod audit;
 mod call;
 mod doctor;
@@ -14,8 +15,10 @@ mod tools;
 
 use crate::Extra;
 use crate::cli::{Cli, Command};
+use crate::config::MAIN_PROJECT;
 use crate::desk::Setup;
-use crate::exit::{Done, Usage};
+use crate::exit::Done;
+use crate::output;
 
 pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
@@ -28,8 +31,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Mcp { who } => mcp::run(setup, &who).await,
         Command::Call(call) => call::run(setup, call).await,
         Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
-        Command::Servers { action, json } => servers::run(setup, action, json).await,
-        Command::Lock { look, json } => lock::run(setup, look, json).await,
+        Command::Servers { action, of, json } => servers::run(setup, action, &of, json).await,
+        Command::Agents { action, of, json } => agents::run(setup, action, &of, json).await,
+        Command::Lock { look, place, json } => lock::run(setup, look, &place, json).await,
         Command::Events(events) => events::run(setup, &events).await,
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
         Command::Runs(runs) => runs::run(setup, &runs).await,
@@ -37,11 +41,15 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     }
 }
 
-/// There is one project in this version.
-pub(crate) fn known_project(project: &str) -> Result<(), Usage> {
-    if project == "default" {
-        Ok(())
-    } else {
-        Err(Usage(format!("there is no project {project:?}; there is \"default\"")))
+/// The name of something in a project, as a command takes it.
+fn typed(name: &str, project: &str) -> String {
+    format!("{}{}", output::shell_word(name), in_project(project))
+}
+
+/// What commands take to work in a project; nothing for the one that they work in anyway.
+fn in_project(project: &str) -> String {
+    match project {
+        "" | MAIN_PROJECT => String::new(),
+        project => format!(" --project {}", output::shell_word(project)),
     }
 }

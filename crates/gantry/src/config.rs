@@ -2,19 +2,25 @@
 //!
 //! A file is parsed into a tree that knows its lines (`tree`, one reader per format), judged by one table of keys
 //! (`table`, `check`), and turned into plain data (`build`, `model`). Nothing is ignored: an unknown key, a key of a
-//! later version, an unset variable are errors, because what was ignored may have been a rule.
+//! later version, an unset variable are errors, because what was ignored may have been a rule. Agents and tools may have
+//! files of their own beside it (`beside`), judged by the same table.
 
 mod added;
+mod beside;
 mod build;
 mod check;
 mod editors;
 mod env;
 mod error;
 mod expand;
+mod fence;
 mod find;
+mod front_matter;
 mod json;
 mod model;
+mod projects;
 mod reference;
+mod stamp;
 mod suggest;
 mod table;
 #[cfg(test)]
@@ -26,7 +32,7 @@ mod transport;
 mod tree;
 mod yaml;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,21 +41,21 @@ pub use env::{Env, FixedEnv, ProcessEnv};
 pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use model::{
-    Agent, Approvals, Arguments, Config, Decide, Defaults, Examples, Gated, Located, McpServer, Policy,
-    Queue, Server, Store, ToolSource, Tools,
+    Agent, Approvals, Arguments, Builtin, BuiltinPolicy, Config, Decide, Defaults, Entries, Examples, Gated,
+    Located, MAIN_PROJECT, McpServer, Policy, Project, Queue, Server, Store, ToolSource, Tools,
 };
 pub use reference::{EXAMPLE, reference};
+pub use stamp::Stamp;
 
-use build::Base;
+use beside::Beside;
+use build::{Base, Checked};
+use check::Judge;
 use env::Variables;
-use error::Problems;
-use tree::{Format, Node, Value};
+use projects::Place;
+use tree::Format;
 
 /// Variables that are read before a `.env` can be, so one in there has no effect.
 const PROCESS_ONLY: [&str; 2] = ["GANTRY_CONFIG", "GANTRY_DATA"];
-
-/// The file that pins the definitions of tools, beside the configuration.
-const LOCK_FILE: &str = "gantry.lock";
 
 /// A configuration and where it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +66,14 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
     /// Where relative paths start: the folder of the file, or the working folder. Absolute.
     pub folder: PathBuf,
-    /// The file that pins the definitions of tools. It need not exist.
-    pub lock: PathBuf,
     /// The data folder, absolute. It need not exist yet.
     pub data: PathBuf,
     /// Every file that configures Gantry, or would at the next start if it came to be. Who can write these can give
     /// itself any right.
     pub governing: Vec<PathBuf>,
+    /// Folders below which any `agents/*.md`, `agents/*/agent.json` and `tools/*/tool.json` configures Gantry likewise.
+    /// They need not exist.
+    pub catalogues: Vec<PathBuf>,
     /// What a person should know although it stops nothing.
     pub warnings: Vec<String>,
 }
@@ -77,57 +84,85 @@ impl Config {
         let folder = std::path::absolute(&source.folder).map_err(|error| {
             Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
         })?;
-        let Some(found) = find::file(source, &folder, env)? else {
-            let governing = find::governing(None, &folder);
-            let base = Base { data: find::data(source, &folder, &folder, env), folder };
-            let (root, file) = (Node { value: Value::Null, line: 1 }, Arc::from(Path::new("")));
-            let config = build::build(&root, &file, &base, &BTreeMap::new());
-            return Ok(Loaded::new(config, None, base, governing, Vec::new()));
-        };
-        let beside = found.path.parent().unwrap_or(&folder).to_owned();
+        let found = find::file(source, &folder, env)?;
+        Self::read(source, &folder, found.as_ref(), env)
+    }
+
+    /// Where the data of a configuration is that cannot be used.
+    pub fn data(source: &Source, env: &dyn Env) -> Option<PathBuf> {
+        let folder = std::path::absolute(&source.folder).ok()?;
+        let found = find::file(source, &folder, env).ok()?;
+        let beside = found.as_ref().and_then(|found| found.path.parent()).unwrap_or(&folder);
+        Some(find::data(source, &folder, beside, env))
+    }
+
+    /// What holds without any file, with the data in this folder.
+    pub fn defaults(source: &Source, data: PathBuf, env: &dyn Env) -> Result<Loaded, Error> {
+        let source = Source { data: Some(data), ..source.clone() };
+        Self::read(&source, &source.folder, None, env)
+    }
+
+    fn read(
+        source: &Source,
+        folder: &Path,
+        found: Option<&find::Found>,
+        env: &dyn Env,
+    ) -> Result<Loaded, Error> {
+        let folder = folder.to_owned();
+        let file = found.map(|found| found.path.clone());
+        let beside = file.as_deref().and_then(Path::parent).unwrap_or(&folder).to_owned();
         let base = Base { data: find::data(source, &folder, &beside, env), folder: beside };
         let mut warnings = Vec::new();
-        let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
-        let variables = Variables::new(env).with_file(dotenv);
-        let text = find::read(&found.path, &found.name)?;
-        let parsed = parse(&text, found.format, &found.name, &base, &variables)?;
+        let parsed = match found {
+            Some(found) => {
+                let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
+                let text = find::read(&found.path, &found.name)?;
+                let variables = Variables::new(env).with_file(dotenv);
+                parse(&text, found.format, &found.name, &base, &variables)?
+            }
+            None => parse("", Format::Yaml, Path::new(""), &base, &Variables::new(env))?,
+        };
         warnings.extend(parsed.warnings);
-        let config = parsed.config;
-        if !config.workspace.is_dir() {
-            let message = format!("workspace: {} is not a folder; create it", config.workspace.display());
-            let problem = match &config.workspace_at {
-                Some(at) => Problem::at(at, message),
-                None => Problem::in_file(&found.name, message),
-            };
-            return Err(problem.into());
+        let name = found.map_or(Path::new(""), |found| &found.name);
+        let unusable = parsed.config.all().filter_map(|(_, project)| workspace_problem(project, name));
+        if let Some(error) = Error::all(unusable) {
+            return Err(error);
         }
-        let governing = find::governing(Some(&found.path), &folder);
-        Ok(Loaded::new(config, Some(found.path), base, governing, warnings))
+        let config = parsed.config;
+        let mut governing = find::governing(file.as_deref(), &folder);
+        // Who can write them can accept a tool that has changed.
+        governing.extend(config.all().map(|(_, project)| project.lock.clone()));
+        governing.extend(parsed.links);
+        // The working folder counts for the next start, as the files in it do that are found by name.
+        let mut catalogues = vec![folder];
+        catalogues.extend(config.all().map(|(_, project)| project.folder.clone()));
+        catalogues.sort();
+        catalogues.dedup();
+        let Base { folder, data } = base;
+        Ok(Loaded { config, file, folder, data, governing, catalogues, warnings })
     }
 }
 
-impl Loaded {
-    fn new(
-        config: Config,
-        file: Option<PathBuf>,
-        base: Base,
-        mut governing: Vec<PathBuf>,
-        warnings: Vec<String>,
-    ) -> Self {
-        let lock = base.folder.join(LOCK_FILE);
-        // Who can write it can accept a tool that has changed.
-        governing.push(lock.clone());
-        Self { config, file, folder: base.folder, lock, data: base.data, governing, warnings }
+fn workspace_problem(project: &Project, name: &Path) -> Option<Problem> {
+    if project.workspace.is_dir() {
+        return None;
     }
+    let message = format!("workspace: {} is not a folder; create it", project.workspace.display());
+    Some(match &project.workspace_at {
+        Some(at) => Problem::at(at, message),
+        None => Problem::in_file(name, message),
+    })
 }
 
-/// What a text says, and what in it has no effect.
+/// What a configuration says, and what in it has no effect.
 struct Parsed {
     config: Config,
     warnings: Vec<String>,
+    /// The files beside it that are links.
+    links: Vec<PathBuf>,
 }
 
-/// The pure part of loading: a text and what it may refer to, judged and built.
+/// A text and the files beside it, judged and built.
 fn parse(
     text: &str,
     format: Format,
@@ -140,23 +175,36 @@ fn parse(
         let location = Location { file: file.clone(), line: syntax.line };
         Problem::at(&location, syntax.message).with_column(syntax.column)
     })?;
+    let mut judge = Judge::new(variables, &base.folder, check::queue_names(&root));
+    // Without a configuration nobody has said that the files in these folders are Gantry's.
+    judge.is_lenient = name.as_os_str().is_empty();
     // Editors keep their servers in JSON.
     let adopted = if format == Format::Json { editors::adopt_file(&mut root) } else { Vec::new() };
-    let queues = check::queue_names(&root);
-    let mut problems = Problems::default();
-    let findings = check::check(&mut root, &file, variables, queues, &mut problems);
+    let adopted =
+        adopted.into_iter().map(|(line, text)| Problem::at(&Location { file: file.clone(), line }, text));
+    judge.warnings.extend(adopted);
+    judge.configuration(&mut root, &file);
+    let (main, others) = Place::all(&root, base, name.parent().unwrap_or(name));
+    let mut links = Vec::new();
+    let mut with_files = |place: Place| {
+        let mut beside = Beside::read(&place, base, &mut judge);
+        links.append(&mut beside.links);
+        (place, beside)
+    };
+    let main = with_files(main);
+    let others = others.into_iter().map(with_files).collect();
+    let Judge { problems, unusable, warnings, .. } = judge;
     if let Some(error) = problems.into_error() {
         return Err(error);
     }
-    let found = adopted.into_iter().chain(findings.warnings);
-    let warnings =
-        found.map(|(line, text)| format!("{}: {text}", Location { file: file.clone(), line })).collect();
-    Ok(Parsed { config: build::build(&root, &file, base, &findings.unusable), warnings })
+    let checked = Checked { root: &root, file: &file, base, unusable: &unusable };
+    let config = build::build(&checked, main, others);
+    Ok(Parsed { config, warnings: error::lines(&warnings), links })
 }
 
 /// The variables of the `.env` beside a configuration, if there is one.
 fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMap<String, String>, Problem> {
-    let (path, name) = (file.with_file_name(".env"), name.with_file_name(".env"));
+    let (path, name) = (file.with_file_name(find::DOTENV), name.with_file_name(find::DOTENV));
     // A folder of this name is a Python environment, not ours.
     if !path.is_file() {
         return Ok(HashMap::new());

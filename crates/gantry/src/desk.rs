@@ -4,16 +4,17 @@
 
 use crate::Extra;
 use crate::cli::Cli;
-use crate::config::{Config, Loaded, ProcessEnv, Source};
+use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
 use crate::exit::Usage;
 use crate::folder::Folder;
-use crate::wiring;
+use crate::{output, wiring};
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
 use gantry_server::App;
 use http::{Method, StatusCode};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What a command needs to know first.
 pub(crate) struct Setup {
+    pub(crate) source: Source,
     pub(crate) loaded: Loaded,
     pub(crate) folder: Folder,
     pub(crate) extra: Extra,
@@ -32,12 +34,12 @@ impl Setup {
     pub(crate) fn new(cli: &Cli, extra: Extra) -> anyhow::Result<Self> {
         let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
         let source = Source { folder, config: cli.config.clone(), data: cli.data.clone() };
-        let loaded = Config::load(&source, &ProcessEnv)?;
+        let loaded = Config::load(&source, &ProcessEnv).or_else(|error| behind_a_server(&source, error))?;
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
         let folder = Folder::open(&loaded.data)?;
-        Ok(Self { loaded, folder, extra })
+        Ok(Self { source, loaded, folder, extra })
     }
 
     /// The server that runs on this data folder, with the key of the folder.
@@ -59,16 +61,39 @@ impl Setup {
         if let Some(server) = self.server()? {
             return Ok(Desk::Server(server));
         }
-        let parse = wiring::server_parser(&self.loaded);
-        let runtime = wiring::start(self.loaded, &self.folder, self.extra).await?;
-        Ok(Desk::Here(App::new(runtime, parse, CancellationToken::new())))
+        let started = wiring::start(self.source, self.loaded, self.extra).await?;
+        let parse = wiring::server_parser(&started.configuration);
+        Ok(Desk::Here(App::new(started.projects, parse, CancellationToken::new())))
+    }
+
+    /// Opens the desk for work in one project. This process starts no MCP servers of another one for that.
+    pub(crate) async fn desk_in(mut self, project: Option<&str>) -> anyhow::Result<Desk> {
+        let project = project.unwrap_or(MAIN_PROJECT);
+        let config = &mut self.loaded.config;
+        let others = config.projects.iter_mut().filter(|(name, _)| name.as_str() != project);
+        others.for_each(|(_, other)| other.mcp_servers.clear());
+        if project != MAIN_PROJECT {
+            config.main.mcp_servers.clear();
+        }
+        self.desk().await
     }
 
     /// Opens the desk for what is on record. No MCP server is started for that.
     pub(crate) async fn records(mut self) -> anyhow::Result<Desk> {
-        self.loaded.config.mcp_servers.clear();
+        let config = &mut self.loaded.config;
+        config.main.mcp_servers.clear();
+        config.projects.values_mut().for_each(|project| project.mcp_servers.clear());
         self.desk().await
     }
+}
+
+/// A Gantry that runs goes by the configuration of before, and can do things whatever is on the disk now.
+fn behind_a_server(source: &Source, error: crate::config::Error) -> Result<Loaded, crate::config::Error> {
+    let data = Config::data(source, &ProcessEnv).filter(|data| data.is_dir());
+    let runs = |data: &PathBuf| Folder::open(data).is_ok_and(|folder| folder.server().is_some());
+    let Some(data) = data.filter(runs) else { return Err(error) };
+    output::talk(&format!("{error}\nThe Gantry that runs here goes by the configuration of before."));
+    Config::defaults(source, data, &ProcessEnv)
 }
 
 /// Where things get done.
@@ -124,14 +149,14 @@ impl Desk {
     /// folder is not waited for: it says how its servers are doing now.
     pub(crate) async fn settled(&self) {
         if let Self::Here(app) = self {
-            app.runtime().settled().await;
+            app.projects().settled().await;
         }
     }
 
     /// Closes what this process opened.
     pub(crate) async fn close(self) {
         if let Self::Here(app) = self {
-            app.runtime().shutdown(GRACE).await;
+            app.projects().shutdown(GRACE).await;
         }
     }
 }

@@ -10,11 +10,11 @@ mod exit;
 mod folder;
 mod log;
 mod output;
+mod reload;
 mod wiring;
 
 pub use cli::reference as cli_reference;
 
-use gantry_runtime::Runtime;
 use gantry_runtime::options::ProviderOptions;
 use gantry_runtime::provider::Provider;
 use std::collections::HashMap;
@@ -22,29 +22,13 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Told of the runtime that has started.
-pub type Started = dyn Fn(&Arc<Runtime>) + Send + Sync;
-
-/// What a program built on this one adds to it.
+/// What a program built on this one adds to it, in every project.
+#[derive(Debug, Clone, Default)]
 pub struct Extra {
     /// Providers besides those that are built in.
     pub providers: Vec<Arc<dyn Provider>>,
     /// How the tools of those providers are run, by the provider's id.
     pub options: HashMap<Arc<str>, ProviderOptions>,
-    /// Told once the runtime has started.
-    pub started: Box<Started>,
-}
-
-impl std::fmt::Debug for Extra {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Extra").field("providers", &self.providers).finish_non_exhaustive()
-    }
-}
-
-impl Default for Extra {
-    fn default() -> Self {
-        Self { providers: Vec::new(), options: HashMap::new(), started: Box::new(|_| ()) }
-    }
 }
 
 /// Runs the program with these arguments.

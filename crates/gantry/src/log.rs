@@ -8,16 +8,9 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Starts logging. A server tells what it does; a command speaks up only when something is wrong.
+/// Starts logging.
 pub(crate) fn start(cli: &Cli) {
-    let serves = matches!(cli.command, Command::Serve { .. });
-    let level = match (cli.verbose, serves) {
-        (0, true) => "info",
-        (0, false) => "error",
-        (1, _) => "gantry=debug,gantry_runtime=debug,gantry_server=debug,info",
-        (_, _) => "debug",
-    };
-    let filter = EnvFilter::try_from_env("GANTRY_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = EnvFilter::try_from_env("GANTRY_LOG").unwrap_or_else(|_| EnvFilter::new(level(cli)));
     let subscriber =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Words);
     // A second start in one process keeps the first log.
@@ -29,6 +22,24 @@ pub(crate) fn start(cli: &Cli) {
         tracing::error!("Gantry made a mistake at {place}: {what}");
     }));
 }
+
+/// What is logged unless somebody says otherwise. A server tells what it does; a command speaks up when something is
+/// wrong, and those that show what is configured also say what in the configuration has no effect.
+fn level(cli: &Cli) -> &'static str {
+    match (cli.verbose, &cli.command) {
+        (0, Command::Serve { .. }) => "info",
+        // Nobody but its client sees what it does, and only here is said why a tool is missing.
+        (0, Command::Mcp { .. }) => "warn",
+        // The warnings of the configuration come from there. The whole examination lists them itself.
+        (0, Command::Agents { .. } | Command::Tools { .. }) => OF_THE_CONFIGURATION,
+        (0, Command::Doctor(asked)) if asked.what.is_some() => OF_THE_CONFIGURATION,
+        (0, _) => "error",
+        (1, _) => "gantry=debug,gantry_runtime=debug,gantry_server=debug,info",
+        (_, _) => "debug",
+    }
+}
+
+const OF_THE_CONFIGURATION: &str = "error,gantry::desk=warn";
 
 struct Words;
 
@@ -48,5 +59,34 @@ where
         write!(out, "[{word}] ")?;
         cx.field_format().format_fields(out.by_ref(), event)?;
         writeln!(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    #[track_caller]
+    fn of(arguments: &[&str]) -> &'static str {
+        let arguments = std::iter::once("gantry").chain(arguments.iter().copied()).map(OsString::from);
+        level(&crate::cli::parse(arguments.collect::<Vec<_>>()).unwrap())
+    }
+
+    #[test]
+    fn commands_that_show_what_is_configured_say_what_has_no_effect() {
+        for arguments in [&["agents"][..], &["tools", "--json"], &["doctor", "read_file"]] {
+            assert_eq!(of(arguments), OF_THE_CONFIGURATION, "{arguments:?}");
+        }
+        assert_eq!(of(&["doctor"]), "error", "it lists them among its findings");
+        assert_eq!(of(&["call", "read_file"]), "error");
+        assert_eq!(of(&["mcp"]), "warn");
+        assert_eq!(of(&["serve"]), "info");
+        assert!(of(&["-v", "mcp"]).contains("debug"));
+    }
+
+    #[test]
+    fn the_warnings_of_the_configuration_come_from_where_the_filter_looks_for_them() {
+        assert_eq!(std::any::type_name::<crate::desk::Setup>(), "gantry::desk::Setup");
     }
 }

@@ -104,6 +104,23 @@ pub(crate) fn noted_table(head: &[&str], rows: &[Noted]) {
     }
 }
 
+/// The same without columns that say nothing: those, by title, in which every cell is this text.
+pub(crate) fn sparse_table(head: &[&str], mut rows: Vec<Noted>, idle: &[(&str, &str)]) {
+    let mut head = head.to_vec();
+    for (title, nothing) in idle {
+        drop_idle(title, nothing, &mut head, &mut rows);
+    }
+    noted_table(&head, &rows);
+}
+
+fn drop_idle(title: &str, nothing: &str, head: &mut Vec<&str>, rows: &mut [Noted]) {
+    let Some(at) = head.iter().position(|cell| *cell == title) else { return };
+    if rows.iter().all(|(cells, _)| cells.get(at).is_none_or(|cell| cell == nothing)) {
+        head.remove(at);
+        rows.iter_mut().filter(|(cells, _)| at < cells.len()).for_each(|(cells, _)| drop(cells.remove(at)));
+    }
+}
+
 /// How wide a line may be, where somebody looks at a terminal.
 fn room() -> Option<usize> {
     let out = io::stdout();
@@ -184,6 +201,17 @@ mod tests {
         let row = ["a".to_owned(), "bb\x1b[31m".to_owned(), "long text here".to_owned()];
         assert_eq!(line(&row, &[3, 8, 4], Some(24)), "a    bb [31m   long tex…");
         assert_eq!(line(&row, &[3, 4, 4], None), "a    bb [31m  long text here");
+    }
+
+    #[test]
+    fn a_column_that_says_nothing_is_left_out() {
+        let row = |project: &str| (vec!["a".to_owned(), project.to_owned(), "x".to_owned()], None);
+        let (mut head, mut rows) = (vec!["ID", "PROJECT", "X"], vec![row("default"), row("other")]);
+        drop_idle("PROJECT", "default", &mut head, &mut rows);
+        assert_eq!(head, ["ID", "PROJECT", "X"]);
+        rows.pop();
+        drop_idle("PROJECT", "default", &mut head, &mut rows);
+        assert_eq!((head, rows), (vec!["ID", "X"], vec![(vec!["a".to_owned(), "x".to_owned()], None)]));
     }
 
     #[test]

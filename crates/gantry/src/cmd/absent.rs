@@ -1,6 +1,7 @@
 //! MCP servers whose tools are not there now, for the person at the command line. Models are never told of them.
 
-use crate::desk::Desk;
+use super::typed;
+use crate::desk::{Desk, query};
 use crate::output;
 use gantry_core::names::sanitised;
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 /// A server that cannot be used now.
 pub(super) struct Absent {
     pub(super) id: String,
+    project: String,
     /// Why not, as the end of a sentence: `is down`.
     pub(super) is: &'static str,
     /// Whether its configuration wants it so.
@@ -15,11 +17,16 @@ pub(super) struct Absent {
 }
 
 impl Absent {
-    /// Every server that cannot be used now.
-    pub(super) async fn all(desk: &Desk) -> anyhow::Result<Vec<Self>> {
-        let body = desk.get("/api/v1/servers").await?.expect_ok()?;
+    /// Every server of a project that cannot be used now.
+    pub(super) async fn all(desk: &Desk, project: &str) -> anyhow::Result<Vec<Self>> {
+        let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
+        let body = desk.get(&path).await?.expect_ok()?;
         let servers = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        Ok(servers.iter().filter_map(Self::of).collect())
+        let mut absent: Vec<Self> = servers.iter().filter_map(Self::of).collect();
+        // One that runs for the active agent and for the others is named once.
+        absent.sort_by(|a, b| a.id.cmp(&b.id));
+        absent.dedup_by(|a, b| a.id == b.id);
+        Ok(absent)
     }
 
     fn of(server: &Value) -> Option<Self> {
@@ -31,7 +38,7 @@ impl Absent {
             _ => return None,
         };
         let is_deliberate = text("light") == "off" && text("lastError").is_empty();
-        Some(Self { id: text("id").to_owned(), is, is_deliberate })
+        Some(Self { id: text("id").to_owned(), project: text("project").to_owned(), is, is_deliberate })
     }
 
     /// Whether a tool of this name would be one of the server, going by the prefixes that names can have.
@@ -43,22 +50,27 @@ impl Absent {
 
     /// Says so, and who knows more about `what`.
     fn tell(&self, what: &str) {
-        let (id, what) = (output::clean(&self.id), output::shell_word(what));
+        let (id, what) = (output::clean(&self.id), typed(what, &self.project));
         output::talk(&format!("server {id} {}; see gantry doctor {what}", self.is));
     }
 }
 
 /// Names the servers whose tools are missing in a list.
-pub(super) async fn tell_all(desk: &Desk) -> anyhow::Result<()> {
-    let absent = Absent::all(desk).await?;
+pub(super) async fn tell_all(desk: &Desk, project: &str) -> anyhow::Result<()> {
+    let absent = Absent::all(desk, project).await?;
     absent.iter().filter(|server| !server.is_deliberate).for_each(|server| server.tell(&server.id));
     Ok(())
 }
 
 /// Names the servers that may be why a tool was not found: the one that its name begins with, or any of those whose
 /// tools have their names unchanged.
-pub(super) async fn tell_of(desk: &Desk, tool: &str, unprefixed: &[String]) -> anyhow::Result<()> {
-    let absent = Absent::all(desk).await?;
+pub(super) async fn tell_of(
+    desk: &Desk,
+    project: &str,
+    tool: &str,
+    unprefixed: &[String],
+) -> anyhow::Result<()> {
+    let absent = Absent::all(desk, project).await?;
     let meant = absent.iter().filter(|server| server.would_have(tool) || unprefixed.contains(&server.id));
     meant.for_each(|server| server.tell(tool));
     Ok(())

@@ -1,9 +1,10 @@
 //! `gantry audit`.
 
 use crate::cli::{Audit, Filter};
+use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
-use crate::output;
+use crate::output::{self, Noted};
 use serde_json::Value;
 
 pub(super) async fn run(setup: Setup, verify: Option<Audit>, filter: &Filter) -> anyhow::Result<Done> {
@@ -19,6 +20,7 @@ pub(super) async fn run(setup: Setup, verify: Option<Audit>, filter: &Filter) ->
 async fn listed(desk: &Desk, filter: &Filter) -> anyhow::Result<Done> {
     let limit = filter.limit.to_string();
     let query = query(&[
+        ("project", filter.of.project.as_deref()),
         ("since", filter.since.as_deref()),
         ("until", filter.until.as_deref()),
         ("tool", filter.tool.as_deref()),
@@ -31,11 +33,12 @@ async fn listed(desk: &Desk, filter: &Filter) -> anyhow::Result<Done> {
         output::json(&items.to_vec().into());
         return Ok(Done::Well);
     }
-    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
+    let rows: Vec<Noted> = items.iter().map(|call| (row(call), None)).collect();
     if rows.is_empty() {
         output::talk("No calls on record here match. `gantry call` makes one.");
     } else {
-        output::table(&["STARTED (UTC)", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"], &rows);
+        let head = ["STARTED (UTC)", "PROJECT", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"];
+        output::sparse_table(&head, rows, &[("PROJECT", MAIN_PROJECT)]);
     }
     if body.get("next").is_some_and(|next| !next.is_null()) {
         output::talk("There are more; use --limit, --since or --until.");
@@ -54,8 +57,8 @@ fn row(call: &Value) -> Vec<String> {
         agent => format!("{}/{agent}", text("/principal")),
     };
     let latency = call.pointer("/accounting/latencyMs").and_then(Value::as_u64).map(|ms| ms.to_string());
-    let started = output::moment(&text("/startedAt"));
-    vec![started, text("/tool"), who, state, latency.unwrap_or_default(), text("/arguments")]
+    let (started, latency) = (output::moment(&text("/startedAt")), latency.unwrap_or_default());
+    vec![started, text("/project"), text("/tool"), who, state, latency, text("/arguments")]
 }
 
 async fn verified(desk: &Desk, json: bool) -> anyhow::Result<Done> {

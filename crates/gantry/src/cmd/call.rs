@@ -1,7 +1,7 @@
 //! `gantry call`.
 
 use crate::cli::{Call, Priority};
-use crate::cmd::{absent, known_project};
+use crate::cmd::absent;
 use crate::desk::{Answer, Desk, Setup};
 use crate::exit::{Done, Usage};
 use crate::output;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use std::io::Read as _;
 
 pub(super) async fn run(setup: Setup, call: Call) -> anyhow::Result<Done> {
-    known_project(&call.who.project)?;
     let body = body(&call)?;
-    let servers = &setup.loaded.config.mcp_servers;
+    let project = call.who.place.name();
+    let servers = setup.loaded.config.project(project).into_iter().flat_map(|project| &project.mcp_servers);
     let unprefixed: Vec<String> =
-        servers.iter().filter(|(_, server)| !server.prefix).map(|(id, _)| id.clone()).collect();
-    let desk = setup.desk().await?;
+        servers.filter(|(_, server)| !server.prefix).map(|(id, _)| id.clone()).collect();
+    let desk = setup.desk_in(Some(project)).await?;
     let done = called(&desk, &call, body, &unprefixed).await;
     desk.close().await;
     done
@@ -26,7 +26,7 @@ async fn called(desk: &Desk, call: &Call, body: String, unprefixed: &[String]) -
     let answer = desk.post("/api/v1/calls", body).await?;
     let done = show(&answer, call.json);
     if answer.body.pointer("/error/code").and_then(Value::as_str) == Some("TOOL_NOT_FOUND") {
-        absent::tell_of(desk, &call.tool, unprefixed).await?;
+        absent::tell_of(desk, call.who.place.name(), &call.tool, unprefixed).await?;
     }
     Ok(done)
 }
@@ -59,6 +59,7 @@ fn body(call: &Call) -> anyhow::Result<String> {
         arguments: &'a RawValue,
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<&'a str>,
+        project: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         idempotency_key: Option<&'a str>,
         priority: &'static str,
@@ -75,6 +76,7 @@ fn body(call: &Call) -> anyhow::Result<String> {
         tool: &call.tool,
         arguments: &arguments,
         agent: call.who.agent.as_deref(),
+        project: call.who.place.name(),
         idempotency_key: call.idempotency_key.as_deref(),
         priority,
         timeout_ms: call.timeout,

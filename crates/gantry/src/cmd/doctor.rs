@@ -1,9 +1,11 @@
 //! `gantry doctor`: is everything there that a call needs, and why is a tool there or not?
 
+mod projects;
 mod servers;
 
 use crate::Extra;
 use crate::cli::{Cli, Doctor};
+use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
@@ -39,7 +41,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, asked: &Doctor) -> anyhow::Resu
     }
     let mut checks = Vec::new();
     match Setup::new(cli, extra) {
-        Ok(setup) => examine(setup, &mut checks).await,
+        Ok(setup) => examine(setup, asked.project.as_deref(), &mut checks).await,
         Err(error) => checks.push(bad("configuration", format!("{error:#}"))),
     }
     let worst = checks.iter().any(|check| check.health == Health::Bad);
@@ -55,7 +57,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, asked: &Doctor) -> anyhow::Resu
     Ok(if worst { Done::Badly } else { Done::Well })
 }
 
-async fn examine(setup: Setup, checks: &mut Vec<Check>) {
+async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
     let file = setup
         .loaded
         .file
@@ -63,24 +65,43 @@ async fn examine(setup: Setup, checks: &mut Vec<Check>) {
         .map_or_else(|| "none, running on defaults".into(), |f| f.display().to_string());
     checks.push(good("configuration", file));
     checks.extend(setup.loaded.warnings.iter().map(|warning| odd("configuration", warning.clone())));
-    checks.push(good("workspace", setup.loaded.config.workspace.display().to_string()));
+    let config = &setup.loaded.config;
+    let meant = config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
+    checks.extend(meant.map(|(name, it)| good("workspace", of(name, &it.workspace.display().to_string()))));
     checks.push(good("data folder", setup.folder.path().display().to_string()));
     checks.push(match setup.folder.server() {
         Some(note) => good("server", format!("running at http://{} (process {})", note.address, note.pid)),
-        None => good(
-            "server",
-            format!("not running; gantry serve would listen on {}", setup.loaded.config.server.bind),
-        ),
+        None => good("server", format!("not running; gantry serve would listen on {}", config.server.bind)),
     });
-    let desk = match setup.desk().await {
+    let desk = match only {
+        Some(_) => setup.desk_in(only).await,
+        None => setup.desk().await,
+    };
+    let desk = match desk {
         Ok(desk) => desk,
         Err(error) => return checks.push(bad("runtime", format!("{error:#}"))),
     };
     desk.settled().await;
+    refused(&desk, checks).await;
     ledger(&desk, checks).await;
-    let servers = servers::examine(&desk, checks).await;
-    tools(&desk, &servers, checks).await;
+    projects::examine(&desk, only, checks).await;
     desk.close().await;
+}
+
+/// Whether a running Gantry goes by the configuration that is on the disk.
+async fn refused(desk: &Desk, checks: &mut Vec<Check>) {
+    match ask(desk, "/api/v1/config").await {
+        Ok(body) => {
+            let reason = body.get("refused").and_then(Value::as_str);
+            checks.extend(reason.map(|reason| {
+                bad(
+                    "configuration",
+                    format!("what is on the disk is refused, the one before holds: {reason}"),
+                )
+            }));
+        }
+        Err(error) => checks.push(bad("configuration", format!("{error:#}"))),
+    }
 }
 
 async fn ledger(desk: &Desk, checks: &mut Vec<Check>) {
@@ -102,33 +123,13 @@ async fn ledger(desk: &Desk, checks: &mut Vec<Check>) {
     }
 }
 
-/// The tools, and what else looks wrong; that a server is down was said with its light.
-async fn tools(desk: &Desk, servers: &[String], checks: &mut Vec<Check>) {
-    let body = match ask(desk, "/api/v1/tools").await {
-        Ok(body) => body,
-        Err(error) => return checks.push(bad("tools", format!("{error:#}"))),
-    };
-    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    checks.push(if items.is_empty() {
-        odd("tools", "none".into())
-    } else {
-        good("tools", format!("{} available", items.len()))
-    });
-    if let Ok(body) = ask(desk, "/api/v1/explain").await {
-        let warnings = body.get("warnings").and_then(Value::as_array).into_iter().flatten();
-        let said = |warning: &&str| servers.iter().any(|id| warning.starts_with(&format!("server {id} ")));
-        let new = warnings.filter_map(Value::as_str).filter(|warning| !said(warning));
-        checks.extend(new.map(|warning| odd("set-up", warning.to_owned())));
-    }
-}
-
 async fn ask(desk: &Desk, path: &str) -> anyhow::Result<Value> {
     desk.get(path).await?.expect_ok()
 }
 
 /// Explains a tool; or a server, where no tool of this name can be called.
 async fn explain(setup: Setup, what: &str, asked: &Doctor) -> anyhow::Result<Done> {
-    let desk = setup.desk().await?;
+    let desk = setup.desk_in(asked.project.as_deref()).await?;
     desk.settled().await;
     let done = explained(&desk, what, asked).await;
     desk.close().await;
@@ -136,12 +137,17 @@ async fn explain(setup: Setup, what: &str, asked: &Doctor) -> anyhow::Result<Don
 }
 
 async fn explained(desk: &Desk, what: &str, asked: &Doctor) -> anyhow::Result<Done> {
-    let query = query(&[("tool", Some(what)), ("agent", asked.agent.as_deref())]);
+    let (project, depth) = (asked.project.as_deref().unwrap_or(MAIN_PROJECT), asked.depth.to_string());
+    let query = query(&[
+        ("project", Some(project)),
+        ("tool", Some(what)),
+        ("agent", asked.agent.as_deref()),
+        ("depth", Some(&depth)),
+    ]);
     let body = ask(desk, &format!("/api/v1/explain{query}")).await?;
     let visible = body.get("visible") == Some(&Value::Bool(true));
-    let servers = servers::list(desk).await?;
-    let named = servers.iter().find(|server| server.get("id").and_then(Value::as_str) == Some(what));
-    if let Some(server) = named.filter(|_| !visible) {
+    let servers = servers::list(desk, project).await?;
+    if let Some(server) = servers::named(&servers, what, asked.agent.as_deref()).filter(|_| !visible) {
         let health = servers::show(server, desk, asked.json);
         return Ok(if health == Health::Bad { Done::Badly } else { Done::Well });
     }
@@ -157,6 +163,11 @@ async fn explained(desk: &Desk, what: &str, asked: &Doctor) -> anyhow::Result<Do
         }
     }
     Ok(if visible { Done::Well } else { Done::Badly })
+}
+
+/// Something found in a project, which is named unless it is the file itself.
+fn of(project: &str, found: &str) -> String {
+    if project == MAIN_PROJECT { found.to_owned() } else { format!("{project}: {found}") }
 }
 
 fn good(what: &'static str, found: String) -> Check {

@@ -1,9 +1,10 @@
 //! `gantry runs`.
 
 use crate::cli::Runs;
-use crate::desk::{Desk, Setup, encoded};
+use crate::config::MAIN_PROJECT;
+use crate::desk::{Desk, Setup, encoded, query};
 use crate::exit::Done;
-use crate::output;
+use crate::output::{self, Noted};
 use serde_json::Value;
 
 pub(super) async fn run(setup: Setup, runs: &Runs) -> anyhow::Result<Done> {
@@ -11,16 +12,18 @@ pub(super) async fn run(setup: Setup, runs: &Runs) -> anyhow::Result<Done> {
     let done = match &runs.id {
         Some(id) if runs.cancel => canceled(&desk, id, runs.json).await,
         Some(id) => shown(&desk, id, runs.json).await,
-        None => listed(&desk, runs.limit, runs.json).await,
+        None => listed(&desk, runs).await,
     };
     desk.close().await;
     done
 }
 
-async fn listed(desk: &Desk, limit: u32, json: bool) -> anyhow::Result<Done> {
-    let body = desk.get(&format!("/api/v1/runs?limit={limit}")).await?.expect_ok()?;
+async fn listed(desk: &Desk, runs: &Runs) -> anyhow::Result<Done> {
+    let limit = runs.limit.to_string();
+    let query = query(&[("project", runs.of.project.as_deref()), ("limit", Some(&limit))]);
+    let body = desk.get(&format!("/api/v1/runs{query}")).await?.expect_ok()?;
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if json {
+    if runs.json {
         output::json(&items.to_vec().into());
         return Ok(Done::Well);
     }
@@ -29,18 +32,17 @@ async fn listed(desk: &Desk, limit: u32, json: bool) -> anyhow::Result<Done> {
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
     };
-    let rows: Vec<Vec<String>> = items
-        .iter()
-        .map(|run| {
-            let last = output::moment(&text(run, "/lastAt"));
-            let cells = ["/id", "/door", "/principal", "/agent", "/totals/toolsRun", "/totals/failed"];
-            cells.iter().map(|cell| text(run, cell)).chain([last]).collect()
-        })
-        .collect();
+    let cells = ["/id", "/project", "/door", "/principal", "/agent", "/totals/toolsRun", "/totals/failed"];
+    let row = |run: &Value| {
+        let last = output::moment(&text(run, "/lastAt"));
+        (cells.iter().map(|cell| text(run, cell)).chain([last]).collect(), None)
+    };
+    let rows: Vec<Noted> = items.iter().map(row).collect();
     if rows.is_empty() {
         output::talk("There are no runs yet.");
     } else {
-        output::table(&["RUN", "DOOR", "WHO", "AGENT", "CALLS", "FAILED", "LAST USED (UTC)"], &rows);
+        let head = ["RUN", "PROJECT", "DOOR", "WHO", "AGENT", "CALLS", "FAILED", "LAST USED (UTC)"];
+        output::sparse_table(&head, rows, &[("PROJECT", MAIN_PROJECT)]);
     }
     Ok(Done::Well)
 }
@@ -60,14 +62,18 @@ async fn shown(desk: &Desk, id: &str, json: bool) -> anyhow::Result<Done> {
         text(&tree, "/principal"),
         text(&tree, "/door")
     ));
+    turns(&tree, 0);
+    Ok(Done::Well)
+}
+
+fn turns(tree: &Value, depth: usize) {
     for turn in tree.get("turns").and_then(Value::as_array).into_iter().flatten() {
         let index = turn.get("index").and_then(Value::as_u64).unwrap_or_default();
-        output::data(&format!("└ turn {index}"));
+        output::data(&format!("{}└ turn {index}", "  ".repeat(depth)));
         for op in turn.get("ops").and_then(Value::as_array).into_iter().flatten() {
-            operation(op, 1);
+            operation(op, depth + 1);
         }
     }
-    Ok(Done::Well)
 }
 
 fn operation(op: &Value, depth: usize) {
@@ -88,6 +94,12 @@ fn operation(op: &Value, depth: usize) {
     output::data(&output::clean(&line));
     for below in op.get("ops").and_then(Value::as_array).into_iter().flatten() {
         operation(below, depth + 1);
+    }
+    for session in op.get("childSessions").and_then(Value::as_array).into_iter().flatten() {
+        let text = |pointer: &str| session.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let line = format!("{}└ agent {} ({})", "  ".repeat(depth + 1), text("/agent"), text("/id"));
+        output::data(&output::clean(&line));
+        turns(session, depth + 2);
     }
 }
 

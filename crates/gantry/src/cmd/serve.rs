@@ -2,11 +2,14 @@
 
 use crate::desk::Setup;
 use crate::exit::{Done, Usage};
-use crate::{output, wiring};
+use crate::wiring::{self, Started};
+use crate::{output, reload};
 use anyhow::Context as _;
+use gantry_runtime::Projects;
 use gantry_runtime::servers::Light;
 use gantry_server::{App, Options};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -15,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 const GRACE: Duration = Duration::from_secs(25);
 
 pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Result<Done> {
-    let Setup { loaded, folder, extra } = setup;
+    let Setup { source, loaded, folder, extra } = setup;
     let _lock = folder.claim()?;
     let (key, fresh) = folder.key()?;
     let server = loaded.config.server.clone();
-    let parse = wiring::server_parser(&loaded);
-    let runtime = wiring::start(loaded, &folder, extra).await?;
-    let tools = runtime.pool().tools().len();
-    let starting = runtime.servers().iter().filter(|server| server.light != Light::Off).count();
+    let Started { projects, configuration } = wiring::start(source, loaded, extra).await?;
+    let parse = wiring::server_parser(&configuration);
+    let tools = projects.names().iter().filter_map(|name| count_tools(&projects, name)).sum();
+    let starting = projects.servers(None).iter().filter(|server| server.light != Light::Off).count();
     let options = Options {
         bind: bind.unwrap_or(server.bind),
         allowed_hosts: server.allowed_hosts,
@@ -30,26 +33,43 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
         admin_key: key.as_str().into(),
     };
     let stop = stop_on_signal()?;
-    let app = App::new(std::sync::Arc::clone(&runtime), parse, stop);
+    let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));
+    let app = App::new(Arc::clone(&projects), parse, stop);
     let ready = |address| {
         if let Err(error) = folder.announce(address) {
             tracing::warn!("other commands will not find this server: {error:#}");
         }
-        output::talk(&greeting(address, (tools, starting), &folder, fresh.then_some(&*key)));
+        let active = active(&projects);
+        output::talk(&greeting(address, (tools, starting), &active, &folder, fresh.then_some(&*key)));
     };
     let served = gantry_server::serve(app.clone(), options, ready).await;
     // Calls whose clients hung up may end first; only then do sessions end, which cancels what is left.
-    runtime.drain(GRACE).await;
+    following.abort();
+    projects.drain(GRACE).await;
     app.close().await;
-    runtime.shutdown(Duration::ZERO).await;
+    projects.shutdown(Duration::ZERO).await;
     served.map_err(|error @ gantry_server::Error::Bind { .. }| Usage(error.to_string()))?;
     output::talk("Gantry has stopped.");
     Ok(Done::Well)
 }
 
+/// How many tools a caller of a project has who names no agent.
+fn count_tools(projects: &Projects, project: &str) -> Option<usize> {
+    let context = projects.peek(project, None)?;
+    Some(context.runtime.toolset(context.agent.as_deref()).ok()?.len())
+}
+
+/// The active agents, each in its project, in lines.
+fn active(projects: &Projects) -> String {
+    let names = projects.names();
+    let active = names.iter().filter_map(|name| Some((name, projects.active(name)?)));
+    active.map(|(project, agent)| format!("  agent {agent} is active in {project}\n")).collect()
+}
+
 fn greeting(
     address: SocketAddr,
     (tools, starting): (usize, usize),
+    active: &str,
     folder: &crate::folder::Folder,
     key: Option<&str>,
 ) -> String {
@@ -59,7 +79,7 @@ fn greeting(
         n => format!(" {n} MCP servers are starting."),
     };
     let mut text = format!(
-        "Gantry is running with {tools} tools.{servers}\n\n  open  http://{address}/\n  MCP   http://{address}/mcp\n  data  {}\n",
+        "Gantry is running with {tools} tools.{servers}\n\n  open  http://{address}/\n  MCP   http://{address}/mcp\n  data  {}\n{active}",
         folder.path().display()
     );
     match key {

@@ -2,35 +2,45 @@
 
 mod add;
 
-use crate::cli::{NamedServer, ServersAction};
-use crate::desk::{Desk, Setup, encoded};
+use crate::cli::{NamedServer, OfProject, ServersAction};
+use crate::config::MAIN_PROJECT;
+use crate::desk::{Desk, Setup, encoded, query};
 use crate::exit::Done;
 use crate::output::{self, Noted};
 use serde_json::Value;
 
 /// What is shown of each server; why it is not well stands below.
-const HEAD: [&str; 8] = ["LIGHT", "ID", "TYPE", "STATUS", "ERA", "TOOLS", "MS", "SINCE (UTC)"];
+const HEAD: [&str; 10] =
+    ["LIGHT", "ID", "PROJECT", "AGENT", "TYPE", "STATUS", "ERA", "TOOLS", "MS", "SINCE (UTC)"];
 
-pub(super) async fn run(setup: Setup, action: Option<ServersAction>, json: bool) -> anyhow::Result<Done> {
+pub(super) async fn run(
+    setup: Setup,
+    action: Option<ServersAction>,
+    of: &OfProject,
+    json: bool,
+) -> anyhow::Result<Done> {
     match action {
-        None => shown(setup, json).await,
-        Some(ServersAction::List { json }) => shown(setup, json).await,
+        None => shown(setup, of.project.as_deref(), json).await,
+        Some(ServersAction::List { of, json }) => shown(setup, of.project.as_deref(), json).await,
         Some(ServersAction::Add(server)) => add::run(&setup, &server).await,
         Some(ServersAction::Remove(server)) => removed(&setup, &server).await,
         Some(ServersAction::Restart(server)) => restarted(&setup, &server).await,
     }
 }
 
-async fn shown(setup: Setup, json: bool) -> anyhow::Result<Done> {
-    let desk = setup.desk().await?;
+async fn shown(setup: Setup, project: Option<&str>, json: bool) -> anyhow::Result<Done> {
+    let desk = match project {
+        Some(_) => setup.desk_in(project).await?,
+        None => setup.desk().await?,
+    };
     desk.settled().await;
-    let listed = listed(&desk, json).await;
+    let listed = listed(&desk, project, json).await;
     desk.close().await;
     listed
 }
 
-async fn listed(desk: &Desk, json: bool) -> anyhow::Result<Done> {
-    let body = desk.get("/api/v1/servers").await?.expect_ok()?;
+async fn listed(desk: &Desk, project: Option<&str>, json: bool) -> anyhow::Result<Done> {
+    let body = desk.get(&format!("/api/v1/servers{}", query(&[("project", project)]))).await?.expect_ok()?;
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if json {
         output::json(&items.to_vec().into());
@@ -40,8 +50,9 @@ async fn listed(desk: &Desk, json: bool) -> anyhow::Result<Done> {
         );
     } else {
         let rows: Vec<Noted> = items.iter().map(row).collect();
-        output::noted_table(&HEAD, &rows);
-        if rows.iter().any(|(_, note)| note.is_some()) || items.iter().any(|server| flags(server) > 0) {
+        let is_ill = rows.iter().any(|(_, note)| note.is_some());
+        output::sparse_table(&HEAD, rows, &[("PROJECT", MAIN_PROJECT), ("AGENT", "")]);
+        if is_ill || items.iter().any(|server| flags(server) > 0) {
             output::talk("gantry doctor says more, and gantry doctor ID all about one server.");
         }
     }
@@ -63,6 +74,8 @@ fn row(server: &Value) -> Noted {
     let cells = vec![
         output::light(&text("light")),
         text("id"),
+        text("project"),
+        text("agent"),
         text("type"),
         text("status"),
         text("era"),
@@ -80,17 +93,27 @@ fn flags(server: &Value) -> usize {
     server.get("flags").and_then(Value::as_array).map_or(0, Vec::len)
 }
 
+/// Where the API has a server, or something about it.
+fn path(server: &NamedServer, what: &str) -> String {
+    format!(
+        "/api/v1/servers/{}{what}{}",
+        encoded(&server.id),
+        query(&[("project", Some(server.place.name()))])
+    )
+}
+
 async fn removed(setup: &Setup, server: &NamedServer) -> anyhow::Result<Done> {
     let instead = "there is nothing to remove. To keep a server from starting with the next gantry serve, set enabled: \
                    false in its entry of the configuration";
-    let path = format!("/api/v1/servers/{}", encoded(&server.id));
+    let path = path(server, "");
     let answer = setup.running(instead)?.delete(&path).await?.expect_ok()?;
     if server.json {
         output::json(&answer);
     }
     let id = output::clean(&server.id);
     output::talk(&format!("Removed {id} until Gantry stops."));
-    if setup.loaded.config.mcp_servers.contains_key(&server.id) {
+    let configured = setup.loaded.config.project(server.place.name());
+    if configured.is_some_and(|project| project.mcp_servers.contains_key(&server.id)) {
         output::talk(
             "It is in the configuration and comes back at the next start. To keep it away, set enabled: false in its \
              entry there.",
@@ -101,7 +124,7 @@ async fn removed(setup: &Setup, server: &NamedServer) -> anyhow::Result<Done> {
 
 async fn restarted(setup: &Setup, server: &NamedServer) -> anyhow::Result<Done> {
     let instead = "there is nothing to restart. gantry serve starts every server, and so does gantry doctor to look at them";
-    let path = format!("/api/v1/servers/{}/restart", encoded(&server.id));
+    let path = path(server, "/restart");
     let answer = setup.running(instead)?.post(&path, String::new()).await?.expect_ok()?;
     if server.json {
         output::json(&answer);

@@ -1,18 +1,14 @@
 //! `gantry tools`.
 
 use crate::cli::{Format, Who};
-use crate::cmd::{absent, known_project};
+use crate::cmd::absent;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
-use serde_json::{Map, Value};
-
-/// What an MCP client gets of each tool.
-const MCP_FIELDS: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+use serde_json::Value;
 
 pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> anyhow::Result<Done> {
-    known_project(&who.project)?;
-    let desk = setup.desk().await?;
+    let desk = setup.desk_in(Some(who.place.name())).await?;
     desk.settled().await;
     let done = listed(&desk, who, if json { Format::Json } else { format }).await;
     desk.close().await;
@@ -20,46 +16,45 @@ pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> 
 }
 
 async fn listed(desk: &Desk, who: &Who, format: Format) -> anyhow::Result<Done> {
-    let query = query(&[("agent", who.agent.as_deref())]);
+    // Every format is the API's, so that the command line and HTTP cannot differ.
+    let word = match format {
+        Format::Table | Format::Json => None,
+        Format::Mcp => Some("mcp"),
+        Format::OpenAi => Some("openai"),
+        Format::Anthropic => Some("anthropic"),
+    };
+    let project = who.place.name();
+    let query = query(&[("project", Some(project)), ("agent", who.agent.as_deref()), ("format", word)]);
     let mut body = desk.get(&format!("/api/v1/tools{query}")).await?.expect_ok()?;
     let items = body.get_mut("items").map(Value::take).unwrap_or_default();
     match format {
-        Format::Json => output::json(&items),
-        Format::Mcp => output::json(
-            &items.as_array().into_iter().flatten().filter_map(as_mcp).collect::<Vec<_>>().into(),
-        ),
         Format::Table => table(items.as_array().map(Vec::as_slice).unwrap_or_default()),
+        Format::Json | Format::Mcp | Format::OpenAi | Format::Anthropic => output::json(&items),
     }
-    absent::tell_all(desk).await?;
+    absent::tell_all(desk, project).await?;
     Ok(Done::Well)
 }
 
-fn as_mcp(tool: &Value) -> Option<Value> {
-    let ready = tool.get("status").and_then(Value::as_str) == Some("ready");
-    let fields = MCP_FIELDS.iter().filter_map(|field| Some(((*field).to_owned(), tool.get(*field)?.clone())));
-    let tool: Map<String, Value> = fields.filter(|(_, value)| !value.is_null()).collect();
-    ready.then_some(Value::Object(tool))
-}
-
 fn table(tools: &[Value]) {
-    let text = |tool: &Value, pointer: &str| {
-        tool.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let rows: Vec<Vec<String>> = tools
-        .iter()
-        .map(|tool| {
-            let what = match text(tool, "/reason") {
-                reason if reason.is_empty() => text(tool, "/description"),
-                reason => format!("quarantined: {reason}"),
-            };
-            vec![text(tool, "/name"), text(tool, "/provider/kind"), effect(tool).to_owned(), what]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = tools.iter().map(row).collect();
     if rows.is_empty() {
         output::talk("There are no tools here. `gantry doctor TOOL` says why one is missing.");
         return;
     }
     output::table(&["NAME", "KIND", "EFFECT", "DESCRIPTION"], &rows);
+}
+
+fn row(tool: &Value) -> Vec<String> {
+    let text = |pointer: &str| tool.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let what = match text("/reason") {
+        reason if reason.is_empty() => text("/description"),
+        reason => format!("quarantined: {reason}"),
+    };
+    let name = match text("/aliasOf") {
+        of if of.is_empty() => text("/name"),
+        of => format!("{} → {of}", text("/name")),
+    };
+    vec![name, text("/provider/kind"), effect(tool).to_owned(), what]
 }
 
 fn effect(tool: &Value) -> &'static str {
@@ -68,5 +63,18 @@ fn effect(tool: &Value) -> &'static str {
         (Some(true), _) => "destructive",
         (_, Some(true)) => "read",
         _ => "write",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_alias_shows_what_it_stands_for() {
+        let tool = json!({ "name": "read", "aliasOf": "files__read_file", "provider": { "kind": "mcp" },
+            "annotations": { "readOnlyHint": true }, "description": "Reads.", "reason": null });
+        assert_eq!(row(&tool), ["read → files__read_file", "mcp", "read", "Reads."]);
     }
 }

@@ -1,10 +1,9 @@
 //! Servers that are added while Gantry runs: the same keys, checks and messages as in the file.
 
-use super::build::{self, Base};
-use super::check;
+use super::build::{Base, Checked};
+use super::check::Judge;
 use super::env::{Env, Variables};
-use super::error::Problems;
-use super::model::McpServer;
+use super::model::{McpServer, Project};
 use super::tree::{Entry, Format, Node, Value};
 use super::{Loaded, Location, Problem, dotenv};
 use std::collections::{BTreeSet, HashMap};
@@ -17,15 +16,18 @@ pub struct ServerReader {
     file: Option<PathBuf>,
     base: Base,
     queues: BTreeSet<String>,
+    /// Ids of tools that are no MCP servers.
+    taken: BTreeSet<String>,
 }
 
 impl ServerReader {
-    /// For the servers of this configuration.
-    pub fn new(loaded: &Loaded) -> Self {
+    /// For the servers of a project of this configuration.
+    pub fn new(loaded: &Loaded, project: &Project) -> Self {
         Self {
             file: loaded.file.clone(),
             base: Base { folder: loaded.folder.clone(), data: loaded.data.clone() },
             queues: loaded.config.queues.keys().cloned().collect(),
+            taken: project.tools.builtin.keys().cloned().collect(),
         }
     }
 
@@ -37,7 +39,8 @@ impl ServerReader {
         entry: &str,
         env: &dyn Env,
     ) -> Result<(McpServer, Vec<String>), super::Error> {
-        let name: Arc<Path> = Arc::from(Path::new("server"));
+        // It stands in no file, so no message names one.
+        let name: Arc<Path> = Arc::from(Path::new(""));
         let file = match &self.file {
             Some(file) => dotenv(file, file, &mut Vec::new())?,
             None => HashMap::new(),
@@ -45,17 +48,23 @@ impl ServerReader {
         let entry = Format::Json.parse(entry).map_err(|syntax| {
             Problem::at(&Location { file: name.clone(), line: syntax.line }, syntax.message)
         })?;
+        if self.taken.contains(id) {
+            return Err(
+                Problem::general(format!("{id:?} is in the catalogue of tools; choose another id")).into()
+            );
+        }
         let mut root = under("mcpServers", under(id, entry));
-        let mut problems = Problems::default();
         let variables = Variables::new(env).with_file(file);
-        let findings = check::check(&mut root, &name, &variables, self.queues.clone(), &mut problems);
+        let mut judge = Judge::new(&variables, &self.base.folder, self.queues.clone());
+        judge.configuration(&mut root, &name);
+        let Judge { problems, unusable, warnings, .. } = judge;
         if let Some(error) = problems.into_error() {
             return Err(error);
         }
-        let mut config = build::build(&root, &name, &self.base, &findings.unusable);
+        let checked = Checked { root: &root, file: &name, base: &self.base, unusable: &unusable };
         let nothing = || Problem::general("there is no server in this");
-        let server = config.mcp_servers.remove(id).ok_or_else(nothing)?;
-        Ok((server, findings.warnings.into_iter().map(|(_, text)| text).collect()))
+        let server = checked.server(id).ok_or_else(nothing)?;
+        Ok((server, warnings.iter().map(|warning| warning.message().to_owned()).collect()))
     }
 }
 

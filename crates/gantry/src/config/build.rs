@@ -1,26 +1,30 @@
 //! Turns a checked tree into a [`Config`], with defaults from the key table.
 //!
-//! It runs only on a tree without problems, so a value of the wrong type cannot occur; where the types still allow
+//! What comes of a tree with problems is thrown away, so a value of the wrong type counts nowhere; where the types allow
 //! one, the strictest reading is taken.
 
+pub(super) mod agents;
+pub(super) mod catalogue;
 mod servers;
+mod view;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Number;
-
-use super::error::Location;
+use super::beside::Beside;
+use super::check::Unusable;
 use super::model::{
-    Agent, Approvals, Arguments, Config, Decide, Defaults, Examples, Gated, Located, Policy, Queue, Server,
-    Store, ToolSource, Tools,
+    Agent, Approvals, Config, Decide, Defaults, Examples, Gated, Located, MAIN_PROJECT, McpServer, Policy,
+    Project, Queue, Server, Store, ToolSource, Tools,
 };
-use super::table::{Fallback, Key, Kind, ROOT, Zero};
+use super::projects::Place;
+use super::table::{ROOT, TOOLS};
 use super::text;
-use super::tree::{Entry, Node, Value};
+use super::transport::Spelling;
+use super::tree::Node;
+use view::{View, millis, owned};
 
 /// Where a configuration stands, all absolute.
 #[derive(Debug, Clone)]
@@ -30,31 +34,86 @@ pub(super) struct Base {
     pub(super) data: PathBuf,
 }
 
-pub(super) fn build(
-    root: &Node,
-    file: &Arc<Path>,
-    base: &Base,
-    unusable: &BTreeMap<String, String>,
-) -> Config {
-    let root = View { node: Some(root), keys: ROOT, file };
+/// A checked tree and what stands around it.
+pub(super) struct Checked<'a> {
+    pub(super) root: &'a Node,
+    pub(super) file: &'a Arc<Path>,
+    pub(super) base: &'a Base,
+    pub(super) unusable: &'a Unusable,
+}
+
+/// The configuration, with the projects at these places, which have these files beside them.
+pub(super) fn build(checked: &Checked<'_>, main: (Place, Beside), others: Vec<(Place, Beside)>) -> Config {
+    let root = checked.view();
+    let above = defaults(&root.section("defaults"), None);
+    let projects: BTreeMap<&str, View<'_>> = root.named("projects").collect();
+    let other = |(place, beside): (Place, Beside)| {
+        let view = projects.get(place.name.as_str()).copied().unwrap_or(View { node: None, ..root });
+        let defaults = defaults(&view.section("defaults"), Some(&above));
+        (place.name.clone(), project(checked, &view, place, beside, defaults))
+    };
+    let projects = others.into_iter().map(other).collect();
+    let (place, beside) = main;
     Config {
-        workspace: absolute(&base.folder, root.text("workspace").unwrap_or_default()),
-        workspace_at: root.get("workspace").map(|node| root.at(node.line)),
         server: server(&root.section("server")),
-        defaults: defaults(&root.section("defaults")),
-        queues: root.named("queues").map(|(name, view)| (name, queue(&view))).collect(),
-        tools: Tools { workspace: source(&root.section("tools").section("workspace")) },
-        mcp_servers: root
-            .named("mcpServers")
+        queues: root.named("queues").map(|(name, view)| (name.to_owned(), queue(&view))).collect(),
+        store: store(&root.section("store"), checked.base),
+        main: project(checked, &root, place, beside, above),
+        projects,
+    }
+}
+
+fn project(
+    checked: &Checked<'_>,
+    view: &View<'_>,
+    place: Place,
+    beside: Beside,
+    defaults: Defaults,
+) -> Project {
+    let mut mcp_servers = checked.mcp_servers(view, &place.name);
+    let tools = view.section("tools");
+    let catalogue = catalogue::Catalogue::of(checked, &tools, &place);
+    mcp_servers.extend(catalogue.mcp_servers);
+    mcp_servers.extend(beside.mcp_servers);
+    let mut builtin = catalogue.builtin;
+    builtin.extend(beside.builtin);
+    let mut agents: BTreeMap<String, Agent> =
+        view.named("agents").map(|(name, view)| (name.to_owned(), agents::agent(&view))).collect();
+    agents.extend(beside.agents);
+    let own = View { node: tools.get("workspace"), keys: TOOLS.own, file: view.file };
+    Project {
+        workspace: place.workspace,
+        workspace_at: view.get("workspace").map(|node| view.at(node.line)),
+        defaults,
+        tools: Tools { workspace: source(&own), builtin },
+        mcp_servers,
+        agents,
+        approvals: approvals(&view.section("approvals")),
+        policies: view.items("policies").map(|view| policy(&view)).collect(),
+        lock: place.lock,
+        data: place.data,
+        folder: place.folder,
+    }
+}
+
+impl<'a> Checked<'a> {
+    fn view(&self) -> View<'a> {
+        View { node: Some(self.root), keys: ROOT, file: self.file }
+    }
+
+    /// The MCP servers of a project of this tree that are not in a catalogue.
+    fn mcp_servers(&self, view: &View<'_>, project: &str) -> BTreeMap<String, McpServer> {
+        view.named("mcpServers")
             .map(|(id, view)| {
-                let server = servers::server(&view, base, unusable.get(&id));
-                (id, server)
+                let unusable = self.unusable.get(&(project.to_owned(), id.to_owned()));
+                (id.to_owned(), servers::server(&view, self.base, unusable, &Spelling::SERVER))
             })
-            .collect(),
-        agents: root.named("agents").map(|(name, view)| (name, agent(&view))).collect(),
-        approvals: approvals(&root.section("approvals")),
-        policies: root.items("policies").map(|view| policy(&view)).collect(),
-        store: store(&root.section("store"), base),
+            .collect()
+    }
+
+    /// The MCP server of this id, in a tree that has nothing else.
+    pub(super) fn server(&self, id: &str) -> Option<McpServer> {
+        self.mcp_servers(&self.view(), MAIN_PROJECT).remove(id)
     }
 }
 
@@ -73,16 +132,27 @@ fn server(view: &View<'_>) -> Server {
     }
 }
 
-fn defaults(view: &View<'_>) -> Defaults {
+/// The limits of a group; what it leaves to the default is as above it, where there is something above.
+fn defaults(view: &View<'_>, above: Option<&Defaults>) -> Defaults {
+    fn of<T>(decided: bool, own: T, above: Option<T>) -> T {
+        if decided { own } else { above.unwrap_or(own) }
+    }
+    let millis = |name, above| of(view.decides(name), view.duration(name).unwrap_or_default(), above);
+    let size = |name, above| of(view.decides(name), view.size(name), above);
     Defaults {
-        tool_timeout: view.duration("toolTimeout").unwrap_or_default(),
-        tool_response_max_bytes: view.size("toolResponseMaxBytes"),
-        max_depth: view.size("maxDepth"),
-        context_budget_tokens: view.number("contextBudgetTokens"),
-        output_retention: view.duration("outputRetentionMs").unwrap_or_default(),
-        max_concurrent_calls: view.size("maxConcurrentCalls"),
-        mcp_init_concurrency: view.size("mcpInitConcurrency"),
-        trace_mcp: view.flag("traceMCP"),
+        tool_timeout: millis("toolTimeout", above.map(|above| above.tool_timeout)),
+        tool_response_max_bytes: size(
+            "toolResponseMaxBytes",
+            above.map(|above| above.tool_response_max_bytes),
+        ),
+        max_depth: size("maxDepth", above.map(|above| above.max_depth)),
+        context_budget_tokens: view
+            .number("contextBudgetTokens")
+            .or_else(|| above.and_then(|above| above.context_budget_tokens)),
+        output_retention: millis("outputRetentionMs", above.map(|above| above.output_retention)),
+        max_concurrent_calls: size("maxConcurrentCalls", above.map(|above| above.max_concurrent_calls)),
+        mcp_init_concurrency: size("mcpInitConcurrency", above.map(|above| above.mcp_init_concurrency)),
+        trace_mcp: of(view.decides("traceMCP"), view.flag("traceMCP"), above.map(|above| above.trace_mcp)),
     }
 }
 
@@ -101,15 +171,6 @@ fn source(view: &View<'_>) -> ToolSource {
         tools_cache: view.per_tool("toolsCache", |value| Some(millis(value))),
         tools_queue: view.per_tool("toolsQueue", |value| Some(owned(value))),
         tools_timeout: view.per_tool("toolsTimeout", millis),
-    }
-}
-
-fn agent(view: &View<'_>) -> Agent {
-    let all = || vec![Located { value: "*".to_owned(), at: view.here() }];
-    Agent {
-        description: view.text("description"),
-        tools: view.texts("tools").unwrap_or_else(all),
-        at: view.here(),
     }
 }
 
@@ -156,135 +217,4 @@ fn store(view: &View<'_>, base: &Base) -> Store {
             Err(_) => absolute(base.data.parent().unwrap_or(&base.data), path),
         },
     }
-}
-
-/// A group of keys, which may be absent, and the keys it can have.
-#[derive(Debug, Clone, Copy)]
-struct View<'a> {
-    node: Option<&'a Node>,
-    keys: &'static [Key],
-    file: &'a Arc<Path>,
-}
-
-impl<'a> View<'a> {
-    fn get(&self, name: &str) -> Option<&'a Node> {
-        entries(self.node).iter().find(|entry| entry.key == name).map(|entry| &entry.node)
-    }
-
-    fn key(&self, name: &str) -> Option<&'static Key> {
-        let key = self.keys.iter().find(|key| key.name == name);
-        debug_assert!(key.is_some(), "{name} is not in the key table");
-        key
-    }
-
-    fn at(&self, line: usize) -> Location {
-        Location { file: self.file.clone(), line }
-    }
-
-    fn here(&self) -> Location {
-        self.at(self.node.map_or(1, |node| node.line))
-    }
-
-    fn under(&self, node: Option<&'a Node>, name: &str) -> Self {
-        let keys = match self.key(name).map(|key| &key.kind) {
-            Some(
-                Kind::Section(keys)
-                | Kind::Named(keys)
-                | Kind::Servers(keys)
-                | Kind::Catalogue(keys)
-                | Kind::Items(keys),
-            ) => keys,
-            _ => &[][..],
-        };
-        Self { node, keys, file: self.file }
-    }
-
-    fn section(&self, name: &str) -> Self {
-        self.under(self.get(name), name)
-    }
-
-    fn named(&self, name: &str) -> impl Iterator<Item = (String, Self)> {
-        entries(self.get(name))
-            .iter()
-            .map(move |entry| (entry.key.clone(), self.under(Some(&entry.node), name)))
-    }
-
-    fn items(&self, name: &str) -> impl Iterator<Item = Self> {
-        items(self.get(name)).iter().map(move |item| self.under(Some(item), name))
-    }
-
-    fn flag(&self, name: &str) -> bool {
-        match (self.get(name).map(|node| &node.value), self.key(name).map(|key| key.default)) {
-            (Some(Value::Flag(flag)), _) => *flag,
-            (None, Some(Fallback::Flag(flag))) => flag,
-            _ => false,
-        }
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        match (self.get(name), self.key(name)?.default) {
-            (Some(node), _) => owned(&node.value),
-            (None, Fallback::Text(text)) => Some(text.to_owned()),
-            (None, _) => None,
-        }
-    }
-
-    /// A number, its default in place of a 0 that means it.
-    fn number(&self, name: &str) -> Option<u64> {
-        let key = self.key(name)?;
-        let default = match key.default {
-            Fallback::Number(number) => Some(number),
-            Fallback::Required | Fallback::Flag(_) | Fallback::Text(_) | Fallback::Absent(_) => None,
-        };
-        match (self.get(name).and_then(|node| node.value.as_number()?.as_u64()), &key.kind) {
-            (None, _) => default,
-            (Some(0), Kind::Number(bounds)) if bounds.zero == Zero::Default => default,
-            (Some(number), _) => Some(number),
-        }
-    }
-
-    fn size(&self, name: &str) -> usize {
-        self.number(name).and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
-    }
-
-    /// A number of milliseconds; `None` when there is none, or when 0 switches it off.
-    fn duration(&self, name: &str) -> Option<Duration> {
-        self.number(name).filter(|millis| *millis > 0).map(Duration::from_millis)
-    }
-
-    fn texts(&self, name: &str) -> Option<Vec<Located<String>>> {
-        let node = self.get(name).filter(|node| matches!(node.value, Value::List(_)))?;
-        let text = |item: &Node| Some(Located { value: owned(&item.value)?, at: self.at(item.line) });
-        Some(node.value.items().iter().filter_map(text).collect())
-    }
-
-    fn arguments(&self, name: &str) -> Vec<Located<Arguments>> {
-        let list = items(self.get(name)).iter();
-        list.map(|item| Located { value: item.value.to_object(), at: self.at(item.line) }).collect()
-    }
-
-    /// The tools of a map for which `read` finds a value.
-    fn per_tool<T>(&self, name: &str, read: impl Fn(&Value) -> Option<T>) -> BTreeMap<String, Located<T>> {
-        let one = |entry: &Entry| {
-            let value = read(&entry.node.value)?;
-            Some((entry.key.clone(), Located { value, at: self.at(entry.line) }))
-        };
-        entries(self.get(name)).iter().filter_map(one).collect()
-    }
-}
-
-fn entries(node: Option<&Node>) -> &[Entry] {
-    node.map_or(&[], |node| node.value.entries())
-}
-
-fn items(node: Option<&Node>) -> &[Node] {
-    node.map_or(&[], |node| node.value.items())
-}
-
-fn owned(value: &Value) -> Option<String> {
-    value.as_text().map(|text| text.text.clone())
-}
-
-fn millis(value: &Value) -> Option<Duration> {
-    value.as_number().and_then(Number::as_u64).filter(|millis| *millis > 0).map(Duration::from_millis)
 }

@@ -1,10 +1,16 @@
-//! Judges a tree by the key table: unknown keys, wrong types, bounds, references, and variables in texts.
+//! Judges trees by the key table: unknown keys, wrong types, bounds, references, and variables in texts.
 //!
-//! The walk changes the tree in place (variables are put in, texts from variables become the numbers they spell), so
+//! The walk changes a tree in place (variables are put in, texts from variables become the numbers they spell), so
 //! that `build` finds plain values. It never stops at a problem, so that one run reports all of them.
 
+mod catalogue;
+mod claims;
+mod files;
 mod leaf;
+mod projects;
 mod servers;
+
+pub(super) use catalogue::{ProviderKind, kind_of};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -12,73 +18,135 @@ use std::sync::Arc;
 
 use super::env::Variables;
 use super::error::{Location, Problem, Problems};
+use super::model::MAIN_PROJECT;
 use super::suggest;
 use super::table::{Fallback, Key, Kind, ROOT};
 use super::text::{self, Rule};
 use super::trail::Trail;
-use super::tree::{Entry, Node, Text, Value, quoted};
+use super::tree::{Entry, Node, Text, Value, find, quoted};
+use claims::Claims;
+use gantry_core::names::sanitised;
 
 const LATER: &str = "is not available in this version of Gantry";
 
-/// What a check finds out that is no problem.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    /// Why servers cannot be started, by id: the environment lacks a variable that they need.
-    pub(super) unusable: BTreeMap<String, String>,
-    /// What has no effect, and the line of it.
-    pub(super) warnings: Vec<(usize, String)>,
+/// Judges the files of one configuration, and keeps what was found out.
+pub(super) struct Judge<'a> {
+    variables: &'a Variables<'a>,
+    /// The folder of the configuration.
+    folder: &'a Path,
+    /// The queues that can be referred to.
+    queues: BTreeSet<String>,
+    claims: Claims,
+    /// Whether a file beside the configuration that cannot be used is left out, and the rest holds.
+    pub(super) is_lenient: bool,
+    pub(super) problems: Problems,
+    /// Why servers cannot be started, by project and id: the environment lacks a variable that they need.
+    pub(super) unusable: Unusable,
+    /// What a person should know although it stops nothing.
+    pub(super) warnings: Vec<Problem>,
 }
 
-/// Checks a whole file, in which these queues can be referred to, and reports into `problems`.
-pub(super) fn check(
-    root: &mut Node,
-    file: &Arc<Path>,
-    variables: &Variables<'_>,
-    queues: BTreeSet<String>,
-    problems: &mut Problems,
-) -> Findings {
-    let mut walk = Walk { file, variables, queues, problems, missing: None, findings: Findings::default() };
-    walk.duplicates(root, &Trail::Root);
-    walk.section(root, &Trail::Root, ROOT);
-    walk.findings
+/// Why servers cannot be started, by project and id.
+pub(super) type Unusable = BTreeMap<(String, String), String>;
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(variables: &'a Variables<'a>, folder: &'a Path, queues: BTreeSet<String>) -> Self {
+        Self {
+            variables,
+            folder,
+            queues,
+            claims: Claims::default(),
+            is_lenient: false,
+            problems: Problems::default(),
+            unusable: Unusable::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Judges the configuration itself.
+    pub(super) fn configuration(&mut self, root: &mut Node, file: &Arc<Path>) {
+        let mut walk = self.walk(file, MAIN_PROJECT);
+        walk.duplicates(root, &Trail::CONFIGURATION);
+        walk.section(root, &Trail::CONFIGURATION, ROOT);
+        walk.settle(root);
+        walk.uninherited(root);
+    }
+
+    /// Warns of something about a file as a whole.
+    pub(super) fn warn(&mut self, file: &Path, text: &str) {
+        self.warnings.push(Problem::in_file(file, text));
+    }
+
+    /// Whether a file is left out, of which a warning then says why. Otherwise its problems are those of all.
+    pub(super) fn leaves_out(&mut self, file: &Path) -> bool {
+        if !self.is_lenient {
+            return false;
+        }
+        let Some(error) = std::mem::take(&mut self.problems).into_error() else { return false };
+        self.warnings.extend(error.left_out());
+        self.claims.forget(file);
+        true
+    }
+
+    /// Whether the project has a provider under this id, or under one that becomes this namespace. Complete once the
+    /// configuration and the tool files are judged.
+    pub(super) fn has_provider(&self, project: &str, id: &str) -> bool {
+        self.claims.of_providers(project).any(|known| known == id || sanitised(known) == id)
+    }
+
+    fn walk<'w>(&'w mut self, file: &'w Arc<Path>, project: &str) -> Walk<'w, 'a> {
+        let variables = Some(self.variables);
+        Walk { judge: self, file, variables, project: project.to_owned(), missing: None, inside: Vec::new() }
+    }
 }
 
 /// Checks the value of `example` in a file against one key.
 #[cfg(test)]
 pub(super) fn example(root: &mut Node, key: &'static Key) -> Option<super::Error> {
     let env = super::FixedEnv::default();
-    let mut problems = Problems::default();
-    let queues = queue_names(root);
-    let file = Arc::from(Path::new("example"));
-    let (variables, findings) = (Variables::new(&env), Findings::default());
-    let mut walk =
-        Walk { file: &file, variables: &variables, queues, problems: &mut problems, missing: None, findings };
+    let (file, variables) = (Arc::from(Path::new("example")), Variables::new(&env));
+    let mut judge = Judge::new(&variables, Path::new("/"), queue_names(root));
+    let mut walk = judge.walk(&file, MAIN_PROJECT);
     let Value::Map(entries) = &mut root.value else { return None };
     for entry in entries.iter_mut().filter(|entry| entry.key == "example") {
-        walk.value(&mut entry.node, &Trail::Root.key(key.name), &key.kind, entry.line);
+        walk.value(&mut entry.node, &Trail::CONFIGURATION.key(key.name), &key.kind, entry.line);
     }
-    problems.into_error()
+    judge.problems.into_error()
 }
 
 /// The queues of a file.
 pub(super) fn queue_names(root: &Node) -> BTreeSet<String> {
-    let queues = root.value.entries().iter().filter(|entry| entry.key == "queues");
-    queues.flat_map(|entry| entry.node.value.entries()).map(|queue| queue.key.clone()).collect()
+    let queues = find(root, "queues").into_iter().flat_map(|entry| entry.node.value.entries());
+    queues.map(|queue| queue.key.clone()).collect()
 }
 
-struct Walk<'a> {
-    file: &'a Arc<Path>,
-    variables: &'a Variables<'a>,
-    queues: BTreeSet<String>,
-    problems: &'a mut Problems,
+/// A walk over one file.
+struct Walk<'w, 'a> {
+    judge: &'w mut Judge<'a>,
+    file: &'w Arc<Path>,
+    /// Where variables come from; none in a file whose texts stay as they are written.
+    variables: Option<&'a Variables<'a>>,
+    /// The project that the walk is in.
+    project: String,
     /// In the entry of an MCP server: what the environment lacks for it. Elsewhere that is a problem.
     missing: Option<Vec<String>>,
-    findings: Findings,
+    /// Paths that must lie in the workspace of the project, which is known when all of the project is read.
+    inside: Vec<projects::Inside>,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
+    fn at(&self, line: usize) -> Location {
+        Location { file: self.file.clone(), line }
+    }
+
     fn report(&mut self, line: usize, message: impl Into<String>) {
-        self.problems.push(Problem::at(&Location { file: self.file.clone(), line }, message));
+        let at = self.at(line);
+        self.judge.problems.push(Problem::at(&at, message));
+    }
+
+    fn warn(&mut self, line: usize, text: impl Into<String>) {
+        let at = self.at(line);
+        self.judge.warnings.push(Problem::at(&at, text));
     }
 
     fn mismatch(&mut self, node: &Node, path: &Trail<'_>, expected: &str) {
@@ -153,6 +221,9 @@ impl Walk<'_> {
             Kind::Named(keys) => self.named(node, path, keys),
             Kind::Servers(keys) => self.servers(node, path, keys),
             Kind::Catalogue(keys) => self.catalogue(node, path, keys),
+            Kind::Projects(keys) => self.projects(node, path, keys),
+            Kind::AgentTools(_) => self.agent_tools(node, path, kind),
+            Kind::Aliases => self.aliases(node, path),
             Kind::Items(keys) => self.items(node, path, keys),
             Kind::PerTool(kind) => self.per_tool(node, path, kind),
             Kind::Secrets(rule) => self.secrets(node, path, *rule),
@@ -160,6 +231,10 @@ impl Walk<'_> {
             Kind::Texts(rule, min) => self.texts(node, path, *rule, *min),
             Kind::Gated => self.gated(node, path, &kind.noun()),
             Kind::Later => self.report(key_line, format!("\"{path}\" {LATER}; remove it")),
+            Kind::Refused(why) => self.report(key_line, format!("\"{path}\" {why}")),
+            Kind::Inert(words) => self.warn(key_line, format!("{path} {words}")),
+            Kind::Granted(advice) => self.granted(node, path, advice),
+            Kind::Verbatim => self.scalar(node, path, kind),
             Kind::Flag
             | Kind::Number(_)
             | Kind::Text(_)
@@ -176,10 +251,7 @@ impl Walk<'_> {
     fn named(&mut self, node: &mut Node, path: &Trail<'_>, keys: &'static [Key]) {
         let Some(entries) = self.entries(node, path) else { return };
         for entry in entries {
-            if !text::is_name(&entry.key) {
-                let noun = Rule::Name.noun();
-                self.report(entry.line, format!("{} in {path} must be {noun}", quoted(&entry.key)));
-            }
+            self.name(entry, path);
             // A group without a value of its own stands on the line of its key.
             if matches!(entry.node.value, Value::Null) {
                 entry.node.line = entry.line;
@@ -188,16 +260,11 @@ impl Walk<'_> {
         }
     }
 
-    fn catalogue(&mut self, node: &mut Node, path: &Trail<'_>, keys: &'static [Key]) {
-        let Some(entries) = self.entries(node, path) else { return };
-        for entry in entries {
-            let path = path.key(&entry.key);
-            if let Some(key) = keys.iter().find(|key| key.name == entry.key) {
-                self.value(&mut entry.node, &path, &key.kind, entry.line);
-            } else {
-                let ids = suggest::list(available(keys));
-                self.report(entry.line, format!("\"{path}\" {LATER}; remove it (known here: {ids})"));
-            }
+    /// A name of the user's choice.
+    fn name(&mut self, entry: &Entry, path: &Trail<'_>) {
+        if !text::is_name(&entry.key) {
+            let noun = Rule::Name.noun();
+            self.report(entry.line, format!("{} in {path} must be {noun}", quoted(&entry.key)));
         }
     }
 
@@ -253,10 +320,10 @@ impl Walk<'_> {
 }
 
 fn name_of(item: &Node) -> Option<(&Text, usize)> {
-    let name = &item.value.entries().iter().find(|entry| entry.key == "name")?.node;
+    let name = &find(item, "name")?.node;
     Some((name.value.as_text()?, name.line))
 }
 
 fn available(keys: &'static [Key]) -> impl Iterator<Item = &'static str> {
-    keys.iter().filter(|key| !matches!(key.kind, Kind::Later)).map(|key| key.name)
+    keys.iter().filter(|key| key.is_offered()).map(|key| key.name)
 }

@@ -67,7 +67,7 @@ pub(super) fn adopt_server(node: &mut Node, path: &impl Display) -> Vec<(usize, 
 }
 
 /// Gives a key its name here, unless that is taken; then the other one stays and is refused as unknown.
-fn rename(entries: &mut [Entry], from: &str, to: &str) {
+pub(super) fn rename(entries: &mut [Entry], from: &str, to: &str) {
     if entries.iter().any(|entry| entry.key == to) {
         return;
     }

@@ -7,6 +7,9 @@ use std::sync::Arc;
 /// Problems kept of one load; the rest are only counted, so that a broken file cannot flood a terminal.
 const MAX_PROBLEMS: usize = 100;
 
+/// Warnings of one load that are said; the rest are only counted. A folder of other people's files may hold many.
+const MAX_WARNINGS: usize = 100;
+
 /// A place in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
@@ -62,7 +65,8 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
+        // What is in no file has a nameless one.
+        if let Some(file) = self.file.as_ref().filter(|file| !file.as_os_str().is_empty()) {
             write!(f, "{}:", file.display())?;
             for number in [self.line, self.column].into_iter().flatten() {
                 write!(f, "{number}:")?;
@@ -94,6 +98,16 @@ impl Error {
         list.into_error()
     }
 
+    /// The same as a warning that what it is about is left out; the first problem says enough.
+    pub(super) fn left_out(mut self) -> Option<Problem> {
+        let others = self.more + self.problems.len().saturating_sub(1);
+        self.problems.truncate(1);
+        let mut problem = self.problems.pop()?;
+        let others = if others == 0 { String::new() } else { format!(" (and {others} more)") };
+        problem.message = format!("left out: {}{others}", problem.message);
+        Some(problem)
+    }
+
     /// What is wrong, in the order of the lines.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -104,6 +118,16 @@ impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self { problems: vec![problem], more: 0 }
     }
+}
+
+/// Warnings as lines.
+pub(super) fn lines(warnings: &[Problem]) -> Vec<String> {
+    let mut lines: Vec<String> = warnings.iter().take(MAX_WARNINGS).map(Problem::to_string).collect();
+    let more = warnings.len() - lines.len();
+    if more > 0 {
+        lines.push(format!("and {more} more warnings about the configuration"));
+    }
+    lines
 }
 
 fn render(problems: &[Problem], more: usize) -> String {

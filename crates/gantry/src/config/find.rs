@@ -14,7 +14,12 @@ use super::tree::Format;
 const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// Names that are looked for in the working folder.
-const NAMES: [&str; 4] = ["gantry.yaml", "gantry.yml", "gantry.json", "gantry.toml"];
+pub(super) const NAMES: [&str; 4] = ["gantry.yaml", "gantry.yml", "gantry.json", "gantry.toml"];
+
+/// The variables beside a configuration.
+pub(super) const DOTENV: &str = ".env";
+/// The data folder beside it.
+pub(super) const DATA: &str = ".gantry";
 
 /// What the command line says about where the configuration is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +97,7 @@ fn named(folder: &Path, name: PathBuf, origin: &str) -> Result<Found, Problem> {
 pub(super) fn data(source: &Source, folder: &Path, beside: &Path, env: &dyn Env) -> PathBuf {
     match source.data.clone().or_else(|| set(env, "GANTRY_DATA").map(PathBuf::from)) {
         Some(data) => absolute(folder, data),
-        None => absolute(beside, ".gantry"),
+        None => absolute(beside, DATA),
     }
 }
 
@@ -141,7 +146,7 @@ pub(super) fn governing(file: Option<&Path>, folder: &Path) -> Vec<PathBuf> {
         .flat_map(|f| NAMES.iter().map(|name| f.join(name)))
         .collect();
     files.extend(file.map(Path::to_owned));
-    files.extend(beside.map(|beside| beside.join(".env")));
+    files.extend(beside.map(|beside| beside.join(DOTENV)));
     files.sort();
     files.dedup();
     files

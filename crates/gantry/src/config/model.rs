@@ -10,26 +10,58 @@ use gantry_runtime::servers::{Health, Off, Reach};
 
 use super::error::Location;
 
+/// The name of the project that is the file itself.
+pub const MAIN_PROJECT: &str = "default";
+
 /// A validated configuration. What can only be judged elsewhere (patterns, conditions) keeps its [`Location`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    pub server: Server,
+    /// By name, for all projects. Every queue that anything refers to is here.
+    pub queues: BTreeMap<String, Queue>,
+    pub store: Store,
+    /// The file itself: the project [`MAIN_PROJECT`].
+    pub main: Project,
+    /// The projects besides, by name.
+    pub projects: BTreeMap<String, Project>,
+}
+
+impl Config {
+    /// Every project with its name, the file itself first.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Project)> {
+        let others = self.projects.iter().map(|(name, project)| (name.as_str(), project));
+        std::iter::once((MAIN_PROJECT, &self.main)).chain(others)
+    }
+
+    /// The project of this name.
+    pub fn project(&self, name: &str) -> Option<&Project> {
+        if name == MAIN_PROJECT { Some(&self.main) } else { self.projects.get(name) }
+    }
+}
+
+/// The unit of isolation. Nothing in it is another project's, but for limits that it does not set itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Project {
     /// The folder that the workspace tools work in.
     pub workspace: PathBuf,
     /// Where `workspace` is set; none when it is the default.
     pub workspace_at: Option<Location>,
-    pub server: Server,
+    /// What the project leaves out is as in the file's own.
     pub defaults: Defaults,
-    /// By name. Every queue that anything refers to is here.
-    pub queues: BTreeMap<String, Queue>,
     pub tools: Tools,
-    /// By id.
+    /// By id, those of the catalogue included.
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// By name.
+    /// By name, those in files of their own included.
     pub agents: BTreeMap<String, Agent>,
     pub approvals: Approvals,
     /// In file order; names are unique.
     pub policies: Vec<Policy>,
-    pub store: Store,
+    /// The file that pins the definitions of its tools. It need not exist.
+    pub lock: PathBuf,
+    /// Where its data is. It need not exist yet.
+    pub data: PathBuf,
+    /// The folder below which its agent and tool files are. It need not exist.
+    pub folder: PathBuf,
 }
 
 /// A value and the line it stands on.
@@ -76,6 +108,26 @@ pub struct Queue {
 pub struct Tools {
     /// Gantry's own workspace tools.
     pub workspace: ToolSource,
+    /// Gantry's tools on parts of the workspace, by id.
+    pub builtin: BTreeMap<String, Builtin>,
+}
+
+/// Tools of Gantry's on a part of the workspace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Builtin {
+    /// How they are offered and run.
+    pub source: ToolSource,
+    pub policy: BuiltinPolicy,
+    /// The only folders and files that they touch: absolute, in the workspace, at least one.
+    pub allowed_paths: Vec<PathBuf>,
+    pub at: Location,
+}
+
+/// What such tools do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltinPolicy {
+    FsRead,
+    FsWrite,
 }
 
 /// How the tools of one provider are offered and run.
@@ -128,10 +180,31 @@ impl std::fmt::Debug for McpServer {
 /// An agent and the tools it may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
+    /// What people are shown instead of its name.
+    pub display_name: Option<String>,
     pub description: Option<String>,
     /// Names, globs, `*`, `@namespace/tool`; `["*"]` when the file has no list, nothing when its list is empty.
-    pub tools: Vec<Located<String>>,
+    pub uses: Vec<Located<String>>,
+    /// What an entry of `uses` can be.
+    pub entries: Entries,
+    /// The only ones of `uses` that it may call: names, globs, aliases. `None` is all of them.
+    pub allowed: Option<Vec<Located<String>>>,
+    /// The spelling of a tool, by alias.
+    pub aliases: BTreeMap<String, Located<String>>,
+    /// Tools whose own rule need not ask a person: names, globs, aliases.
+    pub auto_approve: Vec<Located<String>>,
+    pub model: Option<String>,
+    pub prompt: Option<String>,
     pub at: Location,
+}
+
+/// What an entry of an agent's list of tools can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entries {
+    /// A pattern.
+    Tools,
+    /// The id of a provider, for all its tools; what is no id is a pattern.
+    ProvidersAndTools,
 }
 
 /// Which calls wait for a person.

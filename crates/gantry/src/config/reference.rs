@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::table::{Fallback, Key, Kind, Number, ROOT, Zero};
+use super::table::{AGENT_JSON, Catalogue, FRONT_MATTER, Fallback, Key, Kind, Number, ROOT, Zero};
 
 /// A file that uses every key of this version.
 pub const EXAMPLE: &str = include_str!("example.yaml");
@@ -21,9 +21,18 @@ fn write_page(page: &mut String) -> fmt::Result {
     page.push_str(INTRODUCTION);
     writeln!(page, "\n## Top level\n")?;
     write_section(page, ROOT, "")?;
+    page.push_str(AGENT_FILES);
+    writeln!(page, "\n### `agents/<name>/agent.json`\n\n{AGENT_JSON_WORDS}\n")?;
+    write_rows(page, AGENT_JSON)?;
+    writeln!(page, "\n### `agents/<name>.md`\n\n{FRONT_MATTER_WORDS}\n")?;
+    write_rows(page, FRONT_MATTER)?;
+    page.push_str(TOOL_FILES);
+    writeln!(page, "\n## Keys without effect\n")?;
+    writeln!(page, "These keys are taken, because others write them, and named in a warning.\n")?;
+    write_list(page, &|key| matches!(key.kind, Kind::Inert(_)))?;
     writeln!(page, "\n## Keys of later versions\n")?;
     writeln!(page, "These keys are reserved. A file that has one of them is refused.\n")?;
-    write_later(page, ROOT, "")?;
+    write_list(page, &|key| matches!(key.kind, Kind::Later))?;
     writeln!(page, "\n## A complete example\n\n```yaml\n{EXAMPLE}```")
 }
 
@@ -51,54 +60,123 @@ configuration.
 In limits and timeouts, 0 means the default, never \"without limit\".
 ";
 
+const AGENT_FILES: &str = "
+## Files for agents
+
+Agents may have files of their own beside the configuration; those of a project are below `projects/<project>/` there. An
+agent is defined in one place; in two it is an error. A folder has at most 1000 such files of at most 1 MiB each. Hidden
+files and links to folders are not read, and named in a warning. A file that cannot be used is an error. Without a
+configuration it is left out, with a warning, because many folders that are called so are not Gantry's.
+";
+
+const AGENT_JSON_WORDS: &str = "The folder's name is the agent's. Variables are replaced as in the configuration, but not in the prompt.";
+
+const FRONT_MATTER_WORDS: &str = "\
+Front matter in YAML between two lines `---`, then the prompt, as editors keep their agents. A file without front matter \
+is no agent, nor is one whose front matter has none of `name`, `description` and `tools`. Variables are not replaced. Keys \
+that are not listed have no effect, and are named in a warning; those that look as if they said which tools the agent has \
+(`allowed-tools`, `permission`) are refused. A file `<name>.agent.md` is the agent `<name>`. A `name` that cannot be an \
+agent's (`Code Reviewer`) is what people are shown, and the agent is called as the file. Of a list of models the first one \
+counts. `tools` may also be one text with commas: `tools: Read, mcp__github__search_code`. A name `mcp__server__tool` of \
+editors means `server__tool` here, unless there is a server `mcp`, and `mcp__server` means `server__*`; `server/tool` means \
+`server__tool`.";
+
+const TOOL_FILES: &str = "
+## Files for tools
+
+An entry of the catalogue may be a file of its own, `tools/<id>/tool.json` beside the configuration; those of a project are
+below `projects/<project>/` there. The folder's name is the id, and the keys are those of `tools.<id>`. An entry whose
+`builtinPolicy` is `shell_exec`, which comes with a later version, is left out, with a warning.
+";
+
 fn write_section(page: &mut String, keys: &'static [Key], path: &str) -> fmt::Result {
+    write_rows(page, keys)?;
+    for key in keys {
+        for (n, (suffix, inner)) in inner(&key.kind).into_iter().enumerate() {
+            let path = join(path, key.name) + suffix;
+            writeln!(page, "\n## `{path}`\n")?;
+            // It holds of all groups under the key, and is said once.
+            if n == 0 {
+                writeln!(page, "{}\n", key.meaning)?;
+            }
+            if matches!(key.kind, Kind::Projects(_)) {
+                // What it has in common with the file is described there.
+                page.push_str(PROJECT_WORDS);
+                write_rows(page, inner)?;
+            } else {
+                write_section(page, inner, &path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+const PROJECT_WORDS: &str = "\
+The keys are those at the top of the file. The data of a project is in `projects/<name>` in the data folder, its tools are
+pinned in `gantry.<name>.lock`, and its agent and tool files are below `projects/<name>/`, both beside the configuration.
+
+";
+
+fn write_rows(page: &mut String, keys: &'static [Key]) -> fmt::Result {
     writeln!(page, "| key | type | default | meaning | example |\n|---|---|---|---|---|")?;
-    for key in keys.iter().filter(|key| !matches!(key.kind, Kind::Later)) {
+    for key in keys.iter().filter(|key| key.is_offered()) {
         let row = [format!("`{}`", key.name), noun(&key.kind), fallback(key), meaning(key), example(key)];
         let cells = row.map(|cell| cell.replace('|', "\\|"));
         writeln!(page, "| {} |", cells.join(" | "))?;
     }
-    for key in keys {
-        if let Some((inner, suffix)) = inner(&key.kind) {
-            let path = join(path, key.name) + suffix;
-            writeln!(page, "\n## `{path}`\n\n{}\n", key.meaning)?;
-            write_section(page, inner, &path)?;
-        }
-    }
     Ok(())
 }
 
-fn write_later(page: &mut String, keys: &'static [Key], path: &str) -> fmt::Result {
-    for key in keys {
-        if matches!(key.kind, Kind::Later) {
-            writeln!(page, "- `{}`", join(path, key.name))?;
-        }
-        if let Some((inner, suffix)) = inner(&key.kind) {
-            write_later(page, inner, &(join(path, key.name) + suffix))?;
-        }
-    }
-    Ok(())
+/// Lists the keys of the table and of the agent files that are of some sort.
+fn write_list(page: &mut String, is_listed: &dyn Fn(&Key) -> bool) -> fmt::Result {
+    let (mut names, mut in_files) = (Vec::new(), Vec::new());
+    collect(ROOT, "", is_listed, &mut names);
+    collect(AGENT_JSON, "", is_listed, &mut in_files);
+    names.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;
+    in_files.iter().try_for_each(|name| writeln!(page, "- `{name}` in `agent.json`"))
 }
 
-/// The keys under a key, and how its path goes on.
-fn inner(kind: &'static Kind) -> Option<(&'static [Key], &'static str)> {
+fn collect(keys: &'static [Key], path: &str, is_listed: &dyn Fn(&Key) -> bool, names: &mut Vec<String>) {
+    for key in keys {
+        if is_listed(key) {
+            names.push(join(path, key.name));
+        }
+        // The keys of projects are those of the file.
+        if !matches!(key.kind, Kind::Projects(_)) {
+            for (suffix, inner) in inner(&key.kind) {
+                collect(inner, &(join(path, key.name) + suffix), is_listed, names);
+            }
+        }
+    }
+}
+
+/// The groups of keys under a key, and how its path goes on to each.
+pub(super) fn inner(kind: &'static Kind) -> Vec<(&'static str, &'static [Key])> {
     match kind {
-        Kind::Section(keys) | Kind::Catalogue(keys) => Some((keys, "")),
-        Kind::Named(keys) => Some((keys, ".<name>")),
-        Kind::Servers(keys) => Some((keys, ".<id>")),
-        Kind::Items(keys) => Some((keys, "[]")),
+        Kind::Section(keys) | Kind::AgentTools(keys) => vec![("", keys)],
+        Kind::Named(keys) | Kind::Projects(keys) => vec![(".<name>", keys)],
+        Kind::Servers(keys) => vec![(".<id>", keys)],
+        Kind::Items(keys) => vec![("[]", keys)],
+        Kind::Catalogue(Catalogue { own, builtin, mcp }) => {
+            vec![(".workspace", own), (".<id> (kind: builtin)", builtin), (".<id> (kind: mcp)", mcp)]
+        }
         Kind::PerTool(_)
         | Kind::Secrets(_)
+        | Kind::Aliases
         | Kind::Flag
         | Kind::Number(_)
         | Kind::Text(_)
+        | Kind::Verbatim
         | Kind::Texts(..)
         | Kind::Queue
         | Kind::QueueOrNone
         | Kind::Choice(..)
         | Kind::Gated
         | Kind::Arguments
-        | Kind::Later => None,
+        | Kind::Later
+        | Kind::Inert(_)
+        | Kind::Granted(_)
+        | Kind::Refused(_) => Vec::new(),
     }
 }
 

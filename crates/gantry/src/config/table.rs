@@ -2,11 +2,12 @@
 //!
 //! `check` judges a file by this table, `build` takes the defaults from it, and `reference` prints it. A key that is
 //! promised for later is listed as [`Kind::Later`]: it is refused by name, because a setting that is quietly ignored
-//! may be the one that was meant to forbid something.
+//! may be the one that was meant to forbid something. What other programs write into the same files, and what forbids
+//! nothing, is [`Kind::Inert`].
 
 mod keys;
 
-pub(super) use keys::ROOT;
+pub(super) use keys::{AGENT_JSON, FRONT_MATTER, ROOT, TOOLS};
 
 use super::text::Rule;
 
@@ -31,8 +32,14 @@ pub(super) enum Kind {
     /// A group that maps the ids of MCP servers to groups with these keys. A variable that is not set switches off the
     /// server that needs it, and nothing else.
     Servers(&'static [Key]),
-    /// A group of ids that Gantry knows; other ids come with later versions.
-    Catalogue(&'static [Key]),
+    /// A group that maps the ids of providers to groups whose keys depend on their `kind`.
+    Catalogue(&'static Catalogue),
+    /// A group that maps the names of projects to groups with these keys.
+    Projects(&'static [Key]),
+    /// A list of patterns, or a group with these keys.
+    AgentTools(&'static [Key]),
+    /// A group that maps names of the user's choice to tools.
+    Aliases,
     /// A list of groups with these keys; their `name` is unique.
     Items(&'static [Key]),
     /// A group that maps tool names to values.
@@ -42,6 +49,8 @@ pub(super) enum Kind {
     Flag,
     Number(Number),
     Text(Rule),
+    /// A text that stays as it is written: `${…}` in it is no variable.
+    Verbatim,
     /// A list of texts, with at least so many of them.
     Texts(Rule, usize),
     /// The name of a queue of this file.
@@ -56,6 +65,22 @@ pub(super) enum Kind {
     Arguments,
     /// Promised for a later version.
     Later,
+    /// Written by others into the same file. It is named in a warning, in these words.
+    Inert(&'static str),
+    /// Written by others to take something away, which nothing here does: only true, which takes nothing, is read. The
+    /// words say what to do.
+    Granted(&'static str),
+    /// Known and never taken here; the words say why, and what to do.
+    Refused(&'static str),
+}
+
+/// The keys of an entry of the catalogue.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    /// Of Gantry's own workspace tools.
+    pub(super) own: &'static [Key],
+    pub(super) builtin: &'static [Key],
+    pub(super) mcp: &'static [Key],
 }
 
 /// A whole number, its unit and its bounds.
@@ -97,15 +122,21 @@ impl Kind {
     /// The type in the words of messages and of the reference page.
     pub(super) fn noun(&self) -> String {
         match self {
-            Self::Section(_) | Self::Named(_) | Self::Servers(_) | Self::Catalogue(_) => {
+            Self::Section(_) | Self::Named(_) | Self::Servers(_) | Self::Catalogue(_) | Self::Projects(_) => {
                 "a group of keys".to_owned()
             }
+            Self::AgentTools(keys) => {
+                let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+                format!("a list of tool names and globs, or a group with {}", names.join(", "))
+            }
+            Self::Aliases => "a group of names and tools".to_owned(),
             Self::Items(_) => "a list of groups of keys".to_owned(),
             Self::PerTool(_) => "a group of tool names and values".to_owned(),
             Self::Secrets(rule) => format!("a group of texts, each under {}", rule.noun()),
             Self::Flag => "true or false".to_owned(),
             Self::Number(number) => number.unit.noun().to_owned(),
             Self::Text(rule) => rule.noun().to_owned(),
+            Self::Verbatim => Rule::Any.noun().to_owned(),
             Self::Texts(rule, 0) => format!("a list, each {}", rule.noun()),
             Self::Texts(rule, min) => format!("a list of at least {min}, each {}", rule.noun()),
             Self::Queue => "the name of a queue".to_owned(),
@@ -113,8 +144,15 @@ impl Kind {
             Self::Choice(words, _) => words.join(" or "),
             Self::Gated => r#""all", "none" or a list of tool names"#.to_owned(),
             Self::Arguments => "a list of argument objects".to_owned(),
-            Self::Later => String::new(),
+            Self::Later | Self::Inert(_) | Self::Granted(_) | Self::Refused(_) => String::new(),
         }
+    }
+}
+
+impl Key {
+    /// Whether it can be used.
+    pub(super) fn is_offered(&self) -> bool {
+        !matches!(self.kind, Kind::Later | Kind::Inert(_) | Kind::Granted(_) | Kind::Refused(_))
     }
 }
 

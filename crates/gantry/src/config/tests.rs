@@ -1,17 +1,25 @@
 //! Whole files: what is accepted, and what is said about what is not.
 
 mod accepted;
+mod agents;
 mod bounds;
+mod catalogue;
 mod files;
+mod markdown;
+mod projects;
 mod refused;
 mod servers;
+mod stamp;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 use super::build::Base;
 use super::env::Variables;
 use super::tree::Format;
-use super::{Config, Error, FixedEnv, parse};
+use super::{Config, Error, FixedEnv, Loaded, Located, Source, parse};
 
 fn env() -> FixedEnv {
     FixedEnv::from([("MS", "250"), ("YES", "true"), ("SECRET", "hunter2"), ("QUEUE", "disk")])
@@ -30,4 +38,50 @@ fn load(format: Format, text: &str) -> Result<Config, Error> {
 #[track_caller]
 fn yaml(text: &str) -> Config {
     load(Format::Yaml, text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
+}
+
+fn values(list: &[Located<String>]) -> Vec<&str> {
+    list.iter().map(|located| located.value.as_str()).collect()
+}
+
+/// A working folder with files in it.
+struct Folder(TempDir);
+
+impl Folder {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder = Self(TempDir::new().unwrap());
+        files.iter().for_each(|(name, text)| folder.write(name, text));
+        folder
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn source(&self) -> Source {
+        Source::new(self.0.path())
+    }
+
+    #[track_caller]
+    fn load(&self) -> Loaded {
+        Config::load(&self.source(), &FixedEnv::default()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[track_caller]
+    fn refused(&self) -> String {
+        refused(&self.source(), &FixedEnv::default())
+    }
+}
+
+#[track_caller]
+fn refused(source: &Source, env: &FixedEnv) -> String {
+    match Config::load(source, env) {
+        Ok(loaded) => panic!("accepted: {loaded:?}"),
+        Err(error) => error.to_string(),
+    }
 }

@@ -6,6 +6,8 @@ use gantry_core::limits::PATTERN_BYTES;
 
 /// Longest name of an agent, a queue, a rule, a server.
 const MAX_NAME_BYTES: usize = 64;
+/// Longest name that people are shown.
+const MAX_TITLE_CHARS: usize = 100;
 
 /// What a text must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +15,16 @@ pub(super) enum Rule {
     Any,
     NotEmpty,
     Name,
+    /// A name for people.
+    Title,
     Pattern,
+    /// A pattern, or the id of a provider.
+    Use,
+    /// One tool.
+    Tool,
     Path,
+    /// A path in the workspace, which is judged once that is known.
+    Inside,
     Bind,
     Host,
     Origin,
@@ -40,8 +50,12 @@ impl Rule {
             Self::Any => "text",
             Self::NotEmpty => "text that is not empty",
             Self::Name => "a name of 1 to 64 letters, digits, _ and -",
+            Self::Title => "text of 1 to 100 characters",
             Self::Pattern => "the name of a tool or a glob",
+            Self::Use => "the name of a tool, a glob, or the id of a provider",
+            Self::Tool => "the name of a tool",
             Self::Path => "a path",
+            Self::Inside => "a path in the workspace",
             Self::Bind => "an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420",
             Self::Host => "a host name without scheme, port and wildcard, such as gantry.example.com",
             Self::Origin => "an origin without path and wildcard, such as https://app.example.com",
@@ -57,8 +71,13 @@ impl Rule {
             Self::Any => true,
             Self::NotEmpty => !text.trim().is_empty(),
             Self::Name => is_name(text),
+            Self::Title => {
+                (1..=MAX_TITLE_CHARS).contains(&text.chars().count()) && !text.contains(char::is_control)
+            }
             Self::Pattern => is_pattern(text),
-            Self::Path => !text.is_empty() && !text.contains('\0'),
+            Self::Use => is_pattern(text) || is_server_id(text),
+            Self::Tool => is_pattern(text) && !text.contains(['*', '?']),
+            Self::Path | Self::Inside => !text.is_empty() && !text.contains('\0'),
             Self::Bind => text.parse::<SocketAddr>().is_ok(),
             Self::Host => is_host(text),
             Self::Origin => is_origin(text),

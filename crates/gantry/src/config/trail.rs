@@ -7,12 +7,16 @@ use super::tree::quoted;
 /// A chain of borrowed steps, so that a walk over a large tree copies no keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trail<'a> {
-    Root,
+    /// The top of a file, and what the file is.
+    Root(&'static str),
     Key(&'a Trail<'a>, &'a str),
     Item(&'a Trail<'a>, usize),
 }
 
 impl<'a> Trail<'a> {
+    /// The top of the configuration.
+    pub(super) const CONFIGURATION: Self = Self::Root("the configuration");
+
     pub(super) fn key(&'a self, key: &'a str) -> Self {
         Self::Key(self, key)
     }
@@ -23,18 +27,18 @@ impl<'a> Trail<'a> {
 
     /// ` in tools.workspace`, and nothing at the top.
     pub(super) fn within(&self) -> String {
-        if matches!(self, Self::Root) { String::new() } else { format!(" in {self}") }
+        if matches!(self, Self::Root(_)) { String::new() } else { format!(" in {self}") }
     }
 }
 
 impl fmt::Display for Trail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (parent, key) = match self {
-            Self::Root => return f.write_str("the configuration"),
+            Self::Root(what) => return f.write_str(what),
             Self::Item(parent, n) => return write!(f, "{parent}[{n}]"),
             Self::Key(parent, key) => (parent, key),
         };
-        if !matches!(parent, Self::Root) {
+        if !matches!(parent, Self::Root(_)) {
             write!(f, "{parent}.")?;
         }
         let plain = key.len() <= 64

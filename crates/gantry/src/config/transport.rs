@@ -2,8 +2,25 @@
 
 use super::tree::Node;
 
-/// The keys that say where a server listens.
-pub(super) const ADDRESSES: [&str; 3] = ["url", "urls", "address"];
+/// What an entry calls the keys that say how its server is reached.
+#[derive(Debug)]
+pub(super) struct Spelling {
+    /// The key that names the transport.
+    pub(super) transport: &'static str,
+    /// The key that says where the server listens.
+    pub(super) address: &'static str,
+    /// All keys that can say that.
+    pub(super) addresses: &'static [&'static str],
+}
+
+impl Spelling {
+    /// In `mcpServers`.
+    pub(super) const SERVER: Self =
+        Self { transport: "type", address: "url", addresses: &["url", "urls", "address"] };
+    /// In the catalogue of tools.
+    pub(super) const CATALOGUE: Self =
+        Self { transport: "transport", address: "endpoint", addresses: &["endpoint"] };
+}
 
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +45,12 @@ pub(super) enum Undecided {
 
 impl Transport {
     /// The way that an entry means, by its type or else by what it has.
-    pub(super) fn of(entry: &Node) -> Result<Self, Undecided> {
+    pub(super) fn of(entry: &Node, spelling: &Spelling) -> Result<Self, Undecided> {
         let get = |key: &str| entry.value.entries().iter().find(|e| e.key == key).map(|e| &e.node);
-        if let Some(word) = get("type") {
+        if let Some(word) = get(spelling.transport) {
             return word.value.as_text().and_then(|text| Self::named(&text.text)).ok_or(Undecided::Unknown);
         }
-        let address = ADDRESSES.into_iter().find_map(|key| Some((key, get(key)?)));
+        let address = spelling.addresses.iter().find_map(|key| Some((*key, get(key)?)));
         match (get("command"), address) {
             (None, None) => Err(Undecided::Nothing),
             (Some(_), Some(_)) => Err(Undecided::Both),
@@ -48,7 +65,7 @@ impl Transport {
 
     fn named(word: &str) -> Option<Self> {
         Some(match word {
-            "stdio" => Self::Stdio,
+            "stdio" | "process" => Self::Stdio,
             "http" | "streamable-http" | "streamableHttp" => Self::Http,
             "sse" => Self::Sse,
             "websocket" | "ws" => Self::WebSocket,

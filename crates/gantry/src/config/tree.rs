@@ -48,6 +48,11 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
+/// The entry of a map under this key.
+pub(super) fn find<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
+    node.value.entries().iter().find(|entry| entry.key == key)
+}
+
 /// Where and why a file could not be read as its format; line and column count from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Syntax {

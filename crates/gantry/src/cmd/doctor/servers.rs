@@ -1,14 +1,16 @@
 //! What `gantry doctor` says of MCP servers: their lights, why one or its tools are missing, and what to do.
 
 use super::{Check, Health, ask, bad};
-use crate::desk::Desk;
+use crate::cmd::typed;
+use crate::config::MAIN_PROJECT;
+use crate::desk::{Desk, query};
 use crate::output;
 use gantry_runtime::clock;
 use serde_json::{Value, json};
 
-/// One check for each server. Returns their ids.
-pub(super) async fn examine(desk: &Desk, checks: &mut Vec<Check>) -> Vec<String> {
-    match list(desk).await {
+/// One check for each server of a project. Returns their ids.
+pub(super) async fn examine(desk: &Desk, project: &str, checks: &mut Vec<Check>) -> Vec<String> {
+    match list(desk, project).await {
         Ok(servers) => {
             checks.extend(servers.iter().map(|server| check(server, desk.is_running())));
             servers.iter().map(|server| text(server, "id").to_owned()).collect()
@@ -20,10 +22,20 @@ pub(super) async fn examine(desk: &Desk, checks: &mut Vec<Check>) -> Vec<String>
     }
 }
 
-/// Every server, as the API has it.
-pub(super) async fn list(desk: &Desk) -> anyhow::Result<Vec<Value>> {
-    let body = ask(desk, "/api/v1/servers").await?;
+/// Every server of a project, as the API has it.
+pub(super) async fn list(desk: &Desk, project: &str) -> anyhow::Result<Vec<Value>> {
+    let body = ask(desk, &format!("/api/v1/servers{}", query(&[("project", Some(project))]))).await?;
     Ok(body.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+}
+
+/// The server of this id that a caller meets: while an agent is active, it can run for that one and for the others.
+pub(super) fn named<'a>(servers: &'a [Value], id: &str, agent: Option<&str>) -> Option<&'a Value> {
+    let mut meant: Vec<&Value> = servers.iter().filter(|server| text(server, "id") == id).collect();
+    let active = |server: &Value| server.get("agent").and_then(Value::as_str).map(str::to_owned);
+    let is_for =
+        |server: &Value| active(server).is_some_and(|active| agent.is_none_or(|agent| agent == active));
+    meant.sort_by_key(|server| (!is_for(server), active(server)));
+    meant.first().copied()
 }
 
 fn check(server: &Value, is_running: bool) -> Check {
@@ -84,10 +96,21 @@ fn health(server: &Value) -> Health {
     }
 }
 
-/// Its id, its light, and in a word how it is doing.
+/// Its id, where it is not in the only project or for all, its light, and in a word how it is doing.
 fn glance(server: &Value) -> String {
-    let (id, light, status) = (text(server, "id"), text(server, "light"), text(server, "status"));
-    if light == status { format!("{id} ● {light}") } else { format!("{id} ● {light}: {status}") }
+    let mut glance = text(server, "id").to_owned();
+    match text(server, "project") {
+        "" | MAIN_PROJECT => {}
+        project => glance.push_str(&format!(" in {project}")),
+    }
+    match text(server, "agent") {
+        "" => {}
+        agent => glance.push_str(&format!(" for {agent}")),
+    }
+    match (text(server, "light"), text(server, "status")) {
+        (light, status) if light == status => format!("{glance} ● {light}"),
+        (light, status) => format!("{glance} ● {light}: {status}"),
+    }
 }
 
 /// What it offers.
@@ -107,7 +130,7 @@ fn has(server: &Value) -> String {
 
 /// What happens next to one that is not there, and what somebody can do to hasten it.
 fn retry(server: &Value, is_running: bool) -> String {
-    let typed = output::shell_word(text(server, "id"));
+    let typed = typed(text(server, "id"), text(server, "project"));
     match (text(server, "light"), text(server, "lastError")) {
         ("off", "") => return "its configuration switches it off (enabled: true starts it)".into(),
         ("red" | "yellow", _) => {}
@@ -139,7 +162,7 @@ fn replicas(server: &Value) -> Vec<String> {
 
 /// What is quarantined or looks suspicious, and what to do about it.
 fn suspicions(server: &Value) -> Vec<String> {
-    let typed = output::shell_word(text(server, "id"));
+    let typed = typed(text(server, "id"), text(server, "project"));
     let mut told = Vec::new();
     let quarantined = number(server, "quarantined");
     if quarantined > 0 {
@@ -184,5 +207,23 @@ mod tests {
             );
         }
         assert_eq!(retry(&json!({ "light": "green" }), true), "");
+    }
+
+    #[test]
+    fn the_server_that_a_caller_meets_is_shown() {
+        let servers = [json!({ "id": "a" }), json!({ "id": "a", "agent": "x" }), json!({ "id": "b" })];
+        let agent = |asked| named(&servers, "a", asked).and_then(|server| server.get("agent"));
+        assert_eq!(agent(None), Some(&json!("x")), "who names no agent is a caller of the active one");
+        assert_eq!(agent(Some("x")), Some(&json!("x")));
+        assert_eq!(agent(Some("y")), None);
+        assert_eq!(named(&servers, "c", None), None);
+    }
+
+    #[test]
+    fn a_server_elsewhere_is_placed_and_advice_says_where() {
+        let server = json!({ "id": "a", "project": "other", "agent": "x", "light": "red", "status": "down",
+            "lastError": "gone", "retryAt": "2999-01-01T00:00:00Z" });
+        assert_eq!(glance(&server), "a in other for x ● red: down");
+        assert!(retry(&server, true).ends_with("gantry servers restart a --project other"));
     }
 }

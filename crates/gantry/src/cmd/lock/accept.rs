@@ -1,11 +1,11 @@
 //! `gantry lock accept`: a person's yes to definitions that they have seen.
 
-use super::pins::Pins;
 use super::shown::{self, definitions};
-use super::{Seen, items, text};
+use super::{Lock, Seen, items, text};
 use crate::cli::Accept;
 use crate::cmd::absent::Absent;
-use crate::desk::Desk;
+use crate::cmd::typed;
+use crate::desk::query;
 use crate::exit::{Done, Usage};
 use crate::output;
 use anyhow::Context as _;
@@ -15,15 +15,15 @@ use std::io::{self, IsTerminal as _};
 /// How alike a name has to be to what was typed to be suggested.
 const ALIKE: f64 = 0.7;
 
-pub(super) async fn run(desk: &Desk, wanted: &Accept, pins: &Pins) -> anyhow::Result<Done> {
+pub(super) async fn run(lock: &Lock<'_>, wanted: &Accept) -> anyhow::Result<Done> {
     let meant = match &wanted.what {
-        Some(what) => Meant::parse(what, &known(desk).await?)?,
+        Some(what) => Meant::parse(what, &known(lock).await?)?,
         None => Meant::default(),
     };
     let (server, tool) = (meant.server.as_deref(), meant.tool.as_deref());
-    let seen = Seen::of(desk, server, tool).await?;
+    let seen = Seen::of(lock, server, tool).await?;
     if seen.items.is_empty() {
-        return nothing(desk, &meant, pins, wanted.json).await;
+        return nothing(lock, &meant, wanted.json).await;
     }
     // Where JSON is asked for, that is all there is on standard output.
     let say = if wanted.json { output::talk } else { output::data };
@@ -32,8 +32,8 @@ pub(super) async fn run(desk: &Desk, wanted: &Accept, pins: &Pins) -> anyhow::Re
         output::talk("Nothing was accepted.");
         return Ok(Done::Badly);
     }
-    let done = seen.accept(desk, server, tool).await?;
-    output::talk(&format!("Accepted {} into gantry.lock.", definitions(done.len())));
+    let done = seen.accept(lock, server, tool).await?;
+    output::talk(&format!("Accepted {} into {}.", definitions(done.len()), lock.pins.file()));
     if wanted.json {
         output::json(&done.into());
     }
@@ -64,17 +64,19 @@ impl Meant {
     }
 }
 
-/// Every server.
-async fn known(desk: &Desk) -> anyhow::Result<BTreeSet<String>> {
-    let servers = items(desk.get("/api/v1/servers").await?.expect_ok()?)?;
+/// Every server of the project.
+async fn known(lock: &Lock<'_>) -> anyhow::Result<BTreeSet<String>> {
+    let path = format!("/api/v1/servers{}", query(&[("project", Some(lock.project))]));
+    let servers = items(lock.desk.get(&path).await?.expect_ok()?)?;
     Ok(servers.iter().map(|server| text(server, "id").to_owned()).collect())
 }
 
 /// Nothing is different: because all is as it is pinned, or because what was named cannot be seen or is not there.
-async fn nothing(desk: &Desk, meant: &Meant, pins: &Pins, json: bool) -> anyhow::Result<Done> {
+async fn nothing(lock: &Lock<'_>, meant: &Meant, json: bool) -> anyhow::Result<Done> {
     if let Some(server) = &meant.server {
-        if let Some(absent) = Absent::all(desk).await?.into_iter().find(|absent| absent.id == *server) {
-            let (id, typed) = (output::clean(server), output::shell_word(server));
+        let absent = Absent::all(lock.desk, lock.project).await?;
+        if let Some(absent) = absent.into_iter().find(|absent| absent.id == *server) {
+            let (id, typed) = (output::clean(server), typed(server, lock.project));
             output::talk(&format!(
                 "Nothing was accepted: {id} {}, so what it offers now is not known. See gantry doctor {typed}.",
                 absent.is
@@ -82,9 +84,9 @@ async fn nothing(desk: &Desk, meant: &Meant, pins: &Pins, json: bool) -> anyhow:
             return Ok(Done::Badly);
         }
         if let Some(tool) = &meant.tool
-            && !pins.tools(server).any(|pinned| pinned == tool)
+            && !lock.pins.tools(server).any(|pinned| pinned == tool)
         {
-            return Err(no_such_tool(desk, server, tool, pins).await?.into());
+            return Err(no_such_tool(lock, server, tool).await?.into());
         }
     }
     if json {
@@ -95,9 +97,9 @@ async fn nothing(desk: &Desk, meant: &Meant, pins: &Pins, json: bool) -> anyhow:
 }
 
 /// That a server has no such tool, neither now nor pinned, and which one may be meant.
-async fn no_such_tool(desk: &Desk, server: &str, tool: &str, pins: &Pins) -> anyhow::Result<Usage> {
-    let different = Seen::of(desk, Some(server), None).await?.items;
-    let names = different.iter().map(|item| text(item, "tool")).chain(pins.tools(server));
+async fn no_such_tool(lock: &Lock<'_>, server: &str, tool: &str) -> anyhow::Result<Usage> {
+    let different = Seen::of(lock, Some(server), None).await?.items;
+    let names = different.iter().map(|item| text(item, "tool")).chain(lock.pins.tools(server));
     let alike = names.map(|name| (strsim::jaro_winkler(name, tool), name)).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match alike {
         Some((likeness, name)) if likeness >= ALIKE => format!("; did you mean {name:?}?"),

@@ -1,4 +1,4 @@
-//! What `gantry.lock` names: which servers ought to be compared, and which tools can be meant.
+//! What the lock file of a project names: which servers ought to be compared, and which tools can be meant.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +10,10 @@ use std::{fs, io};
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The tools that are pinned, by server. A file that cannot be read may pin everything.
-pub(super) struct Pins(Result<BTreeMap<String, Pinned>, String>);
+pub(super) struct Pins {
+    file: String,
+    servers: Result<BTreeMap<String, Pinned>, String>,
+}
 
 #[derive(Deserialize)]
 struct File {
@@ -25,31 +28,42 @@ struct Pinned {
 impl Pins {
     /// Reads the file, which need not be there.
     pub(super) fn read(file: &Path) -> Self {
-        let text = match fs::metadata(file).and_then(|found| match found.len() {
-            ..=MAX_BYTES => fs::read_to_string(file),
-            _ => Err(io::Error::other("it is too large")),
-        }) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Self(Ok(BTreeMap::new())),
-            Err(error) => return Self(Err(error.to_string())),
-        };
-        let read = serde_json::from_str::<File>(&text);
-        Self(read.map(|file| file.servers).map_err(|error| error.to_string()))
+        let name = file.file_name().unwrap_or(file.as_os_str());
+        Self { file: name.to_string_lossy().into_owned(), servers: servers(file) }
+    }
+
+    /// The file's name.
+    pub(super) fn file(&self) -> &str {
+        &self.file
     }
 
     /// Why the file cannot be read, if it cannot.
     pub(super) fn trouble(&self) -> Option<&str> {
-        self.0.as_ref().err().map(String::as_str)
+        self.servers.as_ref().err().map(String::as_str)
     }
 
     /// Whether a server is pinned.
     pub(super) fn has_server(&self, id: &str) -> bool {
-        self.0.as_ref().map_or(true, |servers| servers.contains_key(id))
+        self.servers.as_ref().map_or(true, |servers| servers.contains_key(id))
     }
 
     /// The names of the tools that are pinned of a server.
     pub(super) fn tools(&self, id: &str) -> impl Iterator<Item = &str> {
-        let pinned = self.0.as_ref().ok().and_then(|servers| servers.get(id));
+        let pinned = self.servers.as_ref().ok().and_then(|servers| servers.get(id));
         pinned.into_iter().flat_map(|server| server.tools.keys().map(String::as_str))
+    }
+}
+
+fn servers(file: &Path) -> Result<BTreeMap<String, Pinned>, String> {
+    let found = fs::metadata(file).and_then(|found| match found.len() {
+        ..=MAX_BYTES => fs::read_to_string(file),
+        _ => Err(io::Error::other("it is too large")),
+    });
+    match found {
+        Ok(text) => {
+            serde_json::from_str::<File>(&text).map(|file| file.servers).map_err(|error| error.to_string())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(error.to_string()),
     }
 }

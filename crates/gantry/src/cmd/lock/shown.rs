@@ -2,6 +2,7 @@
 
 use super::difference::{self, visible};
 use super::text;
+use crate::cmd::in_project;
 use crate::output;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ pub(super) fn each(found: &[Value]) -> Vec<String> {
 }
 
 /// The same, with one line for each server that is not pinned at all, and what is suspicious about it.
-pub(super) fn by_server(found: &[Value]) -> Vec<String> {
+pub(super) fn by_server(found: &[Value], project: &str) -> Vec<String> {
     let (unpinned, others): (Vec<&Value>, Vec<&Value>) =
         found.iter().partition(|item| text(item, "change") == "unpinned");
     let mut lines = each(&others.into_iter().cloned().collect::<Vec<_>>());
@@ -33,7 +34,8 @@ pub(super) fn by_server(found: &[Value]) -> Vec<String> {
     }
     for (server, items) in servers {
         lines.push(visible(&format!(
-            "{server}: not pinned; gantry lock pins its {}",
+            "{server}: not pinned; gantry lock{} pins its {}",
+            in_project(project),
             definitions(items.len())
         )));
         let flagged = items.iter().flat_map(|item| flags(item).into_iter().map(|flag| (named(item), flag)));

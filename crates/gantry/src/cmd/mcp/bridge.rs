@@ -12,9 +12,11 @@ use tokio::sync::mpsc;
 const ANSWERS: usize = 64;
 
 /// Carries lines until the client closes its end and every answer is written.
-pub(super) async fn run(server: LocalServer, agent: Option<&str>) -> anyhow::Result<()> {
-    let path =
-        agent.map_or_else(|| "/ws".to_owned(), |agent| format!("/ws/default/agents/{}", encoded(agent)));
+pub(super) async fn run(server: LocalServer, project: &str, agent: Option<&str>) -> anyhow::Result<()> {
+    let mut path = format!("/ws/{}", encoded(project));
+    if let Some(agent) = agent {
+        path.push_str(&format!("/agents/{}", encoded(agent)));
+    }
     let (reader, writer) = server.websocket(&path).await?;
     let (answers, written) = mpsc::channel::<String>(ANSWERS);
     let writing = tokio::spawn(lines::write(tokio::io::stdout(), written));

@@ -1,7 +1,8 @@
 //! `gantry servers add`, and the YAML that would keep what was added.
 
 use crate::cli::AddServer;
-use crate::desk::Setup;
+use crate::config::MAIN_PROJECT;
+use crate::desk::{Setup, query};
 use crate::exit::{Done, Usage};
 use crate::output;
 use gantry_core::names::sanitised;
@@ -12,7 +13,9 @@ pub(super) async fn run(setup: &Setup, server: &AddServer) -> anyhow::Result<Don
     let mut body = entry.clone();
     body.insert("id".into(), json!(server.id));
     let desk = setup.running("start one with gantry serve, or write the server into the configuration")?;
-    let added = desk.post("/api/v1/servers", Value::Object(body).to_string()).await?.expect_ok()?;
+    let project = server.place.name();
+    let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
+    let added = desk.post(&path, Value::Object(body).to_string()).await?.expect_ok()?;
     for warning in added.get("warnings").and_then(Value::as_array).into_iter().flatten() {
         output::talk(&format!("warning: {}", output::clean(warning.as_str().unwrap_or_default())));
     }
@@ -22,8 +25,14 @@ pub(super) async fn run(setup: &Setup, server: &AddServer) -> anyhow::Result<Don
         output::json(&added);
         return Ok(Done::Well);
     }
-    let is_first = setup.loaded.config.mcp_servers.is_empty();
-    let place = if is_first { "into gantry.yaml" } else { "under mcpServers in the configuration" };
+    let configured = setup.loaded.config.project(project);
+    let is_first =
+        project == MAIN_PROJECT && configured.is_some_and(|project| project.mcp_servers.is_empty());
+    let place = match project {
+        _ if is_first => "into gantry.yaml".to_owned(),
+        MAIN_PROJECT => "under mcpServers in the configuration".to_owned(),
+        other => format!("under projects.{other}.mcpServers in the configuration"),
+    };
     output::talk(&format!("To keep it, put this {place}:\n"));
     let (yaml, variables) = to_keep(&server.id, &entry);
     output::text(&if is_first { format!("mcpServers:\n{yaml}") } else { yaml });
@@ -105,10 +114,12 @@ fn yaml_key(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::InProject;
 
     fn empty() -> AddServer {
         AddServer {
             id: String::new(),
+            place: InProject::default(),
             kind: None,
             env: vec![],
             header: vec![],

@@ -1,19 +1,25 @@
 //! The MCP servers of a configuration.
 
-use super::{Base, View, absolute, entries, items, owned, source};
+use super::view::{View, entries, items, owned};
+use super::{Base, absolute, source};
 use crate::config::model::McpServer;
-use crate::config::transport::{ADDRESSES, Transport, host_and_port};
+use crate::config::transport::{Spelling, Transport, host_and_port};
 use crate::config::tree::Value;
 use gantry_mcp::client::{Declared, Protocol};
 use gantry_runtime::servers::{Health, Off, Reach, Remote};
 
 /// One server; `unusable` is what the environment lacks for it.
-pub(super) fn server(view: &View<'_>, base: &Base, unusable: Option<&String>) -> McpServer {
+pub(super) fn server(
+    view: &View<'_>,
+    base: &Base,
+    unusable: Option<&String>,
+    spelling: &Spelling,
+) -> McpServer {
     let health = view.section("healthCheck");
     let enabled = view.flag("enabled") && !view.flag("disabled");
     McpServer {
         source: source(view),
-        reach: reach(view, base),
+        reach: reach(view, base, spelling),
         protocol: match view.text("protocol").as_deref() {
             Some("legacy") => Protocol::Legacy,
             Some("modern") => Protocol::Modern,
@@ -49,10 +55,10 @@ fn is_missing(view: &View<'_>, name: &str) -> bool {
     view.get(name).is_some_and(|node| matches!(node.value, Value::Null))
 }
 
-fn reach(view: &View<'_>, base: &Base) -> Reach {
+fn reach(view: &View<'_>, base: &Base, spelling: &Spelling) -> Reach {
     // A server whose type hangs on a variable that is not set is not started, so any will do.
-    let transport = view.node.and_then(|node| Transport::of(node).ok()).unwrap_or(Transport::Stdio);
-    let remote = || Remote { urls: addresses(view), headers: pairs(view, "headers").collect() };
+    let transport = view.node.and_then(|node| Transport::of(node, spelling).ok()).unwrap_or(Transport::Stdio);
+    let remote = || Remote { urls: addresses(view, spelling), headers: pairs(view, "headers").collect() };
     match transport {
         Transport::Stdio => Reach::Stdio {
             command: view.text("command").unwrap_or_default(),
@@ -66,13 +72,13 @@ fn reach(view: &View<'_>, base: &Base) -> Reach {
         Transport::WebSocket => Reach::WebSocket(remote()),
         Transport::Tcp => {
             let bare = |address: String| host_and_port(&address).map(str::to_owned);
-            Reach::Tcp(addresses(view).into_iter().filter_map(bare).collect())
+            Reach::Tcp(addresses(view, spelling).into_iter().filter_map(bare).collect())
         }
     }
 }
 
-fn addresses(view: &View<'_>) -> Vec<String> {
-    let nodes = ADDRESSES.into_iter().filter_map(|key| view.get(key));
+fn addresses(view: &View<'_>, spelling: &Spelling) -> Vec<String> {
+    let nodes = spelling.addresses.iter().filter_map(|key| view.get(key));
     nodes
         .flat_map(|node| std::iter::once(node).chain(node.value.items()))
         .filter_map(|node| owned(&node.value))

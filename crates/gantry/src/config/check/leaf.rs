@@ -3,6 +3,7 @@
 use serde_json::Number;
 
 use super::{LATER, Walk};
+use crate::config::error::Location;
 use crate::config::expand::{Dialect, Fault, expand};
 use crate::config::table::{self, Kind, Zero};
 use crate::config::text::{Judgement, Rule};
@@ -10,7 +11,7 @@ use crate::config::trail::Trail;
 use crate::config::tree::{Node, Value};
 use crate::config::{suggest, yaml};
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     pub(super) fn texts(&mut self, node: &mut Node, path: &Trail<'_>, rule: Rule, min: usize) {
         let noun = Kind::Texts(rule, min).noun();
         let Value::List(items) = &mut node.value else {
@@ -24,6 +25,34 @@ impl Walk<'_> {
             if self.expand(item, &path) {
                 self.text(item, &path, rule);
             }
+        }
+    }
+
+    /// A list of patterns, or a group that says more.
+    pub(super) fn agent_tools(&mut self, node: &mut Node, path: &Trail<'_>, kind: &'static Kind) {
+        match (&node.value, kind) {
+            (Value::List(_), _) => self.texts(node, path, Rule::Pattern, 0),
+            (Value::Map(_), Kind::AgentTools(keys)) => self.section(node, path, keys),
+            _ => self.mismatch(node, path, &kind.noun()),
+        }
+    }
+
+    pub(super) fn aliases(&mut self, node: &mut Node, path: &Trail<'_>) {
+        let Some(entries) = self.entries(node, path) else { return };
+        for entry in entries {
+            self.name(entry, path);
+            let path = path.key(&entry.key);
+            if self.expand(&mut entry.node, &path) {
+                self.text(&entry.node, &path, Rule::Tool);
+            }
+        }
+    }
+
+    /// What others write to take something away.
+    pub(super) fn granted(&mut self, node: &Node, path: &Trail<'_>, advice: &str) {
+        if !matches!(node.value, Value::Null | Value::Flag(true)) {
+            let found = node.value.quoted();
+            self.report(node.line, format!("{path}: {found} {advice}"));
         }
     }
 
@@ -43,6 +72,7 @@ impl Walk<'_> {
         let noun = kind.noun();
         match (kind, &node.value) {
             (Kind::Text(rule), _) => self.text(node, path, *rule),
+            (Kind::Verbatim, _) => self.text(node, path, Rule::Any),
             (Kind::Number(bounds), _) => self.number(node, path, *bounds, &noun),
             (Kind::QueueOrNone, Value::Null | Value::Flag(false)) | (Kind::Flag, Value::Flag(_)) => {}
             (Kind::Flag, Value::Text(text)) if text.written.is_some() => match text.text.as_str() {
@@ -51,7 +81,7 @@ impl Walk<'_> {
                 _ => self.mismatch(node, path, &noun),
             },
             (Kind::Queue | Kind::QueueOrNone, Value::Text(text)) => {
-                if !self.queues.contains(&text.text) {
+                if !self.judge.queues.contains(&text.text) {
                     let message = self.unknown_queue(path, &text.text, &text.quoted());
                     self.report(node.line, message);
                 }
@@ -69,10 +99,12 @@ impl Walk<'_> {
     }
 
     fn unknown_queue(&self, path: &Trail<'_>, name: &str, shown: &str) -> String {
-        let names = self.queues.iter().map(String::as_str);
+        let names = self.judge.queues.iter().map(String::as_str);
         let advice = match suggest::nearest(name, names.clone()) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None if self.queues.is_empty() => "no queue is configured; add it under \"queues\"".to_owned(),
+            None if self.judge.queues.is_empty() => {
+                "no queue is configured; add it under \"queues\"".to_owned()
+            }
             None => format!("queues are {}", suggest::list(names)),
         };
         format!("{path}: unknown queue {shown}; {advice}")
@@ -80,6 +112,7 @@ impl Walk<'_> {
 
     fn text(&mut self, node: &Node, path: &Trail<'_>, rule: Rule) {
         match node.value.as_text().map_or(Judgement::Bad, |text| rule.judge(&text.text)) {
+            Judgement::Good if rule == Rule::Inside => self.confined(node, path),
             Judgement::Good => {}
             Judgement::Bad => self.mismatch(node, path, rule.noun()),
             Judgement::Later(what) => {
@@ -106,16 +139,20 @@ impl Walk<'_> {
 
     /// Puts variables into a text. False when that failed and was reported.
     pub(super) fn expand(&mut self, node: &mut Node, path: &Trail<'_>) -> bool {
+        let Some(variables) = self.variables else { return true };
         let Value::Text(text) = &mut node.value else { return true };
         let dialect = if self.missing.is_some() { Dialect::Editor } else { Dialect::Gantry };
-        match expand(&text.text, self.variables, dialect) {
+        match expand(&text.text, variables, dialect) {
             Ok(None) => true,
             Ok(Some(expanded)) => {
                 text.written = Some(std::mem::replace(&mut text.text, expanded));
                 true
             }
             Err(Fault::Missing(message)) if let Some(missing) = &mut self.missing => {
-                missing.push(format!("{path}: {message}"));
+                let at = Location { file: self.file.clone(), line: node.line };
+                // A server that is added stands in no file.
+                let place = if at.file.as_os_str().is_empty() { String::new() } else { format!("{at}: ") };
+                missing.push(format!("{place}{path}: {message}"));
                 // Nothing takes the name of a variable for its value.
                 node.value = Value::Null;
                 false

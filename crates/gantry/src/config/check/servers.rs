@@ -1,59 +1,74 @@
 //! Judges the entries of MCP servers: what editors add to them, how they are reached, and what must not be shown.
 
 use super::Walk;
+use super::catalogue::OWN_PROVIDERS;
+use super::claims::Claim;
 use crate::config::editors;
 use crate::config::table::Key;
 use crate::config::text::{Judgement, Rule};
 use crate::config::trail::Trail;
-use crate::config::transport::{ADDRESSES, Transport, Undecided};
-use crate::config::tree::{Entry, Node, Value, quoted};
-use gantry_core::names::{RESERVED_NAMESPACES, sanitised};
+use crate::config::transport::{Spelling, Transport, Undecided};
+use crate::config::tree::{Entry, Node, Value, find, quoted};
+use gantry_core::names::{is_reserved_namespace, sanitised};
 
-/// The provider that is always there, which no server may be taken for.
-const OWN_PROVIDER: &str = "workspace";
-
-impl Walk<'_> {
+impl Walk<'_, '_> {
     pub(super) fn servers(&mut self, node: &mut Node, path: &Trail<'_>, keys: &'static [Key]) {
         let Some(entries) = self.entries(node, path) else { return };
         for entry in entries {
             self.server_id(entry, path);
+            self.claim(Claim::Provider, &entry.key, entry.line, "mcpServers");
             let path = path.key(&entry.key);
             if matches!(entry.node.value, Value::Null) {
                 entry.node.line = entry.line;
             }
-            self.findings.warnings.extend(editors::adopt_server(&mut entry.node, &path));
-            self.missing = Some(Vec::new());
-            self.section(&mut entry.node, &path, keys);
-            self.reach(&entry.node, &path);
-            let missing = self.missing.take().unwrap_or_default();
-            if !missing.is_empty() {
-                self.findings.unusable.insert(entry.key.clone(), missing.join("; "));
+            for (line, text) in editors::adopt_server(&mut entry.node, &path) {
+                self.warn(line, text);
             }
+            self.server(&entry.key, &mut entry.node, &path, (keys, &Spelling::SERVER));
         }
     }
 
-    fn server_id(&mut self, entry: &Entry, path: &Trail<'_>) {
+    /// One server, by the keys that it can have and what it calls those that say how it is reached.
+    pub(super) fn server(
+        &mut self,
+        id: &str,
+        node: &mut Node,
+        path: &Trail<'_>,
+        (keys, spelling): (&'static [Key], &'static Spelling),
+    ) {
+        self.missing = Some(Vec::new());
+        self.section(node, path, keys);
+        self.reach(node, path, spelling);
+        let missing = self.missing.take().unwrap_or_default();
+        if !missing.is_empty() {
+            let server = (self.project.clone(), id.to_owned());
+            self.judge.unusable.insert(server, missing.join("; "));
+        }
+    }
+
+    pub(super) fn server_id(&mut self, entry: &Entry, path: &Trail<'_>) {
         let (id, noun) = (quoted(&entry.key), Rule::ServerId.noun());
         if Rule::ServerId.judge(&entry.key) != Judgement::Good {
             return self.report(entry.line, format!("{id} in {path} must be {noun}"));
         }
-        let namespace = sanitised(&entry.key);
-        if RESERVED_NAMESPACES.contains(&namespace.as_str()) || namespace == OWN_PROVIDER {
+        if is_own_name(&entry.key) {
             self.report(entry.line, format!("{id} in {path} is a name of Gantry's own; choose another"));
         }
     }
 
     /// One way to reach the server, and all that this way needs.
-    fn reach(&mut self, node: &Node, path: &Trail<'_>) {
+    fn reach(&mut self, node: &Node, path: &Trail<'_>, spelling: &'static Spelling) {
         if !matches!(node.value, Value::Null | Value::Map(_)) {
             return;
         }
-        let transport = match Transport::of(node) {
+        let Spelling { transport: kind, address: url, addresses } = spelling;
+        let transport = match Transport::of(node, spelling) {
             Ok(transport) => transport,
             Err(Undecided::Unknown) => return,
             Err(Undecided::Nothing) => {
-                let message = "needs \"command\", the program to start, or \"url\", where it listens";
-                return self.report(node.line, format!("{path} {message}"));
+                let message =
+                    format!("{path} needs \"command\", the program to start, or \"{url}\", where it listens");
+                return self.report(node.line, message);
             }
             Err(Undecided::Both) => {
                 let message = "has both a command and an address; keep one, or make it two servers";
@@ -63,25 +78,23 @@ impl Walk<'_> {
         let word = transport.word();
         for key in transport.without_effect() {
             if let Some(entry) = find(node, key).filter(|entry| says_something(&entry.node.value)) {
-                let warning = format!("{path}.{key} has no effect with type {word}");
-                self.findings.warnings.push((entry.line, warning));
+                self.warn(entry.line, format!("{} has no effect with {kind} {word}", path.key(key)));
             }
         }
         let stdio = transport == Transport::Stdio;
-        let mut addresses = ADDRESSES.into_iter().filter_map(|key| find(node, key));
+        let mut addresses = addresses.iter().filter_map(|key| find(node, key));
         let (first, second) = (addresses.next(), addresses.next());
         match (find(node, "command"), first, second) {
             (Some(command), _, _) if !stdio => {
-                let message =
-                    format!("{path}.command is for type stdio, and this is {word}; keep one of the two");
-                self.report(command.line, message);
+                let message = format!("is for {kind} stdio, and this is {word}; keep one of the two");
+                self.report(command.line, format!("{} {message}", path.key("command")));
             }
             (_, Some(address), _) if stdio => {
-                let message = format!("{path}.{} is not for type stdio; keep one of the two", address.key);
-                self.report(address.line, message);
+                let message = format!("is not for {kind} stdio; keep one of the two");
+                self.report(address.line, format!("{} {message}", path.key(&address.key)));
             }
             (None, _, _) if stdio => self.report(node.line, format!("{path} needs the key \"command\"")),
-            (_, None, _) if !stdio => self.report(node.line, format!("{path} needs the key \"url\"")),
+            (_, None, _) if !stdio => self.report(node.line, format!("{path} needs the key \"{url}\"")),
             (_, Some(one), Some(two)) => {
                 let message = format!("{path} has \"{}\" and \"{}\"; keep one", one.key, two.key);
                 self.report(two.line, message);
@@ -133,8 +146,9 @@ impl Walk<'_> {
     }
 }
 
-fn find<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
-    node.value.entries().iter().find(|entry| entry.key == key)
+/// Whether an id is for Gantry's own tools.
+pub(super) fn is_own_name(id: &str) -> bool {
+    is_reserved_namespace(id) || OWN_PROVIDERS.contains(&sanitised(id).as_str())
 }
 
 /// Editors write empty groups and lists into every entry.

@@ -1,12 +1,20 @@
 //! The keys themselves, section by section.
 
+mod agents;
+mod catalogue;
+mod defaults;
+mod projects;
 mod servers;
+
+pub(in crate::config) use agents::{AGENT_JSON, FRONT_MATTER};
+pub(in crate::config) use catalogue::TOOLS;
 
 use super::{Fallback, Key, Kind, Number, Unit, Zero};
 use crate::config::text::Rule;
 
 const SECOND: u64 = 1000;
 const DAY: u64 = 24 * 3600 * SECOND;
+const NONE: Fallback = Fallback::Absent("none");
 
 const fn key(
     name: &'static str,
@@ -20,6 +28,22 @@ const fn key(
 
 const fn section(name: &'static str, kind: Kind, meaning: &'static str) -> Key {
     key(name, kind, Fallback::Absent("empty"), meaning, "")
+}
+
+const fn inert(name: &'static str) -> Key {
+    without_effect(name, "has no effect in this version")
+}
+
+const fn without_effect(name: &'static str, words: &'static str) -> Key {
+    key(name, Kind::Inert(words), Fallback::Absent(""), "", "")
+}
+
+const fn refused(name: &'static str, why: &'static str) -> Key {
+    key(name, Kind::Refused(why), Fallback::Absent(""), "", "")
+}
+
+const fn granted(name: &'static str, advice: &'static str) -> Key {
+    key(name, Kind::Granted(advice), Fallback::Absent(""), "", "")
 }
 
 const fn later(name: &'static str) -> Key {
@@ -40,32 +64,46 @@ pub(in crate::config) static ROOT: &[Key] = &[
         "./work",
     ),
     section("server", Kind::Section(SERVER), "Where Gantry listens and whom it answers."),
-    section("defaults", Kind::Section(DEFAULTS), "Limits for every call that nothing more specific decides."),
+    section(
+        "defaults",
+        Kind::Section(defaults::DEFAULTS),
+        "Limits for every call that nothing more specific decides.",
+    ),
     section("queues", Kind::Named(QUEUE), "Named queues that bound how many calls run at once."),
     section(
         "tools",
-        Kind::Catalogue(TOOLS),
-        "The catalogue of tools. This version knows the id `workspace`: Gantry's own workspace tools.",
+        Kind::Catalogue(&TOOLS),
+        "The catalogue of tools, by id: Gantry's own workspace tools under `workspace`, MCP servers, and tools on some \
+         folders of the workspace. Each may also be a file, `tools/<id>/tool.json`.",
     ),
     section(
         "mcpServers",
         Kind::Servers(servers::SERVER),
         "MCP servers, by id, in the shape that editors use. The id is the namespace of their tools: `github__search_code`.",
     ),
-    section("agents", Kind::Named(AGENT), "Agents and the tools each may use."),
+    section(
+        "agents",
+        Kind::Named(agents::AGENT),
+        "Agents and the tools each may use. Each may also be a file, `agents/<name>/agent.json` or `agents/<name>.md`.",
+    ),
     section("approvals", Kind::Section(APPROVALS), "Which calls wait for a person."),
     section("policies", Kind::Items(POLICY), "Rules that refuse calls or ask a person about them."),
     section("store", Kind::Section(STORE), "Where Gantry keeps its records."),
+    section(
+        "projects",
+        Kind::Projects(projects::PROJECT),
+        "More projects, each with its own workspace, servers, agents, rules and data. The file itself is the project \
+         `default`.",
+    ),
     later("restTools"),
     later("openapiSpecs"),
     later("models"),
     later("code"),
     later("web"),
     later("auth"),
-    later("projects"),
 ];
 
-static SERVER: &[Key] = &[
+const SERVER: &[Key] = &[
     key(
         "bind",
         Kind::Text(Rule::Bind),
@@ -76,79 +114,20 @@ static SERVER: &[Key] = &[
     key(
         "allowedHosts",
         Kind::Texts(Rule::Host, 0),
-        Fallback::Absent("none"),
+        NONE,
         "Host names, without port, that requests may be addressed to, besides the bound address and `localhost`.",
         "[gantry.example.com]",
     ),
     key(
         "allowedOrigins",
         Kind::Texts(Rule::Origin, 0),
-        Fallback::Absent("none"),
+        NONE,
         "Origins of web pages that may call Gantry from a browser, besides its own page.",
         r#"["https://app.example.com"]"#,
     ),
 ];
 
-static DEFAULTS: &[Key] = &[
-    key(
-        "toolTimeout",
-        number(Unit::Milliseconds, Zero::Default, DAY),
-        Fallback::Number(60_000),
-        "How long a tool may run before its call fails.",
-        "30000",
-    ),
-    key(
-        "toolResponseMaxBytes",
-        number(Unit::Bytes, Zero::Default, 100_000_000),
-        Fallback::Number(100_000),
-        "The largest result that is passed on whole; a larger one is stored and a handle takes its place.",
-        "50000",
-    ),
-    key(
-        "maxDepth",
-        number(Unit::Plain, Zero::Default, 16),
-        Fallback::Number(2),
-        "How deep agents may call agents.",
-        "3",
-    ),
-    key(
-        "contextBudgetTokens",
-        number(Unit::Tokens, Zero::Refused, 1_000_000_000),
-        Fallback::Absent("no budget"),
-        "How many tokens of tool results one session may receive. Each process counts for itself.",
-        "200000",
-    ),
-    key(
-        "outputRetentionMs",
-        number(Unit::Milliseconds, Zero::Default, 365 * DAY),
-        Fallback::Number(3_600_000),
-        "How long stored results stay readable after their session has ended.",
-        "86400000",
-    ),
-    key(
-        "maxConcurrentCalls",
-        number(Unit::Plain, Zero::Default, 65_536),
-        Fallback::Number(1024),
-        "Calls in flight in the whole process; more are refused with QUEUE_FULL.",
-        "256",
-    ),
-    key(
-        "mcpInitConcurrency",
-        number(Unit::Plain, Zero::Default, 64),
-        Fallback::Number(8),
-        "How many MCP servers start at once.",
-        "4",
-    ),
-    key(
-        "traceMCP",
-        Kind::Flag,
-        Fallback::Flag(false),
-        "Log every message to and from every MCP server, with secrets masked.",
-        "true",
-    ),
-];
-
-static QUEUE: &[Key] = &[
+const QUEUE: &[Key] = &[
     key(
         "concurrent",
         number(Unit::Plain, Zero::Refused, 65_536),
@@ -172,8 +151,6 @@ static QUEUE: &[Key] = &[
     ),
 ];
 
-static TOOLS: &[Key] = &[section("workspace", Kind::Section(SOURCE), "Gantry's own workspace tools.")];
-
 // What is said alike of the tools of every provider.
 const TOOLS_ALLOWED: Key = key(
     "toolsAllowed",
@@ -185,7 +162,7 @@ const TOOLS_ALLOWED: Key = key(
 const TOOLS_DENIED: Key = key(
     "toolsDenied",
     Kind::Texts(Rule::Pattern, 0),
-    Fallback::Absent("none"),
+    NONE,
     "Tools to leave out: names or globs. It wins over `toolsAllowed`.",
     r#"["delete_*"]"#,
 );
@@ -232,51 +209,7 @@ const TOOLS_TIMEOUT: Key = key(
     "{ delete_file: 120000 }",
 );
 
-static SOURCE: &[Key] = &[
-    key(
-        "kind",
-        Kind::Choice(&["builtin"], &["mcp"]),
-        Fallback::Text("builtin"),
-        "What provides the tools.",
-        "builtin",
-    ),
-    key("enabled", Kind::Flag, Fallback::Flag(true), "Whether these tools exist at all.", "false"),
-    TOOLS_ALLOWED,
-    TOOLS_DENIED,
-    PROVIDER_QUEUE,
-    CACHE,
-    REQUEST_TIMEOUT,
-    TOOLS_CACHE,
-    TOOLS_QUEUE,
-    TOOLS_TIMEOUT,
-    later("builtinPolicy"),
-];
-
-static AGENT: &[Key] = &[
-    key(
-        "description",
-        Kind::Text(Rule::Any),
-        Fallback::Absent("none"),
-        "What the agent is for.",
-        "Reads, never writes",
-    ),
-    key(
-        "tools",
-        Kind::Texts(Rule::Pattern, 0),
-        Fallback::Absent(r#"`["*"]`"#),
-        "The tools it may use: names, globs, `*` for all, `@namespace/tool`. `[]` is none.",
-        r#"["read_*", "@workspace/list_directory"]"#,
-    ),
-    later("model"),
-    later("prompt"),
-    later("router"),
-    later("surface"),
-    later("memory"),
-    later("limits"),
-    later("guardrails"),
-];
-
-static APPROVALS: &[Key] = &[
+const APPROVALS: &[Key] = &[
     key(
         "requiresApprovalTools",
         Kind::Gated,
@@ -291,7 +224,7 @@ static APPROVALS: &[Key] = &[
     later("delivery"),
 ];
 
-static POLICY: &[Key] = &[
+const POLICY: &[Key] = &[
     key(
         "name",
         Kind::Text(Rule::Name),
@@ -320,13 +253,7 @@ static POLICY: &[Key] = &[
         "Refuse the call, or ask a person.",
         "deny",
     ),
-    key(
-        "reason",
-        Kind::Text(Rule::Any),
-        Fallback::Absent("none"),
-        "What the caller is told.",
-        "Keys stay private",
-    ),
+    key("reason", Kind::Text(Rule::Any), NONE, "What the caller is told.", "Keys stay private"),
     section(
         "examples",
         Kind::Section(EXAMPLES),
@@ -334,25 +261,13 @@ static POLICY: &[Key] = &[
     ),
 ];
 
-static EXAMPLES: &[Key] = &[
-    key(
-        "deny",
-        Kind::Arguments,
-        Fallback::Absent("none"),
-        "Calls that must be refused.",
-        "[{ path: a.pem }]",
-    ),
-    key("ask", Kind::Arguments, Fallback::Absent("none"), "Calls that a person must be asked about.", "[]"),
-    key(
-        "pass",
-        Kind::Arguments,
-        Fallback::Absent("none"),
-        "Calls that the rule must leave alone.",
-        "[{ path: a.txt }]",
-    ),
+const EXAMPLES: &[Key] = &[
+    key("deny", Kind::Arguments, NONE, "Calls that must be refused.", "[{ path: a.pem }]"),
+    key("ask", Kind::Arguments, NONE, "Calls that a person must be asked about.", "[]"),
+    key("pass", Kind::Arguments, NONE, "Calls that the rule must leave alone.", "[{ path: a.txt }]"),
 ];
 
-static STORE: &[Key] = &[key(
+const STORE: &[Key] = &[key(
     "url",
     Kind::Text(Rule::StoreUrl),
     Fallback::Text("sqlite://.gantry/gantry.db"),

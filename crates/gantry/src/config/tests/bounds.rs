@@ -4,8 +4,8 @@ use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
 use proptest::sample::select;
 
 use super::load;
-use crate::config::find;
 use crate::config::tree::Format;
+use crate::config::{find, front_matter};
 
 #[track_caller]
 fn refused(format: Format, text: &str) -> String {
@@ -156,6 +156,13 @@ proptest! {
             load(format, &text).err();
         }
         crate::config::env::parse_dotenv(&text).err();
+    }
+
+    #[test]
+    fn arbitrary_front_matter_does_not_panic(text in fragments()) {
+        for text in [format!("---\n{text}\n---\n{text}"), format!("---\ndescription: {text}\n---\n")] {
+            front_matter::read(&text, &|_| false).err();
+        }
     }
 
     #[test]

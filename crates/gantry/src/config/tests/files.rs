@@ -3,47 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use tempfile::TempDir;
-
+use super::{Folder, refused};
 use crate::config::env::{BadLine, parse_dotenv};
-use crate::config::{Config, FixedEnv, Loaded, Source};
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn with(files: &[(&str, &str)]) -> Self {
-        let folder = Self(TempDir::new().unwrap());
-        for (name, text) in files {
-            fs::create_dir_all(folder.path(name).parent().unwrap()).unwrap();
-            fs::write(folder.path(name), text).unwrap();
-        }
-        folder
-    }
-
-    fn path(&self, name: &str) -> std::path::PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn source(&self) -> Source {
-        Source::new(self.0.path())
-    }
-
-    fn load(&self) -> Loaded {
-        Config::load(&self.source(), &FixedEnv::default()).unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    fn refused(&self) -> String {
-        refused(&self.source(), &FixedEnv::default())
-    }
-}
-
-#[track_caller]
-fn refused(source: &Source, env: &FixedEnv) -> String {
-    match Config::load(source, env) {
-        Ok(loaded) => panic!("accepted: {loaded:?}"),
-        Err(error) => error.to_string(),
-    }
-}
+use crate::config::{Config, FixedEnv, Source};
 
 #[test]
 fn no_file_means_defaults() {
@@ -51,9 +13,9 @@ fn no_file_means_defaults() {
     let loaded = folder.load();
     assert_eq!(loaded.file, None);
     assert_eq!(loaded.data, folder.path(".gantry"));
-    assert_eq!(loaded.config.workspace, folder.0.path());
+    assert_eq!(loaded.config.main.workspace, folder.0.path());
     assert_eq!(loaded.config.store.path, folder.path(".gantry/gantry.db"));
-    assert_eq!(loaded.config.workspace_at, None);
+    assert_eq!(loaded.config.main.workspace_at, None);
 }
 
 #[test]
@@ -82,7 +44,7 @@ fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.file, Some(folder.path("c/env.toml")));
     assert_eq!(loaded.data, folder.path("c/.gantry"));
-    assert_eq!(loaded.config.workspace, folder.path("c"));
+    assert_eq!(loaded.config.main.workspace, folder.path("c"));
     let source = Source { config: Some("b/flag.json".into()), ..folder.source() };
     assert_eq!(Config::load(&source, &env).unwrap().file, Some(folder.path("b/flag.json")));
     let empty = FixedEnv::from([("GANTRY_CONFIG", "")]);
@@ -137,7 +99,7 @@ fn the_workspace_must_be_a_folder() {
         format!("gantry.yaml:2: workspace: {} is not a folder; create it", gone.display())
     );
     fs::create_dir(&gone).unwrap();
-    assert_eq!(folder.load().config.workspace, gone);
+    assert_eq!(folder.load().config.main.workspace, gone);
 }
 
 #[test]
@@ -148,7 +110,7 @@ fn dotenv_stands_beside_the_file_and_the_process_wins() {
     ]);
     let source = Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
     let loaded = Config::load(&source, &FixedEnv::from([("A", "process")])).unwrap();
-    assert_eq!(loaded.config.agents["a"].description.as_deref(), Some("process from file"));
+    assert_eq!(loaded.config.main.agents["a"].description.as_deref(), Some("process from file"));
     assert_eq!(loaded.data, folder.path("in/.gantry"));
     assert_eq!(loaded.warnings, ["in/.env: GANTRY_DATA has no effect here; set it in the environment"]);
 }

@@ -42,17 +42,16 @@ fn all_problems_come_together_in_the_order_of_lines() {
             gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
             gantry.yaml:5: defaults.maxDepth must be a whole number, found -1
             gantry.yaml:7: queues.q needs the key "concurrent"
-            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, store"#]],
+            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, store, projects"#]],
     );
 }
 
 #[test]
 fn keys_of_later_versions_are_refused_by_name() {
     check(
-        "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\ncode: {}\nweb: {}\nauth: {}\nprojects: {}\n\
+        "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\ncode: {}\nweb: {}\nauth: {}\n\
          approvals: { approvalTimeoutMs: 1, delivery: auto }\n\
-         tools: { files: { kind: builtin }, workspace: { builtinPolicy: {}, kind: mcp } }\n\
-         agents: { a: { model: main, prompt: x, surface: auto, router: {} } }\nstore: { url: 'postgres://h/db' }\n\
+         projects: { a: { workspace: a, web: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
         expect![[r#"
             gantry.yaml:1: "restTools" is not available in this version of Gantry; remove it
@@ -61,18 +60,11 @@ fn keys_of_later_versions_are_refused_by_name() {
             gantry.yaml:4: "code" is not available in this version of Gantry; remove it
             gantry.yaml:5: "web" is not available in this version of Gantry; remove it
             gantry.yaml:6: "auth" is not available in this version of Gantry; remove it
-            gantry.yaml:7: "projects" is not available in this version of Gantry; remove it
-            gantry.yaml:8: "approvals.approvalTimeoutMs" is not available in this version of Gantry; remove it
-            gantry.yaml:8: "approvals.delivery" is not available in this version of Gantry; remove it
-            gantry.yaml:9: "tools.files" is not available in this version of Gantry; remove it (known here: workspace)
-            gantry.yaml:9: "tools.workspace.builtinPolicy" is not available in this version of Gantry; remove it
-            gantry.yaml:9: tools.workspace.kind: "mcp" is not available in this version of Gantry; use builtin
-            gantry.yaml:10: "agents.a.model" is not available in this version of Gantry; remove it
-            gantry.yaml:10: "agents.a.prompt" is not available in this version of Gantry; remove it
-            gantry.yaml:10: "agents.a.surface" is not available in this version of Gantry; remove it
-            gantry.yaml:10: "agents.a.router" is not available in this version of Gantry; remove it
-            gantry.yaml:11: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
-            gantry.yaml:12: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
+            gantry.yaml:7: "approvals.approvalTimeoutMs" is not available in this version of Gantry; remove it
+            gantry.yaml:7: "approvals.delivery" is not available in this version of Gantry; remove it
+            gantry.yaml:8: "projects.a.web" is not available in this version of Gantry; remove it
+            gantry.yaml:9: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
+            gantry.yaml:10: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
     );
 }
 
@@ -96,7 +88,7 @@ fn types_are_not_guessed() {
             gantry.yaml:13: tools.workspace.toolsDenied[1] must be the name of a tool or a glob, found "a b"
             gantry.yaml:13: tools.workspace.toolsDenied[2] must be the name of a tool or a glob, found ""
             gantry.yaml:14: tools.workspace.toolsCache must be a group of keys, found 5
-            gantry.yaml:17: agents.a.tools must be a list, each the name of a tool or a glob, found nothing
+            gantry.yaml:17: agents.a.tools must be a list of tool names and globs, or a group with use, allowed, aliases, autoApprove, found nothing
             gantry.yaml:18: policies must be a list of groups of keys ([] for none), found nothing
             gantry.yaml:20: approvals.requiresApprovalTools must be "all", "none" or a list of tool names, found "read_file""#]],
     );

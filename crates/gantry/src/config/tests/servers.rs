@@ -15,7 +15,7 @@ use crate::config::{McpServer, parse};
 
 #[track_caller]
 fn server(entry: &str) -> McpServer {
-    yaml(&format!("queues: {{ disk: {{ concurrent: 1 }} }}\nmcpServers: {{ x: {entry} }}")).mcp_servers["x"]
+    yaml(&format!("queues: {{ disk: {{ concurrent: 1 }} }}\nmcpServers: {{ x: {entry} }}")).main.mcp_servers["x"]
         .clone()
 }
 
@@ -33,7 +33,7 @@ fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
     let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
     let parsed = parse(text, format, Path::new(".mcp.json"), &base, &Variables::new(&env()))
         .unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"));
-    let servers = parsed.config.mcp_servers.iter().map(|(id, server)| format!("{id} {server:?}"));
+    let servers = parsed.config.main.mcp_servers.iter().map(|(id, server)| format!("{id} {server:?}"));
     (servers.collect(), parsed.warnings)
 }
 
@@ -51,7 +51,7 @@ fn an_entry_has_the_defaults_of_the_reference() {
         (Duration::from_secs(30), Duration::from_secs(5))
     );
     assert!(found.prefix && found.source.enabled && found.trace.is_none() && found.off.is_none());
-    let defaults = yaml("").defaults;
+    let defaults = yaml("").main.defaults;
     assert_eq!((defaults.mcp_init_concurrency, defaults.trace_mcp), (8, false));
 }
 
@@ -173,7 +173,7 @@ fn an_unset_variable_switches_off_its_server_only() {
          off: { command: '${NONE}', enabled: false }\n  on: { command: x, enabled: '${NONE}' }\n  \
          ask: { command: x, env: { A: '${input:key}', B: '${env:SECRET}' } }\n",
     );
-    let off = |id: &str| config.mcp_servers[id].off.clone();
+    let off = |id: &str| config.main.mcp_servers[id].off.clone();
     assert_eq!(off("good"), None);
     let Some(Off::Unusable(reason)) = off("bad") else { panic!("{:?}", off("bad")) };
     let advice = |name: &str| {
@@ -181,7 +181,11 @@ fn an_unset_variable_switches_off_its_server_only() {
     };
     assert_eq!(
         reason,
-        format!("mcpServers.bad.env.A: {}; mcpServers.bad.args[0]: {}", advice("NONE"), advice("NADA"))
+        format!(
+            "gantry.yaml:3: mcpServers.bad.env.A: {}; gantry.yaml:3: mcpServers.bad.args[0]: {}",
+            advice("NONE"),
+            advice("NADA")
+        )
     );
     for id in ["url", "typ", "on", "ask"] {
         assert!(matches!(off(id), Some(Off::Unusable(_))), "{id}: {:?}", off(id));
@@ -227,7 +231,7 @@ fn the_files_of_editors_are_configurations() {
         "GitHub remote": { "type": "http", "url": "https://a/mcp", "headers": { "A": "${input:key}" }, "cwd": "x" } } }"#;
     let (servers, warnings) = with_warnings(Format::Json, code);
     expect![[r#"
-        GitHub remote McpServer { kind: "http", off: Some(Unusable("mcpServers.\"GitHub remote\".headers.A: an editor asks for ${input:key} and Gantry cannot; write ${VAR} instead and set VAR")), .. }
+        GitHub remote McpServer { kind: "http", off: Some(Unusable(".mcp.json:6: mcpServers.\"GitHub remote\".headers.A: an editor asks for ${input:key} and Gantry cannot; write ${VAR} instead and set VAR")), .. }
         io.github.github/github-mcp-server McpServer { kind: "stdio", off: None, .. }"#]].assert_eq(&servers.join("\n"));
     expect![[r#"
         .mcp.json:2: inputs has no effect; Gantry asks nobody for them; write ${VAR} where ${input:…} stands and set VAR

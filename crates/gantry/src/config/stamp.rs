@@ -1,0 +1,60 @@
+//! Whether anything that configures Gantry has changed, without reading it.
+
+use super::Loaded;
+use super::beside::{AGENTS, TOOLS, names};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What the files that configure Gantry looked like at one time. Two that are equal mean that nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp(Vec<(PathBuf, Option<Mark>)>);
+
+/// What a file looks like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    bytes: u64,
+    changed: Option<SystemTime>,
+    device: u64,
+    inode: u64,
+}
+
+impl Loaded {
+    /// What the files that configure Gantry look like now.
+    pub fn stamp(&self) -> Stamp {
+        let mut paths = self.governing.clone();
+        for folder in &self.catalogues {
+            for shelf in [&AGENTS, &TOOLS] {
+                let folder = folder.join(shelf.folder);
+                // A folder that cannot be listed looks like an empty one, until it can be.
+                for name in names(&folder).unwrap_or_default() {
+                    let path = folder.join(name);
+                    paths.push(path.join(shelf.file));
+                    paths.push(path);
+                }
+                paths.push(folder);
+            }
+        }
+        Stamp(
+            paths
+                .into_iter()
+                .map(|path| {
+                    let mark = Mark::of(&path);
+                    (path, mark)
+                })
+                .collect(),
+        )
+    }
+}
+
+impl Mark {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = path.metadata().ok()?;
+        Some(Self {
+            bytes: metadata.len(),
+            changed: metadata.modified().ok(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+}

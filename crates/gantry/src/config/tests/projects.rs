@@ -1,0 +1,234 @@
+//! Projects: what each has of its own, what it inherits, and where it keeps things.
+
+use std::path::Path;
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+
+use super::{Folder, load, values, yaml};
+use crate::config::tree::Format;
+use crate::config::{Gated, MAIN_PROJECT, ServerReader};
+
+#[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "an expectation is written at the call")]
+fn refused(text: &str, expected: Expect) {
+    match load(Format::Yaml, text) {
+        Ok(config) => panic!("{text}\nis accepted: {config:?}"),
+        Err(error) => expected.assert_eq(&error.to_string()),
+    }
+}
+
+#[test]
+fn the_file_itself_is_the_project_default() {
+    let config = yaml("agents: { a: {} }\nprojects: { b: { workspace: b }, a: { workspace: /srv/a } }\n");
+    let names: Vec<&str> = config.all().map(|(name, _)| name).collect();
+    assert_eq!(names, [MAIN_PROJECT, "a", "b"]);
+    assert_eq!(config.project("default"), Some(&config.main));
+    assert_eq!(config.project("a").map(|project| project.workspace.as_path()), Some(Path::new("/srv/a")));
+    assert_eq!(config.project("c"), None);
+}
+
+#[test]
+fn each_project_has_its_places() {
+    let config = yaml("projects: { other: { workspace: ../other } }");
+    let (main, other) = (&config.main, &config.projects["other"]);
+    assert_eq!(main.lock, Path::new("/home/project/gantry.lock"));
+    assert_eq!(main.data, Path::new("/home/project/.gantry"));
+    assert_eq!(main.folder, Path::new("/home/project"));
+    assert_eq!(other.workspace, Path::new("/home/project/../other"));
+    assert_eq!(other.lock, Path::new("/home/project/gantry.other.lock"));
+    assert_eq!(other.data, Path::new("/home/project/.gantry/projects/other"));
+    assert_eq!(other.folder, Path::new("/home/project/projects/other"));
+    assert_eq!(other.workspace_at.as_ref().map(|at| at.line), Some(1));
+}
+
+#[test]
+fn a_project_has_what_the_file_has_and_shares_none_of_it() {
+    let config = yaml(
+        "queues: { disk: { concurrent: 1 } }\nagents: { a: { tools: [x] } }\nmcpServers: { s: { command: m } }\n\
+         approvals: { requiresApprovalTools: all }\npolicies: [{ name: p, tools: ['*'], decide: deny }]\n\
+         tools: { workspace: { enabled: false } }\n\
+         projects:\n  bare: { workspace: . }\n  full:\n    workspace: .\n    agents: { a: { tools: [y] } }\n    \
+         mcpServers: { s: { command: other, queue: disk } }\n    approvals: { requiresApprovalTools: [z] }\n    \
+         policies: [{ name: p, tools: [b], decide: ask }]\n    \
+         tools: { workspace: { toolsDenied: [d] }, f: { kind: builtin, builtinPolicy: { name: fs_read } } }\n",
+    );
+    let (bare, full) = (&config.projects["bare"], &config.projects["full"]);
+    assert!(bare.agents.is_empty() && bare.mcp_servers.is_empty() && bare.policies.is_empty());
+    assert_eq!(bare.approvals.requires, Gated::None, "rules are not inherited");
+    assert!(bare.tools.workspace.enabled && !config.main.tools.workspace.enabled);
+    assert_eq!(values(&full.agents["a"].uses), ["y"]);
+    assert_eq!(values(&config.main.agents["a"].uses), ["x"]);
+    assert_eq!(full.mcp_servers["s"].source.queue.as_deref(), Some("disk"));
+    assert_eq!(full.policies[0].at.line, 14);
+    assert_eq!(values(&full.tools.workspace.denied), ["d"]);
+    assert!(full.tools.builtin.contains_key("f") && config.main.tools.builtin.is_empty());
+}
+
+#[test]
+fn limits_fall_back_to_those_of_the_file_key_by_key() {
+    let config = yaml(
+        "defaults: { toolTimeout: 5, maxDepth: 7, contextBudgetTokens: 9, traceMCP: true, maxConcurrentCalls: 11 }\n\
+         projects:\n  same: { workspace: . }\n  own: { workspace: ., defaults: { toolTimeout: 6, maxDepth: 0, \
+         contextBudgetTokens: 10, traceMCP: false, outputRetentionMs: 12 } }\n",
+    );
+    assert_eq!(config.projects["same"].defaults, config.main.defaults);
+    let own = &config.projects["own"].defaults;
+    assert_eq!(own.tool_timeout, Duration::from_millis(6));
+    assert_eq!(own.max_depth, 7, "0 is the default, which is the file's");
+    assert_eq!((own.context_budget_tokens, own.trace_mcp), (Some(10), false));
+    assert_eq!(own.output_retention, Duration::from_millis(12));
+    assert_eq!((own.max_concurrent_calls, own.mcp_init_concurrency), (11, 8));
+    assert_eq!(own.tool_response_max_bytes, 100_000);
+}
+
+#[test]
+fn what_is_for_all_projects_is_not_set_in_one() {
+    refused(
+        "projects:\n  default: { workspace: . }\n  'a b': { workspace: . }\n  none:\n  some:\n    workspace: .\n    \
+         server: {}\n    queues: {}\n    store: {}\n    projects: {}\n    defaults: { maxConcurrentCalls: 1, mcpInitConcurrency: 1 }\n    \
+         mcpServer: {}\n    agents: { x: { tols: [] } }\n    tools: { workspace: { queue: disk } }\n",
+        expect![[r#"
+            gantry.yaml:2: "default" in projects is the file itself; choose another name, or write its keys at the top
+            gantry.yaml:3: "a b" in projects must be a name of 1 to 64 letters, digits, _ and -
+            gantry.yaml:4: projects.none needs the key "workspace"
+            gantry.yaml:7: "projects.some.server" is set once, at the top of the file; move it there
+            gantry.yaml:8: "projects.some.queues" is set once, at the top of the file, and shared by all projects; move it there
+            gantry.yaml:9: "projects.some.store" is set once, at the top of the file; move it there
+            gantry.yaml:10: "projects.some.projects" is set once, at the top of the file; move it there
+            gantry.yaml:11: "projects.some.defaults.maxConcurrentCalls" counts for the whole process; set it under "defaults" at the top of the file
+            gantry.yaml:11: "projects.some.defaults.mcpInitConcurrency" counts for the whole process; set it under "defaults" at the top of the file
+            gantry.yaml:12: unknown key "mcpServer" in projects.some; did you mean "mcpServers"?
+            gantry.yaml:13: unknown key "tols" in projects.some.agents.x; did you mean "tools"?
+            gantry.yaml:14: projects.some.tools.workspace.queue: unknown queue "disk"; no queue is configured; add it under "queues""#]],
+    );
+}
+
+#[test]
+fn a_variable_that_is_not_set_switches_off_the_server_of_that_project_only() {
+    let config = yaml(
+        "mcpServers: { s: { command: x } }\n\
+         projects: { a: { workspace: ., mcpServers: { s: { command: '${NONE}' } } } }\n",
+    );
+    assert!(config.main.mcp_servers["s"].off.is_none());
+    assert!(config.projects["a"].mcp_servers["s"].off.is_some());
+}
+
+#[test]
+fn every_workspace_must_be_a_folder() {
+    let folder = Folder::with(&[(
+        "gantry.yaml",
+        "workspace: one\nprojects:\n  a: { workspace: two }\n  b:\n    workspace: .\n",
+    )]);
+    let (one, two) = (folder.path("one"), folder.path("two"));
+    assert_eq!(
+        folder.refused(),
+        format!(
+            "gantry.yaml:1: workspace: {} is not a folder; create it\n\
+             gantry.yaml:3: workspace: {} is not a folder; create it",
+            one.display(),
+            two.display()
+        )
+    );
+}
+
+#[test]
+fn all_lock_files_govern_and_all_folders_of_agents_and_tools_are_named() {
+    let folder = Folder::with(&[("in/gantry.yaml", "projects: { a: { workspace: . } }")]);
+    let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
+    let loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
+    for lock in ["in/gantry.lock", "in/gantry.a.lock", "in/.env", "in/gantry.yaml", "gantry.yaml"] {
+        assert!(loaded.governing.contains(&folder.path(lock)), "{lock}");
+    }
+    assert_eq!(loaded.catalogues, [folder.path(""), folder.path("in"), folder.path("in/projects/a")]);
+    let folder = Folder::with(&[]);
+    assert_eq!(folder.load().catalogues, [folder.0.path()]);
+}
+
+#[test]
+fn a_catalogue_that_is_named_twice_is_there_once() {
+    let folder = Folder::with(&[("in/b/gantry.yaml", "projects: { a: { workspace: . } }")]);
+    let source = crate::config::Source {
+        config: Some("b/gantry.yaml".into()),
+        folder: folder.path("in"),
+        ..folder.source()
+    };
+    let mut loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
+    loaded.config.main.workspace = folder.path("in");
+    let expected = ["in", "in/b", "in/b/projects/a"].map(|path| folder.path(path));
+    assert_eq!(loaded.fenced(&loaded.config.store.path).catalogues, expected);
+}
+
+#[test]
+fn every_workspace_is_fenced_as_if_gantry_were_started_there() {
+    let text = "projects: { o: { workspace: ../other }, p: { workspace: ../third } }";
+    let folder = Folder::with(&[("in/gantry.yaml", text), ("other/.gantry/admin.key", ""), ("third/x", "")]);
+    let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
+    let loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
+    let fenced = loaded.fenced(&loaded.config.store.path);
+    for workspace in ["in", "in/../other", "in/../third"] {
+        let of = |name: &str| folder.path(workspace).join(name);
+        assert!(fenced.hidden.contains(&of(".gantry")), "{workspace}");
+        for name in ["gantry.yaml", "gantry.yml", "gantry.json", "gantry.toml", ".env"] {
+            assert!(fenced.sealed.contains(&of(name)), "{workspace} {name}");
+        }
+        assert!(fenced.catalogues.contains(&folder.path(workspace)), "{workspace}");
+    }
+}
+
+#[test]
+fn the_ledger_that_is_open_stays_hidden_when_the_file_names_another() {
+    let folder = Folder::with(&[("gantry.yaml", "store: { url: 'sqlite://new.db' }")]);
+    let hidden = folder.load().fenced(&folder.path("old.db")).hidden;
+    for file in ["old.db", "old.db-wal", "new.db", "new.db-journal", ".gantry"] {
+        assert!(hidden.contains(&folder.path(file)), "{file}");
+    }
+}
+
+#[test]
+fn a_project_without_policies_is_named_where_the_file_denies_something() {
+    let projects = "projects:\n  bare: { workspace: . }\n  none: { workspace: ., policies: [] }\n";
+    let with = |decide: &str| {
+        let policy = format!("policies: [{{ name: p, tools: ['*'], decide: {decide} }}]\n{projects}");
+        Folder::with(&[("gantry.yaml", &policy)]).load().warnings.join("\n")
+    };
+    expect!["gantry.yaml:3: projects.bare has no policies, and those of the file are not inherited; write its own, or policies: [] if it needs none"].assert_eq(&with("deny"));
+    assert_eq!(with("ask"), "");
+}
+
+#[test]
+fn the_files_of_a_project_are_below_its_folder() {
+    let folder = Folder::with(&[
+        ("gantry.yaml", "projects: { a: { workspace: w } }"),
+        ("w/x", ""),
+        ("agents/main.md", "---\ntools: []\n---\n"),
+        ("projects/a/agents/theirs.md", "---\ntools: []\n---\n"),
+        ("projects/a/tools/t/tool.json", r#"{ "kind": "builtin", "builtinPolicy": { "name": "fs_read" } }"#),
+        ("projects/stranger/agents/nobody.md", "---\ntools: []\n---\n"),
+    ]);
+    let config = folder.load().config;
+    assert_eq!(config.main.agents.keys().collect::<Vec<_>>(), ["main"]);
+    let a = &config.projects["a"];
+    assert_eq!(a.agents.keys().collect::<Vec<_>>(), ["theirs"]);
+    assert_eq!(a.tools.builtin["t"].allowed_paths, [folder.path("w")]);
+    assert_eq!(a.agents["theirs"].at.to_string(), "projects/a/agents/theirs.md:2");
+}
+
+#[test]
+fn a_server_that_is_added_takes_no_id_of_the_catalogue() {
+    let folder = Folder::with(&[(
+        "gantry.yaml",
+        "tools: { files: { kind: builtin, builtinPolicy: { name: fs_read } } }\nqueues: { q: { concurrent: 1 } }\n\
+         projects: { a: { workspace: . } }\n",
+    )]);
+    let loaded = folder.load();
+    let env = crate::config::FixedEnv::default();
+    let entry = r#"{ "command": "x", "queue": "q" }"#;
+    let error = ServerReader::new(&loaded, &loaded.config.main).read("files", entry, &env).unwrap_err();
+    assert_eq!(error.to_string(), "\"files\" is in the catalogue of tools; choose another id");
+    let reader = ServerReader::new(&loaded, &loaded.config.projects["a"]);
+    let taken = reader.read("outputs", entry, &env).unwrap_err();
+    assert!(taken.problems()[0].message().contains("is a name of Gantry's own"), "{taken}");
+    let (server, warnings) = reader.read("files", entry, &env).unwrap();
+    assert_eq!((server.reach.kind(), warnings.len()), ("stdio", 0));
+}

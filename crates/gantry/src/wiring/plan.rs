@@ -1,0 +1,233 @@
+//! From the configuration of a project to the plan that its runtimes are built from.
+
+use crate::Extra;
+use crate::config::{
+    Agent, BuiltinPolicy, Decide, Entries, Error, Gated, Located, Location, McpServer, Policy, Problem,
+    Project, ToolSource,
+};
+use anyhow::Context as _;
+use gantry_core::pattern::Pattern;
+use gantry_core::policy::{self, Policies, RequiresApproval, RuleSpec};
+use gantry_core::toolset::{Selection, Use};
+use gantry_runtime::options::{AgentOptions, ProviderOptions};
+use gantry_runtime::provider::Provider;
+use gantry_runtime::provider::workspace::{Fenced, FilePolicy, FsTools, NAMESPACE, Workspace};
+use gantry_runtime::servers::ServerSettings;
+use gantry_runtime::{Options, Plan};
+use std::sync::Arc;
+
+/// The plan of one project. Opens its workspace; starts nothing.
+pub(super) fn plan(name: &str, project: &Project, fenced: &Fenced, extra: &Extra) -> anyhow::Result<Plan> {
+    let mut options = options(name, project)?;
+    let providers = providers(project, fenced).with_context(|| format!("project {name}"))?;
+    options.providers.extend(extra.options.iter().map(|(id, options)| (Arc::clone(id), options.clone())));
+    Ok(Plan { options, providers: providers.into_iter().chain(extra.providers.iter().cloned()).collect() })
+}
+
+/// Gantry's own tools in a project.
+fn providers(project: &Project, fenced: &Fenced) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
+    let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
+    if project.tools.workspace.enabled {
+        providers.push(Arc::new(Workspace::open(&project.workspace, fenced.clone())?));
+    }
+    for (id, builtin) in project.tools.builtin.iter().filter(|(_, builtin)| builtin.source.enabled) {
+        let tools = match builtin.policy {
+            BuiltinPolicy::FsRead => FsTools::Read,
+            BuiltinPolicy::FsWrite => FsTools::Write,
+        };
+        let policy = FilePolicy { tools, allowed: builtin.allowed_paths.clone() };
+        providers.push(Arc::new(Workspace::catalogue(id, &project.workspace, fenced.clone(), &policy)?));
+    }
+    Ok(providers)
+}
+
+fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
+    let mut problems = Vec::new();
+    let agents = project
+        .agents
+        .iter()
+        .map(|(name, agent)| (Arc::from(name.as_str()), agent_options(agent, project, &mut problems)))
+        .collect();
+    let catalogue = project.tools.builtin.iter().map(|(id, builtin)| (id.as_str(), &builtin.source));
+    let sources = catalogue.chain([(NAMESPACE, &project.tools.workspace)]);
+    let providers = sources.map(|(id, source)| (Arc::from(id), provider(source, &mut problems))).collect();
+    let trace = project.defaults.trace_mcp;
+    let servers =
+        project.mcp_servers.iter().map(|(id, s)| server_settings(id, s, trace, &mut problems)).collect();
+    let policies = Arc::new(policies(project, &mut problems));
+    if let Some(error) = Error::all(problems) {
+        return Err(error.into());
+    }
+    let defaults = &project.defaults;
+    Ok(Options {
+        project: name.into(),
+        tool_timeout: defaults.tool_timeout,
+        response_max_bytes: defaults.tool_response_max_bytes,
+        context_budget: defaults.context_budget_tokens,
+        retention: defaults.output_retention,
+        max_depth: u32::try_from(defaults.max_depth).unwrap_or(u32::MAX),
+        policies,
+        agents,
+        providers,
+        servers,
+        init_concurrency: defaults.mcp_init_concurrency,
+        lock_file: project.lock.clone(),
+        ..Options::new(project.data.clone())
+    })
+}
+
+fn agent_options(agent: &Agent, project: &Project, problems: &mut Vec<Problem>) -> AgentOptions {
+    AgentOptions {
+        description: agent.description.clone().or_else(|| agent.display_name.clone()),
+        model: agent.model.clone(),
+        prompt: agent.prompt.clone(),
+        selection: selection(agent, project, problems),
+    }
+}
+
+/// What an agent has, may call and calls it.
+fn selection(agent: &Agent, project: &Project, problems: &mut Vec<Problem>) -> Selection {
+    let mut uses = Vec::new();
+    for entry in &agent.uses {
+        let id = entry.value.as_str();
+        let is_provider =
+            id == NAMESPACE || project.mcp_servers.contains_key(id) || project.tools.builtin.contains_key(id);
+        let read = patterns(std::slice::from_ref(entry), problems).into_iter();
+        match agent.entries {
+            Entries::ProvidersAndTools if is_provider => uses.push(Use::Provider(id.into())),
+            // It may be the id of a server that is added while Gantry runs.
+            Entries::ProvidersAndTools => uses.extend(read.map(Use::ProviderOrTools)),
+            Entries::Tools => uses.extend(read.map(Use::Tools)),
+        }
+    }
+    let aliases = agent.aliases.iter();
+    Selection {
+        uses,
+        allowed: agent.allowed.as_deref().map(|texts| patterns(texts, problems)),
+        aliases: aliases.map(|(alias, tool)| (alias.as_str().into(), tool.value.as_str().into())).collect(),
+        auto_approve: patterns(&agent.auto_approve, problems),
+    }
+}
+
+fn patterns(texts: &[Located<String>], problems: &mut Vec<Problem>) -> Vec<Pattern> {
+    let mut patterns = Vec::new();
+    for text in texts {
+        match Pattern::parse(&text.value) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => problems.push(Problem::at(&text.at, error.to_string())),
+        }
+    }
+    patterns
+}
+
+fn provider(source: &ToolSource, problems: &mut Vec<Problem>) -> ProviderOptions {
+    ProviderOptions {
+        allowed: source.allowed.as_deref().map(|texts| patterns(texts, problems)),
+        denied: patterns(&source.denied, problems),
+        timeout: source.request_timeout,
+        queue: source.queue.as_deref().map(Into::into),
+        cache: source.cache,
+        tools_timeout: source.tools_timeout.iter().map(|(tool, time)| (tool.clone(), time.value)).collect(),
+        tools_queue: source
+            .tools_queue
+            .iter()
+            .map(|(tool, queue)| (tool.clone(), queue.value.as_deref().map(Into::into)))
+            .collect(),
+        tools_cache: source
+            .tools_cache
+            .iter()
+            .map(|(tool, time)| (tool.clone(), time.value.unwrap_or_default()))
+            .collect(),
+    }
+}
+
+pub(super) fn server_settings(
+    id: &str,
+    server: &McpServer,
+    trace: bool,
+    problems: &mut Vec<Problem>,
+) -> ServerSettings {
+    ServerSettings {
+        id: id.into(),
+        reach: server.reach.clone(),
+        protocol: server.protocol,
+        prefix: server.prefix,
+        declared: server.declared,
+        startup_timeout: server.startup_timeout,
+        health: server.health,
+        trace: server.trace.unwrap_or(trace),
+        off: server.off.clone(),
+        options: provider(&server.source, problems),
+    }
+}
+
+fn policies(project: &Project, problems: &mut Vec<Problem>) -> Policies {
+    let requires = match &project.approvals.requires {
+        Gated::All => RequiresApproval::Everything,
+        Gated::None => RequiresApproval::Nothing,
+        Gated::Tools(tools) => RequiresApproval::Listed(patterns(tools, problems)),
+    };
+    problems.extend(project.policies.iter().filter_map(misplaced));
+    let specs: Vec<RuleSpec> = project.policies.iter().map(rule).collect();
+    Policies::compile(&specs, requires).unwrap_or_else(|errors| {
+        for (n, error) in errors {
+            if let Some(policy) = project.policies.get(n) {
+                problems.push(Problem::at(place(policy, &error), format!("policy {}: {error}", policy.name)));
+            }
+        }
+        Policies::default()
+    })
+}
+
+fn rule(policy: &Policy) -> RuleSpec {
+    let decide = match policy.decide {
+        Decide::Deny => policy::Decide::Deny,
+        Decide::Ask => policy::Decide::Ask,
+    };
+    let values = |examples: &[Located<crate::config::Arguments>]| {
+        examples.iter().map(|e| e.value.clone().into()).collect()
+    };
+    RuleSpec {
+        name: policy.name.clone(),
+        tools: policy.tools.iter().map(|tool| tool.value.clone()).collect(),
+        when: policy.when.as_ref().map(|when| when.value.clone()),
+        decide: Some(decide),
+        reason: policy.reason.clone(),
+        applies_to: match policy.decide {
+            Decide::Deny => values(&policy.examples.deny),
+            Decide::Ask => values(&policy.examples.ask),
+        },
+        passes: values(&policy.examples.pass),
+    }
+}
+
+/// An example of a decision that the rule does not make; nothing would ever check it.
+fn misplaced(policy: &Policy) -> Option<Problem> {
+    let (decides, others, example) = match policy.decide {
+        Decide::Deny => ("deny", "ask", policy.examples.ask.first()?),
+        Decide::Ask => ("ask", "deny", policy.examples.deny.first()?),
+    };
+    let message = format!(
+        "policy {}: examples.{others} is for rules that decide {others}, and this one decides {decides}; \
+         move the example to examples.{decides}",
+        policy.name
+    );
+    Some(Problem::at(&example.at, message))
+}
+
+/// The line that a rule's error is about.
+fn place<'a>(policy: &'a Policy, error: &policy::RuleError) -> &'a Location {
+    let examples =
+        || [&policy.examples.deny, &policy.examples.ask, &policy.examples.pass].into_iter().flatten();
+    let line = match error {
+        policy::RuleError::Condition { .. } => policy.when.as_ref().map(|when| &when.at),
+        policy::RuleError::Example { example, .. } => {
+            let written = |located: &&Located<crate::config::Arguments>| {
+                serde_json::to_string(&located.value).is_ok_and(|text| text == *example)
+            };
+            examples().find(written).map(|located| &located.at)
+        }
+        policy::RuleError::Pattern(_) | policy::RuleError::NoTools => None,
+    };
+    line.unwrap_or(&policy.at)
+}
