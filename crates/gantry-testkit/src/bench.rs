@@ -14,6 +14,7 @@ mod machine;
 mod mcp;
 mod options;
 mod pipeline;
+mod projects;
 mod report;
 mod toolset;
 mod upstream;
@@ -44,6 +45,8 @@ pub enum Section {
     Mcp,
     /// Finding out which tools an agent sees.
     Toolset,
+    /// Agents and changes of the configuration in large projects.
+    Projects,
     /// `tools/list` over HTTP.
     List,
     /// `tools/call` of an MCP server, directly and through Gantry.
@@ -53,13 +56,15 @@ pub enum Section {
 }
 
 impl Section {
-    const ALL: [Self; 6] = [Self::Pipeline, Self::Mcp, Self::Toolset, Self::List, Self::Upstream, Self::Idle];
+    const ALL: [Self; 7] =
+        [Self::Pipeline, Self::Mcp, Self::Toolset, Self::Projects, Self::List, Self::Upstream, Self::Idle];
 
     fn name(self) -> &'static str {
         match self {
             Self::Pipeline => "pipeline",
             Self::Mcp => "mcp",
             Self::Toolset => "toolset",
+            Self::Projects => "projects",
             Self::List => "list",
             Self::Upstream => "upstream",
             Self::Idle => "idle",
@@ -71,6 +76,7 @@ impl Section {
             Self::Pipeline => pipeline::measure(time).await,
             Self::Mcp => mcp::measure(time).await,
             Self::Toolset => toolset::measure(time),
+            Self::Projects => projects::measure(time).await,
             Self::List => list::measure(time).await,
             Self::Upstream => upstream::measure(time).await,
             Self::Idle => upstream::idle().await,

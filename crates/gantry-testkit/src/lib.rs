@@ -13,9 +13,11 @@
 
 pub mod bench;
 pub mod connection;
+pub mod coordination;
 pub mod faulty;
 pub mod fixture;
 pub mod home;
+pub mod process;
 pub mod provider;
 pub mod real_servers;
 pub mod server;

@@ -5,12 +5,11 @@ use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit, ResolvedCall};
+use gantry_runtime::CallCx;
 use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
-use gantry_runtime::{CallCx, Runtime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::Write as _;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The provider `test`.
@@ -19,8 +18,6 @@ pub struct TestTools {
     origin: Origin,
     /// More tools that do nothing, for large lists.
     fillers: usize,
-    /// For the tool that calls another one.
-    runtime: OnceLock<std::sync::Weak<Runtime>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -39,12 +36,7 @@ impl TestTools {
     #[must_use]
     pub fn new(fillers: usize) -> Self {
         let origin = Origin { provider: "test".into(), namespace: "test".into(), kind: ToolKind::Mcp };
-        Self { origin, fillers, runtime: OnceLock::new() }
-    }
-
-    /// Lets `test__nested` call other tools.
-    pub fn attach(&self, runtime: &Arc<Runtime>) {
-        self.runtime.set(Arc::downgrade(runtime)).ok();
+        Self { origin, fillers }
     }
 }
 
@@ -144,23 +136,22 @@ impl TestTools {
                 let lines = std::fs::read_to_string(&arguments.file).unwrap_or_default().lines().count();
                 Ok(RawOutput::Text(lines.to_string()))
             }
-            "nested" => self.nested(cx, arguments).await,
+            "nested" => nested(cx, arguments).await,
             other => Ok(RawOutput::Text(other.to_owned())),
         }
     }
+}
 
-    /// Calls another tool from inside a tool, as agents do.
-    async fn nested(&self, cx: &CallCx, arguments: Arguments) -> Result<RawOutput, Fault> {
-        let runtime =
-            self.runtime.get().and_then(std::sync::Weak::upgrade).ok_or_else(|| fault("no runtime"))?;
-        let request = CallRequest {
-            tool: arguments.tool,
-            arguments: arguments.arguments.map(|raw| raw.get().into()),
-            ..CallRequest::default()
-        };
-        let reply = runtime.call(cx.below(), request).await;
-        Ok(RawOutput::Text(reply.conversation()))
-    }
+/// Calls another tool from inside a tool, as agents do.
+async fn nested(cx: &CallCx, arguments: Arguments) -> Result<RawOutput, Fault> {
+    let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
+    let request = CallRequest {
+        tool: arguments.tool,
+        arguments: arguments.arguments.map(|raw| raw.get().into()),
+        ..CallRequest::default()
+    };
+    let reply = runtime.call(cx.below(), request).await;
+    Ok(RawOutput::Text(reply.conversation()))
 }
 
 fn append(file: &str, line: &str) {

@@ -8,7 +8,7 @@ use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_runtime::provider::Provider;
-use gantry_runtime::{CallCx, Options, Runtime, Session};
+use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Runtime, Session};
 use gantry_store::Store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +55,8 @@ impl Bench {
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
         let tools: Arc<dyn Provider> = Arc::new(TestTools::new(0));
         let options = Options::new(folder.path().to_owned());
-        let runtime = Runtime::start(options, vec![tools], store.clone(), &recovery).await?;
+        let commons = Commons::new(store.clone(), &recovery, Process::default());
+        let runtime = Runtime::start(Plan { options, providers: vec![tools] }, &commons).await?;
         let caller = Caller {
             principal: "local".into(),
             role: Role::Agent,

@@ -1,6 +1,8 @@
 //! The test Gantry: the program itself, with one more provider for misbehaviour that no real tool shows.
 
 use gantry_runtime::options::ProviderOptions;
+use gantry_runtime::provider::Provider;
+use gantry_testkit::coordination::Coordination;
 use gantry_testkit::provider::TestTools;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -25,12 +27,11 @@ fn main() -> ExitCode {
     let settings =
         std::env::var("TEST_GANTRY_SETTINGS").ok().map(|text| serde_json::from_str::<Settings>(&text));
     let Ok(settings) = settings.unwrap_or_else(|| Ok(Settings::default())) else { return ExitCode::from(2) };
-    let tools = Arc::new(TestTools::new(fillers));
-    let extra = gantry::Extra {
-        providers: vec![tools.clone()],
-        options: HashMap::from([("test".into(), options(settings))]),
-        started: Box::new(move |runtime| tools.attach(runtime)),
-    };
+    let mut providers: Vec<Arc<dyn Provider>> = vec![Arc::new(TestTools::new(fillers))];
+    if std::env::var_os("TEST_GANTRY_COORDINATION").is_some() {
+        providers.push(Arc::new(Coordination::default()));
+    }
+    let extra = gantry::Extra { providers, options: HashMap::from([("test".into(), options(settings))]) };
     gantry::run(std::env::args_os(), extra)
 }
 

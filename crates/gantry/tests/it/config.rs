@@ -149,13 +149,32 @@ fn keys_of_later_versions_are_refused_and_not_ignored() {
         ("code", "{ network: false }"),
         ("web", "{ allow: [] }"),
         ("auth", "{}"),
-        ("projects", "{}"),
     ] {
         let said = refused(&Home::new().config(&format!("{key}: {value}\n")));
         assert!(said.contains(key) && said.contains("not available in this version"), "{said}");
+        let inside = format!("projects:\n  p:\n    workspace: .\n    {key}: {value}\n");
+        let said = refused(&Home::new().config(&inside));
+        let place = format!("gantry.yaml:4: \"projects.p.{key}\" ");
+        assert!(said.starts_with(&place) && said.contains("not available in this version"), "{said}");
     }
     let said = refused(&Home::new().config("approvals: { approvalTimeoutMs: 1 }\n"));
     assert!(said.contains("approvals.approvalTimeoutMs"), "{said}");
+}
+
+#[test]
+fn keys_that_every_agent_may_have_and_gantry_does_not_use_yet_are_named_and_stop_nothing() {
+    for key in ["guardrails", "memory", "limits", "router", "surface"] {
+        let home = Home::new()
+            .config(&format!("agents:\n  a:\n    tools: [read_file]\n    {key}: {{ anything: 1 }}\n"));
+        let ran = home.run(["tools", "--agent", "a", "--json"]);
+        assert_eq!((ran.code, ran.json().as_array().map(Vec::len)), (0, Some(1)), "{ran:?}");
+        let doctor = home.run(["doctor", "--json"]).json();
+        let odd = |check: &Value| {
+            let found = check["found"].as_str().unwrap_or_default();
+            check["health"] == "odd" && found.starts_with("gantry.yaml:4:") && found.contains(key)
+        };
+        assert!(doctor.as_array().unwrap().iter().any(odd), "{key}: {doctor}");
+    }
 }
 
 #[test]

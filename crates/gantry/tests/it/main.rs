@@ -7,6 +7,7 @@
     reason = "tests start processes, and a test that cannot go on has to fail loudly"
 )]
 
+mod agents;
 mod cli;
 mod config;
 mod crash;
@@ -22,10 +23,13 @@ mod page;
 mod passthrough;
 mod pipeline;
 mod policy;
+mod projects;
 mod queues;
 mod real_servers;
+mod reload;
 mod results;
 mod servers_config;
+mod switching;
 mod toolsets;
 mod upstream;
 mod workspace;

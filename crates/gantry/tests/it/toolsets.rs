@@ -2,6 +2,7 @@
 
 use crate::pipeline::post;
 use crate::results::{mcp_call, mcp_tools};
+use gantry_testkit::server::send;
 use gantry_testkit::{Home, Server};
 use serde_json::{Value, json};
 
@@ -93,14 +94,17 @@ fn pol_4_a_toolset_is_fixed_for_an_execution_and_the_next_one_sees_what_is_new()
     };
     assert_eq!(call("test__echo")["result"]["content"][0]["text"], "hi");
     assert!(call("test__noop")["error"].is_object());
-    // What the agent may use changes under the session.
-    home.write("gantry.yaml", "agents: { a: { tools: [test__noop] } }\n");
+    // What the agent may use grows under the session.
+    home.write("gantry.yaml", "agents: { a: { tools: [test__echo, test__noop] } }\n");
+    let reloaded = send(&server.admin(), http::Method::POST, "/api/v1/config/reload", &[], "");
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
     assert_eq!(call("test__echo")["result"]["content"][0]["text"], "hi", "what it saw stays");
     assert!(call("test__noop")["error"].is_object(), "and nothing joins it");
-    drop(server);
-    let server = home.serve();
-    assert_eq!(mcp_tools(&server, "/mcp/default/agents/a"), ["test__noop"], "the next one sees the change");
-    assert_eq!(tools_of(&home, "a"), ["test__noop"]);
+    let both = ["test__echo", "test__noop"];
+    assert_eq!(mcp_tools(&server, "/mcp/default/agents/a"), both, "the next one sees the change");
+    assert_eq!(tools_of(&home, "a"), both);
+    say(&server, Some(&session), "tools/list", &json!({}));
+    assert_eq!(call("test__noop")["result"]["content"][0]["text"], "ok", "who lists begins anew");
 }
 
 #[test]

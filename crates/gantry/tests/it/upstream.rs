@@ -224,7 +224,7 @@ impl Rig {
     /// What a line of `/metrics` says of a server.
     fn metric(&self, name: &str, server: &str) -> Option<String> {
         let page = self.server.get_as_admin("/metrics").text;
-        let line = format!("gantry_{name}{{server=\"{server}\"}} ");
+        let line = format!("gantry_{name}{{project=\"default\",server=\"{server}\"}} ");
         page.lines().find_map(|found| found.strip_prefix(&line)).map(str::to_owned)
     }
 }

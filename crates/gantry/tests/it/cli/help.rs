@@ -4,8 +4,8 @@ use super::run;
 use expect_test::expect;
 use gantry_testkit::Home;
 
-const COMMANDS: [&str; 10] =
-    ["serve", "mcp", "call", "tools", "servers", "lock", "events", "audit", "runs", "doctor"];
+const COMMANDS: [&str; 11] =
+    ["serve", "mcp", "call", "tools", "servers", "agents", "lock", "events", "audit", "runs", "doctor"];
 
 #[test]
 fn the_help_of_the_program_reads_well() {
@@ -27,8 +27,9 @@ fn the_help_of_the_program_reads_well() {
           call     Call a tool and print its result
           tools    List the tools
           servers  Show the MCP servers and how they are doing, add, remove or restart one
+          agents   Show the agents, all about one, or make one the active agent of its project
           lock     Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
-          events   Show what happens: sessions, calls and other requests, servers and their tools
+          events   Show what happens: sessions, calls and other requests, servers, agents, the configuration
           audit    Show or verify the audit trail
           runs     Show runs and their operations
           doctor   Check the set-up, or explain a server, or why a tool is there or not

@@ -17,14 +17,21 @@ fn every_documented_operation_answers_and_the_rest_of_each_path_does_not() {
     let named: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
     let expected = BTreeSet::from([
         "/api/openapi.json",
+        "/api/v1/agents",
+        "/api/v1/agents/{name}",
+        "/api/v1/agents/{name}/activate",
+        "/api/v1/agents/{name}/deactivate",
         "/api/v1/audit",
         "/api/v1/audit/verify",
         "/api/v1/calls",
         "/api/v1/calls/{id}",
         "/api/v1/calls/{id}/cancel",
+        "/api/v1/config",
+        "/api/v1/config/reload",
         "/api/v1/events",
         "/api/v1/explain",
         "/api/v1/lock",
+        "/api/v1/projects",
         "/api/v1/queues",
         "/api/v1/runs",
         "/api/v1/runs/{id}",
@@ -44,7 +51,7 @@ fn every_documented_operation_answers_and_the_rest_of_each_path_does_not() {
             operations.as_object().expect("operations").keys().map(String::as_str).collect();
         for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
             let id = if path.contains("runs") { id.replace("call", "run") } else { id.to_owned() };
-            let mut target = path.replace("{id}", &id);
+            let mut target = path.replace("{id}", &id).replace("{name}", "nobody");
             if path.ends_with("events") {
                 target.push_str("?follow=false");
             }

@@ -1,0 +1,125 @@
+//! What the system knows of a process: whom it has started, and what it holds.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Whether a process runs; one that has ended and is not yet fetched does not.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    stat(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// The processes below this one, however deep, that run.
+#[must_use]
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for child in all() {
+        if let Some((_, parent)) = stat(child).filter(|(state, _)| *state != 'Z') {
+            children.entry(parent).or_default().push(child);
+        }
+    }
+    let (mut found, mut open) = (Vec::new(), vec![pid]);
+    while let Some(parent) = open.pop() {
+        let below = children.remove(&parent).unwrap_or_default();
+        found.extend(&below);
+        open.extend(below);
+    }
+    found
+}
+
+/// The command line of a process, its words separated by blanks; empty if it is gone.
+#[must_use]
+pub fn command_line(pid: u32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// How many files, pipes and sockets a process has open.
+#[must_use]
+pub fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// How many threads a process has.
+#[must_use]
+pub fn threads(pid: u32) -> usize {
+    status(pid, "Threads:")
+}
+
+/// The memory that a process has at the moment, in KiB.
+#[must_use]
+pub fn resident_kib(pid: u32) -> usize {
+    status(pid, "VmRSS:")
+}
+
+/// How many TCP connections are open to this port of the loopback address, as the side that listens sees it.
+#[must_use]
+pub fn connections(port: u16) -> usize {
+    const ESTABLISHED: &str = "01";
+    let local = format!("0100007F:{port:04X}");
+    let table = fs::read_to_string("/proc/net/tcp").expect("the table of connections");
+    let is_one = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some(&*local) && words.nth(1) == Some(ESTABLISHED)
+    };
+    table.lines().filter(is_one).count()
+}
+
+fn status(pid: u32, name: &str) -> usize {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("its line");
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// The state of a process and its parent.
+fn stat(pid: u32) -> Option<(char, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may hold any others.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let mut words = rest.split(' ');
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}
+
+fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("the process file system");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_child_is_found_with_its_words_and_is_gone_when_it_has_ended() {
+        let own = std::process::id();
+        let mut child = Command::new("sleep").arg("600").spawn().expect("it starts");
+        let pid = child.id();
+        assert!(descendants(own).contains(&pid) && is_running(pid));
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(!descendants(own).contains(&pid) && !is_running(pid));
+        assert_eq!(command_line(pid), "");
+    }
+
+    #[test]
+    fn the_connections_to_a_port_are_counted_while_they_are_open() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        assert_eq!(connections(port), 0);
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let (served, _) = listener.accept().expect("the client");
+        assert_eq!(connections(port), 1);
+        drop((client, served));
+        assert_eq!(connections(port), 0);
+    }
+
+    #[test]
+    fn what_a_process_holds_is_counted() {
+        let own = std::process::id();
+        let before = open_files(own);
+        let held: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").expect("it is there")).collect();
+        assert!(open_files(own) >= before + held.len() / 2);
+        assert!(threads(own) >= 1 && resident_kib(own) > 100);
+    }
+}
