@@ -1,5 +1,6 @@
 //! A call before it is judged: what was asked for, and the tool and arguments it turned out to mean.
 
+use crate::approval::Resumed;
 use crate::digest::Digest;
 use crate::error::{ErrorCode, Refusal};
 use crate::json::{self, Canonical};
@@ -40,6 +41,8 @@ pub struct CallRequest {
     pub approver: Option<Arc<str>>,
     /// Whether the result is kept for whoever asks for it by the call's id later.
     pub keep_result: bool,
+    /// The approval under which a held call goes on.
+    pub resumed: Option<Arc<Resumed>>,
 }
 
 /// A call whose tool and arguments are known: the tool is in the caller's toolset, and the arguments are one JSON

@@ -71,6 +71,37 @@ impl fmt::Debug for Digest {
     }
 }
 
+impl std::str::FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let pairs = text.as_bytes().chunks(2);
+        if text.len() != 64 || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(NotADigest);
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(pairs) {
+            let [high, low] = pair else { return Err(NotADigest) };
+            let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(NotADigest) };
+            *byte = high << 4 | low;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// A text that is no digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is 64 lower-case hexadecimal digits")]
+pub struct NotADigest;
+
+impl<'de> serde::Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl serde::Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.hex(&mut [0; 64]))

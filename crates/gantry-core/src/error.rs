@@ -6,6 +6,8 @@
 //!
 //! That one distinction drives the HTTP status, the JSON-RPC answer, the exit code and what a model is told.
 
+use crate::id::ApprovalId;
+use crate::state::State;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
@@ -55,7 +57,7 @@ codes! {
     FileNotFound = "FILE_NOT_FOUND",
     /// A policy, a protected path or the operating system does not allow it.
     PermissionDenied = "PERMISSION_DENIED",
-    /// A person has to say yes first. Nothing was run.
+    /// The call waits: a person has to say yes first, or its time has not come. Nothing was run yet.
     ApprovalRequired = "APPROVAL_REQUIRED",
     /// A person said no. Nothing was run.
     RejectedByUser = "REJECTED_BY_USER",
@@ -65,6 +67,8 @@ codes! {
     QueueFull = "QUEUE_FULL",
     /// The call was cancelled.
     Canceled = "CANCELED",
+    /// The approval has been decided already, or has ended; what was decided first stands.
+    AlreadyDecided = "ALREADY_DECIDED",
     /// The time limit was reached.
     Timeout = "TIMEOUT",
     /// The tool ran and failed.
@@ -238,24 +242,35 @@ impl Fault {
     }
 }
 
-/// A call that needs a person's yes and has none.
+/// A call that waits: for a person, or for its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Why it needs one, in words for that person.
-    pub reason: String,
-    /// The rule that asks.
-    pub rule: String,
+    /// The approval that it waits for.
+    pub approval: ApprovalId,
+    /// For what it waits: `PendingApproval`, or what came of it since.
+    pub state: State,
+    /// Why a person is asked, in words for that person.
+    pub reason: Arc<str>,
+    /// The rules that ask.
+    pub rules: Vec<Arc<str>>,
 }
 
 impl Held {
     /// What the caller is told.
     #[must_use]
     pub fn error(&self) -> ToolError {
-        ToolError::new(
-            ErrorCode::ApprovalRequired,
-            format!("a person has to approve this call: {}. Nothing was run.", self.reason),
-        )
-        .with_details(serde_json::json!({ "reason": self.reason, "rule": self.rule }))
+        let message = if self.state == State::ScheduledForExecution {
+            format!("this call waits for its time ({}). Nothing was run yet.", self.approval)
+        } else {
+            format!(
+                "a person has to approve this call: {}. Nothing was run yet; it waits as {}.",
+                self.reason, self.approval
+            )
+        };
+        let rule = self.rules.first().map_or("", |rule| rule);
+        ToolError::new(ErrorCode::ApprovalRequired, message).with_details(serde_json::json!({
+            "approvalId": self.approval, "state": self.state, "reason": self.reason, "rule": rule
+        }))
     }
 }
 

@@ -95,6 +95,18 @@ id!(
     SessionId, "run"
 );
 id!(
+    /// A call that waits for a person or for its time.
+    ApprovalId, "appr"
+);
+id!(
+    /// A yes that holds for more than one call.
+    GrantId, "grant"
+);
+id!(
+    /// A credential.
+    KeyId, "key"
+);
+id!(
     /// One process that writes to a store.
     NodeId, "node"
 );

@@ -25,6 +25,7 @@ pub mod raw;
 pub mod redact;
 pub mod schema;
 pub mod shape;
+pub mod state;
 pub mod tool;
 pub mod toolset;
 
@@ -33,5 +34,6 @@ pub use error::{CallError, EffectState, ErrorCode, Fault, Refusal, ToolError};
 pub use permit::Permit;
 pub use policy::Verdict;
 pub use principal::{Caller, Door, Role};
+pub use state::State;
 pub use tool::{Effect, Tool, ToolKind};
 pub use toolset::Toolset;

@@ -2,8 +2,8 @@
 //!
 //! Everything that causes an effect takes `&Permit`, so code that skips the judgement does not compile. A permit is
 //! made in two places only: by the policy decision ([`crate::policy::Judged::conclude`]) and by redeeming a person's
-//! decision ([`crate::approval::redeem`]). It is bound to a digest of who asks, the tool's fingerprint, the canonical
-//! arguments and the state of the world that was judged; a change of any of them is another call.
+//! decision or grant ([`crate::approval`]). It is bound to a digest of who asks, the tool's fingerprint, the canonical
+//! arguments, the rules and the state of the world that was judged; a change of any of them is another call.
 //!
 //! It cannot be made by hand:
 //! ```compile_fail
@@ -40,6 +40,7 @@
 
 use crate::call::ResolvedCall;
 use crate::digest::Digest;
+use crate::id::GrantId;
 use crate::principal::Caller;
 use crate::tool::Tool;
 use std::sync::Arc;
@@ -51,6 +52,13 @@ pub enum Basis {
     Policy,
     /// This person said yes to this call.
     Person(Arc<str>),
+    /// This person said yes to calls of this tool.
+    Grant {
+        /// The grant.
+        id: GrantId,
+        /// Who gave it.
+        by: Arc<str>,
+    },
 }
 
 /// Proof that one exact call may run.
@@ -68,7 +76,7 @@ pub struct Permit {
 impl Permit {
     /// The only constructor, for the two functions that may judge.
     pub(crate) fn new(draft: Draft, basis: Basis) -> Self {
-        let Draft { call, binding, precondition } = draft;
+        let Draft { call, binding, precondition, revision: _ } = draft;
         Self {
             arguments_digest: call.arguments_digest(),
             recorded: Arc::clone(call.recorded()),
@@ -129,19 +137,28 @@ pub(crate) struct Draft {
     pub(crate) call: ResolvedCall,
     pub(crate) binding: Digest,
     pub(crate) precondition: Option<Arc<str>>,
+    /// The revision of the rules that judged it.
+    pub(crate) revision: Digest,
 }
 
 impl Draft {
-    pub(crate) fn new(caller: &Caller, call: ResolvedCall, precondition: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(
+        caller: &Caller,
+        call: ResolvedCall,
+        precondition: Option<Arc<str>>,
+        revision: Digest,
+    ) -> Self {
+        let path = caller.path_text();
         let binding = Digest::of_parts(&[
             caller.project.as_bytes(),
             caller.principal.as_bytes(),
-            caller.agent_name().as_bytes(),
+            path.as_bytes(),
             call.tool().key.provider.as_bytes(),
             call.tool().fingerprint.as_bytes(),
             call.canonical().text().as_bytes(),
             precondition.as_deref().unwrap_or_default().as_bytes(),
+            revision.as_bytes(),
         ]);
-        Self { call, binding, precondition }
+        Self { call, binding, precondition, revision }
     }
 }

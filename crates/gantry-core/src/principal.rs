@@ -1,6 +1,7 @@
 //! Who calls: the identity, what role it has, and by which door it came.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a caller may do beyond calling the tools of its toolset.
@@ -48,6 +49,8 @@ pub struct Caller {
     pub role: Role,
     /// The agent as which it acts, if it acts as one.
     pub agent: Option<Arc<str>>,
+    /// The agents that called this one, the topmost first.
+    pub above: Arc<[Arc<str>]>,
     /// The project it works in.
     pub project: Arc<str>,
 }
@@ -57,5 +60,19 @@ impl Caller {
     #[must_use]
     pub fn agent_name(&self) -> &str {
         self.agent.as_deref().unwrap_or_default()
+    }
+
+    /// The agents from the topmost one down to this one.
+    pub fn path(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.above.iter().chain(&self.agent)
+    }
+
+    /// The same in one text. Names of agents have no spaces, so no two paths are written alike.
+    #[must_use]
+    pub fn path_text(&self) -> Cow<'_, str> {
+        if self.above.is_empty() {
+            return self.agent_name().into();
+        }
+        self.path().map(|name| &**name).collect::<Vec<_>>().join(" > ").into()
     }
 }

@@ -88,6 +88,39 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// The same JSON in one line in which a person sees every character: what a screen would obey, and what no eye would
+/// notice, is escaped.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Between values there are no characters like these but white space.
+        if matches!(c, '\t' | '\n' | '\r') { out.push(' ') } else { push_visible(&mut out, c) }
+    }
+    out
+}
+
+/// Adds a character of a JSON string, or the escape that means it if a screen would obey it or no eye would notice it.
+pub fn push_visible(out: &mut String, c: char) {
+    if !misleads(c) {
+        out.push(c);
+        return;
+    }
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        out.push_str(&format!("\\u{unit:04x}"));
+    }
+}
+
+/// Whether a screen obeys this character instead of showing it, or shows nothing, so that two texts look alike.
+fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
 struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -122,6 +155,14 @@ impl<'de> Visitor<'de> for Ordered {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_misleads_is_escaped_and_means_the_same() {
+        let text = "a\u{202e}b\u{200b}c\u{e0041}d\u{9b}e\u{feff}é✔";
+        let shown = visible(&format!("{{\n\t\"x\":{}}}", quoted(text)));
+        assert_eq!(shown, r#"{  "x":"a\u202eb\u200bc\udb40\udc41d\u009be\ufeffé✔"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap()["x"], text);
+    }
 
     #[test]
     fn what_is_not_named_stays_as_it_was() {

@@ -1,6 +1,6 @@
 //! A rule's condition: a CEL expression over the call, compiled once.
 
-use super::RuleError;
+use super::rule::RuleError;
 use crate::limits::CONDITION_BYTES;
 use crate::principal::Caller;
 use crate::tool::Tool;
@@ -40,6 +40,11 @@ impl Condition {
             return Err(RuleError::Condition { message });
         }
         Ok(Self(program))
+    }
+
+    /// Whether the expression uses this name.
+    pub(super) fn looks_at(&self, name: &str) -> bool {
+        self.0.references().has_variable(name)
     }
 
     /// Whether the condition holds. Without a call it is judged on the arguments alone, as examples are.

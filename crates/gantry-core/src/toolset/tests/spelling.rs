@@ -10,7 +10,13 @@ use crate::principal::{Caller, Role};
 pub(super) fn is_denied(set: &Toolset, tool: &Tool, text: &str) -> bool {
     let rule = RuleSpec { name: "r".into(), tools: vec![text.to_owned()], ..RuleSpec::default() };
     let policies = Policies::compile(&[rule], RequiresApproval::Nothing).unwrap();
-    let caller = Caller { principal: "p".into(), role: Role::Agent, agent: None, project: "default".into() };
+    let caller = Caller {
+        principal: "p".into(),
+        role: Role::Agent,
+        agent: None,
+        project: "default".into(),
+        above: Arc::default(),
+    };
     let request = CallRequest { tool: tool.name.to_string(), ..CallRequest::default() };
     let call = ResolvedCall::resolve(set, &request).unwrap();
     judge(&policies, &caller, call).is_err_and(|refusal| refusal.error().code == ErrorCode::PermissionDenied)

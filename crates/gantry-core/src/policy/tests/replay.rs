@@ -1,0 +1,157 @@
+//! What is foreseen for recorded calls: the same as judging them would say, where the record has all that it takes.
+
+use super::*;
+use crate::tool::Effect;
+use proptest::prelude::*;
+
+fn recorded(arguments: Option<Value>, effect: Effect, own_rule: OwnRule) -> Recorded {
+    let origin = Origin { provider: "db".into(), namespace: "db".into(), kind: ToolKind::Mcp };
+    Recorded {
+        tool: Arc::new(Recorded::tool(&origin, "drop-table", "db__drop_table", effect, own_rule)),
+        caller: caller("p"),
+        knows_role: true,
+        arguments,
+        auto_approved: false,
+    }
+}
+
+fn write(arguments: Option<Value>) -> Recorded {
+    recorded(arguments, Effect::Write, OwnRule::Never)
+}
+
+fn foreseen(rules: &[RuleSpec], gates: Gates, call: &Recorded) -> Foreseen {
+    foresee(&Policies::compile(rules, gates).unwrap(), call)
+}
+
+fn held(rules: &[&str]) -> Foreseen {
+    Foreseen::Held(rules.iter().map(|rule| Arc::from(*rule)).collect())
+}
+
+fn tool_rule(text: &str) -> Gates {
+    Gates { tools: vec![(Pattern::parse("*").unwrap(), ToolRule::parse(text).unwrap())], ..Gates::default() }
+}
+
+#[test]
+fn apr_11_a_recorded_call_is_judged_like_a_new_one() {
+    let env = |env: &str| write(Some(json!({ "env": env })));
+    let rules = [
+        rule("args.env == 'prod'", Decide::Deny),
+        RuleSpec { name: "a".into(), ..rule("args.env == 'test'", Decide::Ask) },
+    ];
+    let says = |call: &Recorded| foreseen(&rules, Gates::default(), call);
+    assert_eq!(says(&env("prod")), Foreseen::Denied("policy r".into()));
+    assert_eq!(says(&env("test")), held(&["policy a"]));
+    assert_eq!(says(&env("dev")), Foreseen::Runs);
+    assert_eq!(says(&write(Some(json!({})))), Foreseen::Denied("policy r".into()), "it cannot be judged");
+    assert_eq!(foreseen(&[], tool_rule("args.n > 1"), &env("x")), Foreseen::Denied("toolRules".into()));
+}
+
+#[test]
+fn apr_11_what_looks_at_arguments_that_are_not_all_there_cannot_be_told() {
+    let gone = write(None);
+    let deny = rule("args.env == 'prod'", Decide::Deny);
+    let ask = RuleSpec { name: "a".into(), ..rule("args.env == 'test'", Decide::Ask) };
+    let always = |decide| RuleSpec { name: "z".into(), when: None, ..rule("", decide) };
+    let untold = Foreseen::Untold(Untold::Arguments);
+    let says = |rules: &[RuleSpec]| foreseen(rules, Gates::default(), &gone);
+    assert_eq!(says(std::slice::from_ref(&deny)), untold);
+    assert_eq!(says(std::slice::from_ref(&ask)), untold);
+    assert_eq!(says(&[deny.clone(), always(Decide::Deny)]), Foreseen::Denied("policy z".into()));
+    assert_eq!(says(&[ask, always(Decide::Ask)]), held(&["policy z"]), "by this one for certain");
+    assert_eq!(says(&[deny, always(Decide::Ask)]), untold, "it may be denied");
+    assert_eq!(says(&[rule("agent == 'helper'", Decide::Ask)]), held(&["policy r"]), "no argument decides");
+    assert_eq!(foreseen(&[], tool_rule("args.n > 1"), &gone), untold);
+    assert_eq!(foreseen(&[], tool_rule("always"), &gone), held(&["toolRules"]));
+    assert_eq!(says(&[]), Foreseen::Runs);
+}
+
+#[test]
+fn apr_11_a_role_that_is_not_on_record_is_not_guessed() {
+    let mut call = write(Some(json!({})));
+    let rules = [rule("role == 'agent'", Decide::Deny)];
+    assert_eq!(foreseen(&rules, Gates::default(), &call), Foreseen::Denied("policy r".into()));
+    call.knows_role = false;
+    assert_eq!(foreseen(&rules, Gates::default(), &call), Foreseen::Untold(Untold::Role));
+}
+
+#[test]
+fn apr_11_own_rules_count_as_far_as_they_are_known() {
+    let own = |rule| recorded(Some(json!({})), Effect::Destructive, rule);
+    let says = |gates, call: &Recorded| foreseen(&[], gates, call);
+    assert_eq!(says(Gates::default(), &own(OwnRule::Always)), held(&["the tool's own rule"]));
+    assert_eq!(says(Gates::default(), &own(OwnRule::Depends)), Foreseen::Untold(Untold::World));
+    assert_eq!(says(Gates::default(), &own(OwnRule::Never)), Foreseen::Runs);
+    let effects = || Gates { effects: vec![Effect::Destructive], ..Gates::default() };
+    assert_eq!(says(effects(), &own(OwnRule::Never)), held(&["the tool's own rule"]));
+    for rule in [OwnRule::Always, OwnRule::Depends, OwnRule::Never] {
+        let lifted = Gates { effects: vec![Effect::Destructive], ..tool_rule("never") };
+        assert_eq!(says(lifted, &own(rule)), Foreseen::Runs);
+        let approved = Recorded { auto_approved: true, ..own(rule) };
+        assert_eq!(says(effects(), &approved), Foreseen::Runs);
+    }
+}
+
+#[test]
+fn apr_11_a_record_says_by_its_digest_whether_it_is_whole() {
+    let whole = |arguments: &str| {
+        let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
+        let call = ResolvedCall::of(write(None).tool, &request).unwrap();
+        Recorded::arguments(call.recorded(), call.arguments_digest())
+    };
+    assert_eq!(whole(r#"{ "b": 1, "a": "é" }"#), Some(json!({ "a": "é", "b": 1 })));
+    assert_eq!(whole(r#"{ "password": "hunter2" }"#), None, "it is masked");
+    assert_eq!(whole(&json!({ "a": "x".repeat(5000) }).to_string()), None, "it is cut");
+    assert_eq!(whole(r#"{ "password": "[redacted]" }"#), Some(json!({ "password": "[redacted]" })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn apr_11_foreseeing_agrees_with_judging(
+        rules in prop::collection::vec((prop::sample::select(CONDITIONS.to_vec()), any::<bool>()), 0..4),
+        gate in prop::sample::select(vec!["", "always", "never", "args.env == 'b'", "args.n"]),
+        listed in any::<bool>(),
+        effects in any::<bool>(),
+        destructive in any::<bool>(),
+        env in prop::sample::select(vec!["a", "b", ""]),
+    ) {
+        let rules: Vec<RuleSpec> = rules.into_iter().enumerate().map(|(n, (when, deny))| RuleSpec {
+            name: n.to_string(),
+            ..rule(when, if deny { Decide::Deny } else { Decide::Ask })
+        }).collect();
+        let gates = Gates {
+            requires_approval: if listed { RequiresApproval::Everything } else { RequiresApproval::Nothing },
+            effects: if effects { vec![Effect::Destructive] } else { vec![] },
+            ..if gate.is_empty() { Gates::default() } else { tool_rule(gate) }
+        };
+        let policies = Policies::compile(&rules, gates).unwrap();
+        let arguments = if env.is_empty() { json!({}) } else { json!({ "env": env }) };
+        let effect = if destructive { Effect::Destructive } else { Effect::Write };
+        let call = recorded(Some(arguments.clone()), effect, OwnRule::Never);
+        let found = foresee(&policies, &call);
+        let judged = judged(&policies, call, &arguments);
+        prop_assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&judged));
+        if let Foreseen::Held(_) = judged {
+            prop_assert_eq!(found, judged);
+        }
+    }
+}
+
+const CONDITIONS: [&str; 4] =
+    ["true", "args.env == 'a'", "has(args.env) && args.env == 'b'", "agent == 'helper'"];
+
+/// The same by the way that new calls go.
+fn judged(policies: &Policies, call: Recorded, arguments: &Value) -> Foreseen {
+    let Recorded { tool, caller, .. } = call;
+    let (lifted, effect) = (policies.gates().lifts_own_rule(&tool), policies.gates().effect_ask(&tool));
+    let request = CallRequest { arguments: Some(arguments.to_string().into()), ..CallRequest::default() };
+    let resolved = ResolvedCall::of(tool, &request).unwrap();
+    let Ok(judged) = judge(policies, &caller, resolved) else { return Foreseen::Denied(String::new()) };
+    let own = OwnVerdict { ask: effect.filter(|_| !lifted), precondition: None };
+    match judged.conclude(&caller, own) {
+        Verdict::Allow(_) => Foreseen::Runs,
+        Verdict::Ask(question) => Foreseen::Held(question.rules().cloned().collect()),
+        Verdict::Deny(_) => Foreseen::Denied(String::new()),
+    }
+}

@@ -1,0 +1,180 @@
+//! Where a call stands, and where it may go from there.
+//!
+//! A call that nobody has to approve and that need not wait goes from nothing to its end. A call that is held has a row
+//! of its own, the approval, which moves with it. Whoever moves either asks [`State::may_become`] first, inside the
+//! transaction that writes the new state, so of two that decide at once one loses and says so.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+macro_rules! states {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal),+ $(,)?) => {
+        /// Where a call stands. The words are those of the API.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum State {
+            $($(#[doc = $doc])+ $name),+
+        }
+
+        impl State {
+            /// Every state, in the order of the declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The word used in the ledger and in the API.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text),+ }
+            }
+        }
+    };
+}
+
+states! {
+    /// It waits for a person.
+    PendingApproval = "PENDING_APPROVAL",
+    /// It waits for its time.
+    ScheduledForExecution = "SCHEDULED_FOR_EXECUTION",
+    /// A person said yes, and it is about to begin.
+    ApprovedReady = "APPROVED_READY",
+    /// A person said no.
+    RejectedByUser = "REJECTED_BY_USER",
+    /// Nobody decided in time.
+    RejectedByTimeout = "REJECTED_BY_TIMEOUT",
+    /// Its intent is durable and it may be having its effect.
+    Executing = "EXECUTING",
+    /// It ended well.
+    CompletedSuccess = "COMPLETED_SUCCESS",
+    /// It ended badly.
+    CompletedFailure = "COMPLETED_FAILURE",
+    /// It was withdrawn, or what it rested on has changed.
+    CancelledBySystem = "CANCELLED_BY_SYSTEM",
+    /// The process that ran it ended first, so nobody knows whether it had its effect.
+    OutcomeUnknown = "OUTCOME_UNKNOWN",
+    /// It was not run: a policy, the arguments or a limit was against it.
+    Refused = "REFUSED",
+}
+
+impl State {
+    /// The state of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|state| state.as_str() == word)
+    }
+
+    /// Whether a call in this state may be in that one next.
+    ///
+    /// The one way back is from a yes to a question: what was approved has changed before it ran, so a person is asked
+    /// again. It is the call that goes back; the approval that was given is over.
+    #[must_use]
+    pub fn may_become(self, next: Self) -> bool {
+        use State::{
+            ApprovedReady, CancelledBySystem, CompletedFailure, CompletedSuccess, Executing, OutcomeUnknown,
+            PendingApproval, Refused, RejectedByTimeout, RejectedByUser, ScheduledForExecution,
+        };
+        match self {
+            PendingApproval => matches!(
+                next,
+                ApprovedReady
+                    | ScheduledForExecution
+                    | RejectedByUser
+                    | RejectedByTimeout
+                    | CancelledBySystem
+            ),
+            ScheduledForExecution => {
+                matches!(
+                    next,
+                    ApprovedReady | Executing | PendingApproval | RejectedByUser | CancelledBySystem
+                )
+            }
+            ApprovedReady => matches!(next, Executing | PendingApproval | CancelledBySystem),
+            Executing => matches!(next, CompletedSuccess | CompletedFailure | OutcomeUnknown),
+            // A person may find out what happened.
+            OutcomeUnknown => matches!(next, CompletedSuccess | CompletedFailure),
+            RejectedByUser | RejectedByTimeout | CompletedSuccess | CompletedFailure | CancelledBySystem
+            | Refused => false,
+        }
+    }
+
+    /// Whether nothing more can happen to the call. An unknown outcome is not settled: a person may still find
+    /// out what happened.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        self.is_over() && self != Self::OutcomeUnknown
+    }
+
+    /// Whether Gantry does nothing more about the call.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        !self.is_waiting() && self != Self::Executing
+    }
+
+    /// Whether the call has not begun and may still do so.
+    #[must_use]
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::PendingApproval | Self::ScheduledForExecution | Self::ApprovedReady)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for State {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&word)
+            .ok_or_else(|| serde::de::Error::custom(format!("{word:?} is not a state of a call")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apr_4_every_step_that_is_not_listed_is_refused() {
+        let legal = [
+            (
+                "PENDING_APPROVAL",
+                "APPROVED_READY SCHEDULED_FOR_EXECUTION REJECTED_BY_USER REJECTED_BY_TIMEOUT CANCELLED_BY_SYSTEM",
+            ),
+            (
+                "SCHEDULED_FOR_EXECUTION",
+                "APPROVED_READY EXECUTING PENDING_APPROVAL REJECTED_BY_USER CANCELLED_BY_SYSTEM",
+            ),
+            ("APPROVED_READY", "EXECUTING PENDING_APPROVAL CANCELLED_BY_SYSTEM"),
+            ("REJECTED_BY_USER", ""),
+            ("REJECTED_BY_TIMEOUT", ""),
+            ("EXECUTING", "COMPLETED_SUCCESS COMPLETED_FAILURE OUTCOME_UNKNOWN"),
+            ("COMPLETED_SUCCESS", ""),
+            ("COMPLETED_FAILURE", ""),
+            ("CANCELLED_BY_SYSTEM", ""),
+            ("OUTCOME_UNKNOWN", "COMPLETED_SUCCESS COMPLETED_FAILURE"),
+            ("REFUSED", ""),
+        ];
+        assert_eq!(legal.len(), State::ALL.len());
+        for (from, to) in legal {
+            let from = State::parse(from).unwrap();
+            for next in State::ALL {
+                let expected = to.split_whitespace().any(|word| word == next.as_str());
+                assert_eq!(from.may_become(*next), expected, "{from} to {next}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_state_that_goes_nowhere_is_settled_and_no_other() {
+        for state in State::ALL {
+            let goes_on = State::ALL.iter().any(|next| state.may_become(*next));
+            assert_eq!(state.is_settled(), !goes_on, "{state}");
+            assert_eq!(State::parse(state.as_str()), Some(*state));
+        }
+    }
+}
