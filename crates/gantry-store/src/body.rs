@@ -3,15 +3,19 @@
 //! What has a column of its own is not repeated here, and fields that are absent are left out, so that the usual
 //! entry stays small. Unknown fields are ignored when reading: a later version may add some.
 
+use crate::approval::{Scope, Settled, Verdict};
 use crate::error::Error;
 use crate::row::{CallHead, CalledTool, IdempotencyKey, Outcome, SessionKey, State};
 use gantry_core::digest::Digest;
-use gantry_core::id::{CallId, SessionId};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use gantry_core::id::{ApprovalId, CallId, GrantId, SessionId};
+use gantry_core::limits::RECORDED_ARGUMENT_BYTES;
+use gantry_core::shape::truncated;
+use gantry_core::{json, redact};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The body of an `intent` (without an outcome) or of a `whole` (with one).
+/// The body of a `held` or an `intent` (without an outcome) or of a `whole` (with one).
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HeadBody<'a> {
@@ -27,16 +31,52 @@ pub(crate) struct HeadBody<'a> {
     namespace: Cow<'a, str>,
     effect: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<Hex>,
+    fingerprint: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    arguments_digest: Option<Hex>,
+    arguments_digest: Option<Digest>,
     arguments: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     idempotency: Option<KeyBody<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    approval: Option<ApprovalId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    supersedes: Option<ApprovalId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<OutcomeBody<'a>>,
+}
+
+/// The body of a `decision`: what a person decided, or why nobody did, and how the call ended if it did.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DecisionBody<'a> {
+    approval: ApprovalId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision: Option<DecidedBody<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline_us: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeBody<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DecidedBody<'a> {
+    verdict: Verdict,
+    by: Cow<'a, str>,
+    via: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    /// The arguments that were approved instead, masked and cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arguments: Option<Cow<'a, str>>,
+    binding: Digest,
+    scope: Scope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grant: Option<GrantId>,
 }
 
 /// The body of an `outcome` or of a `recovered`, and the end of a `whole`.
@@ -53,13 +93,15 @@ pub(crate) struct OutcomeBody<'a> {
     characters_out: u64,
     cost_micros: u64,
     finished_us: i64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    attempts: u32,
     cached: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 struct KeyBody<'a> {
     key: Cow<'a, str>,
-    arguments: Hex,
+    arguments: Digest,
 }
 
 /// The columns that a head is put together with.
@@ -89,14 +131,20 @@ impl<'a> HeadBody<'a> {
             kind: Cow::Borrowed(&head.tool.kind),
             namespace: Cow::Borrowed(&head.tool.namespace),
             effect: Cow::Borrowed(&head.tool.effect),
-            fingerprint: head.tool.fingerprint.map(Hex),
-            arguments_digest: head.arguments_digest.map(Hex),
+            fingerprint: head.tool.fingerprint,
+            arguments_digest: head.arguments_digest,
             arguments: Cow::Borrowed(&head.arguments),
             decision: head.decision.as_deref().map(Cow::Borrowed),
-            idempotency: key
-                .map(|key| KeyBody { key: Cow::Borrowed(&key.key), arguments: Hex(key.arguments) }),
+            idempotency: key.map(|key| KeyBody { key: Cow::Borrowed(&key.key), arguments: key.arguments }),
+            approval: None,
+            supersedes: None,
             outcome: outcome.map(OutcomeBody::new),
         }
+    }
+
+    /// Names the approval that holds the call or lets it run, and the one whose place that has taken.
+    pub(crate) fn under(self, approval: ApprovalId, supersedes: Option<ApprovalId>) -> Self {
+        Self { approval: Some(approval), supersedes, ..self }
     }
 
     /// The parts of a call row that this entry says.
@@ -107,7 +155,7 @@ impl<'a> HeadBody<'a> {
         let outcome = self.outcome.map(|outcome| outcome.into_outcome(columns.state));
         let idempotency = self
             .idempotency
-            .map(|key| IdempotencyKey { key: key.key.into_owned(), arguments: key.arguments.0 });
+            .map(|key| IdempotencyKey { key: key.key.into_owned(), arguments: key.arguments });
         let head = CallHead {
             id: columns.id,
             session: columns.session,
@@ -126,14 +174,43 @@ impl<'a> HeadBody<'a> {
                 kind: Cow::Owned(self.kind.into_owned()),
                 namespace: self.namespace.into(),
                 effect: Cow::Owned(self.effect.into_owned()),
-                fingerprint: self.fingerprint.map(|digest| digest.0),
+                fingerprint: self.fingerprint,
             },
-            arguments_digest: self.arguments_digest.map(|digest| digest.0),
+            arguments_digest: self.arguments_digest,
             arguments: self.arguments.into(),
             decision: self.decision.map(Cow::into_owned),
             started_us: columns.at,
         };
         (head, idempotency, outcome)
+    }
+}
+
+impl<'a> DecisionBody<'a> {
+    pub(crate) fn new(approval: ApprovalId, step: &'a Settled, outcome: Option<&'a Outcome>) -> Self {
+        let decided = step.decision.as_ref().map(|decision| DecidedBody {
+            verdict: decision.verdict,
+            by: Cow::Borrowed(&decision.by),
+            via: Cow::Borrowed(&decision.via),
+            reason: decision.reason.as_deref().map(Cow::Borrowed),
+            arguments: decision
+                .modified_args
+                .as_deref()
+                .map(|arguments| Cow::Owned(masked(arguments, RECORDED_ARGUMENT_BYTES))),
+            binding: decision.binding,
+            scope: decision.scope,
+            grant: decision.grant,
+        });
+        Self {
+            approval,
+            decision: decided,
+            deadline_us: step.deadline_us,
+            message: step.message.as_deref().map(|text| truncated(text, RECORDED_ARGUMENT_BYTES)),
+            outcome: outcome.map(OutcomeBody::new),
+        }
+    }
+
+    pub(crate) fn into_outcome(self, state: State) -> Option<Outcome> {
+        self.outcome.map(|outcome| outcome.into_outcome(state))
     }
 }
 
@@ -148,6 +225,7 @@ impl<'a> OutcomeBody<'a> {
             characters_out: outcome.characters_out,
             cost_micros: outcome.cost_micros,
             finished_us: outcome.finished_us,
+            attempts: outcome.attempts,
             cached: outcome.cached,
         }
     }
@@ -163,9 +241,24 @@ impl<'a> OutcomeBody<'a> {
             characters_out: self.characters_out,
             cost_micros: self.cost_micros,
             finished_us: self.finished_us,
+            attempts: self.attempts,
             cached: self.cached,
             result: None,
         }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The arguments without their secrets, at most `limit` bytes long.
+pub(crate) fn masked(arguments: &str, limit: usize) -> String {
+    match json::canonical(arguments) {
+        Ok(arguments) => redact::shown(&arguments, limit),
+        // What cannot be read may hold anything.
+        Err(_) => format!("{{\"arguments\":\"{}\"}}", redact::MASK),
     }
 }
 
@@ -177,51 +270,4 @@ pub(crate) fn encode(body: &impl Serialize) -> Result<String, Error> {
 /// The body of a text that was read from the entry at `seq`.
 pub(crate) fn decode<'a, T: Deserialize<'a>>(text: &'a str, seq: i64) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::corrupt(format!("ledger entry {seq}: {error}")))
-}
-
-/// A digest as it stands in JSON: sixty-four hexadecimal digits.
-#[derive(Clone, Copy)]
-struct Hex(Digest);
-
-impl Serialize for Hex {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Hex {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        let parsed = hex(&text);
-        parsed
-            .map(|bytes| Self(Digest::from_bytes(bytes)))
-            .ok_or_else(|| serde::de::Error::custom("a digest has sixty-four hexadecimal digits"))
-    }
-}
-
-fn hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if pairs.len() != bytes.len() || !rest.is_empty() {
-        return None;
-    }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        let digit = |letter: &u8| char::from(*letter).to_digit(16);
-        *byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
-    }
-    Some(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_survives_its_text() {
-        let digest = Digest::of(b"x");
-        assert_eq!(hex(&digest.to_string()), Some(*digest.as_bytes()));
-        for bad in ["", "0", &digest.short(63), &format!("{digest}00"), &"g".repeat(64), &"é".repeat(32)] {
-            assert_eq!(hex(bad), None, "{bad}");
-        }
-    }
 }

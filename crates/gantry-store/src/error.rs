@@ -4,7 +4,7 @@
 //! behind the same `Error`. The type is `Clone` because one failed commit is answered to every waiter of its group.
 
 use crate::row::State;
-use gantry_core::id::CallId;
+use gantry_core::id::{ApprovalId, CallId};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,11 +91,45 @@ pub enum Error {
         /// The call.
         call: CallId,
     },
-    /// An outcome that says the call is still running.
-    #[error("{call} cannot end as EXECUTING: give the state in which it ended")]
+    /// An outcome that says the call still runs or waits.
+    #[error("{call} cannot end as {}: give the state in which it ended", state.as_str())]
     NotAnEnding {
         /// The call.
         call: CallId,
+        /// The state that was given.
+        state: State,
+    },
+    /// There is no such approval, or it has been over for so long that it was forgotten.
+    #[error("{approval} is not known: list the approvals to see which there are")]
+    UnknownApproval {
+        /// The approval.
+        approval: ApprovalId,
+    },
+    /// As many calls wait as may.
+    #[error("{limit} calls {what} wait already: decide or cancel some of them, then retry")]
+    TooManyHeld {
+        /// How many may wait.
+        limit: u32,
+        /// Whose calls.
+        what: &'static str,
+    },
+    /// As many grants hold as may.
+    #[error("{limit} grants hold already: revoke some of them, then retry")]
+    TooManyGrants {
+        /// How many may hold.
+        limit: u32,
+    },
+    /// As many keys hold as may.
+    #[error("{limit} keys hold already: revoke some of them, then retry")]
+    TooManyKeys {
+        /// How many may hold.
+        limit: u32,
+    },
+    /// Another key has the name.
+    #[error("another key is called \"{name}\": choose another name, or revoke that key first")]
+    NameTaken {
+        /// The name.
+        name: Arc<str>,
     },
     /// A text is longer than the ledger takes.
     #[error("{what} has {bytes} bytes, the store takes {limit}: shorten it")]
@@ -128,6 +162,9 @@ impl Error {
     /// Sorts an error of the driver by what the operator can do about it.
     pub(crate) fn sqlite(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
+        if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = &error {
+            return Self::corrupt(cause.to_string());
+        }
         match error.sqlite_error_code() {
             Some(Code::DiskFull) => Self::Full,
             Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed) => Self::Busy,

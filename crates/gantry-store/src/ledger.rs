@@ -6,12 +6,18 @@
 //! An operation answers in two layers: the outer error is the transaction's and fails the whole group, the inner
 //! one concerns its caller alone and leaves the transaction as it was.
 
+mod held;
+
+use crate::approval::ApprovalRow;
 use crate::body::{self, HeadBody, OutcomeBody};
 use crate::chain::{Columns, Head};
 use crate::error::Error;
 use crate::keep::{self, now_us};
 use crate::read::{self, Kind};
-use crate::row::{CallHead, Intended, Intent, Outcome, SessionRow, State, WholeCall};
+use crate::row::{
+    CallHead, CallRow, IdempotencyKey, Intended, Intent, Outcome, SessionRow, State, WholeCall,
+};
+use crate::table;
 use crate::tally::Tally;
 use gantry_core::id::{CallId, NodeId, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, Params, params};
@@ -27,6 +33,8 @@ pub(crate) struct Ledger<'tx> {
     head: Head,
     first: i64,
     tally: Tally,
+    /// Whether one of the tables beside the ledger changes.
+    changed: bool,
 }
 
 /// What an entry of a call repeats from the entry before it.
@@ -38,16 +46,37 @@ struct Newest {
     state: State,
 }
 
+/// What an entry adds to the one before it.
+struct Next<'a> {
+    kind: Kind,
+    state: State,
+    at: i64,
+    body: &'a str,
+}
+
+/// Whether a call may begin.
+enum Beginning {
+    /// Nobody held it.
+    Plain,
+    /// It was held, and this approval lets it run.
+    Approved(Box<ApprovalRow>),
+    /// Its key says that it is this call, which has begun before.
+    Repeated(Box<CallRow>),
+}
+
 impl<'tx> Ledger<'tx> {
     /// Begins to append; `conn` must be inside a write transaction.
     pub(crate) fn begin(conn: &'tx Connection, node: NodeId) -> Result<Self, Error> {
         let head = Head::read(conn)?;
-        Ok(Self { conn, node, head, first: head.seq, tally: Tally::default() })
+        Ok(Self { conn, node, head, first: head.seq, tally: Tally::default(), changed: false })
     }
 
     /// Writes what the group changed beside its entries, and says how many entries there were.
     pub(crate) fn finish(self) -> Result<u64, Error> {
         self.tally.write(self.conn)?;
+        if self.changed {
+            table::changed(self.conn)?;
+        }
         let appended = u64::try_from(self.head.seq - self.first).unwrap_or_default();
         if appended > 0 {
             let row = (self.head.seq, self.head.hash.as_bytes());
@@ -56,42 +85,39 @@ impl<'tx> Ledger<'tx> {
         Ok(appended)
     }
 
-    /// Records that a call is about to have its effect, unless its key or its id says that it already has.
+    /// Changes one of the tables beside the ledger.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&Connection) -> T) -> T {
+        let before = self.conn.total_changes();
+        let answer = change(self.conn);
+        self.changed |= self.conn.total_changes() != before;
+        answer
+    }
+
+    /// Records that a call is about to have its effect, unless its key or its id says that it already has. One that
+    /// was held begins under its approval, which is used up by it.
     pub(crate) fn intend(&mut self, intent: &Intent) -> Answer<Intended> {
-        let head = &intent.head;
-        match self.earlier_use(intent) {
-            Ok(None) => {}
-            Ok(Some(call)) => {
-                let repeated = read::call_with_result(self.conn, call)
-                    .and_then(|row| row.ok_or(Error::UnknownCall { call }));
-                return Ok(repeated.map(|row| Intended::Repeated(Box::new(row))));
+        let (head, key) = (&intent.head, intent.idempotency.as_ref());
+        let mut body = HeadBody::new(head, key, None);
+        match self.beginning(intent) {
+            Ok(Beginning::Plain) => {}
+            Ok(Beginning::Approved(row)) => {
+                body = body.under(row.id, None);
+                self.redeem(*row)?;
             }
+            Ok(Beginning::Repeated(row)) => return Ok(Ok(Intended::Repeated(row))),
             Err(error) => return Ok(Err(error)),
         }
-        match self.newest(head.id) {
-            // A call that waited for a person may begin now; any other has begun before.
-            Ok(None) => {}
-            Ok(Some(newest)) if newest.state == State::PendingApproval => {}
-            Ok(Some(newest)) => return Ok(Err(Error::Taken { call: head.id, state: newest.state })),
-            Err(error) => return Ok(Err(error)),
-        }
-        let body = body::encode(&HeadBody::new(head, intent.idempotency.as_ref(), None))?;
-        self.append_head(Kind::Intent, head, State::Executing, &body)?;
+        self.append_head(Kind::Intent, head, State::Executing, &body::encode(&body)?)?;
         let open = (head.id.as_bytes(), self.node.as_bytes());
         execute(self.conn, "INSERT INTO open_calls (call, node) VALUES (?1, ?2)", open)?;
-        if let Some(key) = &intent.idempotency {
-            let row =
-                params![head.id.as_bytes(), head.caller.project, head.caller.principal, key.key, now_us()];
-            let insert = "INSERT INTO idempotency (call, project, principal, key, at)
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-            execute(self.conn, insert, row)?;
-        }
+        self.remember_key(head, key)?;
         self.tally.touch(head.session, head.started_us);
         Ok(Ok(Intended::Fresh))
     }
 
-    /// Records how a call ended that has begun, waits or is unknown.
-    pub(crate) fn close(&mut self, call: CallId, outcome: &Outcome) -> Answer<()> {
+    /// Records how a call ended that has begun or is unknown, or that may not begin any more. If it was held, the state
+    /// in which it ends is corrected to one that its approval can have.
+    pub(crate) fn close(&mut self, call: CallId, outcome: &mut Outcome) -> Answer<()> {
         let newest = match self.newest(call) {
             Ok(Some(newest)) if newest.state.is_settled() => {
                 return Ok(Err(Error::Taken { call, state: newest.state }));
@@ -100,6 +126,14 @@ impl<'tx> Ledger<'tx> {
             Ok(None) => return Ok(Err(Error::UnknownCall { call })),
             Err(error) => return Ok(Err(error)),
         };
+        match self.ending(call, outcome.state) {
+            Ok(None) => {}
+            Ok(Some((approval, state))) => {
+                outcome.state = state;
+                self.end_approval(approval, outcome)?;
+            }
+            Err(error) => return Ok(Err(error)),
+        }
         self.end(Kind::Outcome, call, &newest, outcome)?;
         Ok(Ok(()))
     }
@@ -130,9 +164,14 @@ impl<'tx> Ledger<'tx> {
             characters_out: 0,
             cost_micros: 0,
             finished_us: now_us(),
+            attempts: 0,
             cached: false,
             result: None,
         };
+        let approval = table::approvals::newest_of(self.conn, call)?;
+        if let Some(approval) = approval.filter(|row| row.state == State::Executing) {
+            self.end_approval(approval, &outcome)?;
+        }
         self.end(Kind::Recovered, call, &newest, &outcome)
     }
 
@@ -168,12 +207,36 @@ impl<'tx> Ledger<'tx> {
         execute(self.conn, update, (id.as_bytes(), at))
     }
 
-    /// The other call that has used the intent's key. A call that waited for a person meets its own key again.
-    fn earlier_use(&self, intent: &Intent) -> Result<Option<CallId>, Error> {
-        let Some(key) = &intent.idempotency else { return Ok(None) };
-        let caller = &intent.head.caller;
-        let used = key_use(self.conn, &caller.project, &caller.principal, &key.key)?;
-        Ok(used.filter(|call| *call != intent.head.id))
+    fn beginning(&self, intent: &Intent) -> Result<Beginning, Error> {
+        let head = &intent.head;
+        if let Some(call) = self.earlier_use(head, intent.idempotency.as_ref())? {
+            let row = read::call_with_result(self.conn, call)?.ok_or(Error::UnknownCall { call })?;
+            return Ok(Beginning::Repeated(Box::new(row)));
+        }
+        if let Some(approval) = intent.approval {
+            return self
+                .redeemable(approval, head.id, intent.decided)
+                .map(|row| Beginning::Approved(Box::new(row)));
+        }
+        match self.newest(head.id)? {
+            None => Ok(Beginning::Plain),
+            Some(newest) => Err(Error::Taken { call: head.id, state: newest.state }),
+        }
+    }
+
+    /// The other call that has used the key. A call that waited for a person meets its own key again.
+    fn earlier_use(&self, head: &CallHead, key: Option<&IdempotencyKey>) -> Result<Option<CallId>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        let used = key_use(self.conn, &head.caller.project, &head.caller.principal, &key.key)?;
+        Ok(used.filter(|call| *call != head.id))
+    }
+
+    fn remember_key(&self, head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
+        let Some(key) = key else { return Ok(()) };
+        let row = params![head.id.as_bytes(), head.caller.project, head.caller.principal, key.key, now_us()];
+        let insert = "INSERT INTO idempotency (call, project, principal, key, at)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+        execute(self.conn, insert, row)
     }
 
     fn newest(&self, call: CallId) -> Result<Option<Newest>, Error> {
@@ -202,24 +265,29 @@ impl<'tx> Ledger<'tx> {
 
     fn end(&mut self, kind: Kind, call: CallId, newest: &Newest, outcome: &Outcome) -> Result<(), Error> {
         let body = body::encode(&OutcomeBody::new(outcome))?;
-        let node = self.node;
-        self.append(&Columns {
-            seq: self.head.seq.saturating_add(1),
-            kind: kind.as_str(),
-            call: call.as_bytes(),
-            node: node.as_bytes(),
-            at: outcome.finished_us,
-            project: &newest.project,
-            session: newest.session.as_bytes(),
-            principal: &newest.principal,
-            name: &newest.name,
-            state: outcome.state.as_str(),
-            body: &body,
-        })?;
+        let next = Next { kind, state: outcome.state, at: outcome.finished_us, body: &body };
+        self.append_next(call, newest, &next)?;
         execute(self.conn, "DELETE FROM open_calls WHERE call = ?1", [call.as_bytes()])?;
         keep::result(self.conn, call, outcome)?;
         self.tally.count(newest.session, Some(newest.state), outcome);
         Ok(())
+    }
+
+    fn append_next(&mut self, call: CallId, newest: &Newest, next: &Next<'_>) -> Result<(), Error> {
+        let node = self.node;
+        self.append(&Columns {
+            seq: self.head.seq.saturating_add(1),
+            kind: next.kind.as_str(),
+            call: call.as_bytes(),
+            node: node.as_bytes(),
+            at: next.at,
+            project: &newest.project,
+            session: newest.session.as_bytes(),
+            principal: &newest.principal,
+            name: &newest.name,
+            state: next.state.as_str(),
+            body: next.body,
+        })
     }
 
     fn append_head(&mut self, kind: Kind, head: &CallHead, state: State, body: &str) -> Result<(), Error> {

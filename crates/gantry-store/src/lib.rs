@@ -3,6 +3,9 @@
 //! **Invariant:** when `intend` returns, the intent is on the disk. A call that may have an effect begins only
 //! after that, so a crash leaves an open entry and the next start reports it as `OUTCOME_UNKNOWN`.
 //!
+//! **Invariant:** a call that waits for a person has one approval that waits with it, and moves only together with it
+//! (`ledger/held.rs`). When `hold` or `settle` returns, that is on the disk; an approval is redeemed once.
+//!
 //! **Invariant:** the ledger is append-only and hash-chained; `verify` proves it. A call's state is that of its
 //! newest entry.
 //!
@@ -10,10 +13,16 @@
 //! two connections that read; nothing of the driver appears outside this crate, so that another database can
 //! stand behind the same `Store`.
 
+mod approval;
 mod body;
 mod chain;
 mod error;
+mod grant;
+mod granting;
+mod holding;
 mod keep;
+mod key;
+mod keyring;
 mod ledger;
 mod node;
 mod options;
@@ -23,10 +32,17 @@ mod reader;
 mod recovery;
 mod row;
 mod schema;
+mod table;
 mod tally;
 mod writer;
 
+pub use approval::{
+    ApprovalFilter, ApprovalRow, Asked, DecisionRow, HeldAs, HoldLimits, NewApproval, Omitted,
+    RefusedDecision, Scope, Settled, Verdict,
+};
 pub use error::Error;
+pub use grant::{GrantFilter, GrantKey, GrantRow};
+pub use key::KeyRow;
 pub use options::Options;
 pub use row::{
     BadEntry, CallFilter, CallHead, CallRow, CalledTool, IdempotencyKey, Intended, Intent, Outcome, Page,
@@ -35,15 +51,16 @@ pub use row::{
 };
 
 use gantry_core::id::{CallId, NodeId, SessionId};
+use ledger::{Answer, Ledger};
 use options::{ARGUMENTS_MAX, GROUP, KEY_MAX};
 use reader::Readers;
 use rusqlite::Connection;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle, Thread};
 use tokio::sync::mpsc;
-use writer::{Counters, Message, Note, Waiter, Writer};
+use writer::{Abandoned, Counters, Job, Message, Note, Waiter, Writer};
 
 /// A handle of an open store; clones share it.
 ///
@@ -57,6 +74,8 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     node: NodeId,
+    /// The folder of the locks of all nodes.
+    nodes: PathBuf,
     /// Taken when the last handle goes, which lets the writer end.
     messages: Option<mpsc::Sender<Message>>,
     thread: Thread,
@@ -101,6 +120,7 @@ impl Store {
             .map_err(Error::unexpected)?;
         let inner = Inner {
             node,
+            nodes,
             messages: Some(messages),
             thread: join.thread().clone(),
             join: Some(join),
@@ -119,43 +139,45 @@ impl Store {
     /// Records that a call is about to have its effect; durable when it returns.
     ///
     /// If the key was used before by the same project and principal, nothing is recorded and the call that used it
-    /// is returned. A call that waited for a person may be intended under its own id and key again.
+    /// is returned. A call that was held begins under its own id and key again, and under its approval, which is
+    /// `Executing` from then on.
     ///
     /// Cancel-safety: a caller that stops waiting must not run the call; its intent may have become durable, and
     /// then stands open until this process ends.
     ///
     /// # Errors
-    /// `Taken` when the call has begun or ended before; otherwise the intent is not durable and the call must not
-    /// run.
+    /// `Taken` when the call has begun, ended or waits, or its approval does not let it run; otherwise the intent is not
+    /// durable and the call must not run.
     pub async fn intend(&self, intent: Intent) -> Result<Intended, Error> {
-        limit("arguments", intent.head.arguments.len(), ARGUMENTS_MAX)?;
-        limit("the idempotency key", intent.idempotency.as_ref().map_or(0, |key| key.key.len()), KEY_MAX)?;
-        self.wait(|waiter| Message::Intend(Box::new(intent), waiter)).await
+        limit_head(&intent.head, intent.idempotency.as_ref())?;
+        // Without its caller nobody would run the call.
+        self.write(Abandoned::LeftOut, move |ledger| ledger.intend(&intent)).await
     }
 
-    /// Records how a call ended, or for what it waits; durable when it returns.
+    /// Records how a call ended; durable when it returns.
     ///
-    /// It takes calls that run, that wait for a person, and those whose outcome was unknown until a person found
-    /// out.
+    /// It takes calls that run, and those whose outcome was unknown until a person found out. A held call that was
+    /// approved, and is refused or fails before it begins, ends as `CancelledBySystem`; one that has begun ends as
+    /// `CompletedFailure` if it is said to be refused.
     ///
     /// # Errors
-    /// `UnknownCall` without an earlier entry, `Taken` when the call is settled; otherwise the outcome is not
+    /// `UnknownCall` without an earlier entry, `Taken` when the call is settled or waits; otherwise the outcome is not
     /// durable and may be given again.
-    pub async fn close(&self, call: CallId, outcome: Outcome) -> Result<(), Error> {
-        if outcome.state == State::Executing {
-            return Err(Error::NotAnEnding { call });
+    pub async fn close(&self, call: CallId, mut outcome: Outcome) -> Result<(), Error> {
+        if !outcome.state.is_over() {
+            return Err(Error::NotAnEnding { call, state: outcome.state });
         }
-        self.wait(|waiter| Message::Close(call, Box::new(outcome), waiter)).await
+        self.write(Abandoned::Done, move |ledger| ledger.close(call, &mut outcome)).await
     }
 
     /// Records a call that has ended, in one entry, committed with the next group. Returns when the writer has
-    /// accepted it, which waits while its channel is full. The call must have no entry, or one that waits.
+    /// accepted it, which waits while its channel is full. The call must have no entry.
     ///
     /// # Errors
     /// `Closed` after shutdown; `NotAnEnding` and `TooLarge` for records that cannot be.
     pub async fn record(&self, whole: WholeCall) -> Result<(), Error> {
         if whole.outcome.state == State::Executing {
-            return Err(Error::NotAnEnding { call: whole.head.id });
+            return Err(Error::NotAnEnding { call: whole.head.id, state: whole.outcome.state });
         }
         limit("arguments", whole.head.arguments.len(), ARGUMENTS_MAX)?;
         self.send(Message::Note(Note::Whole(Box::new(whole)))).await
@@ -190,7 +212,7 @@ impl Store {
     /// # Errors
     /// When the group that was under way could not be committed.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.wait(Message::Flush).await
+        self.write(Abandoned::LeftOut, |_| Ok(Ok(()))).await
     }
 
     /// The call with that id, with its result if that is kept.
@@ -309,7 +331,32 @@ impl Store {
         query: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.flush().await?;
+        self.look(query).await
+    }
+
+    /// Runs a query on what is durable now.
+    async fn look<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         self.inner.readers.run(query).await
+    }
+
+    /// Changes one of the tables beside the ledger, and waits until that is durable.
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl Fn(&Connection) -> Answer<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.write(Abandoned::Done, move |ledger| ledger.change(&change)).await
+    }
+
+    /// Has the writer do something in its next transaction, and waits until that is durable.
+    async fn write<T: Send + 'static>(
+        &self,
+        abandoned: Abandoned,
+        work: impl FnMut(&mut Ledger<'_>) -> Answer<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.wait(move |waiter| Message::Job(Box::new(Job { work, abandoned, waiter }))).await
     }
 
     /// Sends a message that is answered when it is durable.
@@ -334,6 +381,11 @@ impl Store {
 
 fn waiting(messages: &mpsc::Sender<Message>) -> usize {
     messages.max_capacity() - messages.capacity()
+}
+
+fn limit_head(head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
+    limit("arguments", head.arguments.len(), ARGUMENTS_MAX)?;
+    limit("the idempotency key", key.map_or(0, |key| key.key.len()), KEY_MAX)
 }
 
 fn limit(what: &'static str, bytes: usize, limit: usize) -> Result<(), Error> {

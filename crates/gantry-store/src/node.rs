@@ -6,10 +6,14 @@
 use crate::error::Error;
 use gantry_core::id::NodeId;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+/// Limit: how often a lock is tried again that is only being looked at.
+const LOOKED_AT: usize = 1000;
 
 /// Limit: how often a new node tries to get a lock file that nobody has mistaken for a dead one's.
 const TRIES: usize = 16;
@@ -89,12 +93,21 @@ pub(crate) fn is_claimed(nodes: &Path, node: NodeId) -> bool {
     nodes.join(format!("{node}.lock")).try_exists().unwrap_or(true)
 }
 
+/// Whether the process of that node lives: it holds its lock.
+pub(crate) fn is_alive(nodes: &Path, node: NodeId) -> bool {
+    let file = match OpenOptions::new().write(true).open(nodes.join(format!("{node}.lock"))) {
+        Ok(file) => file,
+        // Fail closed: what cannot be looked at may well live.
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    // A lock that is got here goes with the handle. The file stays: whoever recovers the node removes it.
+    !is_free(&file, FlockOperation::NonBlockingLockShared).unwrap_or(false)
+}
+
 /// Locks the file, unless another process holds it or has removed it from under its name.
 fn take(node: NodeId, path: PathBuf, file: File) -> Result<Option<NodeLock>, Error> {
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(error) if error == rustix::io::Errno::WOULDBLOCK => return Ok(None),
-        Err(error) => return Err(Error::folder(&path, error.into())),
+    if !lock(&file).map_err(|error| Error::folder(&path, error.into()))? {
+        return Ok(None);
     }
     let mine = file.metadata().map_err(|source| Error::folder(&path, source))?;
     match fs::metadata(&path) {
@@ -104,6 +117,31 @@ fn take(node: NodeId, path: PathBuf, file: File) -> Result<Option<NodeLock>, Err
         Ok(_) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::folder(&path, source)),
+    }
+}
+
+/// Locks the file, unless somebody owns the lock. Owners have it for themselves; those who only ask whether the owner
+/// lives share it, for a moment, and must not be taken for one.
+fn lock(file: &File) -> rustix::io::Result<bool> {
+    for _ in 0..LOOKED_AT {
+        if is_free(file, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(true);
+        }
+        if !is_free(file, FlockOperation::NonBlockingLockShared)? {
+            return Ok(false);
+        }
+        flock(file, FlockOperation::Unlock)?;
+        std::thread::yield_now();
+    }
+    Ok(false)
+}
+
+/// Takes the lock if it is free for that.
+fn is_free(file: &File, lock: FlockOperation) -> rustix::io::Result<bool> {
+    match flock(file, lock) {
+        Ok(()) => Ok(true),
+        Err(error) if error == Errno::WOULDBLOCK => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -127,6 +165,7 @@ fn refuse_network(_folder: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_living_node_is_not_dead_and_a_left_file_is() {
@@ -137,14 +176,44 @@ mod tests {
         fs::write(nodes.join(format!("{gone}.lock")), "").unwrap();
         fs::write(nodes.join("README"), "").unwrap();
 
+        assert!(!is_alive(&nodes, gone), "nobody holds its lock");
         let found = dead(&nodes).unwrap();
+        assert!(is_alive(&nodes, gone), "somebody holds its lock");
         assert_eq!(found.iter().map(|lock| lock.node).collect::<Vec<_>>(), [gone]);
         assert!(dead(&nodes).unwrap().is_empty(), "a held lock was taken twice");
         drop(found);
         assert!(!is_claimed(&nodes, gone));
         assert!(is_claimed(&nodes, living.node));
+        assert!(is_alive(&nodes, living.node));
+        assert!(!is_alive(&nodes, gone));
         drop(living);
         assert_eq!(fs::read_dir(&nodes).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn whoever_looks_at_a_dead_node_does_not_bring_it_to_life() {
+        let folder = tempfile::tempdir().unwrap();
+        let nodes = prepare(folder.path()).unwrap();
+        let gone = NodeId::mint();
+        let path = nodes.join(format!("{gone}.lock"));
+        fs::write(&path, "").unwrap();
+        let looking = AtomicBool::new(true);
+        let look = || {
+            while looking.load(Ordering::Relaxed) {
+                is_alive(&nodes, gone);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(look);
+            }
+            let found = (0..200).all(|_| {
+                fs::write(&path, "").unwrap();
+                dead(&nodes).unwrap().len() == 1
+            });
+            looking.store(false, Ordering::Relaxed);
+            assert!(found);
+        });
     }
 
     #[test]

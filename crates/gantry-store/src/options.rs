@@ -35,6 +35,8 @@ pub(crate) const VERIFY_STEP: i64 = 4096;
 pub(crate) const PAGE_DEFAULT: u32 = 50;
 /// Limit: rows in one page.
 pub(crate) const PAGE_MAX: u32 = 1000;
+/// Limit: bytes of arguments in one page of approvals; the row that passes it is the last one.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
 /// Limit: bytes of a call's recorded arguments.
 pub(crate) const ARGUMENTS_MAX: usize = 1 << 20;
 /// Limit: bytes of an idempotency key.
@@ -43,7 +45,23 @@ pub(crate) const KEY_MAX: usize = 1024;
 pub(crate) const RESULT_MAX: usize = 16 << 20;
 /// How long idempotency keys and kept results are remembered: at least a day is promised.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Limit: keys and results forgotten at a time.
+/// Limit: rows of one kind forgotten at a time.
 pub(crate) const PRUNE_STEP: i64 = 10_000;
-/// How often a running writer forgets old keys and results.
+/// How long the outcome of a held call that nobody was given stands in for a repetition of the request.
+pub(crate) const JOINED_FOR: Duration = Duration::from_secs(3600);
+/// How long the arguments of a held call are kept exactly after its end; then secrets in them are masked.
+pub(crate) const EXACT_FOR: Duration = Duration::from_secs(24 * 3600);
+/// Limit: approvals whose arguments are masked at a time; each is read and written as a whole.
+pub(crate) const MASK_STEP: i64 = 500;
+/// How long approvals, grants and keys are kept after their end.
+pub(crate) const OVER_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Limit: bytes of the reason that a person gives.
+pub(crate) const REASON_MAX: usize = 16 << 10;
+/// Limit: decisions about one call that are recorded as turned away.
+pub(crate) const REFUSALS_MAX: u32 = 100;
+/// Limit: grants that hold.
+pub(crate) const GRANTS_MAX: u32 = 10_000;
+/// Limit: keys that hold.
+pub(crate) const KEYS_MAX: u32 = 1000;
+/// How often a running writer forgets what is old.
 pub(crate) const PRUNE_EVERY: Duration = Duration::from_secs(3600);

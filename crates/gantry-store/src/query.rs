@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 /// The conditions of a query and the values they are bound to.
 #[derive(Default)]
-struct Where {
-    sql: String,
-    values: Vec<Value>,
+pub(crate) struct Where {
+    pub(crate) sql: String,
+    pub(crate) values: Vec<Value>,
 }
 
 impl Where {
     /// Adds a condition, whose `?` is the value; none if there is no value.
-    fn and(&mut self, condition: &'static str, value: Option<impl Into<Value>>) {
+    pub(crate) fn and(&mut self, condition: &'static str, value: Option<impl Into<Value>>) {
         let Some(value) = value else { return };
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
@@ -73,7 +73,7 @@ fn list_calls(
     conditions.values.push(Value::Integer(i64::from(limit) + 1));
     // A call stands where its first entry stands, so that it keeps its place while it goes on.
     let sql = format!(
-        "SELECT h.seq, h.call FROM ledger h WHERE h.kind IN ('intent', 'whole')
+        "SELECT h.seq, h.call FROM ledger h WHERE h.kind IN ('held', 'intent', 'whole')
          AND NOT EXISTS (SELECT 1 FROM ledger e WHERE e.call = h.call AND e.seq < h.seq){}
          ORDER BY h.seq {order} LIMIT ?",
         conditions.sql
@@ -173,16 +173,16 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
     })
 }
 
-fn text(value: Option<&Arc<str>>) -> Option<String> {
+pub(crate) fn text(value: Option<&Arc<str>>) -> Option<String> {
     value.map(|text| text.to_string())
 }
 
-fn page_size(limit: u32) -> u32 {
+pub(crate) fn page_size(limit: u32) -> u32 {
     if limit == 0 { PAGE_DEFAULT } else { limit.min(PAGE_MAX) }
 }
 
 /// Cuts a list that was fetched with one row too many; that row says that there are more.
-fn page<T>(mut items: Vec<T>, limit: u32, seq: fn(&T) -> i64) -> Page<T> {
+pub(crate) fn page<T>(mut items: Vec<T>, limit: u32, seq: fn(&T) -> i64) -> Page<T> {
     let limit = limit as usize;
     let more = items.len() > limit;
     items.truncate(limit);

@@ -1,6 +1,6 @@
 //! Puts a call together from its entries; used by queries and, inside its transaction, by the writer.
 
-use crate::body::{self, HeadBody, HeadColumns, OutcomeBody};
+use crate::body::{self, DecisionBody, HeadBody, HeadColumns, OutcomeBody};
 use crate::error::Error;
 use crate::row::{CallRow, State};
 use gantry_core::id::{CallId, NodeId, SessionId};
@@ -9,6 +9,12 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 /// The kinds of ledger entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// A call waits for a person or for its time.
+    Held,
+    /// A call that waits was decided about, expired or was withdrawn.
+    Decision,
+    /// A decision about a call was turned away. The call stands as it stood.
+    Refusal,
     /// A call is about to have an effect.
     Intent,
     /// A call without a durable intent, recorded after it ended.
@@ -22,6 +28,9 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
+            Self::Held => "held",
+            Self::Decision => "decision",
+            Self::Refusal => "refusal",
             Self::Intent => "intent",
             Self::Whole => "whole",
             Self::Outcome => "outcome",
@@ -30,9 +39,16 @@ impl Kind {
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Intent, Self::Whole, Self::Outcome, Self::Recovered]
-            .into_iter()
-            .find(|kind| kind.as_str() == word)
+        let all = [
+            Self::Held,
+            Self::Decision,
+            Self::Refusal,
+            Self::Intent,
+            Self::Whole,
+            Self::Outcome,
+            Self::Recovered,
+        ];
+        all.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -72,21 +88,30 @@ fn fold(before: Option<CallRow>, id: CallId, row: &Row<'_>) -> Result<CallRow, E
     let node = NodeId::from_bytes(row.get(2).map_err(Error::sqlite)?);
     let body: String = row.get(9).map_err(Error::sqlite)?;
     match kind {
-        Kind::Intent | Kind::Whole => {
+        Kind::Held | Kind::Intent | Kind::Whole => {
             let columns = head_columns(row, id, state).map_err(Error::sqlite)?;
             let (head, idempotency, outcome) = body::decode::<HeadBody<'_>>(&body, seq)?.into_parts(columns);
-            let seq = before.map_or(seq, |call| call.seq);
-            Ok(CallRow { seq, node, head, state, idempotency, outcome })
+            let (seq, refused) = before.map_or((seq, Vec::new()), |call| (call.seq, call.refused));
+            Ok(CallRow { seq, node, head, state, idempotency, outcome, refused })
         }
-        Kind::Outcome | Kind::Recovered => {
-            let mut call = before
-                .ok_or_else(|| Error::corrupt(format!("ledger entry {seq} ends a call that never began")))?;
-            call.outcome = Some(body::decode::<OutcomeBody<'_>>(&body, seq)?.into_outcome(state));
-            call.state = state;
-            call.node = node;
+        Kind::Refusal => {
+            let mut call = begun(before, seq)?;
+            call.refused.push(body::decode(&body, seq)?);
             Ok(call)
         }
+        Kind::Decision => {
+            let outcome = body::decode::<DecisionBody<'_>>(&body, seq)?.into_outcome(state);
+            Ok(CallRow { node, state, outcome, ..begun(before, seq)? })
+        }
+        Kind::Outcome | Kind::Recovered => {
+            let outcome = Some(body::decode::<OutcomeBody<'_>>(&body, seq)?.into_outcome(state));
+            Ok(CallRow { node, state, outcome, ..begun(before, seq)? })
+        }
     }
+}
+
+fn begun(before: Option<CallRow>, seq: i64) -> Result<CallRow, Error> {
+    before.ok_or_else(|| Error::corrupt(format!("ledger entry {seq} goes on with a call that never began")))
 }
 
 fn head_columns(row: &Row<'_>, id: CallId, state: State) -> rusqlite::Result<HeadColumns> {

@@ -1,4 +1,5 @@
-//! Finds the calls of processes that have died and says of each that its outcome is unknown.
+//! Finds the calls of processes that have died and says of each that its outcome is unknown. What waited for a
+//! decision below such a call is cancelled; what was approved stays, for somebody to run.
 //!
 //! Never a word on whether they should run again: that is for a person to decide.
 
@@ -9,6 +10,7 @@ use crate::node::{self, NodeLock};
 use crate::read;
 use crate::row::Recovery;
 use crate::schema::quick_check;
+use crate::table::approvals;
 use gantry_core::id::{CallId, NodeId};
 use rusqlite::{Connection, TransactionBehavior};
 use std::collections::HashSet;
@@ -36,12 +38,20 @@ pub(crate) fn recover(conn: &mut Connection, nodes: &Path, me: NodeId) -> Result
             calls.push(call);
         }
     }
+    let recovered: HashSet<CallId> = calls.iter().copied().collect();
+    let mut orphaned = Vec::new();
+    for (approval, parent, holder) in approvals::orphans(&tx)? {
+        let is_held = !gone.contains(&holder) && node::is_claimed(nodes, holder);
+        if recovered.contains(&parent) || !is_held {
+            orphaned.push(ledger.orphan(approval)?);
+        }
+    }
     ledger.finish()?;
     keep::forget(&tx)?;
     let rows = calls.into_iter().map(|call| read::call(&tx, call)).filter_map(Result::transpose);
     let unknown = rows.collect::<Result<_, _>>()?;
     tx.commit().map_err(Error::sqlite)?;
-    Ok(Recovery { unknown, dead_nodes: gone.len() })
+    Ok(Recovery { unknown, orphaned, dead_nodes: gone.len() })
 }
 
 fn open_calls(conn: &Connection) -> Result<Vec<(CallId, NodeId)>, Error> {

@@ -3,65 +3,12 @@
 //! Texts that repeat from call to call are `Arc<str>` and words of closed sets are `Cow<'static, str>`, so that
 //! recording a call copies pointers and not letters.
 
+use crate::approval::{ApprovalRow, RefusedDecision};
+pub use gantry_core::State;
 use gantry_core::digest::Digest;
-use gantry_core::id::{CallId, NodeId, SessionId};
+use gantry_core::id::{ApprovalId, CallId, NodeId, SessionId};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Where a call stands. The words are those of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// Its intent is durable and it may be having its effect.
-    Executing,
-    /// It ended well.
-    CompletedSuccess,
-    /// It ended badly.
-    CompletedFailure,
-    /// It was not run.
-    Refused,
-    /// It waits for a person.
-    PendingApproval,
-    /// The process that ran it ended first, so nobody knows whether it had its effect.
-    OutcomeUnknown,
-}
-
-impl State {
-    /// Every state, in the order of the declaration.
-    pub const ALL: [Self; 6] = [
-        Self::Executing,
-        Self::CompletedSuccess,
-        Self::CompletedFailure,
-        Self::Refused,
-        Self::PendingApproval,
-        Self::OutcomeUnknown,
-    ];
-
-    /// The word used in the ledger and in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Executing => "EXECUTING",
-            Self::CompletedSuccess => "COMPLETED_SUCCESS",
-            Self::CompletedFailure => "COMPLETED_FAILURE",
-            Self::Refused => "REFUSED",
-            Self::PendingApproval => "PENDING_APPROVAL",
-            Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
-        }
-    }
-
-    /// The state of that word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-
-    /// Whether nothing more can happen to the call. An unknown outcome is not settled: a person may still find
-    /// out what happened.
-    #[must_use]
-    pub fn is_settled(self) -> bool {
-        matches!(self, Self::CompletedSuccess | Self::CompletedFailure | Self::Refused)
-    }
-}
 
 /// Who acts, for whom and by which door; what makes two connections one session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -136,6 +83,12 @@ pub struct Intent {
     pub head: CallHead,
     /// The key under which a repetition is recognised.
     pub idempotency: Option<IdempotencyKey>,
+    /// The approval under which it runs: it must be `ApprovedReady`, or `ScheduledForExecution` and due by the caller's
+    /// clock, and is `Executing` from then on. So it is used once.
+    pub approval: Option<ApprovalId>,
+    /// The binding of the decision that is redeemed with it. If the approval has another one by now, the call does not
+    /// begin.
+    pub decided: Option<Digest>,
 }
 
 /// How a call ended, or for what it waits.
@@ -159,6 +112,8 @@ pub struct Outcome {
     pub cost_micros: u64,
     /// When it ended, in microseconds of Unix time.
     pub finished_us: i64,
+    /// How often its execution was tried; 0 and 1 are the usual.
+    pub attempts: u32,
     /// Whether the reply came from the cache.
     pub cached: bool,
     /// The reply, given only for calls that may be asked for it later.
@@ -198,6 +153,8 @@ pub struct CallRow {
     pub idempotency: Option<IdempotencyKey>,
     /// How it ended. Lists leave `result` out.
     pub outcome: Option<Outcome>,
+    /// Decisions about it that were turned away, the oldest first.
+    pub refused: Vec<RefusedDecision>,
 }
 
 /// One run of an agent, or one connected client.
@@ -305,6 +262,9 @@ pub struct Page<T> {
 pub struct Recovery {
     /// Calls that were running in processes that have died; their outcome is unknown.
     pub unknown: Vec<CallRow>,
+    /// Approvals that nobody had decided, of calls below one that had been running in a process that has died; they
+    /// are cancelled.
+    pub orphaned: Vec<ApprovalRow>,
     /// How many processes had died, or had shut down while calls were running.
     pub dead_nodes: usize,
 }

@@ -42,7 +42,7 @@ impl Tally {
             delta.count(State::OutcomeUnknown, -1);
         }
         // Order: a call that waits is counted when it has ended, with what it cost until then.
-        if matches!(outcome.state, State::Executing | State::PendingApproval) {
+        if !outcome.state.is_over() {
             return;
         }
         delta.count(outcome.state, 1);
@@ -90,9 +90,13 @@ impl Tally {
 impl Delta {
     fn count(&mut self, state: State, n: i64) {
         match state {
-            State::Executing | State::PendingApproval | State::CompletedSuccess => {}
+            State::Executing
+            | State::PendingApproval
+            | State::ScheduledForExecution
+            | State::ApprovedReady
+            | State::CompletedSuccess => {}
             State::CompletedFailure => self.failed += n,
-            State::Refused => {
+            State::Refused | State::RejectedByUser | State::RejectedByTimeout | State::CancelledBySystem => {
                 self.failed += n;
                 self.refused += n;
             }

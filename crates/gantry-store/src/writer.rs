@@ -10,11 +10,11 @@
 
 use crate::error::Error;
 use crate::keep;
-use crate::ledger::Ledger;
+use crate::ledger::{Answer, Ledger};
 use crate::node::NodeLock;
 use crate::options::{GROUP, PRUNE_EVERY, RETRY_PAUSE};
-use crate::row::{Intended, Intent, Outcome, SessionRow, WholeCall};
-use gantry_core::id::{CallId, SessionId};
+use crate::row::{SessionRow, WholeCall};
+use gantry_core::id::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,15 +48,48 @@ impl<T> Waiter<T> {
     }
 }
 
+/// What becomes of work whose caller has stopped waiting before it was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Abandoned {
+    /// It is done all the same.
+    Done,
+    /// It is left out: what it records is worth nothing without its caller.
+    LeftOut,
+}
+
+/// Something to be written whose caller waits for the disk.
+pub(crate) struct Job<T, W> {
+    pub(crate) work: W,
+    pub(crate) abandoned: Abandoned,
+    pub(crate) waiter: Waiter<T>,
+}
+
+/// A job of any answer.
+pub(crate) trait Durable: Send {
+    /// Does the work inside the transaction of a group.
+    fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Error>;
+
+    /// Answers the caller, with the error of the transaction if there was one.
+    fn release(self: Box<Self>, failed: Option<&Error>);
+}
+
+impl<T: Send, W: FnMut(&mut Ledger<'_>) -> Answer<T> + Send> Durable for Job<T, W> {
+    fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Error> {
+        if self.abandoned == Abandoned::Done || !self.waiter.reply.is_closed() {
+            self.waiter.answer = Some((self.work)(ledger)?);
+        }
+        Ok(())
+    }
+
+    fn release(self: Box<Self>, failed: Option<&Error>) {
+        self.waiter.release(failed);
+    }
+}
+
 /// What the writer is asked.
-#[derive(Debug)]
 pub(crate) enum Message {
-    /// Answered when the intent is durable.
-    Intend(Box<Intent>, Waiter<Intended>),
-    /// Answered when the outcome is durable.
-    Close(CallId, Box<Outcome>, Waiter<()>),
-    /// Answered when everything before it is durable.
-    Flush(Waiter<()>),
+    /// Answered when it is durable, and with it everything before it.
+    Job(Box<dyn Durable>),
     /// Answered when everything before it is durable and the database is closed.
     Stop(Waiter<()>),
     /// Written with the next group; nobody waits.
@@ -161,8 +194,7 @@ impl Writer {
         let mut again = Vec::new();
         for message in messages {
             match message {
-                Message::Intend(_, waiter) => waiter.release(failed.as_ref()),
-                Message::Close(_, _, waiter) | Message::Flush(waiter) => waiter.release(failed.as_ref()),
+                Message::Job(job) => job.release(failed.as_ref()),
                 Message::Stop(waiter) => {
                     // What was accepted before is still written; nothing is accepted any more.
                     self.messages.close();
@@ -184,11 +216,7 @@ impl Writer {
         }
         for message in messages {
             match message {
-                // Nobody is left who would run the call.
-                Message::Intend(_, waiter) if waiter.reply.is_closed() => {}
-                Message::Intend(intent, waiter) => waiter.answer = Some(ledger.intend(intent)?),
-                Message::Close(call, outcome, waiter) => waiter.answer = Some(ledger.close(*call, outcome)?),
-                Message::Flush(waiter) => waiter.answer = Some(Ok(())),
+                Message::Job(job) => job.write(&mut ledger)?,
                 Message::Note(note) => write(&mut ledger, note)?,
                 Message::Stop(_) => {}
             }

@@ -1,8 +1,8 @@
 //! A repeated key gets the call that used it first.
 
-use crate::fixture::{Fixture, ended, good, head, keyed};
+use crate::fixture::{Fixture, LIMITS, good, head, held, hold, keyed, settle};
 use gantry_core::digest::Digest;
-use gantry_store::{CallRow, Error, Intended, Outcome, State, Store};
+use gantry_store::{CallRow, Error, HeldAs, Intended, Intent, NewApproval, Outcome, State, Store};
 
 async fn repeated(store: &Store, key: &str) -> CallRow {
     match store.intend(keyed(&head(), key)).await.unwrap() {
@@ -78,18 +78,44 @@ async fn of_many_identical_keys_at_once_exactly_one_is_fresh() {
 }
 
 #[tokio::test]
-async fn a_call_that_waited_for_a_person_meets_its_own_key_again() {
+async fn a_held_call_meets_its_own_key_again_and_others_meet_the_call() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let first = head();
-    store.intend(keyed(&first, "k")).await.unwrap();
-    store.close(first.id, ended(State::PendingApproval)).await.unwrap();
+    let first = held("a");
+    let key = keyed(&first.head, "k").idempotency;
+    let first = NewApproval { idempotency: key.clone(), ..first };
+    hold(&store, first.clone()).await;
+    let (project, principal) = ("default".into(), "local".into());
+    let found = store.call_by_key(project, principal, "k".to_owned()).await.unwrap().unwrap();
+    assert_eq!((found.head.id, found.state), (first.head.id, State::PendingApproval));
     assert_eq!(repeated(&store, "k").await.state, State::PendingApproval);
 
-    assert!(matches!(store.intend(keyed(&first, "k")).await.unwrap(), Intended::Fresh));
-    store.close(first.id, good()).await.unwrap();
+    // Another request under the same key is told of the call that has it; the same request joins.
+    let other = NewApproval { idempotency: key, ..held("b") };
+    let taken = store.hold(other, LIMITS).await;
+    assert!(matches!(taken, Err(Error::Taken { call, .. }) if call == first.head.id), "{taken:?}");
+    let same = NewApproval { head: head(), ..first.clone() };
+    assert!(matches!(store.hold(same, LIMITS).await.unwrap(), HeldAs::Joined(row) if row.id == first.row.id));
+
+    settle(&store, first.row.id, State::ApprovedReady).await.unwrap();
+    let decided = Some(first.row.asked.binding);
+    let intent = Intent { approval: Some(first.row.id), decided, ..keyed(&first.head, "k") };
+    assert!(matches!(store.intend(intent.clone()).await.unwrap(), Intended::Fresh));
+    store.close(first.head.id, good()).await.unwrap();
     assert_eq!(repeated(&store, "k").await.state, State::CompletedSuccess);
-    assert!(matches!(store.intend(keyed(&first, "k")).await, Err(Error::Taken { .. })));
+    assert!(matches!(store.intend(intent).await, Err(Error::Taken { .. })));
+}
+
+#[tokio::test]
+async fn the_old_key_of_a_call_that_waits_is_not_forgotten() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let waits = held("a");
+    let waits = NewApproval { idempotency: keyed(&waits.head, "k").idempotency, ..waits };
+    hold(&store, waits.clone()).await;
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    conn.execute("UPDATE idempotency SET at = 0", []).unwrap();
+    assert_eq!(repeated(&fixture.open(), "k").await.head.id, waits.head.id);
 }
 
 #[tokio::test]

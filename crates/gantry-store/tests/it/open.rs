@@ -104,3 +104,28 @@ async fn a_damaged_database_is_refused_after_an_unclean_stop() {
     assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
     assert!(error.to_string().contains("restore a backup"), "{error}");
 }
+
+#[tokio::test]
+async fn a_database_of_the_first_version_is_brought_up_to_date() {
+    let fixture = Fixture::new();
+    let conn = Connection::open(fixture.path()).unwrap();
+    let first = include_str!("../../src/schema/0001_ledger.sql");
+    conn.execute_batch(
+        "CREATE TABLE migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
+    )
+    .unwrap();
+    conn.execute_batch(first).unwrap();
+    let checksum = gantry_core::digest::Digest::of(first.as_bytes());
+    conn.execute("INSERT INTO migrations VALUES (1, ?1)", [checksum.as_bytes()]).unwrap();
+    conn.pragma_update(None, "application_id", 0x474E_5452).unwrap();
+    conn.execute("INSERT INTO open_calls VALUES (zeroblob(16), zeroblob(16))", []).unwrap();
+    conn.execute("DELETE FROM open_calls", []).unwrap();
+    drop(conn);
+
+    let store = fixture.open();
+    let new = crate::fixture::bring(&store, gantry_store::State::Executing).await;
+    store.close(new.head.id, crate::fixture::good()).await.unwrap();
+    store.shutdown().await.unwrap();
+    let verification = fixture.open().verify().await.unwrap();
+    assert_eq!((verification.entries, verification.bad), (4, None));
+}

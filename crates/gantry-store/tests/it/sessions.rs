@@ -1,6 +1,6 @@
 //! Sessions and their sums.
 
-use crate::fixture::{Fixture, begin, ended, good, head, intent, key, session, whole};
+use crate::fixture::{Fixture, begin, bring, ended, good, head, intent, key, session, whole};
 use gantry_core::id::{CallId, SessionId};
 use gantry_store::{SessionFilter, SessionKey, State, Totals};
 
@@ -15,10 +15,8 @@ async fn the_sums_of_a_session_are_those_of_its_calls() {
     }
     let closed = begin(&store).await;
     store.close(closed.id, good()).await.unwrap();
-    let waited = head();
-    store.record(whole(&waited, ended(State::PendingApproval))).await.unwrap();
-    store.intend(intent(&waited)).await.unwrap();
-    store.close(waited.id, good()).await.unwrap();
+    let waited = bring(&store, State::Executing).await;
+    store.close(waited.head.id, good()).await.unwrap();
     begin(&store).await;
 
     let summary = store.session(id).await.unwrap().unwrap();

@@ -1,0 +1,152 @@
+//! Credentials: kept, listed, revoked; a name belongs to one key at a time.
+
+use crate::fixture::Fixture;
+use gantry_core::Role;
+use gantry_core::digest::Digest;
+use gantry_core::id::{KeyId, SessionId};
+use gantry_store::{Error, KeyRow, SessionKey, SessionRow};
+
+fn now_us() -> i64 {
+    i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap()
+}
+
+pub(crate) fn key(name: &str) -> KeyRow {
+    KeyRow {
+        id: KeyId::mint(),
+        name: name.into(),
+        secret: Digest::of(name.as_bytes()),
+        role: Role::Approver,
+        projects: Some(vec!["default".into(), "other".into()]),
+        agent: None,
+        tools: Some(vec!["github__*".into()]),
+        created_us: now_us(),
+        expires_us: None,
+        revoked_us: None,
+    }
+}
+
+#[tokio::test]
+async fn keys_are_read_as_they_were_kept_the_newest_first() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let approver = key("ann");
+    let agent = KeyRow {
+        role: Role::Agent,
+        projects: None,
+        tools: None,
+        agent: Some("researcher".into()),
+        expires_us: Some(i64::MAX),
+        ..key("bot")
+    };
+    let admin = KeyRow { role: Role::Admin, ..key("root") };
+    for key in [&approver, &agent, &admin] {
+        store.add_key(key.clone()).await.unwrap();
+    }
+    store.shutdown().await.unwrap();
+    assert_eq!(fixture.open().keys().await.unwrap(), [admin, agent, approver]);
+}
+
+#[tokio::test]
+async fn a_revoked_key_stays_in_the_list_and_frees_its_name() {
+    let fixture = Fixture::new();
+    let (store, other) = (fixture.open(), fixture.open());
+    let first = key("ann");
+    store.add_key(first.clone()).await.unwrap();
+    let taken = store.add_key(key("ann")).await;
+    assert!(matches!(&taken, Err(Error::NameTaken { name }) if &**name == "ann"), "{taken:?}");
+    assert!(matches!(
+        store.add_key(KeyRow { name: "bob".into(), ..first.clone() }).await,
+        Err(Error::NameTaken { .. })
+    ));
+
+    let before = other.version().await.unwrap();
+    let at = now_us();
+    assert!(store.revoke_key(first.id, "ann".into(), at).await.unwrap());
+    assert_ne!(other.version().await.unwrap(), before);
+    assert!(!store.revoke_key(first.id, "ann".into(), at + 1).await.unwrap());
+    assert!(!store.revoke_key(KeyId::mint(), "ann".into(), at).await.unwrap());
+    let second = key("ann");
+    store.add_key(second.clone()).await.unwrap();
+    assert_eq!(other.keys().await.unwrap(), [second, KeyRow { revoked_us: Some(at), ..first }]);
+}
+
+#[tokio::test]
+async fn nobody_goes_on_with_a_session_of_a_key_that_was_revoked() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (ann, bob) = (key("ann"), key("bob"));
+    let session = |name: &str| {
+        let row = crate::fixture::session(SessionId::mint(), now_us());
+        SessionRow { key: SessionKey { principal: name.into(), ..row.key.clone() }, ..row }
+    };
+    let (hers, his) = (session("ann"), session("bob"));
+    for key in [&ann, &bob] {
+        store.add_key(key.clone()).await.unwrap();
+    }
+    for session in [&hers, &his] {
+        store.open_session(session.clone()).await.unwrap();
+    }
+    store.flush().await.unwrap();
+    store.revoke_key(ann.id, "person".into(), now_us()).await.unwrap();
+    assert_eq!(store.standing_session(&hers.key, 0).await.unwrap(), None);
+    assert_eq!(store.standing_session(&his.key, 0).await.unwrap().map(|row| row.id), Some(his.id));
+}
+
+#[tokio::test]
+async fn an_expired_key_holds_no_name() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let now = now_us();
+    let short = KeyRow { expires_us: Some(now + 10), created_us: now, ..key("ann") };
+    store.add_key(short.clone()).await.unwrap();
+    let early = KeyRow { created_us: now + 9, ..key("ann") };
+    assert!(matches!(store.add_key(early).await, Err(Error::NameTaken { .. })));
+    store.add_key(KeyRow { created_us: now + 10, ..key("ann") }).await.unwrap();
+    assert!(
+        !store.revoke_key(short.id, "ann".into(), now + 10).await.unwrap(),
+        "it had stopped to hold by itself"
+    );
+}
+
+#[tokio::test]
+async fn a_thousand_keys_hold_and_no_more() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    conn.execute(
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 999)
+         INSERT INTO keys (id, name, secret, role, created_us)
+         SELECT randomblob(16), 'k' || n, zeroblob(32), 'agent', 0 FROM n",
+        [],
+    )
+    .unwrap();
+    let last = key("last");
+    store.add_key(last.clone()).await.unwrap();
+    assert!(matches!(store.add_key(key("more")).await, Err(Error::TooManyKeys { limit: 1000 })));
+    store.revoke_key(last.id, "ann".into(), now_us()).await.unwrap();
+    store.add_key(key("more")).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_that_ended_long_ago_are_forgotten() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (revoked, stands) = (key("revoked"), key("stands"));
+    let expired = KeyRow { expires_us: Some(5), ..key("expired") };
+    for key in [&revoked, &stands, &expired] {
+        store.add_key(key.clone()).await.unwrap();
+    }
+    store.revoke_key(revoked.id, "ann".into(), 9).await.unwrap();
+    assert_eq!(fixture.open().keys().await.unwrap(), [stands]);
+}
+
+#[tokio::test]
+async fn a_row_that_makes_no_sense_is_damage() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    store.add_key(key("ann")).await.unwrap();
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    conn.execute("UPDATE keys SET role = 'emperor'", []).unwrap();
+    let error = store.keys().await.unwrap_err();
+    assert!(matches!(&error, Error::Corrupt { detail } if detail.contains("emperor")), "{error:?}");
+}
