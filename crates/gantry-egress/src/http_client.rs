@@ -3,10 +3,11 @@
 //! A request that cannot have reached the server fails with another error than one whose fate is unknown
 //! ([`HttpError::was_sent`]): callers decide by that whether an effect can have happened.
 
+use crate::guard::{self, Cidr, Guard};
 use crate::tls;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode, header};
-use std::{error::Error as _, time::Duration};
+use std::{error::Error as _, net::IpAddr, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// How long connecting may take, name look-up and TLS among it.
@@ -31,6 +32,9 @@ pub enum HttpError {
     /// Nothing listens there, or it cannot be trusted.
     #[error("cannot connect to {address}: {reason}")]
     Connect { address: String, reason: String },
+    /// It is at an address that this client must not connect to. Nothing was sent, not even a greeting.
+    #[error("{address} is at {found}, which is not a public address and was not opened")]
+    NotAllowed { address: String, found: IpAddr },
     /// The server points elsewhere. Following it could carry secrets to where they do not belong.
     #[error("{address} redirects to {target}; configure that address if it is the right one")]
     Redirect { address: String, target: String },
@@ -47,7 +51,11 @@ impl HttpError {
     #[must_use]
     pub fn was_sent(&self) -> bool {
         match self {
-            Self::Setup(_) | Self::Request { .. } | Self::Connect { .. } | Self::Redirect { .. } => false,
+            Self::Setup(_)
+            | Self::Request { .. }
+            | Self::Connect { .. }
+            | Self::NotAllowed { .. }
+            | Self::Redirect { .. } => false,
             Self::Broken { .. } | Self::TooLarge { .. } => true,
         }
     }
@@ -59,6 +67,8 @@ pub struct HttpClient {
     inner: reqwest::Client,
     /// There is an authority whose certificates are trusted.
     roots: bool,
+    /// Says where it may connect to; none means anywhere.
+    guard: Option<Guard>,
 }
 
 impl HttpClient {
@@ -68,16 +78,31 @@ impl HttpClient {
     /// # Errors
     /// HTTP cannot be set up.
     pub fn new() -> Result<Self, HttpError> {
+        Self::build(builder, None)
+    }
+
+    /// A client that connects to public addresses only, and to those in the private ranges that are given here. It uses
+    /// no proxy: that would look names up by itself.
+    ///
+    /// # Errors
+    /// HTTP cannot be set up.
+    pub fn guarded(private: &[Cidr]) -> Result<Self, HttpError> {
+        let guard = Guard::new(private);
+        let resolver = guard.clone();
+        Self::build(|| builder().no_proxy().dns_resolver(resolver.clone()), Some(guard))
+    }
+
+    fn build(builder: impl Fn() -> reqwest::ClientBuilder, guard: Option<Guard>) -> Result<Self, HttpError> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Somebody else may be faster; then theirs is as good.
             rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
         }
         if let Ok(inner) = builder().build() {
-            return Ok(Self { inner, roots: true });
+            return Ok(Self { inner, roots: true, guard });
         }
         // A machine without certificates still reaches servers without TLS; those with it are trusted by nobody.
         match builder().tls_certs_only([]).build() {
-            Ok(inner) => Ok(Self { inner, roots: false }),
+            Ok(inner) => Ok(Self { inner, roots: false, guard }),
             Err(error) => Err(HttpError::Setup(reason(error))),
         }
     }
@@ -96,12 +121,18 @@ impl HttpClient {
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
         let address = shown(url);
+        if let Some(Err(refused)) = self.guard.as_ref().map(|guard| guard.check_literal(url)) {
+            return Err(HttpError::NotAllowed { address, found: refused.0 });
+        }
         let mut request = self.inner.request(method, url).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
         }
         let response = match request.send().await {
             Ok(response) => response,
+            Err(error) if let Some(refused) = guard::refusal(&error) => {
+                return Err(HttpError::NotAllowed { address, found: refused.0 });
+            }
             Err(error) if error.is_connect() => {
                 let secure = address.starts_with("https:");
                 let about_tls = secure.then(|| tls::explained(&error, self.roots)).flatten();
@@ -260,6 +291,38 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("redirects to https://other.example/x;"), "{text}");
         assert!(!text.contains("s3cret"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_guarded_client_connects_only_where_it_may() {
+        let post = async |private: &[&str], url: &str| {
+            let private: Vec<Cidr> = private.iter().map(|range| range.parse().unwrap()).collect();
+            let client = HttpClient::guarded(&private).unwrap();
+            client.send(Method::POST, url, HeaderMap::new(), Bytes::from_static(b"{}")).await
+        };
+        let refused = async |private: &[&str], url: &str| {
+            let error = post(private, url).await.unwrap_err();
+            assert!(matches!(error, HttpError::NotAllowed { .. }) && !error.was_sent(), "{error}");
+            error.to_string()
+        };
+        // Nothing is accepted here: whoever connects is noticed.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "0x7f000001", "[::ffff:127.0.0.1]", "localhost"] {
+            let text = refused(&["10.0.0.0/8"], &format!("http://{host}:{port}/hook?key=s3cret")).await;
+            assert!(text.contains("not a public address") && !text.contains("s3cret"), "{text}");
+        }
+        tokio::select! {
+            biased;
+            _ = listener.accept() => panic!("somebody has connected"),
+            () = std::future::ready(()) => {}
+        }
+        // The literal address, and a name whose addresses are all open.
+        for host in ["127.0.0.1", "localhost"] {
+            let url = once(b"HTTP/1.1 204 N\r\n\r\n").await.replace("127.0.0.1", host);
+            let answer = post(&["127.0.0.1/32", "::1/128"], &url).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+        }
     }
 
     #[tokio::test]

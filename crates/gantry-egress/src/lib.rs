@@ -3,6 +3,7 @@
 //! [`LocalServer`] is the Gantry server that runs on the same machine, for the command line; [`HttpClient`] reaches
 //! other people's servers. Nothing outside this crate opens an HTTP connection.
 
+pub mod guard;
 mod http_client;
 
 pub use http_client::{HttpClient, HttpError, HttpResponse};
