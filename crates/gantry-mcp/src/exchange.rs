@@ -31,8 +31,15 @@ pub trait Audience: Send + Sync + Debug {
     /// Tells the client something. It never waits; what a slow client does not take in time is dropped.
     fn notify(&self, notice: Notice);
 
-    /// Asks the client and waits for all answers, one per question and in the same order.
+    /// Asks the client and waits for all answers, one per question and in the same order. Dropping the future takes the
+    /// questions back.
     fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>>;
+
+    /// Waits until the client is there to be given the answer to its request. One that was asked something, or whose
+    /// connection broke, may have to come back first, and perhaps never does.
+    fn present(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// What goes with a request while it is under way.

@@ -21,6 +21,7 @@ mod news;
 mod outbox;
 mod params;
 mod park;
+mod presence;
 mod questions;
 mod replay;
 mod request;

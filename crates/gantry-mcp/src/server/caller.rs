@@ -2,7 +2,8 @@
 
 use super::{
     outbox::{Outbox, matched},
-    questions::Questions,
+    presence::Presence,
+    questions::{Pending, Questions},
 };
 use crate::{
     exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered},
@@ -19,6 +20,9 @@ use std::{
 };
 use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
+
+/// Tells a client of the older era that what it was sent to an address for is done.
+const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
 /// What a legacy client has chosen for its whole session.
 #[derive(Debug)]
@@ -104,6 +108,7 @@ pub(super) struct Caller {
     /// One round of questions after the other.
     asking: Semaphore,
     pub(super) outbox: Outbox,
+    pub(super) presence: Arc<Presence>,
 }
 
 impl Caller {
@@ -115,6 +120,7 @@ impl Caller {
             wishes: Mutex::new(wishes),
             asking: Semaphore::new(1),
             outbox: Outbox::default(),
+            presence: Arc::default(),
         }
     }
 
@@ -136,12 +142,12 @@ impl Caller {
         for question in questions {
             let open = pending.open().ok_or(Unanswered::Gone)?;
             self.outbox.insist(request(open.id, &question));
-            opened.push(open);
+            opened.push(Asked { outbox: &self.outbox, id: open.id, open: Some(open) });
         }
         let mut answers = Vec::with_capacity(opened.len());
         let all = async {
-            for open in opened {
-                answers.push(open.answer().await.ok_or(Unanswered::Gone)?);
+            for mut asked in opened {
+                answers.push(asked.answer().await.ok_or(Unanswered::Gone)?);
             }
             Ok(())
         };
@@ -203,7 +209,9 @@ impl Audience for Caller {
     }
 
     fn notify(&self, notice: Notice) {
-        if matches!(self.manner, Manner::Mute) {
+        // A client of 2026-07-28 that was asked something is away, and what is said meanwhile would come too late.
+        let away = matches!(self.manner, Manner::Modern { .. }) && !self.presence.is_there();
+        if away || matches!(self.manner, Manner::Mute) {
             return;
         }
         match notice {
@@ -218,12 +226,44 @@ impl Audience for Caller {
                 }
             }
             Notice::Released => self.outbox.release(),
+            // Only the older era has ids for addresses.
+            Notice::Other { method, .. }
+                if matches!(self.manner, Manner::Modern { .. }) && &*method == ELICITATION_COMPLETE => {}
             Notice::Other { method, params } => self.outbox.tell(notification(&method, &params)),
         }
     }
 
     fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
         Box::pin(self.ask_all(questions))
+    }
+
+    fn present(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.presence.somebody())
+    }
+}
+
+/// A question that a legacy client was asked. If nobody waits for the answer any more, the client is told.
+struct Asked<'a> {
+    outbox: &'a Outbox,
+    id: u64,
+    /// Taken when it is answered, or cannot be any more.
+    open: Option<Pending>,
+}
+
+impl Asked<'_> {
+    async fn answer(&mut self) -> Option<Answered> {
+        let answer = self.open.as_mut()?.answer().await;
+        self.open = None;
+        answer
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if self.open.take().is_some() {
+            let params = format!("{{\"requestId\":{},\"reason\":\"no answer is needed any more\"}}", self.id);
+            self.outbox.tell(notification("notifications/cancelled", &params));
+        }
     }
 }
 

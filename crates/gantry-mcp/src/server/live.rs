@@ -4,12 +4,14 @@ use super::{
     Handler, Reply, Server,
     outbox::Care,
     park,
+    presence::Presence,
     running::{Next, Running},
 };
 use crate::{
     envelope::Id,
     exchange::{Question, Unanswered},
 };
+use std::sync::Arc;
 
 /// A request that is under way, and what is needed to answer it.
 pub(super) struct Live<H: Handler> {
@@ -44,6 +46,11 @@ impl<H: Handler> Live<H> {
         ticket: Option<Ticket<H::Identity>>,
     ) -> Self {
         Self { server, id, running: Some(running), ticket }
+    }
+
+    /// Who is there for it.
+    pub(super) fn presence(&self) -> Option<Arc<Presence>> {
+        self.running.as_ref().map(|running| Arc::clone(&running.caller.presence))
     }
 
     /// Tells the work that its client has withdrawn it.
@@ -106,7 +113,7 @@ impl<H: Handler> Live<H> {
     /// Lets the request wait for its client; `None` if there is no room for that, and then it goes on without answers.
     fn park(&mut self, questions: &[Question]) -> Option<Reply> {
         let running = self.running.take()?;
-        let caller = std::sync::Arc::clone(&running.caller);
+        let caller = Arc::clone(&running.caller);
         let parked = match self.ticket.take() {
             Some(Ticket { identity, method, params }) => {
                 self.server.inner.parks.park(identity, park::digest(&method, &params), *running)

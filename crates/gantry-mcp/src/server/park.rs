@@ -84,6 +84,7 @@ impl<I: PartialEq> Parks<I> {
             return Err(Box::new(running));
         }
         running.detach();
+        running.caller.presence.leave();
         let (id, expires) = (Uuid::new_v4(), Instant::now() + QUESTION_WAIT);
         let number = self.count.fetch_add(1, Relaxed);
         entries.insert(id, Parked { identity, request, number, expires, running });
@@ -119,6 +120,7 @@ impl<I: PartialEq> Parks<I> {
         let Some(parked) = entries.remove(&id) else { return Err(gone()) };
         drop(entries);
         parked.running.caller.renew(Wishes { responses: None, ..wishes });
+        parked.running.caller.presence.arrive();
         // Where the answers come too late for the work, because it went on or ended without them, its outcome still counts.
         let heard = parked.running.caller.outbox.answer(Ok(answers));
         tracing::trace!(heard, "a client came back with answers");

@@ -64,7 +64,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Waits for the answer; `None` when nobody can give it any more.
-    pub(super) async fn answer(mut self) -> Option<Answered> {
+    pub(super) async fn answer(&mut self) -> Option<Answered> {
         (&mut self.answered).await.ok()
     }
 }

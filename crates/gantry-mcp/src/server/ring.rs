@@ -9,6 +9,7 @@
 use super::{
     body::{Framed, event},
     outbox::Care,
+    presence::{Attending, Presence},
     replay::Replay,
 };
 use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS};
@@ -56,6 +57,8 @@ struct Stream {
     /// The reader that is to stop when it has everything so far.
     let_go: Option<u64>,
     changed: Arc<Notify>,
+    /// Who reads is there for the request that it belongs to.
+    presence: Option<Arc<Presence>>,
 }
 
 #[derive(Debug)]
@@ -78,13 +81,13 @@ impl Streams {
         Arc::new(Self { tag, state: Mutex::default(), replay })
     }
 
-    /// Begins the stream of a request.
-    pub(super) fn open(&self) -> u64 {
+    /// Begins the stream of a request. From now on those who read it are there for the request.
+    pub(super) fn open(&self, presence: Option<Arc<Presence>>) -> u64 {
         let mut state = self.lock();
         state.last += 1;
         let id = state.last;
         self.make_room(&mut state);
-        state.streams.insert(id, Stream::default());
+        state.streams.insert(id, Stream { presence, ..Stream::default() });
         id
     }
 
@@ -136,8 +139,9 @@ impl Streams {
         stream.had = place.event;
         stream.changed.notify_waiters();
         let (reader, changed) = (stream.reader, Arc::clone(&stream.changed));
+        let here = stream.presence.as_ref().map(Attending::new);
         drop(state);
-        Some(Reader { streams: Arc::clone(self), place, reader, changed })
+        Some(Reader { streams: Arc::clone(self), place, reader, changed, _here: here })
     }
 
     /// The end of a stream as it is now.
@@ -261,6 +265,7 @@ pub(super) struct Reader {
     place: Place,
     reader: u64,
     changed: Arc<Notify>,
+    _here: Option<Attending>,
 }
 
 /// What a reader finds.

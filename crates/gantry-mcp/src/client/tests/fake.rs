@@ -249,8 +249,13 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
     };
     let tool = Arc::new(Tool::new(&origin, name.into(), spec, Settings::default()));
     let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
-    let caller =
-        Caller { principal: "ann".into(), role: Role::Agent, agent: None, project: "default".into() };
+    let caller = Caller {
+        principal: "ann".into(),
+        role: Role::Agent,
+        agent: None,
+        project: "default".into(),
+        above: Arc::default(),
+    };
     let judged = judge(&Policies::default(), &caller, ResolvedCall::of(tool, &request).unwrap()).unwrap();
     let Verdict::Allow(permit) = judged.conclude(&caller, OwnVerdict::default()) else {
         panic!("nothing asks here");

@@ -73,7 +73,8 @@ impl<H: Handler> Server<H> {
         flight: Flight,
         first: Option<(&str, Care)>,
     ) -> Response<Body> {
-        let stream = entry.streams.open();
+        let presence = live.presence();
+        let stream = entry.streams.open(presence.clone());
         if primed(&entry.lane) {
             entry.streams.prime(stream);
         }
@@ -81,6 +82,8 @@ impl<H: Handler> Server<H> {
             entry.streams.push(stream, first, care);
         }
         let reader = entry.streams.read(Place { stream, event: 0 });
+        // The client is there as long as it reads.
+        presence.inspect(|presence| presence.leave());
         let server = self.clone();
         tokio::spawn(async move { server.pump(&entry, live, flight, stream).await });
         match reader {

@@ -24,7 +24,7 @@ fn sessions<const N: usize>(replay: &Arc<Replay>) -> [Arc<Streams>; N] {
 
 /// A stream of one message that has ended.
 fn ended(session: &Arc<Streams>, text: &str) -> u64 {
-    let stream = session.open();
+    let stream = session.open(None);
     session.push(stream, text, Care::MustArrive);
     session.end(stream);
     stream
@@ -49,7 +49,7 @@ async fn one_stream_is_bounded_whether_it_is_read_or_not() {
     let replay = Arc::new(Replay::new(REPLAY_BYTES));
     for care in [Care::MayDrop, Care::MustArrive] {
         let [session] = sessions(&replay);
-        let stream = session.open();
+        let stream = session.open(None);
         for number in 0..STREAM_EVENTS + 5 {
             session.push(stream, &number.to_string(), care);
         }
@@ -68,11 +68,11 @@ async fn one_stream_is_bounded_whether_it_is_read_or_not() {
 async fn what_somebody_waits_for_stays_until_it_is_read_whatever_others_keep() {
     let replay = Arc::new(Replay::new(ROOM));
     let [greedy, other] = sessions(&replay);
-    let endless = greedy.open();
+    let endless = greedy.open(None);
     for _ in 0..9 {
         greedy.push(endless, &message("g"), Care::MustArrive);
     }
-    let stream = other.open();
+    let stream = other.open(None);
     let mut live = reader(&other, stream).unwrap();
     other.push(stream, "read", Care::MustArrive);
     assert_eq!(read(&mut live), ["read"]);
@@ -113,7 +113,7 @@ async fn streams_that_have_ended_make_room_the_oldest_first() {
     ];
     let kept = || old.map(|(session, stream)| reader(session, stream).is_some());
     assert_eq!(kept(), [true, true, true]);
-    let live = two.open();
+    let live = two.open(None);
     two.push(live, &message("d"), Care::MayDrop);
     assert_eq!(kept(), [false, true, true]);
     two.push(live, &message("e"), Care::MayDrop);
@@ -127,7 +127,7 @@ async fn streams_that_have_ended_make_room_the_oldest_first() {
 async fn what_is_too_large_to_be_kept_is_kept_until_it_was_read() {
     let replay = Arc::new(Replay::new(REPLAY_BYTES));
     let [session] = sessions(&replay);
-    let stream = session.open();
+    let stream = session.open(None);
     session.prime(stream);
     session.push(stream, &"x".repeat(STREAM_BYTES + 1), Care::MustArrive);
     session.end(stream);
