@@ -1,5 +1,6 @@
 //! The wall clock, read in one place.
 
+use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970, UTC. A clock set before that reads as zero.
@@ -10,6 +11,32 @@ pub fn now_us() -> i64 {
         .ok()
         .and_then(|d| i64::try_from(d.as_micros()).ok())
         .unwrap_or(0)
+}
+
+/// The same, but steady: it begins as the wall clock and then goes on by itself, also while the machine sleeps, so that
+/// somebody who sets the wall clock while Gantry runs makes nothing happen early, late or twice.
+#[must_use]
+pub fn steady_us() -> i64 {
+    static STEADY: LazyLock<Steady> = LazyLock::new(|| Steady { start_us: now_us(), began_us: uptime_us() });
+    STEADY.at(uptime_us())
+}
+
+/// Microseconds since the machine began, those included in which it slept.
+fn uptime_us() -> i64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1000)
+}
+
+/// A clock that was set once, when it began, and has gone by a clock since then that nobody can set.
+struct Steady {
+    start_us: i64,
+    began_us: i64,
+}
+
+impl Steady {
+    fn at(&self, uptime_us: i64) -> i64 {
+        self.start_us.saturating_add(uptime_us.saturating_sub(self.began_us).max(0))
+    }
 }
 
 /// The same moment as people and programs read it.
@@ -43,6 +70,17 @@ fn parse_at(text: &str, now: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn apr_8_a_clock_that_somebody_sets_moves_nothing_that_waits() {
+        // Set once, to whatever the wall says; what the wall says later is never asked for.
+        let steady = Steady { start_us: 7_000_000, began_us: 100 };
+        assert_eq!(steady.at(100), 7_000_000);
+        assert_eq!(steady.at(5_000_100), 12_000_000);
+        assert_eq!(steady.at(99), 7_000_000, "it does not go back");
+        assert_eq!(Steady { start_us: i64::MAX, began_us: 100 }.at(5_000_100), i64::MAX);
+        assert!(steady_us() <= steady_us());
+    }
 
     #[test]
     fn moments_are_read_absolute_or_back_from_now() {

@@ -1,14 +1,17 @@
 //! What all runtimes of a process share: the ledger, the stream of events, the queues, what clients are told, and which
 //! calls run.
 
-use crate::event::{EventKind, Events};
+mod withdrawal;
+
+use crate::approvals::Approvals;
+use crate::event::{ApprovalChanged, EventKind, Events};
 use crate::queue::{self, Queues};
 use crate::servers::Change;
 use arc_swap::ArcSwap;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::{CallId, SessionId};
-use gantry_store::{Recovery, Store};
-use std::collections::HashMap;
+use gantry_store::{ApprovalRow, Recovery, Store};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,7 +59,10 @@ pub struct Commons {
     pub(crate) events: Events,
     pub(crate) queues: ArcSwap<Queues>,
     pub(crate) changes: broadcast::Sender<Told>,
-    running: Mutex<HashMap<CallId, Call>>,
+    pub(crate) approvals: Arc<Approvals>,
+    /// By call, and by a number of its own: a held call that goes on has the id of the one that was held, and may begin
+    /// before that one has left.
+    running: Mutex<BTreeMap<(CallId, u64), Call>>,
     /// Woken whenever a call has ended.
     ended: Notify,
     max_calls: AtomicUsize,
@@ -87,11 +93,28 @@ impl Commons {
             events,
             queues: ArcSwap::from_pointee(Queues::new(process.queues)),
             changes: broadcast::channel(CHANGES).0,
+            approvals: Arc::default(),
             running: Mutex::default(),
             ended: Notify::new(),
             max_calls: AtomicUsize::new(process.max_calls),
             numbers: AtomicU64::new(1),
         })
+    }
+
+    /// Who waits for what.
+    #[must_use]
+    pub fn approvals(&self) -> &Arc<Approvals> {
+        &self.approvals
+    }
+
+    /// Tells everybody that an approval was asked for or has changed.
+    pub(crate) fn tell(&self, row: &ApprovalRow) {
+        let events = self.events.of(&row.project);
+        events.emit(Some(&row.principal), EventKind::Approval(Box::new(ApprovalChanged::of(row))));
+        self.approvals.changed(row.id);
+        if let Some(before) = row.supersedes {
+            self.approvals.changed(before);
+        }
     }
 
     /// What connected clients may want to hear of, from now on.
@@ -100,7 +123,7 @@ impl Commons {
         self.changes.subscribe()
     }
 
-    /// A number that no runtime had before.
+    /// A number that no runtime and no running call had before.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -117,22 +140,23 @@ impl Commons {
             let message = format!("{} calls run already. Nothing was run; try again later.", running.len());
             return Err(Refusal::new(ErrorCode::QueueFull, message));
         }
-        running.insert(id, call);
-        Ok(Running { commons: Arc::clone(self), id })
+        let entry = (id, self.next_number());
+        running.insert(entry, call);
+        Ok(Running { commons: Arc::clone(self), entry })
     }
 
     /// Cancels a running call, if it is one of `own`'s or anybody's calls may be cancelled. Returns whether it was.
     pub fn cancel_call(&self, id: CallId, own: Option<&str>) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = running.get(&id).filter(|call| own.is_none_or(|own| *call.principal == *own));
-        found.inspect(|call| call.cancel.cancel()).is_some()
+        let found = these(&running, id, own).inspect(|call| call.cancel.cancel());
+        found.count() > 0
     }
 
     /// Whether a call, one of `own`'s or anybody's, runs or waits in this process.
     #[must_use]
     pub fn is_running(&self, id: CallId, own: Option<&str>) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get(&id).is_some_and(|call| own.is_none_or(|own| *call.principal == *own))
+        these(&running, id, own).next().is_some()
     }
 
     /// How many of these calls run.
@@ -160,16 +184,58 @@ impl Commons {
     }
 }
 
+/// What runs under this id, if it is one of `own`'s or anybody's count.
+fn these<'a>(
+    running: &'a BTreeMap<(CallId, u64), Call>,
+    id: CallId,
+    own: Option<&'a str>,
+) -> impl Iterator<Item = &'a Call> {
+    let found = running.range((id, 0)..=(id, u64::MAX)).map(|(_, call)| call);
+    found.filter(move |call| own.is_none_or(|own| *call.principal == *own))
+}
+
 /// A call that counts as running until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     commons: Arc<Commons>,
-    id: CallId,
+    entry: (CallId, u64),
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.commons.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.commons.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.entry);
         self.commons.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> Call {
+        Call {
+            cancel: CancellationToken::new(),
+            principal: "ann".into(),
+            session: SessionId::mint(),
+            runtime: 1,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_goes_on_still_runs_when_the_one_that_was_held_has_left() {
+        let home = tempfile::tempdir().unwrap();
+        let (store, recovery) = Store::open(gantry_store::Options::new(home.path().join("l.db"))).unwrap();
+        let commons = Commons::new(store, &recovery, Process::default());
+        let (id, first, second) = (CallId::mint(), call(), call());
+        let held = commons.enter(id, first.clone(), false).unwrap();
+        let resumed = commons.enter(id, second.clone(), false).unwrap();
+        assert_eq!(commons.count(|_| true), 2);
+        drop(held);
+        assert!(commons.is_running(id, Some("ann")) && commons.count(|_| true) == 1);
+        assert!(!commons.is_running(id, Some("ben")) && !commons.cancel_call(id, Some("ben")));
+        assert!(commons.cancel_call(id, Some("ann")));
+        assert!(second.cancel.is_cancelled() && !first.cancel.is_cancelled());
+        drop(resumed);
+        assert!(!commons.is_running(id, None) && !commons.cancel_call(id, None));
     }
 }

@@ -1,5 +1,7 @@
 //! What a call knows about itself while it runs: who asked, in which session, below which call, and when to stop.
 
+use crate::approvals::Decider;
+pub use crate::pipeline::stopwatch::Watches;
 use crate::queue::Held;
 use crate::session::Session;
 use gantry_core::Caller;
@@ -23,8 +25,12 @@ pub struct CallCx {
     pub cancel: CancellationToken,
     /// Queue slots that calls above this one hold.
     pub held: Held,
+    /// The watches of the calls above this one, which stand still while it waits for a person.
+    pub watches: Watches,
     /// The client behind the call, which may be told and asked things while it runs.
     pub audience: Arc<dyn Audience>,
+    /// The person behind that client, if it is known that they may decide.
+    pub person: Option<Arc<Decider>>,
     /// What the client said about the call besides its arguments: the text of the `_meta` object of an MCP request.
     pub meta: Option<Arc<str>>,
 }
@@ -40,7 +46,9 @@ impl CallCx {
             turn: 1,
             cancel: session.cancellation().child_token(),
             held: Held::default(),
+            watches: Watches::default(),
             audience: nobody(),
+            person: None,
             meta: None,
         }
     }
@@ -63,9 +71,18 @@ impl CallCx {
             turn: self.turn,
             cancel: self.cancel.child_token(),
             held: self.held.clone(),
+            watches: self.watches.clone(),
             audience: Arc::clone(&self.audience),
+            person: self.person.clone(),
             meta: None,
         }
+    }
+
+    /// The same in the session of an agent that this call has started: it asks the same client and the same person.
+    #[must_use]
+    pub fn below_in(&self, session: &Arc<Session>) -> Self {
+        let cancel = session.cancellation().child_token();
+        Self { session: Arc::clone(session), turn: 1, cancel, ..self.below() }
     }
 
     /// Who asked.

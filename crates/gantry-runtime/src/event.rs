@@ -3,7 +3,9 @@
 
 use crate::clock;
 use crate::metrics::Metrics;
-use gantry_core::id::{CallId, SessionId};
+use gantry_core::State;
+use gantry_core::id::{ApprovalId, CallId, SessionId};
+use gantry_store::ApprovalRow;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -36,6 +38,8 @@ pub enum EventKind {
     },
     /// A call ended, however it did.
     ToolFinished(Box<Finished>),
+    /// A call is held, or something happened to one that is.
+    Approval(Box<ApprovalChanged>),
     /// A result was too large for the conversation and was stored.
     OutputStored { call: CallId, session: SessionId, handle: String, bytes: u64 },
     /// Calls of a process that died are open; nobody knows whether they took effect.
@@ -73,6 +77,65 @@ pub enum EventKind {
     ConfigurationRefused { reason: Arc<str> },
     /// A message went to an MCP server (`sent`) or came from it; secrets are masked.
     McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
+}
+
+/// How a call that is held, or was, stands.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalChanged {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// The call.
+    pub call: CallId,
+    /// Its session.
+    pub session: SessionId,
+    /// The tool's displayed name.
+    pub tool: Arc<str>,
+    /// Where it stands.
+    pub state: State,
+    /// The agents above the caller, and the caller's own last.
+    pub agent_path: Vec<Arc<str>>,
+    /// Why a person is asked.
+    pub reason: Arc<str>,
+    /// Who decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<Arc<str>>,
+    /// Why it stands as it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
+    /// Those who may decide see it too: in which they are limited by project and tool, so they need these.
+    #[serde(skip)]
+    pub row: Arc<ApprovalRow>,
+}
+
+impl ApprovalChanged {
+    pub(crate) fn of(row: &ApprovalRow) -> Self {
+        let decision = row.decision.as_ref();
+        // Events are kept for newcomers, and arguments may be large.
+        Self {
+            approval: row.id,
+            call: row.call,
+            session: row.session,
+            tool: Arc::clone(&row.name),
+            state: row.state,
+            agent_path: row.asked.agent_path.clone(),
+            reason: Arc::clone(&row.asked.reason),
+            decided_by: decision.map(|decision| Arc::clone(&decision.by)),
+            message: decision.and_then(|decision| decision.reason.clone()).or_else(|| row.message.clone()),
+            row: Arc::new(row.without_arguments()),
+        }
+    }
+
+    fn log(&self, place: &str) {
+        let Self { approval, tool, state, reason, .. } = self;
+        match (&self.decided_by, state) {
+            (_, State::PendingApproval) => {
+                tracing::info!("{place}{tool} waits for a person: {} ({approval})", one_line(reason));
+            }
+            (Some(by), _) => tracing::info!("{place}{tool} ({approval}) is {state}, decided by {by}"),
+            (None, _) => tracing::info!("{place}{tool} ({approval}) is {state}"),
+        }
+    }
 }
 
 /// How a call ended.
@@ -139,6 +202,7 @@ impl EventKind {
                 tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
             }
             Self::ToolFinished(finished) => finished.log(),
+            Self::Approval(approval) => approval.log(place),
             Self::CallsRecovered { calls } => tracing::warn!(
                 "{} calls of a process that died are open; whether they took effect is unknown, see gantry audit --state OUTCOME_UNKNOWN",
                 calls.len()
@@ -163,12 +227,10 @@ impl EventKind {
                 changed.len(),
                 removed.len()
             ),
-            Self::RequestAnswered { method, subject, status, error, .. } => tracing::debug!(
-                "{method} {}: {status}{}{}",
-                one_line(subject),
-                if error.is_some() { ", " } else { "" },
-                one_line(error.as_deref().unwrap_or_default())
-            ),
+            Self::RequestAnswered { method, subject, status, error, .. } => {
+                let error = error.as_deref().map(|error| format!(", {}", one_line(error)));
+                tracing::debug!("{method} {}: {status}{}", one_line(subject), error.unwrap_or_default());
+            }
             Self::AgentSwitchStarted { from, to, grace_ms } => tracing::info!(
                 "{place}switching from {} to {}: running calls have {grace_ms} ms to end",
                 agent_name(from.as_ref()),

@@ -3,6 +3,7 @@
 //! A call enters by [`Runtime::call`] from whatever door and leaves as a [`Reply`]. What happens in between is one
 //! sentence, written in `pipeline.rs`: resolve → authorise → approve → cache → queue → execute → shape → record → reply.
 
+pub mod approvals;
 mod cache;
 pub mod clock;
 pub mod commons;
@@ -10,7 +11,10 @@ pub mod context;
 pub mod event;
 /// What the ledger keeps, for those who read it.
 pub mod ledger {
-    pub use gantry_store::{CallFilter, CallRow, Error, SessionFilter, SessionSummary, State};
+    pub use gantry_store::{
+        ApprovalFilter, ApprovalRow, CallFilter, CallRow, DecisionRow, Error, GrantFilter, GrantRow, KeyRow,
+        Page, Scope, SessionFilter, SessionSummary, State, Verdict,
+    };
 }
 pub mod metrics;
 pub mod options;
@@ -31,5 +35,5 @@ pub use context::CallCx;
 pub use options::{Options, Plan};
 pub use projects::Projects;
 pub use reply::Reply;
-pub use runtime::{Entered, Error, Explanation, Runtime};
+pub use runtime::{Entered, Error, Explanation, Foresight, Outcome, Runtime};
 pub use session::Session;

@@ -34,6 +34,18 @@ struct QueueLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    project: Arc<str>,
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WebhookLabel {
+    project: Arc<str>,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ServerLabel {
     project: Arc<str>,
     server: Arc<str>,
@@ -65,6 +77,8 @@ pub struct Metrics {
     cache_hits: Counter,
     outputs: Counter,
     sessions: Counter,
+    approvals: Family<StateLabel, Counter>,
+    webhooks: Family<WebhookLabel, Counter>,
     queue_depth: Family<QueueLabel, Gauge>,
     queue_in_use: Family<QueueLabel, Gauge>,
     queue_wait: Family<QueueLabel, Gauge>,
@@ -93,6 +107,8 @@ impl Default for Metrics {
             cache_hits: Counter::default(),
             outputs: Counter::default(),
             sessions: Counter::default(),
+            approvals: Family::default(),
+            webhooks: Family::default(),
             queue_depth: Family::default(),
             queue_in_use: Family::default(),
             queue_wait: Family::default(),
@@ -121,6 +137,9 @@ impl Metrics {
         r.register("cache_hits", "Calls answered from the cache", self.cache_hits.clone());
         r.register("outputs_stored", "Results stored because of their size", self.outputs.clone());
         r.register("sessions_opened", "Sessions opened", self.sessions.clone());
+        r.register("approvals", "Steps of held calls, by the state they led to", self.approvals.clone());
+        let sent = "Messages to webhooks by outcome";
+        r.register("webhook_messages", sent, self.webhooks.clone());
         r.register("queue_depth", "Calls that wait", self.queue_depth.clone());
         r.register("queue_in_use", "Calls that run", self.queue_in_use.clone());
         r.register("queue_last_wait_milliseconds", "The last wait", self.queue_wait.clone());
@@ -134,6 +153,11 @@ impl Metrics {
         r.register_with_unit("server_latency", latency, Unit::Seconds, self.server_latency.clone());
         r.register("server_tools", "Tools of an MCP server", self.server_tools.clone());
         r.register("server_failures", "How often an MCP server went down", self.server_failures.clone());
+    }
+
+    /// Counts a message to a project's webhook that was `taken`, or `failed`.
+    pub(crate) fn count_webhook(&self, project: &Arc<str>, outcome: &'static str) {
+        self.webhooks.get_or_create(&WebhookLabel { project: Arc::clone(project), outcome }).inc();
     }
 
     pub(crate) fn count(&self, project: &str, event: &EventKind) {
@@ -156,6 +180,10 @@ impl Metrics {
             }
             EventKind::SessionOpened { .. } => {
                 self.sessions.inc();
+            }
+            EventKind::Approval(approval) => {
+                let label = StateLabel { project: project.into(), state: approval.state.as_str() };
+                self.approvals.get_or_create(&label).inc();
             }
             EventKind::SessionClosed { .. }
             | EventKind::SessionCanceled { .. }

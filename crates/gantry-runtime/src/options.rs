@@ -40,8 +40,10 @@ pub struct Options {
     pub retention: Duration,
     /// How deep agents may call agents.
     pub max_depth: u32,
-    /// The policies.
+    /// The policies, and what else makes calls wait.
     pub policies: Arc<Policies>,
+    /// How calls that wait for a person are put to one.
+    pub approvals: ApprovalOptions,
     /// The agents.
     pub agents: HashMap<Arc<str>, AgentOptions>,
     /// How the tools of each provider are run, by the provider's id.
@@ -68,12 +70,103 @@ impl Options {
             retention: Duration::from_secs(3600),
             max_depth: 2,
             policies: Arc::default(),
+            approvals: ApprovalOptions::default(),
             agents: HashMap::new(),
             providers: HashMap::new(),
             servers: Vec::new(),
             init_concurrency: 8,
             lock_file: PathBuf::from("gantry.lock"),
         }
+    }
+}
+
+/// How a held call reaches a person, and how its caller is kept waiting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// By the best way that the client has: a task, an address to open, a form, a call that is held open, a result that
+    /// says where it waits.
+    #[default]
+    Auto,
+    /// As a task, where the client knows tasks.
+    Tasks,
+    /// By an address that the person opens.
+    Url,
+    /// By a form in the client, where the person behind it may decide.
+    Form,
+    /// The call is held open; the client hears of progress if it wants to.
+    Hold,
+    /// The caller is told at once where the call waits.
+    Pending,
+}
+
+impl Delivery {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Auto, Self::Tasks, Self::Url, Self::Form, Self::Hold, Self::Pending];
+
+    /// The word in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Tasks => "tasks",
+            Self::Url => "url",
+            Self::Form => "form",
+            Self::Hold => "hold",
+            Self::Pending => "pending",
+        }
+    }
+
+    /// The way of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.as_str() == word)
+    }
+}
+
+/// How calls that wait for a person are put to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalOptions {
+    /// How long a person has to decide (`approvalTimeoutMs`).
+    pub timeout: Duration,
+    /// Whether a call is rejected when nobody decides in time (`autoRejectOnTimeout`); otherwise it goes on waiting.
+    pub auto_reject: bool,
+    /// How it reaches a person (`delivery`).
+    pub delivery: Delivery,
+    /// How long a call is held open for a client that hears of progress (`holdMs`).
+    pub hold: Duration,
+    /// How many calls of one caller may wait at once (`maxPending`).
+    pub max_pending: u32,
+    /// Where requests and decisions are announced (`webhook`).
+    pub webhook: Option<Webhook>,
+}
+
+impl Default for ApprovalOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_millis(600_000),
+            auto_reject: true,
+            delivery: Delivery::Auto,
+            hold: Duration::from_secs(300),
+            max_pending: 1000,
+            webhook: None,
+        }
+    }
+}
+
+/// Where requests and decisions are announced.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// The address that they are sent to.
+    pub url: Arc<str>,
+    /// The secret that they are signed with.
+    pub secret: Arc<str>,
+    /// Private addresses that it may be at.
+    pub allow_private: Vec<Arc<str>>,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

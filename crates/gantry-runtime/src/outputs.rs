@@ -31,15 +31,32 @@ impl Outputs {
         let folder = format!("session-{}", session.uuid());
         let file = Uuid::now_v7().to_string();
         let dir = self.root.join(&folder);
-        if stored_bytes(&dir).saturating_add(text.len() as u64) > SESSION_BYTES {
-            let message = format!("the session has stored {SESSION_BYTES} bytes of outputs already");
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
-        }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        make_room(&dir, text.len() as u64)?;
         let mut out =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(&file))?;
         out.write_all(text.as_bytes())?;
         Ok(format!("{folder}/{file}"))
+    }
+
+    /// Makes an output of whatever session one of this session, for those who have shown that it is theirs. Returns its
+    /// handle there and, unless the session has it already, how many bytes were added. Blocks on the disk.
+    pub(crate) fn adopt(&self, session: SessionId, handle: &str) -> io::Result<(String, Option<u64>)> {
+        let from = self.path(handle)?;
+        let bytes = fs::metadata(&from)?.len();
+        let (_, file) = handle.split_once('/').ok_or(io::ErrorKind::NotFound)?;
+        // It keeps its name, so whoever asks again finds it.
+        let own = format!("session-{}/{file}", session.uuid());
+        let to = self.path(&own)?;
+        if to.is_file() {
+            return Ok((own, None));
+        }
+        make_room(to.parent().unwrap_or(&self.root), bytes)?;
+        // An output never changes, so that both can be one file.
+        match fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)) {
+            Ok(()) => Ok((own, Some(bytes))),
+            Err(_) if to.is_file() => Ok((own, None)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads an output of this session. Blocks on the disk.
@@ -48,18 +65,18 @@ impl Outputs {
         if handle.split_once('/').is_none_or(|(folder, _)| folder != own) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.read_any(handle)
+        fs::read_to_string(self.path(handle)?)
     }
 
-    /// Reads an output of whatever session, for those who have shown that it is theirs. Blocks on the disk.
-    pub(crate) fn read_any(&self, handle: &str) -> io::Result<String> {
+    /// The file that a handle names.
+    fn path(&self, handle: &str) -> io::Result<PathBuf> {
         // Only UUIDs in their usual form: whatever else was sent never becomes part of a path.
         let uuid = |text: &str| Uuid::parse_str(text).ok();
         let parts = handle.strip_prefix("session-").and_then(|rest| rest.split_once('/'));
         let (session, file) = parts
             .and_then(|(session, file)| Some((uuid(session)?, uuid(file)?)))
             .ok_or(io::ErrorKind::NotFound)?;
-        fs::read_to_string(self.root.join(format!("session-{session}")).join(file.to_string()))
+        Ok(self.root.join(format!("session-{session}")).join(file.to_string()))
     }
 
     /// Whether something is stored for this session.
@@ -90,6 +107,15 @@ impl Outputs {
     }
 }
 
+/// Makes the folder of a session ready for so many bytes more.
+fn make_room(dir: &Path, bytes: u64) -> io::Result<()> {
+    if stored_bytes(dir).saturating_add(bytes) > SESSION_BYTES {
+        let message = format!("the session has stored {SESSION_BYTES} bytes of outputs already");
+        return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
 /// What a session has stored so far. A folder that is not there yet holds nothing.
 fn stored_bytes(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -105,8 +131,13 @@ mod tests {
     use std::sync::{Arc, Weak};
 
     fn session() -> Session {
-        let caller =
-            Caller { principal: "p".into(), role: Role::Agent, agent: None, project: "default".into() };
+        let caller = Caller {
+            principal: "p".into(),
+            role: Role::Agent,
+            agent: None,
+            project: "default".into(),
+            above: Arc::default(),
+        };
         let (toolset, _) =
             Toolset::resolve(&Arc::new(Pool::build(vec![])), &Selection::everything(), &Place::top(2));
         let begin = Begin {
@@ -150,6 +181,29 @@ mod tests {
                 io::ErrorKind::NotFound,
                 "{handle}"
             );
+        }
+    }
+
+    #[test]
+    fn an_output_is_adopted_once_and_outlives_the_session_that_made_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let outputs = Outputs::new(dir.path());
+        let (maker, heir) = (session(), session());
+        let files = |of: &Session| {
+            let folder = dir.path().join("outputs").join(format!("session-{}", of.id().uuid()));
+            fs::read_dir(folder).map_or(0, Iterator::count)
+        };
+        let handle = outputs.store(maker.id(), "text").unwrap();
+        assert_eq!(outputs.adopt(maker.id(), &handle).unwrap(), (handle.clone(), None), "it has it");
+        let (own, added) = outputs.adopt(heir.id(), &handle).unwrap();
+        assert_eq!(added, Some(4));
+        assert_eq!(outputs.adopt(heir.id(), &handle).unwrap(), (own.clone(), None), "once");
+        assert_eq!((files(&maker), files(&heir)), (1, 1));
+        outputs.remove(maker.id()).unwrap();
+        assert_eq!(outputs.read(&heir, &own).unwrap(), "text");
+        for gone in [&*handle, "", "x/y", "session-../secret"] {
+            let error = outputs.adopt(heir.id(), gone).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{gone}");
         }
     }
 

@@ -9,7 +9,7 @@ mod approve;
 mod authorise;
 mod execute;
 mod record;
-mod repeat;
+pub(crate) mod repeat;
 mod resolve;
 mod shape;
 pub(crate) mod stopwatch;
@@ -32,6 +32,19 @@ pub(crate) async fn run(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Rep
     record::close(rt, cx, entry, outcome).await.into_reply()
 }
 
+/// What is decided about a call: the first stages, without an effect.
+pub(crate) async fn verdict(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Verdict {
+    let mut state = rt.state();
+    let judged = match resolve::tool(rt, &mut state, cx, request).await {
+        Ok(call) => authorise::judge(&state, cx, call),
+        Err(refusal) => Err(refusal),
+    };
+    match judged {
+        Ok(judged) => authorise::verdict(rt, &state, cx, judged).await,
+        Err(refusal) => Verdict::Deny(refusal),
+    }
+}
+
 async fn stages(
     rt: &Runtime,
     cx: &CallCx,
@@ -46,22 +59,23 @@ async fn stages(
     if let Some(earlier) = repeat::earlier(rt, cx, request, judged.call(), entry).await? {
         return Ok(earlier);
     }
+    let at = At { rt, state, cx };
+    approve::joined(&at, request, &judged, entry).await?;
     let permit = match authorise::verdict(rt, state, cx, judged).await {
-        Verdict::Allow(permit) => permit,
-        Verdict::Ask(question) => approve::obtain(request, question)?,
+        Verdict::Allow(permit) => approve::in_time(&at, request, permit, entry).await?,
+        Verdict::Ask(question) => approve::obtain(&at, request, question, entry).await?,
         Verdict::Deny(refusal) => return Err(refusal.into()),
     };
     entry.permitted(&permit);
-    let (entry, at) = (&*entry, At { rt, state, cx });
-    let answer = match request.idempotency_key {
-        // A key promises one execution and its result, so the cache has no say.
-        Some(_) => Answer::fresh(dispatch(&at, request, &permit, entry).await?),
-        None => {
-            let limit = execute::time_limit(state, request, &permit);
-            let provider = state.number_of(&permit.tool().key.provider);
-            let patience = Patience { cancel: &cx.cancel, deadline: entry.deadline(), limit, provider };
-            rt.cache.through(&permit, &patience, || dispatch(&at, request, &permit, entry)).await?
-        }
+    let entry = &*entry;
+    // A key promises one execution and its result, and so does a decision: the cache has no say.
+    let answer = if request.idempotency_key.is_some() || request.resumed.is_some() {
+        Answer::fresh(dispatch(&at, request, &permit, entry).await?)
+    } else {
+        let limit = execute::time_limit(state, request, &permit);
+        let provider = state.number_of(&permit.tool().key.provider);
+        let patience = Patience { cancel: &cx.cancel, deadline: entry.deadline(), limit, provider };
+        rt.cache.through(&permit, &patience, || dispatch(&at, request, &permit, entry)).await?
     };
     shape::apply(rt, state, cx, answer).await
 }
@@ -74,9 +88,10 @@ async fn dispatch(
     entry: &Entry,
 ) -> Result<RawOutput, CallError> {
     let At { rt, cx, .. } = at;
-    let slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
+    // Held until the call has ended.
+    let _slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
     record::intend(rt, cx, request, permit, entry).await?;
-    execute::run(at, request, permit, slot).await
+    execute::run(at, request, permit, entry).await
 }
 
 /// Where a call is: in which runtime, under what holds there since it began.

@@ -16,7 +16,7 @@ pub use switch::Switched;
 
 use crate::commons::Commons;
 use crate::event::Events;
-use crate::options::{AgentOptions, Plan};
+use crate::options::{AgentOptions, Plan, Webhook};
 use crate::queue;
 use crate::runtime::{Elsewhere, Error, Runtime};
 use crate::turns::Turns;
@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// The project that the configuration file itself describes.
 pub const DEFAULT: &str = "default";
@@ -51,6 +52,8 @@ pub struct Projects {
     reloading: Turns,
     /// What was wrong with the configuration that was refused last, until one is accepted.
     refused: Mutex<Option<Arc<str>>>,
+    /// Fires when nothing that waits is to be begun any more.
+    stopping: CancellationToken,
 }
 
 /// One project.
@@ -103,13 +106,18 @@ impl Projects {
             let project = Project::start(Arc::clone(&name), plan, &commons).await?;
             projects.insert(name, project);
         }
-        Ok(Arc::new(Self {
+        let stopping = CancellationToken::new();
+        let projects = Arc::new(Self {
             commons,
             projects: ArcSwap::from_pointee(projects),
             loading,
             reloading: Turns::default(),
             refused: Mutex::new(None),
-        }))
+            stopping: stopping.clone(),
+        });
+        tokio::spawn(crate::approvals::look_after(Arc::downgrade(&projects), stopping.clone()));
+        tokio::spawn(crate::approvals::announce(Arc::downgrade(&projects), stopping));
+        Ok(projects)
     }
 
     /// The runtime for a caller of this project, as this agent or as none in particular. Waits while the project turns to
@@ -183,6 +191,13 @@ impl Projects {
         &self.commons.events
     }
 
+    /// The webhooks of the projects that have one.
+    pub(crate) fn webhooks(&self) -> BTreeMap<Arc<str>, Webhook> {
+        let projects = self.projects.load();
+        let webhook = |project: &Arc<Project>| project.plan.load().options.approvals.webhook.clone();
+        projects.values().filter_map(|project| Some((Arc::clone(&project.name), webhook(project)?))).collect()
+    }
+
     /// How the queues are doing.
     #[must_use]
     pub fn queues(&self) -> Vec<queue::Snapshot> {
@@ -202,14 +217,21 @@ impl Projects {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Cancels everything that a session has queued or running. Returns whether it is known here.
-    pub async fn cancel_session(&self, id: SessionId) -> bool {
+    /// Cancels everything that a session has queued, running or waiting for a person. Returns whether there was such a
+    /// session here, or such a call.
+    ///
+    /// # Errors
+    /// The store failed, and calls that wait may wait on.
+    pub async fn cancel_session(&self, id: SessionId) -> Result<bool, gantry_store::Error> {
+        // First, so that whoever waits for one of them reads why it ended.
+        let held = self.commons.withdraw_run(id).await;
+        let mut is_live = false;
         for runtime in self.runtimes() {
-            if runtime.cancel_session(id).await {
-                return true;
-            }
+            is_live |= runtime.cancel_session(id).await;
         }
-        false
+        // What was being held meanwhile.
+        let late = self.commons.withdraw_run(id).await?;
+        Ok(is_live || held? + late > 0)
     }
 
     /// Waits until the servers of every project were ready once or have failed.
@@ -219,11 +241,13 @@ impl Projects {
 
     /// Takes no new calls and lets the running ones end, for as long as `grace`.
     pub async fn drain(&self, grace: Duration) {
+        self.stopping.cancel();
         join_all(self.runtimes().iter().map(|runtime| runtime.drain(grace))).await;
     }
 
     /// Lets running calls end for as long as `grace`, then closes everything, the ledger last.
     pub async fn shutdown(&self, grace: Duration) {
+        self.stopping.cancel();
         let _reloading = tokio::time::timeout(DRAIN * 2, self.reloading.mine()).await;
         let projects = self.projects.load_full();
         // What a project is just turning away from is closed by whoever does that.

@@ -21,6 +21,7 @@ use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
 use std::fmt::Debug;
 use std::pin::Pin;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// A future that a trait object returns.
@@ -47,6 +48,12 @@ pub trait Provider: Send + Sync + Debug {
 
     /// Why a tool of this (original) name must not be called although it is there, if so.
     fn objection(&self, _tool: &str) -> Option<String> {
+        None
+    }
+
+    /// Which one it is of all that could have its id: another program, another address is another provider. Nothing for
+    /// Gantry's own.
+    fn identity(&self) -> Option<Arc<str>> {
         None
     }
 

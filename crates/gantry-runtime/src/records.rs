@@ -2,8 +2,13 @@
 //!
 //! The tree is a view of the ledger, not a second record: session → turns → operations, with sizes, times and sums.
 
+mod approval;
+
+pub(crate) use approval::ApprovalItem;
+pub use approval::approval;
+
 use crate::clock::iso;
-use gantry_store::{CallRow, SessionSummary, State, Totals};
+use gantry_store::{CallRow, RefusedDecision, SessionSummary, State, Totals};
 use serde_json::{Map, Value, json};
 
 /// One call, as the audit trail and `GET /api/v1/calls` list it.
@@ -42,7 +47,23 @@ pub fn call(row: &CallRow) -> Value {
             json.insert("error".into(), json!({ "code": code, "message": outcome.message }));
         }
     }
+    if let Some(json) = json.as_object_mut().filter(|_| !row.refused.is_empty()) {
+        let refused: Vec<Value> = row.refused.iter().map(refused).collect();
+        json.insert("refusedDecisions".into(), refused.into());
+    }
     json
+}
+
+/// A decision about a call that was turned away.
+fn refused(refused: &RefusedDecision) -> Value {
+    json!({
+        "approvalId": refused.approval,
+        "by": &*refused.by,
+        "via": &*refused.via,
+        "approved": refused.approved,
+        "why": &*refused.why,
+        "at": iso(refused.at_us),
+    })
 }
 
 /// What a call cost: the figures of the seeds, with who caused them.
@@ -177,9 +198,13 @@ fn operation(row: &CallRow, all: &[&CallRow], sessions: &[Branch]) -> Value {
 
 fn status(state: State) -> &'static str {
     match state {
-        State::Executing | State::PendingApproval => "running",
+        State::Executing => "running",
+        State::PendingApproval | State::ScheduledForExecution | State::ApprovedReady => "waiting",
         State::CompletedSuccess => "ok",
         State::CompletedFailure | State::Refused => "failed",
+        State::RejectedByUser => "denied",
+        State::RejectedByTimeout => "expired",
+        State::CancelledBySystem => "canceled",
         State::OutcomeUnknown => "unknown",
     }
 }

@@ -5,7 +5,7 @@ use gantry_core::error::{EffectState, Refusal, ToolError, Upstream};
 use gantry_core::id::CallId;
 use gantry_core::raw;
 use gantry_core::tool::Tool;
-use gantry_store::State;
+use gantry_store::{ApprovalRow, State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +101,10 @@ pub struct Reply {
     pub tool: Option<Arc<Tool>>,
     /// The person who said yes, if one was asked.
     pub approved_by: Option<Arc<str>>,
+    /// The arguments that a person approved instead of those that were sent, as the ledger may show them.
+    pub executed_arguments: Option<Arc<str>>,
+    /// The approval that the call waits for, or has waited for.
+    pub approval: Option<Arc<ApprovalRow>>,
     /// The earlier call with the same idempotency key whose result this is.
     pub repeats: Option<CallId>,
     /// Whether the session has run out of budget.
@@ -119,9 +123,17 @@ impl Reply {
             latency: Duration::ZERO,
             tool: None,
             approved_by: None,
+            executed_arguments: None,
+            approval: None,
             repeats: None,
             budget_exceeded: false,
         }
+    }
+
+    /// Whether the call was held and is not over yet.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.approval.is_some() && !self.state.is_over()
     }
 
     /// Whether the call succeeded.
@@ -166,15 +178,18 @@ impl Reply {
                 out.push_str(&json!(error).to_string());
             }
         }
-        let rest = json!({
+        let mut rest = json!({
             "latencyMs": u64::try_from(self.latency.as_millis()).unwrap_or(u64::MAX),
             "kind": self.tool.as_ref().map(|tool| tool.kind.as_str()),
             "namespace": self.tool.as_ref().map(|tool| &*tool.namespace),
             "extras": self.extras(),
             "id": self.id,
             "state": self.state.as_str(),
-        })
-        .to_string();
+        });
+        if let (Some(approval), Some(rest)) = (&self.approval, rest.as_object_mut()) {
+            rest.insert("approvalId".into(), approval.id.to_string().into());
+        }
+        let rest = rest.to_string();
         out.push(',');
         out.push_str(rest.strip_prefix('{').unwrap_or_default());
         out
@@ -196,6 +211,10 @@ impl Reply {
         }
         if let Some(person) = &self.approved_by {
             extras.insert("approvedBy".into(), (**person).into());
+        }
+        if let Some(arguments) = &self.executed_arguments {
+            let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| (**arguments).into());
+            extras.insert("executedArguments".into(), arguments);
         }
         if let Some(earlier) = &self.repeats {
             extras.insert("repeats".into(), earlier.to_string().into());

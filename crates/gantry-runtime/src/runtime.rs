@@ -2,6 +2,7 @@
 
 mod detached;
 mod explain;
+mod foresee;
 mod forward;
 mod hearing;
 mod lifecycle;
@@ -15,6 +16,7 @@ mod sources;
 mod upstreams;
 mod view;
 
+use crate::approvals::Busy;
 use crate::cache::Cache;
 use crate::commons::{Call, Commons, Running};
 use crate::context::CallCx;
@@ -27,13 +29,14 @@ use crate::session::{Session, Sessions};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use detached::Detached;
 pub use explain::Explanation;
+pub use foresee::{Foresight, Outcome};
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::CallId;
-use gantry_core::{CallRequest, Tool};
+use gantry_core::{CallRequest, Tool, Verdict};
 use gantry_store::Store;
 use rebuild::Upstreams;
 use setup::Toolsets;
-pub(crate) use setup::{State, unknown_agent};
+pub(crate) use setup::{Setup, State, unknown_agent};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -87,22 +90,62 @@ pub(crate) struct Elsewhere {
 }
 
 impl Runtime {
-    /// Runs one call, to its end even if nobody waits for it any more.
+    /// Runs one call, to its end even if nobody waits for it any more. One that is held is waited for.
     pub async fn call(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Reply {
         match self.enter(&cx) {
-            Ok(entered) => self.run(entered, cx, request).await,
+            Ok(entered) => {
+                let reply = self.run(entered, cx.clone(), request).await;
+                let reply = self.attend(&cx, reply).await;
+                self.collect(&reply).await;
+                reply
+            }
             Err(refusal) => Reply::shed(cx.id, &refusal),
         }
     }
 
-    /// Runs one call that was let in, to its end even if nobody waits for it any more.
+    /// Runs one call that was let in, to its end even if nobody waits for it any more. One that has to wait for a person
+    /// or for its time is held, and the reply says so. Whoever gives it to the caller says so by [`Self::collect`].
     pub async fn run(self: &Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest) -> Reply {
         Detached::new(&self.tasks, Arc::clone(self).through(entered, cx, request)).await
+    }
+
+    /// Waits with the caller of a held call, by the best way there is to ask the person behind it. The reply is what came of
+    /// it, or that it still waits. Whatever is no held call is returned as it is. Whoever gives the reply to the caller says
+    /// so by [`Self::collect`].
+    pub async fn attend(self: &Arc<Self>, cx: &CallCx, reply: Reply) -> Reply {
+        if !reply.is_held() {
+            return reply;
+        }
+        Detached::new(&self.tasks, Arc::clone(self).accompany(cx.clone(), reply)).await
     }
 
     /// Runs one call that was let in and that nobody waits for; it is found by its id.
     pub fn defer(self: &Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest) {
         self.tasks.spawn(Arc::clone(self).through(entered, cx, request));
+    }
+
+    /// Runs a held call; `busy` is let go of when it has ended.
+    pub(crate) fn resume(self: &Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest, busy: Busy) {
+        let run = Arc::clone(self).through(entered, cx, request);
+        self.tasks.spawn(async move {
+            let reply = run.await;
+            busy.ended(&reply);
+        });
+    }
+
+    /// What would be decided about a call. Nothing is run.
+    pub(crate) async fn verdict(&self, cx: &CallCx, request: &CallRequest) -> Verdict {
+        pipeline::verdict(self, cx, request).await
+    }
+
+    /// Ends when this runtime takes no more calls.
+    pub(crate) async fn stopping(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// Whether this runtime takes no more calls.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
     }
 
     /// Lets a call in, unless there are too many or its session leaves. If it leaves, there may be another place for its
@@ -144,7 +187,14 @@ impl Runtime {
     async fn through(self: Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest) -> Reply {
         let reply = pipeline::run(&self, &cx, &request).await;
         drop(entered);
-        reply
+        match &reply.approval {
+            // The same request has ended, and nobody was given its outcome yet.
+            Some(row) if row.state.is_over() && request.resumed.is_none() => {
+                let row = (**row).clone();
+                self.outcome(&cx, row).await
+            }
+            _ => reply,
+        }
     }
 }
 

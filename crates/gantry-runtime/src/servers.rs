@@ -1,6 +1,7 @@
 //! MCP servers as the runtime keeps them: how each is reached, and how it is doing.
 
 use crate::options::ProviderOptions;
+use gantry_core::digest::Digest;
 use gantry_mcp::client::{Declared, Protocol};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,6 +83,26 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// A digest of where and what the server is. Another program or address is another server; secrets, and how many of it
+    /// run, make no difference.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut parts = vec![self.kind()];
+        let folder;
+        match self {
+            Self::Stdio { command, args, cwd, env: _, replicas: _ } => {
+                folder = cwd.to_string_lossy();
+                parts.extend([command.as_str(), &folder]);
+                parts.extend(args.iter().map(String::as_str));
+            }
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => {
+                parts.extend(remote.urls.iter().map(String::as_str));
+            }
+            Self::Tcp(addresses) => parts.extend(addresses.iter().map(String::as_str)),
+        }
+        Digest::of_parts(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
+    }
+
     /// The word for it in the configuration and the API.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -236,7 +257,7 @@ impl LockDiff {
     #[must_use]
     pub fn revision(differences: &[Self]) -> String {
         let text = serde_json::to_string(differences).unwrap_or_default();
-        gantry_core::digest::Digest::of(text.as_bytes()).to_string()
+        Digest::of(text.as_bytes()).to_string()
     }
 }
 

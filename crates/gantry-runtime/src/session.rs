@@ -5,7 +5,7 @@ use arc_swap::ArcSwap;
 use gantry_core::budget::Budget;
 use gantry_core::id::{CallId, SessionId};
 use gantry_core::toolset::{Place, Warning};
-use gantry_core::{Caller, Door, Toolset};
+use gantry_core::{Caller, Door, Role, Toolset};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -211,6 +211,8 @@ pub(crate) struct StandingKey {
     project: Arc<str>,
     principal: Arc<str>,
     agent: Option<Arc<str>>,
+    /// A key that was made anew under an old name may be of another role.
+    role: Role,
     door: Door,
 }
 
@@ -220,6 +222,7 @@ impl StandingKey {
             project: Arc::clone(&caller.project),
             principal: Arc::clone(&caller.principal),
             agent: caller.agent.clone(),
+            role: caller.role,
             door,
         }
     }
@@ -268,6 +271,10 @@ impl Sessions {
     pub(crate) fn standing(&self, key: &StandingKey) -> Option<Arc<Session>> {
         let live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         live.standing.get(key).and_then(|id| live.by_id.get(id)).cloned()
+    }
+
+    pub(crate) fn get(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).by_id.get(&id).cloned()
     }
 
     pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<Session>> {

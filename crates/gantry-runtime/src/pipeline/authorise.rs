@@ -17,7 +17,11 @@ pub(super) async fn verdict(rt: &Runtime, state: &State, cx: &CallCx, judged: Ju
     match own_rule(state, cx, judged.call()).await {
         Ok(mut own) => {
             // The precondition stays: what was looked at must still be so when the call runs.
-            if own.ask.is_some() && rt.auto_approves(state, &cx.session, judged.call()) {
+            let lifted = || {
+                state.setup.policies.gates().lifts_own_rule(judged.call().tool())
+                    || rt.auto_approves(state, &cx.session, judged.call())
+            };
+            if own.ask.is_some() && lifted() {
                 own.ask = None;
             }
             judged.conclude(cx.caller(), own)
@@ -28,7 +32,11 @@ pub(super) async fn verdict(rt: &Runtime, state: &State, cx: &CallCx, judged: Ju
 
 async fn own_rule(state: &State, cx: &CallCx, call: &ResolvedCall) -> Result<OwnVerdict, Refusal> {
     let provider = match call.tool().spec.own_rule {
-        OwnRule::Never => return Ok(OwnVerdict::default()),
+        // A tool of a server has no rule of its own, but says what it may do.
+        OwnRule::Never => {
+            let ask = state.setup.policies.gates().effect_ask(call.tool());
+            return Ok(OwnVerdict { ask, precondition: state.identity_of(&call.tool().key.provider) });
+        }
         OwnRule::Always => {
             let reason = format!("{} always asks", call.tool().name);
             return Ok(OwnVerdict { ask: Some(reason), precondition: None });

@@ -1,11 +1,11 @@
 //! Execute: run the permitted call under its time limit, and stop it when its caller gives up.
 
 use super::At;
+use super::record::Entry;
 use super::stopwatch::{Patient, Stopwatch};
 use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::provider::RawOutput;
-use crate::queue::Slot;
 use crate::runtime::State;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::TIMEOUT_MESSAGE;
@@ -15,13 +15,46 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Takes the slot so that it is held until the call has ended.
+/// How often a call that a person approved is tried, and how long after, where trying again cannot do anything twice.
+const PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(4)];
+
+/// Runs the call. One that was held is worth another try where nothing was sent, or where its tool says that the same
+/// call again changes nothing more; any other caller can decide that for himself.
 pub(super) async fn run(
     at: &At<'_>,
     request: &CallRequest,
     permit: &Permit,
-    slot: Slot,
+    entry: &Entry,
 ) -> Result<RawOutput, CallError> {
+    // Whatever the provider leaves running for this call is told to stop, however the call ends.
+    let _stop = at.cx.cancel.clone().drop_guard();
+    let mut pauses = PAUSES.iter().filter(|_| request.resumed.is_some());
+    loop {
+        entry.tried();
+        let fault = match once(at, request, permit).await {
+            Err(CallError::Failed(fault)) if is_harmless(&fault, permit) => fault,
+            ended => return ended,
+        };
+        let Some(pause) = pauses.next() else { return Err(fault.into()) };
+        tokio::select! {
+            biased;
+            () = at.cx.cancel.cancelled() => return Err(fault.into()),
+            () = super::until(entry.deadline()) => return Err(fault.into()),
+            () = tokio::time::sleep(*pause) => {}
+        }
+    }
+}
+
+/// Whether trying the call again cannot do anything twice.
+fn is_harmless(fault: &Fault, permit: &Permit) -> bool {
+    let idempotent = permit.tool().spec.annotations.idempotent_hint == Some(true);
+    let lost = fault.error.code == ErrorCode::OutcomeUnknown;
+    let unsent = fault.error.code == ErrorCode::UpstreamUnavailable;
+    (unsent && fault.effect == EffectState::None) || (idempotent && (lost || unsent))
+}
+
+/// Runs the call once.
+async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<RawOutput, CallError> {
     let (At { rt, state, cx }, tool) = (at, permit.tool());
     let provider = rt.provider(state, &tool.key.provider)?;
     let watch = Stopwatch::start();
@@ -35,8 +68,6 @@ pub(super) async fn run(
     };
     rt.events.emit(Some(&cx.caller().principal), started);
     let limit = time_limit(state, request, permit);
-    // Whatever the provider leaves running for this call is told to stop, however the call ends.
-    let _stop = cx.cancel.clone().drop_guard();
     // Cancel-safety: a provider's future may be dropped anywhere; what it sent stays sent, and the fault says so.
     let result = tokio::select! {
         biased;
@@ -47,17 +78,17 @@ pub(super) async fn run(
             Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
         }
     };
-    drop(slot);
     Ok(result?)
 }
 
 /// The context as the provider sees it, where it differs.
 fn inner(cx: &CallCx, tool: &Tool, watch: &Arc<Stopwatch>) -> Option<CallCx> {
     let queue = tool.settings.queue.as_ref();
-    // Only MCP servers ask; everybody else is spared the detour.
+    // MCP servers ask, and Gantry's own tools may call others, which may have to wait for a person.
     let asks = tool.kind == ToolKind::Mcp;
-    (queue.is_some() || asks).then(|| {
+    (queue.is_some() || tool.kind != ToolKind::Rest).then(|| {
         let mut inner = cx.clone();
+        inner.watches = cx.watches.with(watch);
         if let Some(queue) = queue {
             inner.held = cx.held.with(queue);
         }

@@ -4,12 +4,14 @@
 //! anybody hears of it. A read is recorded once, after it ended, with the next group. If closing fails after the
 //! effect, the caller hears that the call ran and was not recorded, and never that it may be repeated.
 
+use crate::approvals::hold;
 use crate::clock;
 use crate::context::CallCx;
 use crate::event::{EventKind, Finished};
 use crate::reply::{Receipt, Reply, Shaped};
 use crate::runtime::Runtime;
 use futures_util::FutureExt as _;
+use gantry_core::approval::Resumed;
 use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
 use gantry_core::id::CallId;
 use gantry_core::limits::{RECORDED_ARGUMENT_BYTES, TOOL_NAME_CHARS};
@@ -18,16 +20,19 @@ use gantry_core::shape::truncated;
 use gantry_core::tool::Tool;
 use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
 use gantry_store::{
-    CallHead, CalledTool, IdempotencyKey, Intended, Intent, Outcome, SessionKey, State, WholeCall,
+    ApprovalRow, CallHead, CalledTool, Intended, Intent, Outcome, SessionKey, State, WholeCall,
 };
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How often an outcome that could not be written is tried again, and how long after.
 const CLOSE_RETRIES: u32 = 3;
 const CLOSE_PAUSE: Duration = Duration::from_millis(100);
+
+/// The same for a call that was held: others may be waiting for it, and nobody else can tell them.
+const HELD_CLOSE_RETRIES: u32 = 600;
 
 /// Bytes of an error's message; a provider's own words may be long.
 const MESSAGE_BYTES: usize = 8 * 1024;
@@ -38,6 +43,8 @@ pub(super) struct Entry {
     head: CallHead,
     tool: Option<Arc<Tool>>,
     approved_by: Option<Arc<str>>,
+    /// The arguments that a person approved instead of those that were sent, as the ledger may show them.
+    executed: Option<Arc<str>>,
     characters_in: u64,
     keep_result: bool,
     started: Instant,
@@ -46,6 +53,14 @@ pub(super) struct Entry {
     intended: OnceLock<()>,
     /// The earlier call whose result is repeated.
     repeats: OnceLock<CallId>,
+    /// The approval that the call waits for, which is on record already.
+    held: Option<Arc<ApprovalRow>>,
+    /// The approval under which it goes on.
+    resumed: Option<Arc<Resumed>>,
+    /// Set when another process turns out to run it.
+    lost: OnceLock<()>,
+    /// How often its execution was tried.
+    attempts: AtomicU32,
 }
 
 /// Opens the entry of a call about which nothing is known yet but who asks for what.
@@ -84,12 +99,17 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
         head,
         tool: None,
         approved_by: None,
+        executed: None,
         characters_in: request.arguments.as_ref().map_or(0, |text| text.chars().count() as u64),
         keep_result: request.keep_result || request.idempotency_key.is_some(),
         started,
         deadline: request.timeout.and_then(|timeout| started.checked_add(timeout)),
         intended: OnceLock::new(),
         repeats: OnceLock::new(),
+        held: None,
+        resumed: request.resumed.clone(),
+        lost: OnceLock::new(),
+        attempts: AtomicU32::new(0),
     }
 }
 
@@ -119,10 +139,33 @@ impl Entry {
 
     /// Notes what was permitted, and on whose word.
     pub(super) fn permitted(&mut self, permit: &Permit) {
-        if let Basis::Person(person) = permit.basis() {
-            self.head.decision = Some(format!("approved by {person}"));
-            self.approved_by = Some(Arc::clone(person));
+        let edited = self.resumed.as_ref().is_some_and(|resumed| resumed.edited);
+        let (decision, person) = match permit.basis() {
+            Basis::Policy => return,
+            Basis::Person(person) if edited => (format!("approved by {person} with other arguments"), person),
+            Basis::Person(person) => (format!("approved by {person}"), person),
+            Basis::Grant { id, by } => (format!("granted by {by} ({id})"), by),
+        };
+        self.head.decision = Some(decision);
+        self.approved_by = Some(Arc::clone(person));
+        if edited {
+            self.executed = Some(Arc::clone(permit.recorded_arguments()));
         }
+    }
+
+    /// Notes that the call waits.
+    pub(super) fn held(&mut self, row: Arc<ApprovalRow>) {
+        self.held = Some(row);
+    }
+
+    /// Notes that its execution is tried.
+    pub(super) fn tried(&self) {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What is known of the call.
+    pub(super) fn head(&self) -> &CallHead {
+        &self.head
     }
 
     /// Notes whose answer this call is given.
@@ -144,13 +187,23 @@ pub(super) async fn intend(
     permit: &Permit,
     entry: &Entry,
 ) -> Result<(), Refusal> {
-    if !permit.tool().effect.needs_intent() && request.idempotency_key.is_none() && !request.keep_result {
+    let is_plain = request.idempotency_key.is_none() && request.resumed.is_none() && !request.keep_result;
+    if !permit.tool().effect.needs_intent() && is_plain {
         return Ok(());
     }
     let digest = permit.arguments_digest();
-    let idempotency = request.idempotency_key.clone().map(|key| IdempotencyKey { key, arguments: digest });
-    let intent = Intent { head: entry.head.clone(), idempotency };
+    let idempotency = hold::idempotency(request, digest);
+    let approval = request.resumed.as_ref().map(|resumed| resumed.approval);
+    let decision = request.resumed.as_ref().and_then(|resumed| resumed.decision.as_ref());
+    let decided = decision.map(|decision| decision.binding);
+    let intent = Intent { head: entry.head.clone(), idempotency, approval, decided };
     let intended = rt.store.intend(intent).await.map_err(|error| {
+        if let gantry_store::Error::Taken { state, .. } = &error {
+            // Somebody else was first with it, and its record is theirs.
+            entry.lost.set(()).ok(); // Set once: an entry belongs to one dispatch.
+            let message = format!("the call is {state} already; it was not run again");
+            return Refusal::new(ErrorCode::AlreadyDecided, message);
+        }
         tracing::error!("call {}: the intent could not be recorded: {error}", cx.id);
         let message = format!("the call could not be put on record, so it was not run: {error}");
         Refusal::new(ErrorCode::InternalError, message)
@@ -193,15 +246,31 @@ pub(super) async fn close(
     outcome: Result<Shaped, CallError>,
 ) -> Receipt {
     let mut reply = reply(cx, &entry, outcome);
+    if is_put_off(rt, cx, &entry, &reply) {
+        reply.state = State::ApprovedReady;
+        return Receipt(reply);
+    }
+    // What waits was put on record when it was held, and what another process runs is recorded there.
+    if entry.lost.get().is_some() {
+        return Receipt(reply);
+    }
+    if let Some(row) = &entry.held {
+        if entry.keep_result && row.call != cx.id {
+            point_to(rt, &entry, row).await;
+        }
+        return Receipt(reply);
+    }
     let characters_out = match &reply.outcome {
         Ok(shaped) => shaped.text().chars().count() as u64,
         Err(_) => 0,
     };
     let record = record(&entry, &reply, characters_out);
     let intended = entry.intended.get().is_some();
+    let entry_resumed = entry.resumed.clone();
     let (asked, characters_in) = (Arc::clone(&entry.head.tool.name), entry.characters_in);
-    let written = if intended {
-        close_intent(rt, cx.id, record).await
+    let written = if intended || entry.resumed.is_some() {
+        let tries = if entry.resumed.is_some() { HELD_CLOSE_RETRIES } else { CLOSE_RETRIES };
+        close_intent(rt, cx.id, record, tries).await
     } else {
         rt.store.record(WholeCall { head: entry.head, outcome: record }).await
     };
@@ -211,16 +280,61 @@ pub(super) async fn close(
     }
     let finished = Finished { characters_in, characters_out, ..finished(cx, &reply, asked) };
     rt.events.emit(Some(&cx.caller().principal), EventKind::ToolFinished(Box::new(finished)));
+    if let Some(resumed) = &entry_resumed {
+        rt.commons.approvals.changed(resumed.approval);
+    }
     Receipt(reply)
+}
+
+/// Whether a held call could not begin for a reason that passes: there is no room, the record cannot be made, Gantry stops.
+/// It keeps its place and its yes, and is tried again.
+fn is_put_off(rt: &Runtime, cx: &CallCx, entry: &Entry, reply: &Reply) -> bool {
+    let is_unbegun = entry.resumed.is_some() && entry.intended.get().is_none() && entry.lost.get().is_none();
+    let Some(error) = reply.outcome.as_ref().err().filter(|_| is_unbegun && entry.held.is_none()) else {
+        return false;
+    };
+    let stops = || rt.is_closing() || cx.session.leaves_because().is_some();
+    let down = || {
+        let provider = entry.resumed.as_ref().map(|resumed| &*resumed.provider);
+        error.code == ErrorCode::ToolNotFound && provider.is_some_and(|id| rt.is_down(id))
+    };
+    let passes = matches!(error.code, ErrorCode::QueueFull | ErrorCode::InternalError)
+        || down()
+        || (error.code == ErrorCode::Canceled && stops());
+    passes && reply.effect == EffectState::None
+}
+
+/// Somebody was told to come back for this call, and the same one waits already: the record of this one says where.
+async fn point_to(rt: &Runtime, entry: &Entry, row: &ApprovalRow) {
+    let message = format!("the same call waits already as {} ({}); ask for that one", row.call, row.id);
+    let outcome = Outcome {
+        state: State::Refused,
+        code: Some(ErrorCode::ApprovalRequired.as_str().into()),
+        message: Some(message),
+        effect_state: EffectState::None.as_str().into(),
+        latency_us: 0,
+        characters_in: entry.characters_in,
+        characters_out: 0,
+        cost_micros: 0,
+        finished_us: clock::now_us(),
+        attempts: 0,
+        cached: false,
+        result: None,
+    };
+    if let Err(error) = rt.store.record(WholeCall { head: entry.head.clone(), outcome }).await {
+        tracing::warn!("call {} could not be recorded: {error}", entry.head.id);
+    }
 }
 
 fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Reply {
     let state = match &outcome {
+        Err(_) if let Some(row) = &entry.held => row.state,
         Ok(_) => State::CompletedSuccess,
         Err(CallError::Failed(fault)) if fault.error.code == ErrorCode::OutcomeUnknown => {
             State::OutcomeUnknown
         }
         Err(CallError::Failed(_)) => State::CompletedFailure,
+        Err(CallError::Refused(_)) if entry.resumed.is_some() => State::CancelledBySystem,
         Err(CallError::Refused(_) | CallError::Held(_)) => State::Refused,
     };
     let effect = match &outcome {
@@ -228,13 +342,16 @@ fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Repl
         Err(error) => error.effect(),
     };
     Reply {
-        id: cx.id,
+        // Who joined a call that waits already is told of that one.
+        id: entry.held.as_ref().map_or(cx.id, |row| row.call),
         state,
         outcome: outcome.map_err(|error| short(error.error())),
         effect,
         latency: entry.started.elapsed(),
         tool: entry.tool.clone(),
         approved_by: entry.approved_by.clone(),
+        executed_arguments: entry.executed.clone(),
+        approval: entry.held.clone(),
         repeats: entry.repeats.get().copied(),
         budget_exceeded: cx.session.budget().is_some_and(gantry_core::budget::Budget::was_exceeded),
     }
@@ -251,7 +368,8 @@ fn short(mut error: ToolError) -> ToolError {
 fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
     let error = reply.outcome.as_ref().err();
     Outcome {
-        state: reply.state,
+        // The store has the last word on how a held call ends that is refused before it began.
+        state: if reply.state == State::CancelledBySystem { State::Refused } else { reply.state },
         code: error.map(|error| error.code.as_str().into()),
         message: error.map(|error| truncated(&error.message, RECORDED_ARGUMENT_BYTES).into_owned()),
         effect_state: reply.effect.as_str().into(),
@@ -260,6 +378,7 @@ fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
         characters_out,
         cost_micros: 0,
         finished_us: clock::now_us(),
+        attempts: entry.attempts.load(Ordering::Relaxed),
         cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
         result: entry.keep_result.then(|| reply.to_kept_json()),
     }
@@ -280,14 +399,22 @@ fn unrecorded(mut reply: Reply, intended: bool) -> Reply {
 }
 
 /// Closes an intent; what is known is worth a second and a third try.
-async fn close_intent(rt: &Runtime, call: CallId, outcome: Outcome) -> Result<(), gantry_store::Error> {
+async fn close_intent(
+    rt: &Runtime,
+    call: CallId,
+    outcome: Outcome,
+    retries: u32,
+) -> Result<(), gantry_store::Error> {
     let mut tries = 0;
     loop {
         match rt.store.close(call, outcome.clone()).await {
-            Err(_) if tries < CLOSE_RETRIES => tries += 1,
+            Err(error) if tries < retries && !matches!(error, gantry_store::Error::Taken { .. }) => {
+                tries += 1
+            }
             closed => return closed,
         }
-        tokio::time::sleep(CLOSE_PAUSE).await;
+        // Longer and longer, up to a second.
+        tokio::time::sleep(CLOSE_PAUSE * tries.min(10)).await;
     }
 }
 

@@ -6,6 +6,7 @@
 use super::record::Entry;
 use super::shape;
 use crate::context::CallCx;
+use crate::event::EventKind;
 use crate::provider::{Content, RawOutput};
 use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
@@ -16,6 +17,7 @@ use gantry_store::{CallRow, State};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::io;
 use std::sync::Arc;
 
 /// The answer that the earlier call with this key got, if there was one.
@@ -27,6 +29,10 @@ pub(super) async fn earlier(
     entry: &Entry,
 ) -> Result<Option<Shaped>, CallError> {
     let Some(key) = request.idempotency_key.clone() else { return Ok(None) };
+    if request.resumed.is_some() {
+        // It is the call itself that goes on under its key.
+        return Ok(None);
+    }
     let caller = cx.caller();
     let found = rt.store.call_by_key(Arc::clone(&caller.project), Arc::clone(&caller.principal), key).await;
     let found = found.map_err(|error| {
@@ -34,23 +40,34 @@ pub(super) async fn earlier(
         Refusal::new(ErrorCode::InternalError, message)
     })?;
     let Some(row) = found else { return Ok(None) };
+    let is_same = is_same(cx, &row, call);
+    // It has not begun; whoever repeats it waits for the same decision.
+    if is_same && row.state.is_waiting() {
+        return Ok(None);
+    }
     entry.repeats(row.head.id);
-    let body = answer(rt, cx, &row, call).await?;
+    if !is_same {
+        return Err(conflict("this idempotency key was used for another call; choose a new key"));
+    }
+    let body = answer(rt, cx, &row).await?;
     shape::charge(cx, &body)?;
     Ok(Some(Shaped { body, cached: true }))
 }
 
-async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> Result<Body, CallError> {
+fn is_same(cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> bool {
     let (first, key) = (&row.head.tool, &call.tool().key);
     let same_tool = first.provider == key.provider && first.tool == key.tool;
     // What one agent got is not for another one, whoever is behind them.
     let same_agent = row.head.caller.agent == cx.caller().agent;
-    if !same_tool || !same_agent || row.head.arguments_digest != Some(call.arguments_digest()) {
-        return Err(conflict("this idempotency key was used for another call; choose a new key"));
-    }
+    // A person may have had it run with other arguments than those that the key came with.
+    let sent = row.idempotency.as_ref().map(|key| key.arguments).or(row.head.arguments_digest);
+    same_tool && same_agent && sent == Some(call.arguments_digest())
+}
+
+async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow) -> Result<Body, CallError> {
     let id = row.head.id;
     match row.state {
-        State::Executing | State::PendingApproval => {
+        State::Executing | State::PendingApproval | State::ScheduledForExecution | State::ApprovedReady => {
             Err(conflict(&format!("the first call with this key, {id}, still runs; ask for it later")))
         }
         State::OutcomeUnknown => {
@@ -58,6 +75,9 @@ async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow, call: &ResolvedCall) -
                 "whether {id}, the first call with this key, took effect is unknown. Check before you repeat it under a new key."
             );
             Err(Fault::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message)).into())
+        }
+        State::RejectedByUser | State::RejectedByTimeout | State::CancelledBySystem => {
+            Err(Refusal::from(ended(row)).into())
         }
         State::CompletedSuccess | State::CompletedFailure | State::Refused => {
             let kept = row.outcome.as_ref().and_then(|outcome| outcome.result.as_deref());
@@ -67,6 +87,15 @@ async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow, call: &ResolvedCall) -
             replayed(rt, cx, kept).await
         }
     }
+}
+
+/// How a call ended that never ran, in the words of the ledger.
+pub(crate) fn ended(row: &CallRow) -> ToolError {
+    let outcome = row.outcome.as_ref();
+    let code = outcome.and_then(|outcome| outcome.code.as_deref()).and_then(ErrorCode::parse);
+    let message = outcome.and_then(|outcome| outcome.message.clone());
+    let message = message.unwrap_or_else(|| format!("the call ended as {}; nothing was run", row.state));
+    ToolError::new(code.unwrap_or(ErrorCode::Canceled), message)
 }
 
 /// A reply as it was kept.
@@ -97,7 +126,7 @@ struct KeptError {
 }
 
 /// Reads a kept reply back.
-async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallError> {
+pub(crate) async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallError> {
     let unreadable = || conflict("the kept result of this key cannot be read; choose a new key");
     let Ok(kept) = serde_json::from_str::<Kept<'_>>(kept) else { return Err(unreadable()) };
     match (kept.result, kept.error) {
@@ -131,16 +160,28 @@ fn own_words(text: &str) -> Upstream {
     }
 }
 
-/// A stored output belongs to the session that made it; the same caller's new session gets a copy of its own.
+/// A stored output belongs to the session that made it, which is given the same handle again; the same caller's new
+/// session gets one of its own, once.
 async fn adopted(rt: &Runtime, cx: &CallCx, message: &str) -> Result<Body, CallError> {
     let gone = || conflict("the output of the first call with this key is no longer kept; choose a new key");
-    let handle = serde_json::from_str::<Value>(message)
-        .ok()
-        .and_then(|message| message.pointer("/tool_output/handle")?.as_str().map(str::to_owned))
-        .ok_or_else(gone)?;
-    let outputs = rt.outputs.clone();
-    let text = tokio::task::spawn_blocking(move || outputs.read_any(&handle)).await.ok().and_then(Result::ok);
-    shape::stored(rt, cx, &text.ok_or_else(gone)?).await
+    let mut message: Value = serde_json::from_str(message).map_err(|_unreadable| gone())?;
+    let named = message.pointer_mut("/tool_output/handle").ok_or_else(gone)?;
+    let handle = named.as_str().ok_or_else(gone)?.to_owned();
+    let (outputs, session) = (rt.outputs.clone(), cx.session.id());
+    let adopted = tokio::task::spawn_blocking(move || outputs.adopt(session, &handle)).await;
+    let (handle, added) = match adopted {
+        Ok(Ok(adopted)) => adopted,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Ok(Err(error)) => return Err(shape::unstored(&error.to_string())),
+        Err(error) => return Err(shape::unstored(&error.to_string())),
+    };
+    *named = handle.as_str().into();
+    cx.session.note_output();
+    if let Some(bytes) = added {
+        let stored = EventKind::OutputStored { call: cx.id, session, handle, bytes };
+        rt.events.emit(Some(&cx.caller().principal), stored);
+    }
+    Ok(Body::Stored(message.to_string().into()))
 }
 
 fn conflict(message: &str) -> CallError {

@@ -47,11 +47,6 @@ pub(super) fn charge(cx: &CallCx, body: &Body) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Stores a text for this session.
-pub(super) async fn stored(rt: &Runtime, cx: &CallCx, text: &str) -> Result<Body, CallError> {
-    kept(rt, cx, Arc::new(RawOutput::Text(text.to_owned()))).await
-}
-
 /// Stores an output whole, and has a handle stand for it.
 async fn kept(rt: &Runtime, cx: &CallCx, output: Arc<RawOutput>) -> Result<Body, CallError> {
     let (outputs, session) = (rt.outputs.clone(), cx.session.id());
@@ -72,7 +67,7 @@ async fn kept(rt: &Runtime, cx: &CallCx, output: Arc<RawOutput>) -> Result<Body,
     Ok(Body::Stored(message))
 }
 
-fn unstored(error: &str) -> CallError {
+pub(super) fn unstored(error: &str) -> CallError {
     let message = format!(
         "the result is too large to show and could not be stored: {error}. Free disk space, or ask for less."
     );

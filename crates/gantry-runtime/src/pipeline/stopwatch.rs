@@ -61,9 +61,37 @@ impl Stopwatch {
     }
 }
 
+/// The watches of a call and of those above it.
+#[derive(Debug, Clone, Default)]
+pub struct Watches(Option<Arc<Linked>>);
+
+#[derive(Debug)]
+struct Linked {
+    watch: Arc<Stopwatch>,
+    above: Watches,
+}
+
+impl Watches {
+    /// These and one more.
+    pub(crate) fn with(&self, watch: &Arc<Stopwatch>) -> Self {
+        Self(Some(Arc::new(Linked { watch: Arc::clone(watch), above: self.clone() })))
+    }
+
+    /// All of them stand still until what is returned is dropped.
+    pub(crate) fn stop(&self) -> Vec<Stopped> {
+        let mut stopped = Vec::new();
+        let mut next = &self.0;
+        while let Some(linked) = next {
+            stopped.push(linked.watch.stop());
+            next = &linked.above.0;
+        }
+        stopped
+    }
+}
+
 /// The watch stands still until this is dropped.
 #[derive(Debug)]
-struct Stopped(Arc<Stopwatch>);
+pub(crate) struct Stopped(Arc<Stopwatch>);
 
 impl Drop for Stopped {
     fn drop(&mut self) {
@@ -109,6 +137,10 @@ impl Audience for Patient {
             let _stopped = self.watch.stop();
             self.audience.ask(questions).await
         })
+    }
+
+    fn present(&self) -> BoxFuture<'_, ()> {
+        self.audience.present()
     }
 }
 

@@ -73,6 +73,8 @@ const IDLE_CHECK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct McpServer {
     origin: Origin,
+    /// Which server it is of all that could have its id.
+    identity: Arc<str>,
     settings: ServerSettings,
     /// How its tools are run; the settings say how they were run first.
     options: ArcSwap<ProviderOptions>,
@@ -122,6 +124,7 @@ impl McpServer {
         let secrets = Arc::new(Secrets::of(&settings));
         Arc::new(Self {
             origin: Origin { provider: id, namespace, kind: ToolKind::Mcp },
+            identity: settings.reach.digest().to_string().into(),
             mapping: Mapping::new(&settings.id, settings.prefix),
             replicas: replicas(&settings, &secrets, &tasks),
             secrets,
@@ -327,6 +330,10 @@ impl McpServer {
 }
 
 impl Provider for McpServer {
+    fn identity(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.identity))
+    }
+
     fn origin(&self) -> &Origin {
         &self.origin
     }

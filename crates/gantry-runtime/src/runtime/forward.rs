@@ -21,6 +21,9 @@ use gantry_mcp::{ErrorObject, Method, Turn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The extension by which calls are promises to finish later.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 /// What a caller can see of the servers.
 pub(super) struct Sight {
     /// None for a caller without an agent, who sees everything that is not left out.
@@ -74,8 +77,12 @@ impl Runtime {
                 }
             }
         }
+        // Calls that wait for a person are tasks to those who take them.
+        if !extensions.iter().any(|(known, _)| known == TASKS) {
+            extensions.push((TASKS.to_owned(), "{}".to_owned()));
+        }
         let text = || raw::object(extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        features.extensions = (!extensions.is_empty()).then(text);
+        features.extensions = Some(text());
         features
     }
 

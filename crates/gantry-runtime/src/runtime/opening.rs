@@ -46,7 +46,11 @@ impl Runtime {
             );
             return Err(Refusal::new(ErrorCode::PermissionDenied, message));
         }
-        let caller = Caller { agent: Some(Arc::clone(name)), ..above.caller().clone() };
+        let caller = Caller {
+            agent: Some(Arc::clone(name)),
+            above: above.caller().path().cloned().collect(),
+            ..above.caller().clone()
+        };
         let place = Place { depth, max_depth, narrowed: narrowed.map(Into::into) };
         let (door, parent) = (above.session.door(), Some((above.id, above.cancel.clone())));
         let (id, root) = (SessionId::mint(), above.session.root().cloned());
@@ -92,6 +96,29 @@ impl Runtime {
             });
         let id = stored.map_or_else(SessionId::mint, |row| row.id);
         self.begin(Begin { standing: true, ..self.at_the_top(id, caller, door) }, Some(key)).await
+    }
+
+    /// The session of a held call that goes on, and whether it had to be brought back for that.
+    ///
+    /// # Errors
+    /// The agent is no longer configured.
+    pub(crate) async fn session_again(
+        self: &Arc<Self>,
+        id: SessionId,
+        caller: Caller,
+        door: &str,
+    ) -> Result<(Arc<Session>, bool), Refusal> {
+        if let Some(live) = self.sessions.get(id).filter(|live| !live.cancellation().is_cancelled()) {
+            return Ok((live, false));
+        }
+        let door = [Door::Cli, Door::Http, Door::Mcp].into_iter().find(|known| known.as_str() == door);
+        let begin = self.at_the_top(id, caller, door.unwrap_or(Door::Http));
+        self.begin(begin, None).await.map(|session| (session, true))
+    }
+
+    /// Forgets a session that was brought back, without ending what runs in it.
+    pub(crate) fn forget_session(&self, session: &Session) {
+        self.sessions.remove(session.id());
     }
 
     fn at_the_top(&self, id: SessionId, caller: Caller, door: Door) -> Begin {

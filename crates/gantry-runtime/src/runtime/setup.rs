@@ -6,7 +6,7 @@
 
 use super::Runtime;
 use super::sources::Sources;
-use crate::options::{AgentOptions, Options};
+use crate::options::{AgentOptions, ApprovalOptions, Options};
 use crate::provider::Provider;
 use crate::session::{Resolved, Session};
 use gantry_core::error::{ErrorCode, Refusal};
@@ -44,6 +44,11 @@ impl State {
         self.sources.get(id).map_or(0, |source| source.number)
     }
 
+    /// Which provider it is exactly that has this id.
+    pub(crate) fn identity_of(&self, id: &str) -> Option<Arc<str>> {
+        self.sources.get(id)?.provider.identity()
+    }
+
     /// Whether the settings of its provider offer a tool at all.
     fn offers(&self, tool: &Tool) -> bool {
         let source = self.sources.get(&tool.key.provider);
@@ -64,6 +69,7 @@ impl State {
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) policies: Arc<Policies>,
+    pub(crate) approvals: ApprovalOptions,
     pub(super) agents: HashMap<Arc<str>, AgentOptions>,
 }
 
@@ -78,6 +84,7 @@ impl Setup {
                 max_depth: options.max_depth,
             },
             policies: Arc::clone(&options.policies),
+            approvals: options.approvals.clone(),
             agents: options.agents.clone(),
         }
     }
@@ -148,6 +155,13 @@ impl Runtime {
             return Ok(Arc::clone(&self.output_provider) as _);
         }
         state.provider(id)
+    }
+
+    /// Whether there is a server of this id that cannot be reached at the moment.
+    pub(crate) fn is_down(&self, id: &str) -> bool {
+        let sources = self.sources();
+        let server = sources.get(id).and_then(|source| source.server.clone());
+        server.is_some_and(|server| server.listing().is_none())
     }
 
     /// Not below anybody.

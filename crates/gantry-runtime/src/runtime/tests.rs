@@ -153,6 +153,7 @@ impl Home {
             project: "default".into(),
             principal: "ann".into(),
             agent: None,
+            above: Arc::default(),
             role: gantry_core::Role::Agent,
         };
         self.rt.open_session(caller, Door::Mcp).await.unwrap()
@@ -202,7 +203,10 @@ async fn the_first_session_sees_every_server_that_works_and_why_another_does_not
     );
     assert!(home.rt.explain("down__x", None, 0).reasons[0].contains("server down is down"));
     assert!(home.rt.instructions(None).unwrap().contains("be kind"));
-    assert_eq!(home.rt.features(None).extensions.as_deref(), Some(r#"{"x/y":{}}"#));
+    assert_eq!(
+        home.rt.features(None).extensions.as_deref(),
+        Some(r#"{"x/y":{},"io.modelcontextprotocol/tasks":{}}"#)
+    );
     let reply = home.call(&session, "up__tool_1").await;
     let json: Value = serde_json::from_str(&reply.to_json()).unwrap();
     assert_eq!(json["result"][0]["uri"], "gantry:up/memo://a", "{json}");

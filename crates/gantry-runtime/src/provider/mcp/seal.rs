@@ -86,7 +86,13 @@ mod tests {
 
     fn caller(principal: &str, agent: Option<&str>) -> Caller {
         let agent = agent.map(Into::into);
-        Caller { principal: principal.into(), role: Role::Agent, agent, project: "default".into() }
+        Caller {
+            principal: principal.into(),
+            role: Role::Agent,
+            agent,
+            above: std::sync::Arc::default(),
+            project: "default".into(),
+        }
     }
 
     #[test]

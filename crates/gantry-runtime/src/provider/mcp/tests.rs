@@ -120,6 +120,7 @@ fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
         principal: "ann".into(),
         role: gantry_core::Role::Agent,
         agent: None,
+        above: Arc::default(),
         project: "default".into(),
     };
     let task = answer::output(

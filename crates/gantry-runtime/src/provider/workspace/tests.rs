@@ -130,7 +130,13 @@ impl Bench {
     }
 
     fn caller() -> Caller {
-        Caller { principal: "p".into(), role: Role::Agent, agent: None, project: "default".into() }
+        Caller {
+            principal: "p".into(),
+            role: Role::Agent,
+            agent: None,
+            project: "default".into(),
+            above: Arc::default(),
+        }
     }
 
     fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
@@ -160,7 +166,7 @@ impl Bench {
             Verdict::Ask(question) => {
                 let decision =
                     Decision { binding: question.binding(), approved: true, by: "somebody".into() };
-                redeem(question, &decision)
+                redeem(question, &decision).map_err(|void| panic!("{void:?}"))
             }
         }
     }
@@ -183,7 +189,7 @@ impl Bench {
     fn call(&self, tool: &str, arguments: Value) -> Answer {
         match self.judge(tool, &arguments) {
             Err(refusal) | Ok(Verdict::Deny(refusal)) => Answer::Refused(refusal.error().clone()),
-            Ok(Verdict::Ask(question)) => Answer::Asked(question.held().reason.clone()),
+            Ok(Verdict::Ask(question)) => Answer::Asked(question.reason()),
             Ok(Verdict::Allow(permit)) => self.run(&permit),
         }
     }

@@ -172,7 +172,13 @@ impl Home {
 
     async fn session(&self) -> Arc<Session> {
         let project = "default".into();
-        let ann = Caller { project, principal: "ann".into(), agent: None, role: Role::Agent };
+        let ann = Caller {
+            project,
+            principal: "ann".into(),
+            agent: None,
+            above: Arc::default(),
+            role: Role::Agent,
+        };
         self.rt.open_session(ann, Door::Mcp).await.unwrap()
     }
 

@@ -12,7 +12,7 @@ fn each_tool_asks_exactly_when_it_should() {
     bench.link("a.txt", "l");
     let asked = |tool: &str, arguments: Value| match bench.judge(tool, &arguments).unwrap() {
         Verdict::Allow(_) => "no".to_owned(),
-        Verdict::Ask(question) => question.held().reason.clone(),
+        Verdict::Ask(question) => question.reason(),
         Verdict::Deny(refusal) => panic!("{refusal:?}"),
     };
     assert_eq!(asked("list_directory", json!({ "path": "." })), "no");

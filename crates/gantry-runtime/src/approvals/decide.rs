@@ -1,0 +1,345 @@
+//! A person's word about a held call: who may give it, and what it does.
+
+use crate::clock;
+use crate::commons::Commons;
+use gantry_core::digest::Digest;
+use gantry_core::error::ToolError;
+use gantry_core::id::{ApprovalId, CallId, GrantId};
+use gantry_core::pattern::Pattern;
+use gantry_core::shape::truncated;
+use gantry_core::{Role, State};
+use gantry_store::{ApprovalRow, DecisionRow, GrantKey, GrantRow, RefusedDecision, Scope, Settled, Verdict};
+use std::sync::Arc;
+
+/// Bytes of a reason that a person gives.
+const REASON_BYTES: usize = 4096;
+
+/// Somebody who wants to decide.
+#[derive(Debug, Clone)]
+pub struct Decider {
+    /// The name under which the decision is recorded.
+    pub name: Arc<str>,
+    /// What they may do.
+    pub role: Role,
+    /// Whether they may decide about calls under their own name: they are the person whose data folder this is.
+    pub owner: bool,
+    /// The projects that they may decide in; none means all.
+    pub projects: Option<Arc<[Arc<str>]>>,
+    /// The tools that they may decide about; none means all.
+    pub tools: Option<Arc<[Pattern]>>,
+    /// By which door they decide: `cli`, `http`, `page`, `elicitation`.
+    pub via: Arc<str>,
+}
+
+/// What they decide.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// Yes or no.
+    pub approved: bool,
+    /// The arguments to run it with instead.
+    pub modified_args: Option<Arc<str>>,
+    /// Why, in words that the caller reads.
+    pub reason: Option<String>,
+    /// For how long a yes holds.
+    pub scope: Scope,
+}
+
+/// Why nothing was decided.
+#[derive(Debug, thiserror::Error)]
+pub enum NotDecided {
+    /// There is no such approval, or it is none of their business.
+    #[error("there is no approval {0}")]
+    Unknown(ApprovalId),
+    /// They may not.
+    #[error("{0}")]
+    Forbidden(String),
+    /// It has been decided, or has ended; this is how it stands.
+    #[error("{id} is {state} already; what was decided first stands", id = .0.id, state = .0.state)]
+    Decided(Box<ApprovalRow>),
+    /// It is too late.
+    #[error("{} has expired: nobody decided in time", .0.id)]
+    Expired(Box<ApprovalRow>),
+    /// What they said cannot be: arguments that do not fit, or that a policy denies.
+    #[error("{}", .0.message)]
+    Invalid(ToolError),
+    /// The store failed; nothing was decided.
+    #[error("the decision could not be recorded: {0}")]
+    Store(#[from] gantry_store::Error),
+}
+
+impl Decider {
+    /// Whether they may know of an approval.
+    #[must_use]
+    pub fn sees(&self, row: &ApprovalRow) -> bool {
+        let project = self.projects.as_ref().is_none_or(|projects| projects.contains(&row.project));
+        let spelled = format!("{}__{}", row.asked.provider, row.asked.tool);
+        let names = [&*row.name, &spelled];
+        let tool = self.tools.as_ref().is_none_or(|patterns| {
+            patterns.iter().any(|pattern| names.iter().any(|name| pattern.matches(name)))
+        });
+        self.role >= Role::Approver && project && tool
+    }
+
+    /// Whether their yes to an approval would count.
+    pub(crate) fn may_approve(&self, row: &ApprovalRow) -> bool {
+        self.sees(row) && self.may(row, true).is_ok()
+    }
+
+    /// Whether they may decide so about an approval that they may know of.
+    fn may(&self, row: &ApprovalRow, approved: bool) -> Result<(), NotDecided> {
+        let forbidden = |why: String| Err(NotDecided::Forbidden(why));
+        if self.role < Role::Approver {
+            return forbidden("an agent cannot decide; it takes the key of an approver".into());
+        }
+        if self.name == row.principal && !self.owner {
+            return forbidden("nobody decides about their own call; ask another approver".into());
+        }
+        if approved { self.is_named(row.asked.approvers.iter().map(Vec::as_slice)) } else { Ok(()) }
+    }
+
+    /// Whether their yes counts where rules name who may give it: they are in every list.
+    pub(super) fn is_named<'a>(
+        &self,
+        mut lists: impl Iterator<Item = &'a [Arc<str>]>,
+    ) -> Result<(), NotDecided> {
+        let missing = lists.find(|names| !names.contains(&self.name));
+        missing.map_or(Ok(()), |names| {
+            let why = format!("this call takes the yes of {}", names.join(" or "));
+            Err(NotDecided::Forbidden(why))
+        })
+    }
+}
+
+impl Commons {
+    /// Records what somebody decided. `edited` is the binding of the call with the arguments that they gave.
+    pub(crate) async fn decide(
+        &self,
+        id: ApprovalId,
+        by: &Decider,
+        given: Given,
+        edited: Option<Digest>,
+    ) -> Result<ApprovalRow, NotDecided> {
+        let row = self.decidable(id, by, given.approved).await?;
+        let now = clock::steady_us();
+        let grant = (given.approved && given.scope != Scope::Once).then(GrantId::mint);
+        // One who stops a call in its delay also takes back what was given with the yes to it.
+        let before = row.decision.as_ref().and_then(|decision| decision.grant);
+        let decision = DecisionRow {
+            verdict: if given.approved { Verdict::Approved } else { Verdict::Denied },
+            by: Arc::clone(&by.name),
+            via: Arc::clone(&by.via),
+            at_us: now,
+            reason: given.reason.filter(|reason| !reason.trim().is_empty()).map(|mut reason| {
+                reason.truncate(reason.floor_char_boundary(REASON_BYTES));
+                reason.into()
+            }),
+            modified_args: given.modified_args,
+            binding: edited.unwrap_or(row.asked.binding),
+            scope: given.scope,
+            grant,
+        };
+        let delay = i64::try_from(row.asked.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 2);
+        // One who says yes to a call that waits for its time wants it now.
+        let waits = delay > 0 && row.state == State::PendingApproval;
+        let to = match (given.approved, waits) {
+            (true, true) => State::ScheduledForExecution,
+            (true, false) => State::ApprovedReady,
+            (false, _) => State::RejectedByUser,
+        };
+        let deadline_us = (to == State::ScheduledForExecution).then(|| now.saturating_add(delay));
+        let step = Settled { to, decision: Some(decision), deadline_us, message: None, at_us: now };
+        let row = self.settle(id, step).await?;
+        // The decision stands either way. Without the grant, the next call is asked about.
+        if let Some(grant) = grant
+            && let Err(error) = self.give(grant, &row, given.scope).await
+        {
+            tracing::error!("{grant}, given with {}, could not be recorded: {error}", row.id);
+        }
+        if let Some(grant) = before.filter(|_| to == State::RejectedByUser) {
+            self.store.revoke_grant(grant, Arc::clone(&by.name), now).await?;
+        }
+        Ok(row)
+    }
+
+    /// Puts on record that a decision does not count.
+    pub(crate) async fn not_decided(&self, id: ApprovalId, by: &Decider, approved: bool, error: &NotDecided) {
+        let why = match error {
+            NotDecided::Store(_) => return,
+            NotDecided::Unknown(_) => "it is of a project or a tool that they do not decide about".to_owned(),
+            NotDecided::Forbidden(_)
+            | NotDecided::Decided(_)
+            | NotDecided::Expired(_)
+            | NotDecided::Invalid(_) => error.to_string(),
+        };
+        self.turn_away(id, (&by.name, &by.via), Some(approved), &why).await;
+    }
+
+    /// Puts on record that somebody wanted to decide by a door, and why that does not count.
+    pub async fn turn_away(
+        &self,
+        id: ApprovalId,
+        (by, via): (&str, &str),
+        approved: Option<bool>,
+        why: &str,
+    ) {
+        let why = truncated(why, REASON_BYTES).into_owned();
+        let refused = RefusedDecision {
+            approval: id,
+            by: by.into(),
+            via: via.into(),
+            approved,
+            why: why.as_str().into(),
+            at_us: clock::steady_us(),
+        };
+        match self.store.refuse(refused).await {
+            Ok(()) => tracing::warn!("{id}: what {by} decided ({via}) does not count: {why}"),
+            // There is nothing that it could be recorded with.
+            Err(gantry_store::Error::UnknownApproval { .. }) => {}
+            Err(error) => tracing::error!("{id}: that {by} may not decide could not be recorded: {error}"),
+        }
+    }
+
+    /// The approval that somebody is about to decide, if they may and it can still be decided.
+    pub(crate) async fn decidable(
+        &self,
+        id: ApprovalId,
+        by: &Decider,
+        approved: bool,
+    ) -> Result<ApprovalRow, NotDecided> {
+        let row = self.store.approval(id).await?;
+        if by.role < Role::Approver {
+            return Err(NotDecided::Forbidden(
+                "an agent cannot decide; it takes the key of an approver".into(),
+            ));
+        }
+        let row = row.filter(|row| by.sees(row)).ok_or(NotDecided::Unknown(id))?;
+        by.may(&row, approved)?;
+        // Its holder's clock counts, as long as the holder is there.
+        let is_late =
+            self.keeps_time_of(&row) && row.deadline_us.is_some_and(|end| end <= clock::steady_us());
+        if row.state == State::PendingApproval && is_late {
+            return Err(match self.expire(&row).await? {
+                Ok(row) => NotDecided::Expired(Box::new(row)),
+                Err(row) => over(row),
+            });
+        }
+        // What has been let through and waits for its time can be stopped, or hurried if nobody was asked.
+        let scheduled = row.state == State::ScheduledForExecution && (!approved || row.decision.is_none());
+        if row.state == State::PendingApproval || scheduled { Ok(row) } else { Err(over(Box::new(row))) }
+    }
+
+    /// Whether it is for this process to say that time is over for an approval: it holds it, or nobody does any more.
+    pub(super) fn keeps_time_of(&self, row: &ApprovalRow) -> bool {
+        row.node == self.store.node() || !self.store.is_alive(row.node)
+    }
+
+    /// Moves an approval on and tells everybody.
+    pub(crate) async fn settle(&self, id: ApprovalId, step: Settled) -> Result<ApprovalRow, NotDecided> {
+        match self.store.settle(id, step).await? {
+            Ok(row) => {
+                self.tell(&row);
+                Ok(*row)
+            }
+            Err(row) => Err(over(row)),
+        }
+    }
+
+    /// Ends an approval that nobody decided in time.
+    pub(crate) async fn expire(
+        &self,
+        row: &ApprovalRow,
+    ) -> Result<Result<ApprovalRow, Box<ApprovalRow>>, gantry_store::Error> {
+        let waited = row.deadline_us.unwrap_or(row.created_us).saturating_sub(row.created_us);
+        let message = format!("nobody decided within {}; nothing was run", span(waited));
+        let step = Settled {
+            to: State::RejectedByTimeout,
+            decision: None,
+            deadline_us: None,
+            message: Some(message.into()),
+            at_us: clock::steady_us(),
+        };
+        let settled = self.store.settle(row.id, step).await?;
+        Ok(settled.map(|row| {
+            self.tell(&row);
+            *row
+        }))
+    }
+
+    /// Withdraws a call that waits, if it is one of `own`'s or anybody's may be withdrawn. Returns whether it waited. Who
+    /// withdraws their own call knows what became of it: the same call again is a new one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn withdraw(
+        &self,
+        call: CallId,
+        own: Option<&str>,
+        why: &str,
+    ) -> Result<bool, gantry_store::Error> {
+        let Some(row) = self.store.approval_of(call).await? else { return Ok(false) };
+        if own.is_some_and(|own| *row.principal != *own) {
+            return Ok(false);
+        }
+        let withdrawn = self.cancel_held(&row, why).await?;
+        if withdrawn && own.is_some() {
+            self.store.collect(row.id).await?;
+        }
+        Ok(withdrawn)
+    }
+
+    /// Ends an approval because its call is not wanted any more.
+    pub(crate) async fn cancel_held(
+        &self,
+        row: &ApprovalRow,
+        why: &str,
+    ) -> Result<bool, gantry_store::Error> {
+        let step = Settled {
+            to: State::CancelledBySystem,
+            decision: None,
+            deadline_us: None,
+            message: Some(why.into()),
+            at_us: clock::steady_us(),
+        };
+        let settled = self.store.settle(row.id, step).await?;
+        Ok(settled.map(|row| self.tell(&row)).is_ok())
+    }
+
+    async fn give(&self, id: GrantId, row: &ApprovalRow, scope: Scope) -> Result<(), gantry_store::Error> {
+        let asked = &row.asked;
+        let by = row.decision.as_ref().map_or_else(|| "".into(), |decision| Arc::clone(&decision.by));
+        let grant = GrantRow {
+            seq: 0,
+            id,
+            key: GrantKey {
+                project: Arc::clone(&row.project),
+                principal: Arc::clone(&row.principal),
+                agent_path: asked.agent_path.join(" > ").into(),
+                provider: Arc::clone(&asked.provider),
+                tool: Arc::clone(&asked.tool),
+            },
+            name: Arc::clone(&row.name),
+            fingerprint: asked.fingerprint,
+            policy: asked.policy,
+            rules: asked.rules.clone(),
+            session: (scope == Scope::Session).then_some(row.session),
+            by,
+            approval: Some(row.id),
+            created_us: clock::steady_us(),
+            revoked: None,
+        };
+        self.store.grant(grant).await
+    }
+}
+
+fn over(row: Box<ApprovalRow>) -> NotDecided {
+    if row.state == State::RejectedByTimeout { NotDecided::Expired(row) } else { NotDecided::Decided(row) }
+}
+
+/// A time as people say it.
+fn span(us: i64) -> String {
+    match us / 1_000_000 {
+        0 => format!("{} ms", us / 1000),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}

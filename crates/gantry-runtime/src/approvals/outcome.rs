@@ -1,0 +1,184 @@
+//! What came of a call that was held, as its caller reads it.
+
+use crate::context::CallCx;
+use crate::options::Delivery;
+use crate::pipeline::repeat;
+use crate::reply::{Reply, Shaped};
+use crate::runtime::Runtime;
+use crate::session::Session;
+use gantry_core::State;
+use gantry_core::error::{EffectState, ErrorCode, Refusal, ToolError};
+use gantry_core::id::CallId;
+use gantry_core::redact;
+use gantry_store::{ApprovalRow, CallRow, DecisionRow, Verdict};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Runtime {
+    /// The reply to a caller whose call was held and is over.
+    pub(crate) async fn outcome(&self, cx: &CallCx, row: ApprovalRow) -> Reply {
+        let call = match self.store.call(row.call).await {
+            Ok(call) => call,
+            Err(error) => {
+                tracing::error!("the outcome of call {} could not be read: {error}", row.call);
+                None
+            }
+        };
+        let (outcome, effect) = self.words(cx, &row, call.as_ref()).await;
+        let approved = row.decision.as_ref().filter(|decision| decision.verdict == Verdict::Approved);
+        let latency = call.as_ref().and_then(|call| call.outcome.as_ref()).map_or(0, |o| o.latency_us);
+        Reply {
+            id: row.call,
+            state: row.state,
+            outcome,
+            effect,
+            latency: Duration::from_micros(latency),
+            tool: cx.session.toolset().find(&row.name).ok().cloned(),
+            approved_by: approved.map(|decision| Arc::clone(&decision.by)),
+            executed_arguments: approved.and_then(|decision| executed(&row, decision)).map(shown),
+            repeats: (row.call != cx.id).then_some(row.call),
+            budget_exceeded: false,
+            approval: Some(Arc::new(row)),
+        }
+    }
+
+    /// How a call that is held, or was, stands for the caller that made it; nothing for anybody else.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn held(&self, session: &Arc<Session>, call: CallId) -> Result<Option<Reply>, Refusal> {
+        let row = self.store.approval_of(call).await.map_err(|error| unreadable(&error))?;
+        let caller = session.caller();
+        let is_own = |row: &ApprovalRow| {
+            row.project == caller.project && row.principal == caller.principal && row.agent == caller.agent
+        };
+        let Some(row) = row.filter(is_own) else { return Ok(None) };
+        let mut cx = CallCx::new(session);
+        cx.id = row.call;
+        if row.state.is_over() {
+            return Ok(Some(self.outcome(&cx, row).await));
+        }
+        let waits = ToolError::new(ErrorCode::ApprovalRequired, format!("{} is {}", row.call, row.state));
+        Ok(Some(Reply {
+            state: row.state,
+            approval: Some(Arc::new(row)),
+            ..Reply::shed(call, &Refusal::from(waits))
+        }))
+    }
+
+    /// Withdraws a held call of this caller, or stops it if it runs.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn withdraw(&self, session: &Session, call: CallId, why: &str) -> Result<(), Refusal> {
+        let own = Some(&*session.caller().principal);
+        let withdrawn = self.commons.withdraw(call, own, why).await.map_err(|error| unreadable(&error))?;
+        if !withdrawn {
+            self.commons.cancel_call(call, own);
+        }
+        Ok(())
+    }
+
+    /// Notes that a caller is given the outcome of a held call, so that the same request is a new call from now on.
+    /// Nothing to note if it was not held or is not over.
+    pub async fn collect(&self, reply: &Reply) {
+        let Some(row) = reply.approval.as_ref().filter(|row| row.state.is_over()) else { return };
+        if let Err(error) = self.store.collect(row.id).await {
+            tracing::warn!("that the outcome of {} was given could not be recorded: {error}", row.call);
+        }
+    }
+
+    /// How held calls reach a person.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery {
+        self.setup().approvals.delivery
+    }
+
+    async fn words(
+        &self,
+        cx: &CallCx,
+        row: &ApprovalRow,
+        call: Option<&CallRow>,
+    ) -> (Result<Shaped, ToolError>, EffectState) {
+        let kept = call.and_then(|call| call.outcome.as_ref()).and_then(|outcome| outcome.result.as_deref());
+        if let (State::CompletedSuccess | State::CompletedFailure, Some(kept)) = (row.state, kept) {
+            return match repeat::replayed(self, cx, kept).await {
+                Ok(body) => (Ok(Shaped { body, cached: false }), EffectState::Done),
+                Err(error) => (Err(error.error()), error.effect()),
+            };
+        }
+        match row.state {
+            State::CompletedSuccess | State::CompletedFailure => {
+                let message = format!("{} has run, and its result is no longer kept", row.call);
+                (Err(ToolError::new(ErrorCode::ExecutionError, message)), EffectState::Done)
+            }
+            State::OutcomeUnknown => {
+                let message = format!(
+                    "Gantry stopped while {} ran, so whether it took effect is unknown. Check before you repeat it.",
+                    row.call
+                );
+                (Err(ToolError::new(ErrorCode::OutcomeUnknown, message)), EffectState::Possible)
+            }
+            State::PendingApproval
+            | State::ScheduledForExecution
+            | State::ApprovedReady
+            | State::Executing
+            | State::RejectedByUser
+            | State::RejectedByTimeout
+            | State::CancelledBySystem
+            | State::Refused => {
+                (Err(call.map_or_else(|| ended(row), |call| told(row, call))), EffectState::None)
+            }
+        }
+    }
+}
+
+fn unreadable(error: &gantry_store::Error) -> Refusal {
+    Refusal::new(ErrorCode::InternalError, format!("the call could not be looked up: {error}"))
+}
+
+/// How a call ended that never ran; what a person said of it comes first.
+fn told(row: &ApprovalRow, call: &CallRow) -> ToolError {
+    let recorded = repeat::ended(call);
+    if row.state == State::CancelledBySystem && row.decision.is_none() && recorded.code != ErrorCode::Canceled
+    {
+        return recorded;
+    }
+    ended(row)
+}
+
+fn ended(row: &ApprovalRow) -> ToolError {
+    let why = row.message.as_deref();
+    if row.state == State::RejectedByUser {
+        let (by, reason) = row
+            .decision
+            .as_ref()
+            .map_or(("somebody", None), |decision| (&*decision.by, decision.reason.as_deref()));
+        let message = match reason {
+            Some(reason) => format!("denied by {by}: {reason}. Nothing was run."),
+            None => format!("denied by {by}; nothing was run"),
+        };
+        return ToolError::new(ErrorCode::RejectedByUser, message);
+    }
+    if row.state == State::RejectedByTimeout {
+        let why = why.unwrap_or("nobody decided in time; nothing was run");
+        return ToolError::new(ErrorCode::RejectedByTimeout, format!("expired: {why}"));
+    }
+    let why = why.unwrap_or("the call was withdrawn");
+    ToolError::new(ErrorCode::Canceled, format!("canceled: {why}; nothing was run"))
+}
+
+/// The arguments that a person gave instead of those that were sent.
+fn executed<'a>(row: &'a ApprovalRow, decision: &'a DecisionRow) -> Option<&'a str> {
+    let before = row.asked.edited.then_some(&*row.asked.arguments);
+    decision.modified_args.as_deref().or(before)
+}
+
+/// Arguments as the ledger may show them.
+fn shown(arguments: &str) -> Arc<str> {
+    let canonical = gantry_core::json::canonical(arguments);
+    canonical.map_or_else(
+        |_| "{}".into(),
+        |text| redact::shown(&text, gantry_core::limits::RECORDED_ARGUMENT_BYTES).into(),
+    )
+}

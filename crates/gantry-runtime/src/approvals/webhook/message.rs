@@ -1,0 +1,114 @@
+//! What the webhook is sent: the message and its signature, by the Standard Webhooks scheme.
+
+use crate::clock::iso;
+use crate::records::ApprovalItem;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gantry_core::State;
+use gantry_store::ApprovalRow;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Serialize;
+use sha2::Sha256;
+
+/// Bytes of arguments that are sent along; who wants more of them asks for the approval itself.
+const ARGUMENT_BYTES: usize = 256 * 1024;
+
+/// How a secret begins that is written in base64.
+const ENCODED: &str = "whsec_";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: String,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    #[serde(flatten)]
+    item: ApprovalItem<'a>,
+    decision_url: String,
+    page: Option<String>,
+}
+
+/// A message about an approval.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// The same however often it is sent, so that who gets it twice notices.
+    pub(super) id: String,
+    pub(super) body: String,
+}
+
+impl Message {
+    /// What is told of an approval that came to stand as it does at that moment; nothing where that is of no interest.
+    /// `page` is the address of the page on which a person decides, without the approval's id.
+    pub(super) fn about(row: &ApprovalRow, at_us: i64, page: Option<&str>) -> Option<Self> {
+        let body = Body {
+            kind: kind(row.state)?,
+            timestamp: iso(at_us),
+            data: Data {
+                item: ApprovalItem::of(row).without_long_arguments(ARGUMENT_BYTES),
+                decision_url: format!("/api/v1/approvals/{}/decision", row.id),
+                page: page.map(|page| format!("{page}{}", row.id)),
+            },
+        };
+        let id = format!("{}_{}", row.id, row.state.as_str().to_ascii_lowercase());
+        // Every part of it is a text, a number or JSON that was checked when it came in.
+        Some(Self { id, body: serde_json::to_string(&body).ok()? })
+    }
+
+    /// The value of `webhook-signature`, for a message that is sent at this second of Unix time.
+    pub(super) fn signature(&self, secret: &str, second: i64) -> Option<String> {
+        let encoded = secret.strip_prefix(ENCODED).and_then(|text| STANDARD.decode(text).ok());
+        let key = encoded.unwrap_or_else(|| secret.as_bytes().to_vec());
+        let mut code: Hmac<Sha256> = Hmac::new_from_slice(&key).ok()?;
+        code.update(format!("{}.{second}.{}", self.id, self.body).as_bytes());
+        Some(format!("v1,{}", STANDARD.encode(code.finalize().into_bytes())))
+    }
+}
+
+/// The type of the message that says that an approval stands like this.
+fn kind(state: State) -> Option<&'static str> {
+    match state {
+        State::PendingApproval => Some("approval.requested"),
+        State::ApprovedReady | State::ScheduledForExecution | State::RejectedByUser => {
+            Some("approval.decided")
+        }
+        State::RejectedByTimeout => Some("approval.expired"),
+        State::CancelledBySystem => Some("approval.canceled"),
+        State::CompletedSuccess | State::CompletedFailure | State::OutcomeUnknown => {
+            Some("approval.completed")
+        }
+        State::Executing | State::Refused => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_signed_by_the_standard_scheme() {
+        // The example of the specification.
+        let message =
+            Message { id: "msg_p5jXN8AQM9LWM0D4loKWxJek".into(), body: r#"{"test": 2432232314}"#.into() };
+        let signature = message.signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 1_614_265_330);
+        assert_eq!(signature.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
+        // Any other text is the secret itself, also one that only begins like an encoded one.
+        let plain = message.signature("whsec_not base64 at all", 1);
+        assert!(plain.is_some() && plain != message.signature("not base64 at all", 1));
+        assert_ne!(message.signature("0123456789abcdef", 1), message.signature("0123456789abcdef", 2));
+    }
+
+    #[test]
+    fn every_state_has_its_word_or_is_nobodys_business() {
+        let words: Vec<_> = State::ALL.iter().map(|state| kind(*state).unwrap_or("-")).collect();
+        let words: Vec<_> = words.iter().map(|word| word.trim_start_matches("approval.")).collect();
+        assert_eq!(
+            words.join(" "),
+            "requested decided decided decided expired - completed completed canceled completed -"
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! Sending one message to a webhook, and what to say when it is not taken.
+//!
+//! An address may hold a secret in its path, so words about it name the host alone.
+
+use super::lane::{About, Errand, Sent};
+use super::message::Message;
+use crate::clock;
+use crate::options::Webhook;
+use gantry_core::State;
+use gantry_egress::guard::Cidr;
+use gantry_egress::{HttpClient, HttpError};
+use gantry_store::{ApprovalRow, Store};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a webhook may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that are read, so that the connection can be used again. What it says is of no interest.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// A webhook, and what it takes to reach it.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    webhook: Webhook,
+    /// Or why there is none.
+    client: Result<HttpClient, String>,
+}
+
+impl Target {
+    pub(super) fn new(webhook: &Webhook) -> Self {
+        Self { webhook: webhook.clone(), client: client(&webhook.allow_private) }
+    }
+
+    /// Whether it is this webhook, with all that is configured of it.
+    pub(super) fn is(&self, webhook: &Webhook) -> bool {
+        self.webhook == *webhook
+    }
+
+    /// The webhook in a sentence.
+    pub(super) fn host(&self) -> &str {
+        shown(&self.webhook.url)
+    }
+
+    /// Sends a message, once.
+    pub(super) async fn run(self, store: Store, errand: Errand, page: Option<Arc<str>>) -> Sent {
+        let row = match store.approval(errand.id).await {
+            Ok(row) => row,
+            Err(error) => return Sent::Failed(format!("the approval could not be read: {error}")),
+        };
+        let (row, at_us) = match (row, errand.about) {
+            (Some(row), About::Request) if row.state == State::PendingApproval && !row.announced => {
+                let created = row.created_us;
+                (row, created)
+            }
+            // Nobody was told of the request.
+            (Some(row), About::News { state, at_us }) if row.announced => (as_it_stood(row, state), at_us),
+            (Some(_) | None, _) => return Sent::Moot,
+        };
+        let Some(message) = Message::about(&row, at_us, page.as_deref()) else { return Sent::Moot };
+        if let Err(reason) = self.post(message).await {
+            return Sent::Failed(reason);
+        }
+        match errand.about {
+            About::News { .. } => Sent::Taken,
+            About::Request => match store.announced(errand.id).await {
+                Ok(()) => Sent::Taken,
+                Err(error) => Sent::Failed(format!("that it was taken could not be recorded: {error}")),
+            },
+        }
+    }
+
+    async fn post(&self, message: Message) -> Result<(), String> {
+        let end = Instant::now() + ANSWER;
+        let headers = self.headers(&message)?;
+        let client = self.client.as_ref().map_err(String::clone)?;
+        let sent = client.send(http::Method::POST, &self.webhook.url, headers, message.body.into());
+        let answer = match timeout_at(end, sent).await {
+            Ok(answer) => answer.map_err(|error| words(&error))?,
+            Err(_) => return Err(format!("it did not answer within {} s", ANSWER.as_secs())),
+        };
+        let status = answer.status();
+        // The status is what counts, however its text ends.
+        timeout_at(end, answer.body(ANSWER_BYTES)).await.ok();
+        if status.is_success() { Ok(()) } else { Err(format!("it answered {}", status.as_u16())) }
+    }
+
+    fn headers(&self, message: &Message) -> Result<HeaderMap, String> {
+        let second = clock::now_us() / 1_000_000;
+        let signature = message.signature(&self.webhook.secret, second).ok_or("it could not be signed")?;
+        let value = |text: String| {
+            text.try_into().map_err(|error: InvalidHeaderValue| format!("it cannot be sent: {error}"))
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("webhook-id", value(message.id.clone())?);
+        headers.insert("webhook-timestamp", second.into());
+        headers.insert("webhook-signature", value(signature)?);
+        Ok(headers)
+    }
+}
+
+/// A client that connects to public addresses and to these. A range that cannot be read opens nothing, nor do the others.
+fn client(allowed: &[Arc<str>]) -> Result<HttpClient, String> {
+    let ranges = allowed.iter().map(|range| range.parse::<Cidr>()).collect::<Result<Vec<_>, _>>();
+    let ranges = ranges.map_err(|error| format!("approvals.webhook.allowPrivate: {error}"))?;
+    HttpClient::guarded(&ranges).map_err(|error| error.to_string())
+}
+
+/// The row as it was in an earlier state, where that was not the end.
+fn as_it_stood(mut row: ApprovalRow, state: Option<State>) -> ApprovalRow {
+    if let Some(state) = state {
+        row.state = state;
+    }
+    if !row.state.is_over() {
+        row.ended_us = None;
+    }
+    row
+}
+
+/// Why a message was not taken, without the address.
+fn words(error: &HttpError) -> String {
+    match error {
+        HttpError::NotAllowed { found, .. } => format!(
+            "it is at {found}, which is not a public address, so it is not contacted. If it is the right one, add \
+             \"{found}\" to approvals.webhook.allowPrivate"
+        ),
+        HttpError::Redirect { .. } => {
+            "it points to another address, which is not followed; configure that one if it is right".into()
+        }
+        HttpError::Connect { reason, .. } => format!("it cannot be connected to: {reason}"),
+        HttpError::Broken { reason, .. } => format!("the connection broke: {reason}"),
+        HttpError::Request { reason, .. } => format!("it cannot be asked: {reason}"),
+        HttpError::TooLarge { .. } => "its answer is too long".into(),
+        HttpError::Setup(_) => error.to_string(),
+    }
+}
+
+/// The scheme and the host of an address.
+fn shown(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |place| place + 3);
+    let rest = url.get(host..).unwrap_or_default();
+    let end = rest.find(['/', '?', '#', '\\']).map_or(url.len(), |length| host + length);
+    url.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_about_a_webhook_name_its_host_alone() {
+        for (url, expected) in [
+            ("https://hooks.example.com/T0/s3cret?x=1", "https://hooks.example.com"),
+            ("http://127.0.0.1:9000?s3cret", "http://127.0.0.1:9000"),
+            ("https://h.example#s3cret", "https://h.example"),
+            ("https://h.example", "https://h.example"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_read_opens_nothing() {
+        let error = client(&["127.0.0.1/32".into(), "everything".into()]).unwrap_err();
+        assert!(error.contains("allowPrivate") && error.contains("everything"), "{error}");
+    }
+}
