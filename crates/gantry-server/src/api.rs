@@ -1,24 +1,29 @@
 //! The HTTP API: one table of routes, which is also what the OpenAPI document is checked against.
 
 mod agents;
+mod approvals;
 mod audit;
 mod calls;
 mod config;
 mod events;
+mod grants;
 mod health;
+mod keys;
 mod lock;
+mod policy;
 mod projects;
 pub(crate) mod query;
 mod runs;
 mod servers;
 mod tools;
+mod waiting;
 
 use crate::error::ApiError;
-use crate::{App, doors, openapi};
+use crate::{App, doors, openapi, page};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::routing::{MethodRouter, any, get, post};
+use axum::routing::{MethodRouter, any, delete, get, post};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::time::Duration;
@@ -34,8 +39,16 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
     vec![
         ("/api/v1/tools", get(tools::list)),
         ("/api/v1/calls", post(calls::create).get(calls::list)),
-        ("/api/v1/calls/{id}", get(calls::show)),
+        ("/api/v1/calls/{id}", get(calls::show).delete(calls::cancel)),
         ("/api/v1/calls/{id}/cancel", post(calls::cancel)),
+        ("/api/v1/approvals", get(approvals::list)),
+        ("/api/v1/approvals/{id}", get(approvals::show)),
+        ("/api/v1/approvals/{id}/decision", post(approvals::decide)),
+        ("/api/v1/approvals/{id}/cancel", post(approvals::cancel)),
+        ("/api/v1/grants", get(grants::list)),
+        ("/api/v1/grants/{id}", delete(grants::revoke)),
+        ("/api/v1/keys", get(keys::list).post(keys::create)),
+        ("/api/v1/keys/{id}", delete(keys::revoke)),
         ("/api/v1/events", get(events::stream)),
         ("/api/v1/runs", get(runs::list)),
         ("/api/v1/runs/{id}", get(runs::show)),
@@ -55,6 +68,7 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/audit", get(calls::list)),
         ("/api/v1/audit/verify", get(audit::verify)),
         ("/api/v1/explain", get(tools::explain)),
+        ("/api/v1/policy/test", post(policy::test)),
         ("/api/openapi.json", get(openapi::serve)),
         ("/metrics", get(health::metrics)),
         ("/healthz", get(health::live)),
@@ -77,6 +91,8 @@ pub fn router(app: App) -> Router {
         .route("/ws/{project}", any(doors::open_project_socket))
         .route("/ws/{project}/agents/{agent}", any(doors::open_agent_socket))
         .route("/", get(health::page))
+        .route("/approvals", get(page::show))
+        .route("/approvals/{id}", get(page::show))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .with_state(app)
@@ -104,7 +120,8 @@ impl App {
         path: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), http::Error> {
-        let mut request = http::Request::builder().method(method).uri(path).body(Body::from(body))?;
+        let request = http::Request::builder().method(method).uri(path).header(approvals::VIA, "cli");
+        let mut request = request.body(Body::from(body))?;
         request.extensions_mut().insert(crate::Identity::person());
         let service = hyper_util::service::TowerToHyperService::new(router(self.clone()));
         let response = match hyper::service::Service::call(&service, request).await {

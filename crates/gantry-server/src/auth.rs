@@ -1,58 +1,101 @@
 //! Who sends a request, and what they may do.
 //!
-//! On loopback the agent role is open to everyone on the machine; deciding and administering take the key of the data
-//! folder. On any other address everything takes the key. A key that is wrong is refused even where none is needed.
+//! On loopback the agent role is open to everyone on the machine; deciding and administering take a key. On any other
+//! address everything takes one. There is the key of the data folder, which is its person's, and there are keys of the
+//! store, each with a role and perhaps with limits. A key that is wrong is refused even where none is needed.
 
+mod keyring;
+mod limits;
+mod token;
+
+pub(crate) use keyring::{Keyring, now_us};
+pub(crate) use token::mint;
+
+use crate::error::ApiError;
 use axum::extract::FromRequestParts;
+use gantry_core::id::KeyId;
+use gantry_core::pattern::Pattern;
 use gantry_core::{Caller, Role};
+use gantry_runtime::approvals::Decider;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use std::sync::{Arc, LazyLock};
 use subtle::ConstantTimeEq as _;
+use token::Token;
 
-use crate::error::ApiError;
+/// The principals that are no key's.
+pub(crate) const RESERVED: [&str; 3] = ["person", "local", "mcp"];
 
 /// Somebody who was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name under which their calls are recorded.
+    /// The name under which their calls are recorded: that of their key, or one of `person`, `local` and `mcp`.
     pub principal: Arc<str>,
     /// What they may do.
     pub role: Role,
+    /// The projects that they are kept to; none means all.
+    pub projects: Option<Arc<[Arc<str>]>>,
+    /// The agent as which they act, always.
+    pub agent: Option<Arc<str>>,
+    /// The tools that they may decide about; none means all.
+    pub tools: Option<Arc<[Pattern]>>,
+    /// Whether they are the person whose data folder this is.
+    pub owner: bool,
+    /// The key of the store that they came with.
+    pub key: Option<KeyId>,
+    /// Who they are where they may decide, if this is how a door for models knows them.
+    person: Option<Arc<Self>>,
 }
 
 impl Identity {
+    fn unlimited(principal: &str, role: Role) -> Self {
+        Self {
+            principal: principal.into(),
+            role,
+            projects: None,
+            agent: None,
+            tools: None,
+            owner: false,
+            key: None,
+            person: None,
+        }
+    }
+
     /// The person who can read the data folder.
     #[must_use]
     pub fn person() -> Self {
-        Self { principal: "person".into(), role: Role::Admin }
+        Self { owner: true, ..Self::unlimited("person", Role::Admin) }
     }
 
     /// Anybody on this machine.
     #[must_use]
     pub fn local() -> Self {
-        static LOCAL: LazyLock<Arc<str>> = LazyLock::new(|| "local".into());
-        Self { principal: Arc::clone(&LOCAL), role: Role::Agent }
+        static LOCAL: LazyLock<Identity> = LazyLock::new(|| Identity::unlimited("local", Role::Agent));
+        LOCAL.clone()
     }
 
-    /// The same sender at a door for models: no more than the agent role, and not in a person's name.
+    /// The same sender at a door for models: no more than the agent role, and not in a person's name. A key goes by its
+    /// own.
     #[must_use]
     pub fn into_model(self) -> Self {
         static MODEL: LazyLock<Arc<str>> = LazyLock::new(|| "mcp".into());
         if self.role == Role::Agent {
-            self
-        } else {
-            Self { principal: Arc::clone(&MODEL), role: Role::Agent }
+            return self;
         }
+        let principal = if self.owner { Arc::clone(&MODEL) } else { Arc::clone(&self.principal) };
+        let person = Some(Arc::new(self.clone()));
+        Self { principal, role: Role::Agent, owner: false, person, ..self }
     }
 
     /// Acting as an agent of a project.
     #[must_use]
     pub fn caller(&self, project: &Arc<str>, agent: Option<&str>) -> Caller {
+        static NONE: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(Arc::default);
         Caller {
             principal: Arc::clone(&self.principal),
             role: self.role,
             agent: agent.map(Into::into),
+            above: Arc::clone(&NONE),
             project: Arc::clone(project),
         }
     }
@@ -62,30 +105,39 @@ impl Identity {
     pub fn sees(&self) -> Option<Arc<str>> {
         (self.role != Role::Admin).then(|| Arc::clone(&self.principal))
     }
+
+    /// The same sender as somebody who decides by this door; nobody if they may not. At a door for models this is the
+    /// person behind the model. What a model does under the name of a key is a call of that key, so whoever has the key
+    /// decides about it no more than at any other door; only the person of the data folder does.
+    #[must_use]
+    pub fn decider(&self, via: &str) -> Option<Decider> {
+        let who = self.person.as_deref().unwrap_or(self);
+        (who.role >= Role::Approver).then(|| Decider {
+            name: Arc::clone(&who.principal),
+            role: who.role,
+            owner: who.owner,
+            projects: who.projects.clone(),
+            tools: who.tools.clone(),
+            via: via.into(),
+        })
+    }
 }
 
-/// The key of the data folder, and whether there is a role without it.
-#[derive(Clone)]
-pub struct Keys {
+/// What opens the doors: the key of the data folder, the keys of the store, and, on loopback, being on the machine.
+pub(crate) struct Keys {
     admin: Arc<str>,
     open_to_machine: bool,
-}
-
-impl std::fmt::Debug for Keys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keys").field("open_to_machine", &self.open_to_machine).finish_non_exhaustive()
-    }
+    ring: Arc<Keyring>,
 }
 
 impl Keys {
-    /// The data folder's key; `loopback` opens the agent role to the machine.
-    #[must_use]
-    pub fn new(admin: Arc<str>, loopback: bool) -> Self {
-        Self { admin, open_to_machine: loopback }
+    /// The data folder's key and those of the store; `loopback` opens the agent role to the machine.
+    pub(crate) fn new(admin: Arc<str>, loopback: bool, ring: Arc<Keyring>) -> Self {
+        Self { admin, open_to_machine: loopback, ring }
     }
 
     /// Who sends these headers.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
+    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
         let Some(sent) = headers.get(header::AUTHORIZATION) else {
             return if self.open_to_machine {
                 Ok(Identity::local())
@@ -102,9 +154,12 @@ impl Keys {
         if bool::from(key.as_bytes().ct_eq(self.admin.as_bytes())) {
             return Ok(Identity::person());
         }
-        Err(ApiError::unauthorised(
-            "this key is not known; leave it out on loopback, or use the one in the data folder",
-        ))
+        match Token::parse(key) {
+            Some(token) => self.ring.find(&token).await,
+            None => Err(ApiError::unauthorised(
+                "this key is not known; leave it out on loopback, or use the one in the data folder",
+            )),
+        }
     }
 }
 
@@ -115,5 +170,36 @@ impl<S: Sync> FromRequestParts<S> for Identity {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let found = parts.extensions.get::<Self>().cloned();
         found.ok_or_else(|| ApiError::unauthorised("the request did not pass the gates"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, role: Role) -> Identity {
+        Identity { key: Some(KeyId::mint()), ..Identity::unlimited(name, role) }
+    }
+
+    #[test]
+    fn at_a_door_for_models_everybody_is_an_agent_and_the_person_behind_is_remembered() {
+        let owner = Identity::person().into_model();
+        assert_eq!((&*owner.principal, owner.role, owner.owner), ("mcp", Role::Agent, false));
+        let decider = owner.decider("elicitation").unwrap();
+        assert_eq!((&*decider.name, decider.role, decider.owner), ("person", Role::Admin, true));
+
+        let approver = key("anna", Role::Approver).into_model();
+        assert_eq!((&*approver.principal, approver.role), ("anna", Role::Agent));
+        let decider = approver.decider("elicitation").unwrap();
+        assert_eq!((&*decider.name, decider.role, decider.owner), ("anna", Role::Approver, false));
+        assert_eq!(approver.clone().into_model(), approver, "twice is no more than once");
+    }
+
+    #[test]
+    fn an_agent_decides_nothing_at_any_door() {
+        for agent in [Identity::local(), key("bot", Role::Agent)] {
+            assert!(agent.decider("http").is_none());
+            assert!(agent.into_model().decider("http").is_none());
+        }
     }
 }

@@ -6,6 +6,7 @@ mod socket;
 pub(crate) use socket::{open_agent_socket, open_project_socket, open_socket};
 
 use crate::api::query::{self, Path, Query};
+use crate::error::ApiError;
 use crate::mcp::Client;
 use crate::{App, Identity};
 use axum::body::Body;
@@ -28,8 +29,8 @@ pub(crate) async fn serve_project(
     identity: Identity,
     request: Request<Body>,
 ) -> Response {
-    match query::known_project(&app, Some(&project)) {
-        Ok(project) => respond(&app, client(identity, project, None), request).await,
+    match client(&app, identity, Some(&project), None) {
+        Ok(client) => respond(&app, client, request).await,
         Err(error) => error.into_response(),
     }
 }
@@ -41,8 +42,8 @@ pub(crate) async fn serve_agent(
     identity: Identity,
     request: Request<Body>,
 ) -> Response {
-    match query::known_project(&app, Some(&project)) {
-        Ok(project) => respond(&app, client(identity, project, Some(agent)), request).await,
+    match client(&app, identity, Some(&project), Some(&agent)) {
+        Ok(client) => respond(&app, client, request).await,
         Err(error) => error.into_response(),
     }
 }
@@ -53,9 +54,20 @@ fn default_project() -> Arc<str> {
     Arc::clone(&NAME)
 }
 
-/// Somebody who speaks MCP at one of the doors.
-fn client(identity: Identity, project: Arc<str>, agent: Option<String>) -> Client {
-    Client { identity: identity.into_model(), project, agent: agent.map(Into::into) }
+/// Somebody who speaks MCP at one of the doors, where their key lets them.
+fn client(
+    app: &App,
+    identity: Identity,
+    project: Option<&str>,
+    agent: Option<&str>,
+) -> Result<Client, ApiError> {
+    let project = match project {
+        // There always is one, and most clients mean it.
+        None if identity.projects.is_none() => default_project(),
+        project => query::known_project(app, &identity, project)?,
+    };
+    let agent = identity.acting_as(agent)?;
+    Ok(Client { identity: identity.into_model(), project, agent })
 }
 
 /// Waits until all that the client may see is there, so that it is not told of half of it and then of every change.
@@ -68,7 +80,10 @@ async fn settled(app: &App, client: &Client) {
 
 /// `/mcp`.
 pub(crate) async fn serve_default(app: &App, identity: Identity, request: Request<Body>) -> Response {
-    respond(app, client(identity, default_project(), None), request).await
+    match client(app, identity, None, None) {
+        Ok(client) => respond(app, client, request).await,
+        Err(error) => error.into_response(),
+    }
 }
 
 /// Answers a request at `/mcp`.
@@ -87,14 +102,17 @@ async fn respond(app: &App, client: Client, request: Request<Body>) -> Response 
         Method::GET => app.mcp.get(&parts.headers, &client),
         _ => app.mcp.other_method(),
     };
-    answer.map(into_body)
+    answer.map(|body| into_body(app, &client, body))
 }
 
 /// `GET /sse`.
 pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Response {
-    let client = client(identity, default_project(), None);
+    let client = match client(&app, identity, None, None) {
+        Ok(client) => client,
+        Err(error) => return error.into_response(),
+    };
     settled(&app, &client).await;
-    app.mcp.sse(&client, MESSAGES).map(into_body)
+    app.mcp.sse(&client, MESSAGES).map(|body| into_body(&app, &client, body))
 }
 
 /// What leads from a message to its stream.
@@ -111,16 +129,26 @@ pub(crate) async fn take_message(
     identity: Identity,
     request: Request<Body>,
 ) -> Response {
-    let client = client(identity, default_project(), None);
+    let client = match client(&app, identity, None, None) {
+        Ok(client) => client,
+        Err(error) => return error.into_response(),
+    };
     match query::body(request.into_body()).await {
-        Ok(bytes) => app.mcp.sse_message(&client, &stream.session_id, bytes).await.map(into_body),
+        Ok(bytes) => {
+            let answer = app.mcp.sse_message(&client, &stream.session_id, bytes).await;
+            answer.map(|body| into_body(&app, &client, body))
+        }
         Err(error) => error.into_response(),
     }
 }
 
-fn into_body(body: gantry_mcp::Body) -> Body {
+fn into_body(app: &App, client: &Client, body: gantry_mcp::Body) -> Body {
     match body {
         gantry_mcp::Body::Whole(bytes) => Body::from(bytes),
-        gantry_mcp::Body::Events(events) => Body::from_stream(events.map(Ok::<_, Infallible>)),
+        gantry_mcp::Body::Events(events) => {
+            // A stream can outlive the key that it was opened with.
+            let voided = Arc::clone(&app.keys).voided(client.identity.clone());
+            Body::from_stream(events.map(Ok::<_, Infallible>).take_until(voided))
+        }
     }
 }

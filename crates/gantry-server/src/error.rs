@@ -17,6 +17,11 @@ impl ApiError {
         Self { status, error: ToolError::new(code, message) }
     }
 
+    /// An error that somebody else has put into words.
+    pub(crate) fn of(status: StatusCode, error: ToolError) -> Self {
+        Self { status, error }
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, message)
     }
@@ -80,7 +85,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::RejectedByUser
         | ErrorCode::RejectedByTimeout => StatusCode::FORBIDDEN,
         ErrorCode::QueueFull => StatusCode::TOO_MANY_REQUESTS,
-        ErrorCode::IdempotencyConflict => StatusCode::CONFLICT,
+        ErrorCode::IdempotencyConflict | ErrorCode::AlreadyDecided => StatusCode::CONFLICT,
         ErrorCode::UpstreamUnavailable | ErrorCode::ToolQuarantined => StatusCode::SERVICE_UNAVAILABLE,
         ErrorCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorCode::InvalidPath

@@ -12,9 +12,11 @@ mod guard;
 mod listen;
 pub mod mcp;
 pub mod openapi;
+mod page;
+mod places;
 
 pub use auth::Identity;
-pub use listen::{Error, Options, serve};
+pub use listen::{Error, Options, reachable, serve};
 
 use gantry_runtime::Projects;
 use gantry_runtime::servers::ServerSettings;
@@ -33,6 +35,8 @@ pub struct App {
     pub(crate) projects: Arc<Projects>,
     pub(crate) mcp: Arc<mcp::Endpoint>,
     pub(crate) parse_server: Arc<ParseServer>,
+    pub(crate) keys: Arc<auth::Keyring>,
+    pub(crate) places: places::Places,
     /// Fires when the server stops, so that endless answers end.
     pub(crate) stop: CancellationToken,
 }
@@ -48,7 +52,8 @@ impl App {
     #[must_use]
     pub fn new(projects: Arc<Projects>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
         let mcp = Arc::new(mcp::endpoint(Arc::clone(&projects)));
-        Self { projects, mcp, parse_server, stop }
+        let keys = auth::Keyring::new(Arc::clone(&projects));
+        Self { projects, mcp, parse_server, keys, places: places::Places::default(), stop }
     }
 
     /// Ends the sessions of connected clients, and with them what still runs for them.

@@ -3,16 +3,16 @@
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::guard::Guard;
-use crate::{App, api, doors};
+use crate::{App, api, doors, page};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::Request;
+use http::{Request, header};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -64,10 +64,12 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
     let address = listener.local_addr().map_err(bind)?;
     let gate = Arc::new(Gate {
         guard: Guard::new(address, &options.allowed_hosts, &options.allowed_origins),
-        keys: Keys::new(options.admin_key, address.ip().is_loopback()),
+        keys: Keys::new(options.admin_key, address.ip().is_loopback(), Arc::clone(&app.keys)),
         router: api::router(app.clone()),
         app: app.clone(),
     });
+    let approvals = app.projects.commons().approvals();
+    approvals.set_page(page_address(address));
     ready(address);
     let connections = TaskTracker::new();
     connections.spawn(mind(app.clone(), stop.clone()));
@@ -96,11 +98,28 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
         });
     }
     drop(listener);
+    approvals.set_page(None);
     connections.close();
     if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
         tracing::warn!("connections were still open after {} s and are cut", DRAIN.as_secs());
     }
     Ok(())
+}
+
+/// Where somebody who is to decide is sent: to the page of this server, if everybody who is told of it is on this machine.
+/// By which name others reach the server nobody knows here.
+fn page_address(bound: SocketAddr) -> Option<Arc<str>> {
+    bound.ip().is_loopback().then(|| format!("http://{bound}{}", page::PREFIX).into())
+}
+
+/// The address under which this machine reaches the server: listening everywhere includes loopback.
+#[must_use]
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if !ip.is_unspecified() => address,
+        IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+        IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::LOCALHOST, address.port())),
+    }
 }
 
 /// Ends the sessions of clients that went away without a word, and in the end the streams that would go on for ever.
@@ -152,7 +171,14 @@ struct Gate {
 
 impl Gate {
     async fn answer(&self, mut request: Request<Incoming>) -> Response {
-        let identity = match self.guard.check(&request).and_then(|()| self.keys.identify(request.headers())) {
+        if let Err(refused) = self.guard.check(&request) {
+            return refused.into_response();
+        }
+        // It shows nothing by itself, and a browser that is to ask for a key cannot send one.
+        if page::is_meant(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
+            return page::respond();
+        }
+        let identity = match self.keys.identify(request.headers()).await {
             Ok(identity) => identity,
             Err(refused) => return ApiError::into_response(refused),
         };
@@ -165,6 +191,21 @@ impl Gate {
         match hyper::service::Service::call(&service, request).await {
             Ok(response) => response,
             Err(never) => match never {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_sent_to_the_page_only_where_they_can_reach_it() {
+        let page = |bound: &str| page_address(bound.parse().unwrap());
+        assert_eq!(page("127.0.0.1:7420").as_deref(), Some("http://127.0.0.1:7420/approvals/"));
+        assert_eq!(page("[::1]:7420").as_deref(), Some("http://[::1]:7420/approvals/"));
+        for elsewhere in ["0.0.0.0:7420", "[::]:7420", "192.168.1.2:7420"] {
+            assert_eq!(page(elsewhere), None, "{elsewhere}");
         }
     }
 }

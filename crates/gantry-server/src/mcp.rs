@@ -3,6 +3,7 @@
 mod answer;
 mod handler;
 mod seated;
+mod tasks;
 
 use crate::Identity;
 use gantry_mcp::Server;

@@ -1,7 +1,6 @@
 //! `/api/v1/agents`: the agents of the projects, what they may use, and which of them is active.
 
 use super::query::{self, Path, Query};
-use super::servers::administers;
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
@@ -25,11 +24,13 @@ pub(super) struct Of {
 
 pub(super) async fn list(
     State(app): State<App>,
-    _who: Identity,
+    who: Identity,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    let project = of.project.as_deref().map(|name| query::known_project(&app, Some(name))).transpose()?;
-    let agents = app.projects.agents(project.as_deref());
+    let project =
+        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let mut agents = app.projects.agents(project.as_deref());
+    agents.retain(|agent| who.reaches(&agent.project) && who.acting_as(Some(&agent.name)).is_ok());
     let items: Vec<Value> =
         agents.iter().map(|agent| glance(agent, toolset(&app, agent).as_deref()).into()).collect();
     Ok(query::list(&items, None))
@@ -41,7 +42,8 @@ pub(super) async fn show(
     Path(name): Path<String>,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    let project = query::known_project(&app, of.project.as_deref())?;
+    let project = query::known_project(&app, &who, of.project.as_deref())?;
+    who.acting_as(Some(&name))?;
     let agent = find(&app, &project, &name).ok_or_else(|| unknown(&app, &project, &name))?;
     let toolset = toolset(&app, &agent);
     let mut shown = glance(&agent, toolset.as_deref());
@@ -67,8 +69,8 @@ pub(super) async fn activate(
     Query(of): Query<Of>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "making an agent active")?;
-    let project = meant(&app, of, body).await?;
+    who.administers("making an agent active")?;
+    let project = meant(&app, &who, of, body).await?;
     // Whether there is such an agent is asked afterwards: the switch reads the configuration, which may bring it.
     let switched = app.projects.activate(&project, Some(&name)).await;
     let switched = switched.map_err(|refusal| match find(&app, &project, &name) {
@@ -85,8 +87,8 @@ pub(super) async fn deactivate(
     Query(of): Query<Of>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "making no agent active")?;
-    let project = meant(&app, of, body).await?;
+    who.administers("making no agent active")?;
+    let project = meant(&app, &who, of, body).await?;
     // One that is not configured any more can still be the active one.
     if app.projects.active(&project).is_some_and(|active| *active == *name) {
         return Ok(Json(json!(app.projects.activate(&project, None).await?)));
@@ -96,8 +98,8 @@ pub(super) async fn deactivate(
     Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message))
 }
 
-/// The project that the query or the body of a request names, or else the default one.
-async fn meant(app: &App, of: Of, body: Body) -> Result<Arc<str>, ApiError> {
+/// The project that the query or the body of a request names, or else the one that its sender means.
+async fn meant(app: &App, who: &Identity, of: Of, body: Body) -> Result<Arc<str>, ApiError> {
     let bytes = query::body(body).await?;
     let written: Of = if bytes.is_empty() {
         Of::default()
@@ -110,7 +112,7 @@ async fn meant(app: &App, of: Of, body: Body) -> Result<Arc<str>, ApiError> {
     {
         return Err(ApiError::invalid("the query and the body name different projects"));
     }
-    query::known_project(app, of.project.or(written.project).as_deref())
+    query::known_project(app, who, of.project.or(written.project).as_deref())
 }
 
 fn find(app: &App, project: &str, name: &str) -> Option<Agent> {

@@ -4,15 +4,10 @@ use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
-use gantry_core::Role;
 use serde_json::{Value, json};
 
 pub(super) async fn verify(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
-    if who.role != Role::Admin {
-        return Err(ApiError::forbidden(
-            "verifying reads the whole ledger; it takes the key of the data folder",
-        ));
-    }
+    who.administers_all("verifying the ledger")?;
     let found = app.projects.store().verify().await?;
     let bad = found.bad.map(|bad| json!({ "entry": bad.seq, "what": bad.what }));
     Ok(Json(json!({ "ok": bad.is_none(), "entries": found.entries, "firstBad": bad })))

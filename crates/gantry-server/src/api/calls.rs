@@ -1,19 +1,25 @@
 //! `/api/v1/calls`: make a call, look calls up, cancel one.
 
-use super::query::{self, NoQuery, Part, Path, Query};
+mod outcome;
+
+pub(super) use outcome::show;
+
+use super::approvals::state;
+use super::query::{self, NoQuery, Part, Path, Query, json_response};
 use super::tools::door;
+use super::waiting::Waiting;
 use crate::error::{ApiError, retry_later, status};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use gantry_core::id::CallId;
-use gantry_core::{CallRequest, Priority, Refusal, Role};
-use gantry_runtime::ledger::{self, CallFilter};
+use gantry_core::{CallRequest, Priority, Refusal};
+use gantry_runtime::ledger::{CallFilter, CallRow};
 use gantry_runtime::projects::{Context, MOVES};
 use gantry_runtime::{CallCx, Entered, Reply, Runtime, records};
-use http::{StatusCode, header};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -43,7 +49,9 @@ struct CallBody<'a> {
     #[serde(default)]
     priority: Priority,
     timeout_ms: Option<u64>,
-    /// The sender's yes to whatever the call asks; only for those who may decide.
+    /// How long to wait for the outcome of a call that is held.
+    wait_ms: Option<u64>,
+    /// The sender's yes to whatever the call asks; only for the person of the data folder, who may decide about their own.
     #[serde(default)]
     approve: bool,
 }
@@ -57,9 +65,10 @@ pub(super) async fn create(
     let bytes = query::body(body).await?;
     let body: CallBody<'_> = serde_json::from_str(query::json_text(&bytes)?)
         .map_err(|error| ApiError::invalid(format!("the body is not a call: {error}")))?;
-    if body.approve && who.role < Role::Approver {
+    if body.approve && !who.owner {
         return Err(ApiError::forbidden("approving takes the key of the data folder"));
     }
+    let waiting = body.wait_ms.map(|wait| Waiting::millis(&app, &who, wait)).transpose()?;
     let (rt, cx, entered) = enter(&app, &who, body.project.as_deref(), body.agent.as_deref()).await?;
     let request = CallRequest {
         tool: body.tool,
@@ -69,6 +78,7 @@ pub(super) async fn create(
         timeout: body.timeout_ms.filter(|ms| *ms > 0).map(Duration::from_millis),
         approver: body.approve.then(|| who.principal.clone()),
         keep_result: body.mode == Mode::Defer,
+        resumed: None,
     };
     let id = cx.id;
     if body.mode == Mode::Defer {
@@ -76,10 +86,20 @@ pub(super) async fn create(
         let body = json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string();
         return Ok(json_response(StatusCode::ACCEPTED, body));
     }
-    Ok(reply_response(&match entered {
+    let reply = match entered {
         Ok(entered) => rt.run(entered, cx, request).await,
         Err(refusal) => Reply::shed(id, &refusal),
-    }))
+    };
+    rt.collect(&reply).await;
+    let held = reply.approval.as_ref().filter(|_| reply.is_held());
+    // One who finds no place to wait in is told where the call waits, like one who did not want to.
+    if let (Some(held), Some(mut waiting)) = (held, waiting)
+        && waiting.sit_down().is_ok()
+        && let Some(outcome) = outcome::within(&app, &who, held.call, &mut waiting).await?
+    {
+        return Ok(outcome);
+    }
+    Ok(reply_response(&reply))
 }
 
 /// Finds the place of a caller and lets his call in there.
@@ -91,7 +111,7 @@ async fn enter(
 ) -> Result<(Arc<Runtime>, CallCx, Result<Entered, Refusal>), ApiError> {
     let mut moves = 0;
     loop {
-        let Context { runtime, agent } = query::context(app, project, agent).await?;
+        let Context { runtime, agent } = query::context(app, who, project, agent).await?;
         let caller = who.caller(runtime.project(), agent.as_deref());
         let session = runtime.standing_session(caller, door(who)).await?;
         let cx = CallCx::new(&session);
@@ -106,14 +126,14 @@ async fn enter(
 }
 
 fn reply_response(reply: &Reply) -> Response {
-    let status = reply.outcome.as_ref().map_or_else(|error| status(error.code), |_| StatusCode::OK);
+    let status = match &reply.outcome {
+        _ if reply.is_held() => StatusCode::ACCEPTED,
+        Ok(_) => StatusCode::OK,
+        Err(error) => status(error.code),
+    };
     let mut response = json_response(status, reply.to_json());
     retry_later(&mut response);
     response
-}
-
-fn json_response(status: StatusCode, body: String) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,23 +153,17 @@ pub(super) struct Filter {
 impl Filter {
     /// What the store is asked for; the sender's own calls unless they may see all.
     pub(super) fn of(self, who: &Identity) -> Result<CallFilter, ApiError> {
-        let part = Part { cursor: self.cursor, limit: self.limit };
-        let state = self.state.as_deref().map(|word| {
-            ledger::State::parse(word).ok_or_else(|| {
-                let words = ledger::State::ALL.map(ledger::State::as_str).join(", ");
-                ApiError::invalid(format!("state is one of {words}"))
-            })
-        });
+        self.project.as_deref().map(|name| who.check_project(name)).transpose()?;
         Ok(CallFilter {
             project: self.project.map(Into::into),
             principal: who.sees().or_else(|| self.principal.map(Into::into)),
             session: self.session.as_deref().map(query::id).transpose()?,
             name: self.tool.map(Into::into),
-            state: state.transpose()?,
+            state: self.state.as_deref().map(state).transpose()?,
             since_us: query::moment("since", self.since.as_deref())?,
             until_us: query::moment("until", self.until.as_deref())?,
-            cursor: part.cursor,
-            limit: part.limit.unwrap_or(0),
+            cursor: None,
+            limit: 0,
         })
     }
 }
@@ -159,53 +173,28 @@ pub(super) async fn list(
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
-    let page = app.projects.store().calls(filter.of(&who)?).await?;
+    let part = Part { cursor: filter.cursor, limit: filter.limit };
+    let (store, filter) = (app.projects.store(), filter.of(&who)?);
+    let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
+    let keep = |row: &CallRow| who.reaches(&row.head.caller.project);
+    let page = query::gather(part, fetch, |row| row.seq, |_| 0, keep).await?;
     let items: Vec<Value> = page.items.iter().map(records::call).collect();
     Ok(query::list(&items, page.next))
 }
 
-pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Response, ApiError> {
-    let id: CallId = query::id(&id)?;
-    let own = who.sees();
-    // Asked before the ledger: a call that has ended by now is found there.
-    let running = app.projects.commons().is_running(id, own.as_deref());
-    let found = app.projects.store().call(id).await?;
-    let row = found.filter(|row| own.is_none_or(|own| row.head.caller.principal == own));
-    let Some(row) = row else {
-        // A deferred call that waits for its turn is not in the ledger yet.
-        if running {
-            return Ok(json_response(
-                StatusCode::OK,
-                json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string(),
-            ));
-        }
-        return Err(ApiError::not_found(format!("there is no call {id}")));
-    };
-    let record = records::call(&row);
-    // A kept reply is given as it was first given, with the record beside it.
-    let kept = row
-        .outcome
-        .and_then(|outcome| outcome.result)
-        .and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    let mut body = kept.unwrap_or_else(|| json!({ "id": id, "state": row.state.as_str() }));
-    if let Some(body) = body.as_object_mut() {
-        body.insert("record".into(), record);
-    }
-    Ok(json_response(StatusCode::OK, body.to_string()))
-}
-
+/// Cancels a call that runs, or withdraws one that waits.
 pub(super) async fn cancel(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let id: CallId = query::id(&id)?;
-    if !app.projects.commons().cancel_call(id, who.sees().as_deref()) {
-        return Err(ApiError::not_found(format!("call {id} does not run")));
+    let (own, commons) = (who.sees(), app.projects.commons());
+    let may = outcome::reaches(&app, &who, id).await?;
+    let canceled = may && commons.cancel_call(id, own.as_deref());
+    let why = format!("withdrawn by {}", who.principal);
+    if canceled || (may && commons.withdraw(id, own.as_deref(), &why).await?) {
+        return Ok(Json(json!({ "id": id, "canceled": true })));
     }
-    Ok(Json(json!({ "id": id, "canceled": true })))
+    Err(ApiError::not_found(format!("call {id} does not run or wait")))
 }

@@ -1,7 +1,6 @@
 //! `/api/v1/config`: whether the configuration on the disk is the one that holds, and the word to read it again.
 
 use super::query::{NoQuery, Query};
-use super::servers::administers;
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
@@ -15,7 +14,7 @@ pub(super) async fn show(
     who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "looking at the configuration")?;
+    who.administers_all("looking at the configuration")?;
     Ok(Json(json!({ "refused": app.projects.refused().as_deref() })))
 }
 
@@ -24,7 +23,7 @@ pub(super) async fn reload(
     who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "reading the configuration again")?;
+    who.administers_all("reading the configuration again")?;
     let reloaded = app.projects.reload().await.map_err(|reason| {
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidArguments, &*reason)
     })?;

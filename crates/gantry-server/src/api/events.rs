@@ -2,11 +2,14 @@
 
 use super::query::{self, Query};
 use crate::error::ApiError;
+use crate::places::Place;
 use crate::{App, Identity};
 use axum::extract::State;
 use axum::response::sse::{self, KeepAlive, Sse};
 use futures_util::stream::{self, Stream, StreamExt as _};
-use gantry_runtime::event::Event;
+use gantry_core::{Role, raw};
+use gantry_runtime::approvals::Decider;
+use gantry_runtime::event::{Event, EventKind};
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,6 +24,9 @@ pub(super) struct Wanted {
     #[serde(default = "yes")]
     follow: bool,
     project: Option<String>,
+    /// Only events of these types, separated by commas.
+    #[serde(rename = "type")]
+    types: Option<String>,
 }
 
 fn yes() -> bool {
@@ -32,13 +38,16 @@ pub(super) async fn stream(
     who: Identity,
     Query(wanted): Query<Wanted>,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
-    let project = wanted.project.as_deref().map(|name| query::known_project(&app, Some(name))).transpose()?;
+    let project =
+        wanted.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let types = wanted.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
     let (recent, live) = app.projects.events().subscribe();
-    let filter = Filter { own: who.sees(), project };
-    let recent: Vec<_> =
-        recent.into_iter().filter(|event| filter.shows(event)).map(|event| told(&event)).collect();
+    let voided = Arc::clone(&app.keys).voided(who.clone());
+    let place = wanted.follow.then(|| app.places.take(&who)).transpose()?;
+    let filter = Filter { decider: who.decider(""), who, project, types, _place: place };
+    let recent: Vec<_> = recent.iter().filter_map(|event| filter.told(event)).map(Ok).collect();
     let live = wanted.follow.then(|| following(live, filter, app.stop.clone()));
-    let stream = stream::iter(recent).chain(stream::iter(live).flatten());
+    let stream = stream::iter(recent).chain(stream::iter(live).flatten()).take_until(voided);
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
@@ -53,35 +62,67 @@ fn following(
                 () = stop.cancelled() => return None,
                 received = live.recv() => received,
             };
-            match received {
-                Ok(event) if filter.shows(&event) => return Some((told(&event), (live, filter, stop))),
-                Ok(_) => {}
+            let told = match received {
+                Ok(event) => filter.told(&event),
                 // A reader that is too slow is told what it missed, and goes on.
                 Err(RecvError::Lagged(missed)) => {
-                    let notice =
-                        sse::Event::default().event("missed").data(format!("{{\"missed\":{missed}}}"));
-                    return Some((Ok(notice), (live, filter, stop)));
+                    let data = format!("{{\"missed\":{missed}}}");
+                    Some(sse::Event::default().event("missed").data(data))
                 }
                 Err(RecvError::Closed) => return None,
+            };
+            if let Some(told) = told {
+                return Some((Ok(told), (live, filter, stop)));
             }
         }
     })
 }
 
-fn told(event: &Event) -> Result<sse::Event, Infallible> {
-    let data = serde_json::to_string(event).unwrap_or_default();
-    Ok(sse::Event::default().id(event.seq.to_string()).event("gantry").data(data))
-}
-
-/// Which events a reader is told: all, or those about itself; of every project and of the process, or of one project.
+/// Which events a reader is told: all, or those about itself and those about calls that it may decide; of every project and
+/// of the process, or of one project.
 struct Filter {
-    own: Option<Arc<str>>,
+    who: Identity,
+    decider: Option<Decider>,
     project: Option<Arc<str>>,
+    types: Option<Vec<String>>,
+    /// Kept for as long as the reader stays.
+    _place: Option<Place>,
 }
 
 impl Filter {
+    /// The event as the reader is told it, if it is.
+    fn told(&self, event: &Event) -> Option<sse::Event> {
+        if !self.shows(event) {
+            return None;
+        }
+        let data = serde_json::to_string(event).unwrap_or_default();
+        if let Some(types) = &self.types {
+            let kind = raw::string_member(&data, "type")?;
+            types.iter().find(|wanted| **wanted == *kind)?;
+        }
+        Some(sse::Event::default().id(event.seq.to_string()).event("gantry").data(data))
+    }
+
     fn shows(&self, event: &Event) -> bool {
         let is_meant = self.project.is_none() || event.project == self.project;
-        is_meant && (self.own.is_none() || event.principal == self.own)
+        // What concerns the whole process is not for those who are kept to some projects.
+        let reached = match &event.project {
+            Some(project) => self.who.reaches(project),
+            None => self.who.projects.is_none(),
+        };
+        is_meant && reached && (self.sees_all() || self.is_own(event) || self.may_decide(event))
+    }
+
+    fn sees_all(&self) -> bool {
+        self.who.role == Role::Admin
+    }
+
+    fn is_own(&self, event: &Event) -> bool {
+        event.principal.as_ref() == Some(&self.who.principal)
+    }
+
+    fn may_decide(&self, event: &Event) -> bool {
+        let EventKind::Approval(approval) = &event.kind else { return false };
+        self.decider.as_ref().is_some_and(|decider| decider.sees(&approval.row))
     }
 }

@@ -2,6 +2,7 @@
 
 mod page;
 
+use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
@@ -24,16 +25,19 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
     }
 }
 
-pub(super) async fn metrics(State(app): State<App>) -> Response {
+/// The figures are those of all projects.
+pub(super) async fn metrics(State(app): State<App>, who: Identity) -> Result<Response, ApiError> {
+    who.goes_everywhere("reading the metrics")?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response()
+    Ok(([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response())
 }
 
-pub(super) async fn queues(State(app): State<App>, _who: Identity) -> Json<Value> {
-    Json(json!({ "items": app.projects.queues(), "next": null }))
+pub(super) async fn queues(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+    who.goes_everywhere("looking at the queues")?;
+    Ok(Json(json!({ "items": app.projects.queues(), "next": null })))
 }
 
 /// Whoever gets past the gates may see it.
-pub(super) async fn page(State(app): State<App>, headers: HeaderMap) -> Response {
-    (page::HEADERS, page::render(&app, &headers)).into_response()
+pub(super) async fn page(State(app): State<App>, who: Identity, headers: HeaderMap) -> Response {
+    (page::HEADERS, page::render(&app, &who, &headers)).into_response()
 }

@@ -1,7 +1,7 @@
 //! `/api/v1/lock`: the definitions of tools that are pinned, what is different now, and a person's yes to it.
 
 use super::query::{self, NoQuery, Query};
-use super::servers::{administers, unknown};
+use super::servers::unknown;
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
@@ -28,8 +28,8 @@ pub(super) async fn diff(
     who: Identity,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "comparing definitions")?;
-    let runtime = home(&app, of.project.as_deref(), of.server.as_deref()).await?;
+    who.administers("comparing definitions")?;
+    let runtime = home(&app, &who, of.project.as_deref(), of.server.as_deref()).await?;
     known(&runtime, of.server.as_deref())?;
     let mut found = runtime.lock_diff(of.server.as_deref());
     found.retain(|diff| of.tool.is_none() || diff.tool == of.tool);
@@ -53,7 +53,7 @@ pub(super) async fn accept(
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "accepting definitions")?;
+    who.administers("accepting definitions")?;
     let bytes = query::body(body).await?;
     let accepted: Accepted = if bytes.is_empty() {
         Accepted::default()
@@ -64,7 +64,7 @@ pub(super) async fn accept(
     if accepted.tool.is_some() && accepted.server.is_none() {
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
-    let runtime = home(&app, accepted.project.as_deref(), accepted.server.as_deref()).await?;
+    let runtime = home(&app, &who, accepted.project.as_deref(), accepted.server.as_deref()).await?;
     known(&runtime, accepted.server.as_deref())?;
     let Accepted { project: _, server, tool, revision } = &accepted;
     let (server, tool, seen) = (server.as_deref(), tool.as_deref(), revision.as_deref());
@@ -92,11 +92,16 @@ fn not_accepted(runtime: &Runtime, accepted: &Accepted, message: String) -> ApiE
 }
 
 /// The runtime that has the server, of those that the project has.
-async fn home(app: &App, project: Option<&str>, server: Option<&str>) -> Result<Arc<Runtime>, ApiError> {
-    let project = query::known_project(app, project)?;
+async fn home(
+    app: &App,
+    who: &Identity,
+    project: Option<&str>,
+    server: Option<&str>,
+) -> Result<Arc<Runtime>, ApiError> {
+    let project = query::known_project(app, who, project)?;
     match app.projects.with_server(&project, server) {
         Some(runtime) => Ok(runtime),
-        None => Ok(query::context(app, Some(&project), None).await?.runtime),
+        None => Ok(query::context(app, who, Some(&project), None).await?.runtime),
     }
 }
 

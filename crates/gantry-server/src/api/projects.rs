@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub(super) async fn list(
     State(app): State<App>,
-    _who: Identity,
+    who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Json<Value> {
     let projects = &app.projects;
@@ -25,7 +25,9 @@ pub(super) async fn list(
             "tools": count_tools(&app, name),
         })
     };
-    query::list(&projects.names().iter().map(item).collect::<Vec<_>>(), None)
+    let mut names = projects.names();
+    names.retain(|name| who.reaches(name));
+    query::list(&names.iter().map(item).collect::<Vec<_>>(), None)
 }
 
 /// How many tools somebody has who comes to a project as nobody in particular; nothing while nobody can come.

@@ -1,14 +1,16 @@
 //! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
 
-use crate::App;
 use crate::error::ApiError;
+use crate::{App, Identity};
 use axum::body::{Body, to_bytes};
 use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use gantry_core::ErrorCode;
-use gantry_runtime::projects::{Context, DEFAULT};
-use http::StatusCode;
+use gantry_runtime::ledger::Page;
+use gantry_runtime::projects::Context;
 use http::request::Parts;
+use http::{StatusCode, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -90,31 +92,130 @@ pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiE
     })
 }
 
-/// The runtime that a request is for: of the project that it names, or else of the default one.
+/// The runtime that a request is for: of the project that it names, or else of the one that its sender means.
 pub(crate) async fn context(
     app: &App,
+    who: &Identity,
     project: Option<&str>,
     agent: Option<&str>,
 ) -> Result<Context, ApiError> {
-    let project = known_project(app, project)?;
-    Ok(app.projects.context(&project, agent).await?)
+    let project = known_project(app, who, project)?;
+    let agent = who.acting_as(agent)?;
+    Ok(app.projects.context(&project, agent.as_deref()).await?)
 }
 
-/// The project that a request names, or else the default one.
-pub(crate) fn known_project(app: &App, project: Option<&str>) -> Result<Arc<str>, ApiError> {
-    let wanted = project.unwrap_or(DEFAULT);
+/// The project that a request names, or else the one that its sender means.
+pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) -> Result<Arc<str>, ApiError> {
+    let wanted = who.project(project)?;
     let known = app.projects.names().into_iter().find(|known| **known == *wanted);
     known.ok_or_else(|| ApiError::not_found("there is no such project"))
 }
 
 /// The part of a list that is asked for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
 pub(crate) struct Part {
     pub(crate) cursor: Option<i64>,
     pub(crate) limit: Option<u32>,
 }
 
+/// Rows that are given at once, and rows that are if nothing else is said.
+const PAGE: u32 = 1000;
+const USUAL_PAGE: u32 = 50;
+
+/// Bytes of rows that are given at once; the one that passes it is the last.
+const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Rows that are looked through for one answer.
+const LOOKED_THROUGH: usize = 20_000;
+
+/// The part of a list that is asked for, where the store cannot tell which rows its reader may see. `fetch` reads at most
+/// so many rows behind a cursor; a row has a place and, where that matters, a size in bytes. An answer may have fewer items than were asked for, and others behind it all the same.
+pub(crate) async fn gather<T, F>(
+    part: Part,
+    fetch: impl Fn(Option<i64>, u32) -> F,
+    seq: fn(&T) -> i64,
+    bytes: fn(&T) -> usize,
+    keep: impl Fn(&T) -> bool,
+) -> Result<Page<T>, ApiError>
+where
+    F: Future<Output = Result<Page<T>, gantry_runtime::ledger::Error>>,
+{
+    let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE).min(PAGE);
+    let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
+    loop {
+        let page = fetch(cursor, limit).await?;
+        seen += page.items.len();
+        let mut rows = page.items.into_iter();
+        for row in rows.by_ref() {
+            if keep(&row) {
+                size += bytes(&row);
+                items.push(row);
+            }
+            if items.len() >= limit as usize || size >= ANSWER_BYTES {
+                break;
+            }
+        }
+        let full = items.len() >= limit as usize || size >= ANSWER_BYTES;
+        let more = rows.next().is_some() || page.next.is_some();
+        match page.next {
+            Some(next) if !full && seen < LOOKED_THROUGH => cursor = Some(next),
+            _ if full => return Ok(Page { next: items.last().map(seq).filter(|_| more), items }),
+            next => return Ok(Page { items, next }),
+        }
+    }
+}
+
 /// A list as every endpoint gives it.
 pub(crate) fn list(items: &[Value], next: Option<i64>) -> axum::Json<Value> {
     axum::Json(json!({ "items": items, "next": next.map(|next| next.to_string()) }))
+}
+
+/// An answer of JSON text.
+pub(crate) fn json_response(status: StatusCode, body: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows 100, 99, … 1, as the store pages them.
+    async fn fetch(cursor: Option<i64>, limit: u32) -> Result<Page<i64>, gantry_runtime::ledger::Error> {
+        let below = cursor.unwrap_or(101);
+        let items: Vec<i64> = (1..below).rev().take(limit as usize).collect();
+        let next = items.last().copied().filter(|last| *last > 1);
+        Ok(Page { items, next })
+    }
+
+    async fn walk(limit: u32, keep: impl Fn(&i64) -> bool + Copy) -> Vec<i64> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let part = Part { cursor, limit: Some(limit) };
+            let page = gather(part, fetch, |row| *row, |_| 0, keep).await.unwrap();
+            assert!(page.items.len() <= limit as usize);
+            all.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                return all;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn no_row_is_lost_or_given_twice_whatever_is_left_out() {
+        for limit in [1, 3, 7, 50, 1000] {
+            for every in [1, 2, 9, 100] {
+                let expected: Vec<i64> = (1..=100).rev().filter(|row| row % every == 0).collect();
+                assert_eq!(walk(limit, |row| row % every == 0).await, expected, "{limit} {every}");
+            }
+            assert!(walk(limit, |_| false).await.is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_has_many_bytes_is_short_and_says_that_there_is_more() {
+        let part = Part { cursor: None, limit: Some(50) };
+        let page = gather(part, fetch, |row| *row, |_| ANSWER_BYTES / 3, |row| row % 2 == 0).await.unwrap();
+        assert_eq!((page.items, page.next), (vec![100, 98, 96, 94], Some(94)));
+    }
 }

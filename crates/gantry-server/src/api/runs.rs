@@ -1,6 +1,6 @@
 //! `/api/v1/runs`: sessions and their trees of operations.
 
-use super::query::{self, Path, Query};
+use super::query::{self, Part, Path, Query};
 use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
@@ -32,15 +32,18 @@ pub(super) async fn list(
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
+    filter.project.as_deref().map(|name| who.check_project(name)).transpose()?;
+    let part = Part { cursor: filter.cursor, limit: filter.limit };
     let filter = SessionFilter {
         project: filter.project.map(Into::into),
         principal: who.sees(),
         agent: filter.agent.map(Into::into),
-        cursor: filter.cursor,
-        limit: filter.limit.unwrap_or(0),
         ..SessionFilter::default()
     };
-    let page = app.projects.store().sessions(filter).await?;
+    let store = app.projects.store();
+    let fetch = |cursor, limit| store.sessions(SessionFilter { cursor, limit, ..filter.clone() });
+    let keep = |run: &SessionSummary| who.reaches(&run.session.key.project);
+    let page = query::gather(part, fetch, |run| run.seq, |_| 0, keep).await?;
     let items: Vec<Value> = page.items.iter().map(records::run).collect();
     Ok(query::list(&items, page.next))
 }
@@ -88,14 +91,15 @@ pub(super) async fn cancel(
 ) -> Result<Json<Value>, ApiError> {
     let id = query::id(&id)?;
     visible(&app, &who, id).await?;
-    let running = app.projects.cancel_session(id).await;
-    Ok(Json(json!({ "id": id, "canceled": running })))
+    let canceled = app.projects.cancel_session(id).await?;
+    Ok(Json(json!({ "id": id, "canceled": canceled })))
 }
 
 /// A run that the sender may see; any other is answered as if it were not there.
 async fn visible(app: &App, who: &Identity, id: SessionId) -> Result<SessionSummary, ApiError> {
     let found = app.projects.store().session(id).await?;
     found
+        .filter(|summary| who.reaches(&summary.session.key.project))
         .filter(|summary| who.sees().is_none_or(|own| summary.session.key.principal == own))
         .ok_or_else(|| ApiError::not_found(format!("there is no run {id}")))
 }

@@ -22,9 +22,9 @@ pub(super) struct Of {
 }
 
 impl Of {
-    /// The project, or else the default one.
-    fn project(&self, app: &App) -> Result<Arc<str>, ApiError> {
-        query::known_project(app, self.project.as_deref())
+    /// The project, or else the one that the sender means.
+    fn project(&self, app: &App, who: &Identity) -> Result<Arc<str>, ApiError> {
+        query::known_project(app, who, self.project.as_deref())
     }
 }
 
@@ -33,8 +33,10 @@ pub(super) async fn list(
     who: Identity,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    let project = of.project.as_deref().map(|name| query::known_project(&app, Some(name))).transpose()?;
-    let servers = app.projects.servers(project.as_deref());
+    let project =
+        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let mut servers = app.projects.servers(project.as_deref());
+    servers.retain(|server| who.reaches(&server.project));
     let items: Vec<Value> = servers.iter().map(|server| shown(server, &who)).collect();
     Ok(query::list(&items, None))
 }
@@ -45,7 +47,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    let project = of.project(&app)?;
+    let project = of.project(&app, &who)?;
     let found = find(&app, &project, &id).ok_or_else(|| unknown(&id))?;
     Ok(Json(shown(&found, &who)))
 }
@@ -56,10 +58,11 @@ pub(super) async fn add(
     Query(of): Query<Of>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    administers(&who, "adding a server")?;
+    // What a server runs can reach all that Gantry can.
+    who.administers_all("adding a server")?;
     let bytes = query::body(body).await?;
     let (id, entry) = split(query::json_text(&bytes)?)?;
-    let project = of.project(&app)?;
+    let project = of.project(&app, &who)?;
     if find(&app, &project, &id).is_some() {
         let message = format!("there is a server {id:?} already; remove it first, or choose another id");
         return Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message));
@@ -79,8 +82,8 @@ pub(super) async fn remove(
     Path(id): Path<String>,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "removing a server")?;
-    if !app.projects.remove_server(&of.project(&app)?, &id).await {
+    who.administers_all("removing a server")?;
+    if !app.projects.remove_server(&of.project(&app, &who)?, &id).await {
         return Err(unknown(&id));
     }
     Ok(Json(json!({ "id": id, "removed": true })))
@@ -92,20 +95,12 @@ pub(super) async fn restart(
     Path(id): Path<String>,
     Query(of): Query<Of>,
 ) -> Result<Json<Value>, ApiError> {
-    administers(&who, "restarting a server")?;
-    let project = of.project(&app)?;
+    who.administers_all("restarting a server")?;
+    let project = of.project(&app, &who)?;
     if !app.projects.restart_server(&project, &id).await {
         return Err(unknown(&id));
     }
     Ok(Json(found(&app, &project, &id, &who)))
-}
-
-/// Servers are programs with rights of their own, so they are for those who administer.
-pub(super) fn administers(who: &Identity, what: &str) -> Result<(), ApiError> {
-    if who.role == Role::Admin {
-        return Ok(());
-    }
-    Err(ApiError::forbidden(format!("{what} takes the key of the data folder")))
 }
 
 /// The id in a body, and the rest of it, as it was written, for the reader of configurations.

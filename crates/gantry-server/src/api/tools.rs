@@ -5,8 +5,8 @@ use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
+use gantry_core::Door;
 use gantry_core::format::Format;
-use gantry_core::{Door, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(super) async fn list(
     Query(asked): Query<Tools>,
 ) -> Result<Json<Value>, ApiError> {
     let format = asked.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
-    let context = query::context(&app, asked.project.as_deref(), asked.agent.as_deref()).await?;
+    let context = query::context(&app, &who, asked.project.as_deref(), asked.agent.as_deref()).await?;
     let rt = &context.runtime;
     let session = rt.standing_session(who.caller(rt.project(), context.agent.as_deref()), door(&who)).await?;
     let items = match format {
@@ -44,9 +44,9 @@ fn named(word: &str) -> Result<Format, ApiError> {
     })
 }
 
-/// A person's requests come by the command line; they share its session.
+/// The requests of the folder's person come by the command line; they share its session.
 pub(super) fn door(who: &Identity) -> Door {
-    if who.role == Role::Admin { Door::Cli } else { Door::Http }
+    if who.owner { Door::Cli } else { Door::Http }
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,12 +65,8 @@ pub(super) async fn explain(
     who: Identity,
     Query(asked): Query<Explain>,
 ) -> Result<Json<Value>, ApiError> {
-    if who.role != Role::Admin {
-        return Err(ApiError::forbidden(
-            "explaining says what others may use; it takes the key of the data folder",
-        ));
-    }
-    let context = query::context(&app, asked.project.as_deref(), asked.agent.as_deref()).await?;
+    who.administers("explaining what others may use")?;
+    let context = query::context(&app, &who, asked.project.as_deref(), asked.agent.as_deref()).await?;
     Ok(Json(match &asked.tool {
         Some(tool) => json!(context.runtime.explain(tool, context.agent.as_deref(), asked.depth)),
         None => json!({ "warnings": context.runtime.warnings() }),

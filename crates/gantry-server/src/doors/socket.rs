@@ -3,8 +3,8 @@
 //! A WebSocket cannot be closed in one direction only, so an empty frame says that the client has nothing more to say:
 //! what is running is still answered before the connection ends.
 
-use super::{client, default_project, settled};
-use crate::api::query::{self, Path};
+use super::{client, settled};
+use crate::api::query::Path;
 use crate::error::ApiError;
 use crate::mcp::Client;
 use crate::{App, Identity};
@@ -16,6 +16,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use gantry_core::ErrorCode;
 use gantry_mcp::limits::{CONNECTIONS, LINE_BYTES};
 use http::StatusCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -32,7 +33,7 @@ pub(crate) async fn open_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    upgraded(&app, client(identity, default_project(), None), upgrade).await
+    upgraded(&app, client(&app, identity, None, None), upgrade).await
 }
 
 /// `/ws/{project}`.
@@ -42,10 +43,7 @@ pub(crate) async fn open_project_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    match query::known_project(&app, Some(&project)) {
-        Ok(project) => upgraded(&app, client(identity, project, None), upgrade).await,
-        Err(error) => error.into_response(),
-    }
+    upgraded(&app, client(&app, identity, Some(&project), None), upgrade).await
 }
 
 /// `/ws/{project}/agents/{agent}`: what this agent sees.
@@ -55,14 +53,16 @@ pub(crate) async fn open_agent_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    match query::known_project(&app, Some(&project)) {
-        Ok(project) => upgraded(&app, client(identity, project, Some(agent)), upgrade).await,
-        Err(error) => error.into_response(),
-    }
+    upgraded(&app, client(&app, identity, Some(&project), Some(&agent)), upgrade).await
 }
 
-async fn upgraded(app: &App, client: Client, upgrade: WebSocketUpgrade) -> Response {
+async fn upgraded(app: &App, client: Result<Client, ApiError>, upgrade: WebSocketUpgrade) -> Response {
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => return error.into_response(),
+    };
     settled(app, &client).await;
+    let voided = Arc::clone(&app.keys).voided(client.identity.clone());
     let Some((messages, answers)) = app.mcp.connect(client) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
         return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message).into_response();
@@ -71,16 +71,22 @@ async fn upgraded(app: &App, client: Client, upgrade: WebSocketUpgrade) -> Respo
         .protocols(["mcp"])
         .max_message_size(LINE_BYTES)
         .max_frame_size(LINE_BYTES)
-        .on_upgrade(|socket| carry(socket, messages, answers))
+        .on_upgrade(|socket| carry(socket, messages, answers, voided))
 }
 
-/// Carries frames until the server has nothing more to say, or the client is gone.
-async fn carry(socket: WebSocket, messages: mpsc::Sender<Vec<u8>>, answers: mpsc::Receiver<String>) {
+/// Carries frames until the server has nothing more to say, or the client is gone, or its key is void.
+async fn carry(
+    socket: WebSocket,
+    messages: mpsc::Sender<Vec<u8>>,
+    answers: mpsc::Receiver<String>,
+    voided: impl Future<Output = ()>,
+) {
     let (mut sink, stream) = socket.split();
     tokio::select! {
         // Dropping the messages ends the input; what is still running is answered by the other half.
         () = async { receive(stream, messages).await; std::future::pending().await } => {}
         () = send(&mut sink, answers) => {}
+        () = voided => {}
     }
     // Whoever is gone does not hear it, and whoever does not read is not waited for.
     timeout(SEND_TIME, sink.send(Message::Close(None))).await.ok();

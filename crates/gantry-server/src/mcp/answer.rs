@@ -9,8 +9,39 @@ use gantry_mcp::{Answer, ErrorObject, ToolAnswer};
 use gantry_runtime::Reply;
 use serde_json::json;
 
-/// The answer to a call. What an MCP server said, well or ill, goes on as it said it.
+/// How a client gets what becomes of a call that it does not wait for.
+const AGAIN: &str = "the same call again gets the outcome.";
+
+/// The answer to a call. What an MCP server said, well or ill, goes on as it said it; where a person had the call run with
+/// other arguments, a note says so.
 pub(super) fn answer(reply: &Reply) -> Result<Answer, ErrorObject> {
+    let answer = plain(reply)?;
+    let Some(note) = note(reply) else { return Ok(answer) };
+    Ok(match answer {
+        Answer::Own(own) => Answer::Own(ToolAnswer { content: with_note(&own.content, &note), ..own }),
+        Answer::Raw { result } => {
+            let content = raw::member(&result, "content").unwrap_or("[]");
+            Answer::Raw { result: raw::with(&result, "content", &with_note(content, &note)).into() }
+        }
+    })
+}
+
+/// What the caller has to know to read the result: it is of other arguments than those that were sent.
+fn note(reply: &Reply) -> Option<String> {
+    let arguments = reply.executed_arguments.as_ref()?;
+    let by = reply.approved_by.as_deref().unwrap_or("a person");
+    Some(format!("Note: {by} approved this call with other arguments. What ran: {arguments}"))
+}
+
+/// A list of content blocks with a text before them.
+fn with_note(content: &str, note: &str) -> String {
+    let (block, rest) = (text_block(note), content.trim().strip_prefix('[').unwrap_or("]"));
+    let block = block.strip_suffix(']').unwrap_or(&block);
+    let comma = if rest.trim_start().starts_with(']') { "" } else { "," };
+    format!("{block}{comma}{rest}")
+}
+
+fn plain(reply: &Reply) -> Result<Answer, ErrorObject> {
     match &reply.outcome {
         Ok(shaped) => {
             if let Some(result) = shaped.content() {
@@ -29,6 +60,10 @@ pub(super) fn answer(reply: &Reply) -> Result<Answer, ErrorObject> {
         }
         Err(error) if error.code == ErrorCode::ToolNotFound => {
             Err(ErrorObject::new(INVALID_PARAMS, error.message.clone()))
+        }
+        Err(error) if reply.is_held() => {
+            let message = format!("{} Once it is decided, {AGAIN}", error.message);
+            failed(reply.id, &ToolError { message, ..error.clone() })
         }
         Err(error) => failed(reply.id, error),
     }
@@ -73,4 +108,15 @@ fn text_block(text: &str) -> String {
 /// The error for programs; what models read is the text.
 fn error_meta(id: CallId, error: &ToolError) -> String {
     json!({ "gantry/call": id, "gantry/error": error }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_stands_before_what_there_is() {
+        assert_eq!(with_note("[]", "n"), r#"[{"type":"text","text":"n"}]"#);
+        assert_eq!(with_note(r#" [ {"a":1}]"#, "n"), r#"[{"type":"text","text":"n"}, {"a":1}]"#);
+    }
 }

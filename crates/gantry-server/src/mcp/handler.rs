@@ -2,20 +2,24 @@
 
 use super::answer::{answer, refused};
 use super::seated::Seated;
-use super::{Client, Tools};
+use super::{Client, Tools, tasks};
 use gantry_core::{CallRequest, Priority};
 use gantry_mcp::client::{ListKind, Outgoing};
 use gantry_mcp::error::code::INVALID_PARAMS;
 use gantry_mcp::headers::{HeaderParam, header_params};
 use gantry_mcp::{
-    Answer, Change, ErrorObject, Features, Handler, Inquiry, Peer, ServerInfo, ToolCall, Turn, Version,
+    Answer, Change, ErrorObject, Features, Handler, Inquiry, Method, Peer, ServerInfo, ToolCall, Turn,
+    Version,
 };
-use gantry_runtime::{Reply, Told};
+use gantry_runtime::{Reply, Runtime, Told};
 use serde::Deserialize;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio_util::sync::DropGuard;
+
+/// How long a client may stay away before it comes back for the outcome of its call; no question waits longer for one.
+const AWAY: std::time::Duration = gantry_mcp::limits::QUESTION_WAIT;
 
 impl Handler for Tools {
     type Identity = Client;
@@ -91,7 +95,9 @@ impl Handler for Tools {
         };
         let Turn { audience, cancel } = turn;
         let (runtime, cx, entered) = self.enter(seated).await?;
-        let cx = cx.heard_by(audience, call.meta.map(|meta| meta.get().into()));
+        let as_task = tasks::takes(&runtime, &*audience, modern);
+        let mut cx = cx.heard_by(Arc::clone(&audience), call.meta.map(|meta| meta.get().into()));
+        cx.person = seated.client().identity.decider("elicitation").map(Arc::new);
         let (token, id) = (cx.cancel.clone(), cx.id);
         let entered = match entered {
             Ok(entered) => entered,
@@ -100,7 +106,10 @@ impl Handler for Tools {
         // The call runs on when this future is dropped, and then nobody is left here to hear `cancel`. A client of
         // 2026-07-28 withdraws its call by hanging up, which is just that; older ones want it to go on.
         let hang_up = modern.then(|| token.clone().drop_guard());
-        let mut reply = pin!(runtime.run(entered, cx, request));
+        let mut reply = pin!(async {
+            let reply = runtime.run(entered, cx.clone(), request).await;
+            if as_task { reply } else { runtime.attend(&cx, reply).await }
+        });
         let reply = tokio::select! {
             reply = &mut reply => reply,
             () = cancel.cancelled() => {
@@ -109,6 +118,11 @@ impl Handler for Tools {
                 reply.await
             }
         };
+        if as_task && reply.is_held() {
+            drop(hang_up.map(DropGuard::disarm));
+            return Ok(tasks::begun(&reply));
+        }
+        given(&runtime, &reply, &Turn { audience, cancel }).await;
         drop(hang_up.map(DropGuard::disarm));
         answer(&reply)
     }
@@ -121,6 +135,11 @@ impl Handler for Tools {
     ) -> Result<Answer, ErrorObject> {
         let (runtime, session) = self.current(seated).await?;
         let Inquiry { method, params, meta, version: _ } = inquiry;
+        if matches!(method, Method::TaskGet | Method::TaskUpdate | Method::TaskCancel)
+            && let Some(call) = tasks::own(&params)
+        {
+            return tasks::ask(&runtime, &session, method, call).await;
+        }
         let outgoing = Outgoing { method, params, meta: meta.as_deref(), turn };
         let result = runtime.request(&session, outgoing).await?;
         Ok(Answer::Raw { result: result.into() })
@@ -152,6 +171,24 @@ impl Handler for Tools {
 
     async fn close(&self, seated: Arc<Seated>) {
         self.end(&seated).await;
+    }
+}
+
+/// Notes that the outcome of a held call is given to its client, if that is there or comes back for it. To one that does
+/// not, nothing was given: the same call again gets the outcome.
+async fn given(runtime: &Runtime, reply: &Reply, turn: &Turn) {
+    if reply.approval.is_none() || !reply.state.is_over() {
+        return;
+    }
+    let present = async {
+        tokio::select! {
+            biased;
+            () = turn.audience.present() => true,
+            () = turn.cancel.cancelled() => false,
+        }
+    };
+    if tokio::time::timeout(AWAY, present).await.unwrap_or(false) {
+        runtime.collect(reply).await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! The shapes of what the API takes and answers.
 
+mod approvals;
+
 use serde_json::{Map, Value, json};
 
 /// Whether a request needs its body, when the schema of that has this name.
@@ -9,6 +11,14 @@ pub(super) fn is_needed(body: &str) -> bool {
 
 /// Every schema, by its name.
 pub(super) fn all() -> Value {
+    let mut all = plain();
+    if let Some(all) = all.as_object_mut() {
+        all.extend(approvals::all());
+    }
+    all
+}
+
+fn plain() -> Value {
     json!({
         "CallRequest": call_request(),
         "CallReply": call_reply(),
@@ -35,6 +45,8 @@ pub(super) fn all() -> Value {
             "properties": { "projects": { "type": "array", "items": { "type": "string" }, "description": "Those that are other than before" } }
         },
         "LockRequest": lock_request(),
+        "ImaginedCall": imagined_call(),
+        "Foresight": foresight(),
         "LockDiff": lock_diff(),
         "ServerList": list("Server"),
         "AgentList": list("Agent"),
@@ -60,7 +72,8 @@ fn call_request() -> Value {
             "idempotencyKey": { "type": "string", "maxLength": 256 },
             "priority": { "enum": ["low", "normal", "high"], "default": "normal" },
             "timeoutMs": { "type": "integer", "minimum": 0 },
-            "approve": { "type": "boolean", "description": "Say yes to what the call asks; takes a key that may decide" }
+            "waitMs": { "type": "integer", "minimum": 0, "maximum": 60_000, "description": "If the call is held, wait so long for its outcome" },
+            "approve": { "type": "boolean", "description": "Say yes to what the call asks; takes the key of the data folder" }
         }
     })
 }
@@ -72,7 +85,9 @@ fn call_reply() -> Value {
             "ok": { "type": "boolean" }, "result": {}, "error": { "$ref": "#/components/schemas/Error" },
             "latencyMs": { "type": "integer" }, "kind": { "type": ["string", "null"] },
             "namespace": { "type": ["string", "null"] }, "extras": { "type": "object" },
-            "id": { "type": "string" }, "state": { "type": "string" }
+            "id": { "type": "string" }, "state": { "type": "string" },
+            "approvalId": { "type": "string", "description": "What the call waits for, or has waited for" },
+            "record": { "$ref": "#/components/schemas/Record" }
         }
     })
 }
@@ -94,6 +109,32 @@ fn tool() -> Value {
             "provider": { "type": "object" }, "status": { "enum": ["ready", "quarantined"] }, "reason": { "type": ["string", "null"] },
             "aliasOf": { "type": "string", "description": "The tool that this is another name for" },
             "aliases": { "type": "array", "items": { "type": "string" }, "description": "Other names for it" }
+        }
+    })
+}
+
+fn imagined_call() -> Value {
+    json!({
+        "type": "object", "required": ["tool"], "additionalProperties": false,
+        "properties": {
+            "tool": { "type": "string" }, "arguments": { "type": "object" }, "agent": { "type": "string" },
+            "project": { "type": "string" },
+            "principal": { "type": "string", "description": "Who would call; local unless said" },
+            "role": { "enum": ["agent", "approver", "admin"], "description": "agent unless said" }
+        }
+    })
+}
+
+fn foresight() -> Value {
+    let names = json!({ "type": "array", "items": { "type": "string" } });
+    json!({
+        "type": "object",
+        "properties": {
+            "outcome": { "enum": ["allowed", "held", "denied", "refused"] }, "tool": { "type": "string" },
+            "rules": names, "reason": { "type": "string" },
+            "approvers": { "type": "array", "items": names, "description": "Who may decide: somebody of every list" },
+            "delayMs": { "type": "integer" }, "estimatedCost": { "type": "integer" },
+            "error": { "$ref": "#/components/schemas/Error" }
         }
     })
 }

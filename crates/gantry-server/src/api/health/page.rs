@@ -1,9 +1,9 @@
 //! The first page: how the servers are doing, which agents there are, and where to connect. Written here, without a
 //! script; it shows what the agent role may see and nothing else.
 
-use crate::App;
 use crate::api::agents::toolset;
 use crate::api::projects::count_tools;
+use crate::{App, Identity};
 use gantry_runtime::projects::{Agent, DEFAULT};
 use gantry_runtime::servers::{Light, ServerStatus};
 use http::header;
@@ -28,14 +28,16 @@ const AGENTS: usize = 50;
 /// Characters of a description that it shows.
 const DESCRIPTION: usize = 160;
 
-/// The page, for a browser that came by this host.
-pub(super) fn render(app: &App, headers: &HeaderMap) -> String {
+/// The page, for a browser that came by this host: what its sender may know of.
+pub(super) fn render(app: &App, who: &Identity, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let host = escaped(host);
-    let projects: Vec<Project> =
-        app.projects.names().into_iter().map(|name| Project::of(app, name)).collect();
-    let servers = app.projects.servers(None);
+    let names = app.projects.names().into_iter().filter(|name| who.reaches(name));
+    let projects: Vec<Project> = names.map(|name| Project::of(app, name)).collect();
+    let mut servers = app.projects.servers(None);
+    servers.retain(|server| who.reaches(&server.project));
     let mut agents = app.projects.agents(None);
+    agents.retain(|agent| who.reaches(&agent.project));
     let more = agents.split_off(agents.len().min(AGENTS)).len();
     let agents: Vec<Listed> = agents.into_iter().map(|agent| Listed::of(app, agent)).collect();
     fill(&[

@@ -1,0 +1,278 @@
+//! `/api/v1/approvals`: the calls that wait for a person or for their time, and a person's word about them.
+
+use super::query::{self, Part, Path, Query, json_response};
+use super::waiting::Waiting;
+use crate::error::ApiError;
+use crate::{App, Identity};
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use gantry_core::error::{ErrorCode, ToolError};
+use gantry_core::id::ApprovalId;
+use gantry_core::{Role, raw};
+use gantry_runtime::approvals::{Given, NotDecided};
+use gantry_runtime::ledger::{self, ApprovalFilter, ApprovalRow, Page, Scope};
+use gantry_runtime::records::approval as item;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The header by which the command line and the page say what they are. It is shown and gives no right.
+pub(super) const VIA: &str = "gantry-via";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    state: Option<String>,
+    project: Option<String>,
+    tool: Option<String>,
+    session: Option<String>,
+    call: Option<String>,
+    cursor: Option<i64>,
+    limit: Option<u32>,
+    wait: Option<u64>,
+}
+
+impl Asked {
+    /// What the store is asked for; the sender's own unless they may decide.
+    fn filter(self, who: &Identity) -> Result<ApprovalFilter, ApiError> {
+        self.project.as_deref().map(|name| who.check_project(name)).transpose()?;
+        let project = self.project.map(|name| vec![name.into()]);
+        Ok(ApprovalFilter {
+            state: self.state.as_deref().map(state).transpose()?,
+            projects: project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec())),
+            principal: (who.role < Role::Approver).then(|| Arc::clone(&who.principal)),
+            name: self.tool.map(Into::into),
+            session: self.session.as_deref().map(query::id).transpose()?,
+            call: self.call.as_deref().map(query::id).transpose()?,
+            cursor: None,
+            limit: 0,
+        })
+    }
+}
+
+/// The state of that word.
+pub(super) fn state(word: &str) -> Result<ledger::State, ApiError> {
+    ledger::State::parse(word).ok_or_else(|| {
+        let words: Vec<&str> = ledger::State::ALL.iter().map(|state| state.as_str()).collect();
+        ApiError::invalid(format!("state is one of {}", words.join(", ")))
+    })
+}
+
+pub(super) async fn list(
+    State(app): State<App>,
+    who: Identity,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let mut waiting = Waiting::seconds(&app, &who, asked.wait)?;
+    let part = Part { cursor: asked.cursor, limit: asked.limit };
+    let filter = asked.filter(&who)?;
+    let store = app.projects.store();
+    let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
+    loop {
+        waiting.look();
+        let page = query::gather(
+            part,
+            fetch,
+            |row| row.seq,
+            ApprovalRow::argument_bytes,
+            |row| is_shown_to(row, &who),
+        )
+        .await?;
+        if !page.items.is_empty() || !waiting.more().await? {
+            return Ok(json_response(StatusCode::OK, listed(&page)));
+        }
+    }
+}
+
+fn listed(page: &Page<ApprovalRow>) -> String {
+    let items: Vec<String> = page.items.iter().map(item).collect();
+    let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
+    format!("{{\"items\":[{}],\"next\":{next}}}", items.join(","))
+}
+
+/// Whether somebody may know of an approval: because they may decide about it, or because it is their own call.
+fn is_shown_to(row: &ApprovalRow, who: &Identity) -> bool {
+    let own = row.principal == who.principal && who.reaches(&row.project);
+    own || who.decider("").is_some_and(|decider| decider.sees(row))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Patience {
+    wait: Option<u64>,
+}
+
+pub(super) async fn show(
+    State(app): State<App>,
+    who: Identity,
+    Path(id): Path<String>,
+    Query(patience): Query<Patience>,
+) -> Result<Response, ApiError> {
+    let id = query::id(&id)?;
+    let mut waiting = Waiting::seconds(&app, &who, patience.wait)?;
+    waiting.look();
+    let first = visible(&app, &who, id).await?;
+    let (mut row, before) = (first.clone(), first.state);
+    while row.state == before && !before.is_over() && waiting.more().await? {
+        waiting.look();
+        row = visible(&app, &who, id).await?;
+    }
+    Ok(json_response(StatusCode::OK, item(&row)))
+}
+
+/// An approval that the sender may see; any other is answered as if it were not there.
+async fn visible(app: &App, who: &Identity, id: ApprovalId) -> Result<ApprovalRow, ApiError> {
+    let found = app.projects.store().approval(id).await?;
+    found.filter(|row| is_shown_to(row, who)).ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: ApprovalId) -> ApiError {
+    ApiError::not_found(format!("there is no approval {id}; /api/v1/approvals lists them"))
+}
+
+/// The body of `POST /api/v1/approvals/{id}/decision`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Decision<'a> {
+    approved: bool,
+    #[serde(borrow)]
+    modified_args: Option<&'a RawValue>,
+    reason: Option<String>,
+    #[serde(default)]
+    scope: Scope,
+}
+
+impl Decision<'_> {
+    fn given(self) -> Result<Given, ApiError> {
+        let modified = self.modified_args.map(RawValue::get).filter(|text| *text != "null");
+        if modified.is_some_and(|text| !text.starts_with('{')) {
+            return Err(ApiError::invalid("modifiedArgs is an object: the arguments to run the call with"));
+        }
+        if !self.approved && modified.is_some() {
+            return Err(ApiError::invalid("modifiedArgs goes with a yes; with a no nothing is run"));
+        }
+        if !self.approved && self.scope != Scope::Once {
+            return Err(ApiError::invalid(
+                "a no is for this call alone; a policy that denies is what holds for longer",
+            ));
+        }
+        let (approved, reason, scope) = (self.approved, self.reason, self.scope);
+        Ok(Given { approved, modified_args: modified.map(Into::into), reason, scope })
+    }
+}
+
+pub(super) async fn decide(
+    State(app): State<App>,
+    who: Identity,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    // Before anything else, so that an agent does not even learn what there is to decide.
+    let Some(by) = who.decider(via(&headers)) else {
+        let why = "an agent cannot decide; it takes the key of an approver";
+        if let Ok(id) = id.parse() {
+            app.projects.commons().turn_away(id, (&who.principal, via(&headers)), None, why).await;
+        }
+        return Err(ApiError::forbidden(why));
+    };
+    let id = query::id(&id)?;
+    let bytes = query::body(body).await?;
+    let decision: Decision<'_> = serde_json::from_str(query::json_text(&bytes)?)
+        .map_err(|error| ApiError::invalid(format!("the body is not a decision: {error}")))?;
+    match app.projects.decide(id, &by, decision.given()?).await {
+        Ok(row) => Ok(json_response(StatusCode::OK, item(&row))),
+        Err(error) => not_decided(error),
+    }
+}
+
+/// What a sender says that it is.
+fn via(headers: &HeaderMap) -> &'static str {
+    match headers.get(VIA).map(http::HeaderValue::as_bytes) {
+        Some(b"cli") => "cli",
+        Some(b"page") => "page",
+        Some(_) | None => "http",
+    }
+}
+
+fn not_decided(error: NotDecided) -> Result<Response, ApiError> {
+    let message = error.to_string();
+    match error {
+        NotDecided::Unknown(id) => Err(unknown(id)),
+        NotDecided::Forbidden(message) => Err(ApiError::forbidden(message)),
+        NotDecided::Invalid(error) => Err(ApiError::of(StatusCode::BAD_REQUEST, error)),
+        NotDecided::Store(error) => Err(error.into()),
+        NotDecided::Decided(row) => {
+            Ok(stands(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, &row))
+        }
+        NotDecided::Expired(row) => Ok(stands(StatusCode::GONE, ErrorCode::RejectedByTimeout, message, &row)),
+    }
+}
+
+/// An error that shows how the approval stands, word for word.
+fn stands(status: StatusCode, code: ErrorCode, message: String, row: &ApprovalRow) -> Response {
+    let error = ToolError::new(code, message);
+    let details = raw::object([("approval", item(row).as_str())]);
+    let error = raw::with(&serde_json::json!(error).to_string(), "details", &details);
+    json_response(status, raw::object([("ok", "false"), ("error", error.as_str())]))
+}
+
+pub(super) async fn cancel(
+    State(app): State<App>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let id = query::id(&id)?;
+    let row = visible(&app, &who, id).await?;
+    let own = who.sees();
+    if own.as_ref().is_some_and(|own| *own != row.principal) {
+        return Err(ApiError::forbidden(
+            "a call is withdrawn by its caller or by an administrator; an approver denies it instead",
+        ));
+    }
+    let why = format!("withdrawn by {}", who.principal);
+    let withdrawn =
+        row.state.is_waiting() && app.projects.commons().withdraw(row.call, own.as_deref(), &why).await?;
+    let row = visible(&app, &who, id).await?;
+    if withdrawn {
+        return Ok(json_response(StatusCode::OK, item(&row)));
+    }
+    let message = format!("{id} is {} already; only a call that waits can be withdrawn", row.state);
+    Ok(stands(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, &row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(text: &str) -> Result<Given, ApiError> {
+        serde_json::from_str::<Decision<'_>>(text).unwrap().given()
+    }
+
+    #[test]
+    fn arguments_are_taken_word_for_word() {
+        let text =
+            r#"{"approved":true,"modifiedArgs":{"n":1.50, "big":12345678901234567890123},"scope":"always"}"#;
+        let given = given(text).unwrap();
+        assert_eq!(given.modified_args.as_deref(), Some(r#"{"n":1.50, "big":12345678901234567890123}"#));
+        assert_eq!((given.approved, given.scope), (true, Scope::Always));
+    }
+
+    #[test]
+    fn decisions_that_contradict_themselves_are_refused() {
+        for bad in [
+            r#"{"approved":true,"modifiedArgs":[1]}"#,
+            r#"{"approved":true,"modifiedArgs":"{}"}"#,
+            r#"{"approved":false,"modifiedArgs":{}}"#,
+            r#"{"approved":false,"scope":"always"}"#,
+        ] {
+            assert!(given(bad).is_err(), "{bad}");
+        }
+        assert!(given(r#"{"approved":false,"modifiedArgs":null,"scope":"once"}"#).is_ok());
+        for bad in [r#"{"approved":"yes"}"#, "{}", r#"{"approved":true,"via":"cli"}"#] {
+            assert!(serde_json::from_str::<Decision<'_>>(bad).is_err(), "{bad}");
+        }
+    }
+}

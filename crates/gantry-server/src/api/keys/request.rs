@@ -1,0 +1,199 @@
+//! The key that somebody wants made, and what is wrong with it.
+
+use crate::App;
+use crate::auth::{RESERVED, now_us};
+use crate::error::ApiError;
+use gantry_core::Role;
+use gantry_core::digest::Digest;
+use gantry_core::id::KeyId;
+use gantry_core::pattern::Pattern;
+use gantry_runtime::clock;
+use gantry_runtime::ledger::KeyRow;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Characters of a key's name.
+const NAME_CHARS: usize = 64;
+
+/// Entries of a key's lists.
+const ENTRIES: usize = 100;
+
+/// The body of `POST /api/v1/keys`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct NewKey {
+    name: String,
+    role: Role,
+    projects: Option<Vec<Arc<str>>>,
+    agent: Option<Arc<str>>,
+    tools: Option<Vec<Arc<str>>>,
+    expires_at: Option<String>,
+    expires_in: Option<String>,
+}
+
+impl NewKey {
+    /// The row of the store, if the key makes sense.
+    pub(super) fn row(self, app: &App, id: KeyId, secret: Digest) -> Result<KeyRow, ApiError> {
+        let created_us = now_us();
+        self.check_name()?;
+        self.check_limits()?;
+        self.check_places(app)?;
+        let expires_us = self.expiry(created_us)?;
+        let Self { name, role, projects, agent, tools, .. } = self;
+        Ok(KeyRow {
+            id,
+            name: name.into(),
+            secret,
+            role,
+            projects,
+            agent,
+            tools,
+            created_us,
+            expires_us,
+            revoked_us: None,
+        })
+    }
+
+    fn check_name(&self) -> Result<(), ApiError> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        if self.name.is_empty() || self.name.len() > NAME_CHARS || !self.name.bytes().all(plain) {
+            let message = format!("name is 1 to {NAME_CHARS} of the characters A-Z a-z 0-9 . _ -");
+            return Err(ApiError::invalid(message));
+        }
+        if RESERVED.contains(&&*self.name) {
+            return Err(ApiError::invalid(format!("{} is the name of no key; choose another", self.name)));
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), ApiError> {
+        for (what, list) in [("projects", &self.projects), ("tools", &self.tools)] {
+            if list.as_ref().is_some_and(|list| list.is_empty() || list.len() > ENTRIES) {
+                return Err(ApiError::invalid(format!(
+                    "{what} has 1 to {ENTRIES} entries; leave it out to mean all"
+                )));
+            }
+        }
+        if self.agent.is_some() && self.role != Role::Agent {
+            return Err(ApiError::invalid("agent is for keys of the role agent"));
+        }
+        if self.tools.is_some() && self.role != Role::Approver {
+            return Err(ApiError::invalid(
+                "tools is for keys of the role approver; what an agent may use is configured with the agent",
+            ));
+        }
+        for pattern in self.tools.iter().flatten() {
+            Pattern::parse(pattern).map_err(|error| ApiError::invalid(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// A key for a project or an agent that is not there would be a mistake that nobody notices.
+    fn check_places(&self, app: &App) -> Result<(), ApiError> {
+        let known = app.projects.names();
+        if let Some(missing) = self.projects.iter().flatten().find(|name| !known.contains(name)) {
+            let message = format!("there is no project {missing:?}; configured: {}", known.join(", "));
+            return Err(ApiError::invalid(message));
+        }
+        let Some(agent) = &self.agent else { return Ok(()) };
+        let has = |project: &Arc<str>| {
+            app.projects.agents(Some(project)).iter().any(|configured| configured.name == *agent)
+        };
+        let missing = match &self.projects {
+            Some(projects) => projects.iter().find(|project| !has(project)).map(|project| &**project),
+            None => (!known.iter().any(has)).then_some("any project"),
+        };
+        match missing {
+            None => Ok(()),
+            Some(place) => Err(ApiError::invalid(format!("there is no agent {agent:?} in {place}"))),
+        }
+    }
+
+    fn expiry(&self, now: i64) -> Result<Option<i64>, ApiError> {
+        let end = match (&self.expires_at, &self.expires_in) {
+            (None, None) => return Ok(None),
+            (Some(_), Some(_)) => {
+                return Err(ApiError::invalid(
+                    "expiresAt and expiresIn say the same thing; give one of them",
+                ));
+            }
+            (Some(at), None) => clock::parse(at).ok_or_else(|| {
+                ApiError::invalid(format!("expiresAt is a time such as 2026-12-31T00:00:00Z, not {at:?}"))
+            })?,
+            (None, Some(span)) => ahead(span, now).ok_or_else(|| {
+                ApiError::invalid(format!("expiresIn is a span such as 90m, 12h or 30d, not {span:?}"))
+            })?,
+        };
+        if end <= now {
+            return Err(ApiError::invalid("a key cannot have expired already; choose a time to come"));
+        }
+        Ok(Some(end))
+    }
+}
+
+/// The moment that is this span ahead.
+fn ahead(span: &str, now: i64) -> Option<i64> {
+    let unit = span.chars().last()?;
+    let count: i64 = span.strip_suffix(unit)?.parse().ok().filter(|count| *count > 0)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    now.checked_add(count.checked_mul(seconds * 1_000_000)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(json: &str) -> NewKey {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn names_are_plain_and_nobody_elses() {
+        for good in ["anna", "CI.bot-2", "a_b", &"x".repeat(64)] {
+            assert!(key(&format!(r#"{{"name":"{good}","role":"agent"}}"#)).check_name().is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "ä", "a/b", "person", "local", "mcp", &"x".repeat(65)] {
+            assert!(key(&format!(r#"{{"name":"{bad}","role":"agent"}}"#)).check_name().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn limits_that_mean_nothing_or_nobody_are_refused() {
+        for bad in [
+            r#"{"name":"a","role":"approver","agent":"x"}"#,
+            r#"{"name":"a","role":"agent","tools":["*"]}"#,
+            r#"{"name":"a","role":"admin","tools":["*"]}"#,
+            r#"{"name":"a","role":"approver","tools":[]}"#,
+            r#"{"name":"a","role":"approver","tools":[""]}"#,
+            r#"{"name":"a","role":"agent","projects":[]}"#,
+        ] {
+            assert!(key(bad).check_limits().is_err(), "{bad}");
+        }
+        assert!(key(r#"{"name":"a","role":"approver","tools":["db__*"]}"#).check_limits().is_ok());
+    }
+
+    #[test]
+    fn a_key_expires_in_time_to_come() {
+        let expiry = |end: &str| key(&format!(r#"{{"name":"a","role":"agent",{end}}}"#)).expiry(5_000_000);
+        assert_eq!(expiry(r#""expiresIn":"2m""#).unwrap(), Some(125_000_000));
+        assert_eq!(expiry(r#""expiresAt":"1970-01-01T00:00:06Z""#).unwrap(), Some(6_000_000));
+        for bad in [
+            r#""expiresIn":"0s""#,
+            r#""expiresIn":"1w""#,
+            r#""expiresIn":"99999999999999d""#,
+            r#""expiresIn":"-1h""#,
+            r#""expiresIn":"""#,
+            r#""expiresAt":"1970-01-01T00:00:05Z""#,
+            r#""expiresAt":"tomorrow""#,
+            r#""expiresAt":"1970-01-01T00:00:06Z","expiresIn":"1h""#,
+        ] {
+            assert!(expiry(bad).is_err(), "{bad}");
+        }
+    }
+}

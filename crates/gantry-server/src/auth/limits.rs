@@ -1,0 +1,135 @@
+//! Where somebody may go: the projects and the agent that their key is for.
+
+use super::Identity;
+use crate::error::ApiError;
+use gantry_core::Role;
+use gantry_runtime::projects::DEFAULT;
+use std::sync::Arc;
+
+impl Identity {
+    /// Whether they may have to do with a project.
+    #[must_use]
+    pub fn reaches(&self, project: &str) -> bool {
+        self.projects.as_ref().is_none_or(|projects| projects.iter().any(|known| **known == *project))
+    }
+
+    /// Whether they may have to do with tools of these names in a project: one that the key's patterns match.
+    pub(crate) fn covers(&self, project: &str, names: [&str; 2]) -> bool {
+        self.reaches(project)
+            && self.tools.as_ref().is_none_or(|patterns| {
+                patterns.iter().any(|pattern| names.iter().any(|name| pattern.matches(name)))
+            })
+    }
+
+    /// The project that they mean: the one that they name, or the one that their key is for, or the default one.
+    pub(crate) fn project<'a>(&'a self, named: Option<&'a str>) -> Result<&'a str, ApiError> {
+        let named = match (named, self.projects.as_deref()) {
+            (Some(named), _) => named,
+            (None, None) => DEFAULT,
+            (None, Some([only])) => only,
+            (None, Some(_)) if self.reaches(DEFAULT) => DEFAULT,
+            (None, Some(several)) => {
+                let message =
+                    format!("this key is for the projects {}; name one of them", several.join(", "));
+                return Err(ApiError::invalid(message));
+            }
+        };
+        self.check_project(named)?;
+        Ok(named)
+    }
+
+    /// Refuses a project that the key is not for, whether there is one of that name or not.
+    pub(crate) fn check_project(&self, named: &str) -> Result<(), ApiError> {
+        if self.reaches(named) {
+            return Ok(());
+        }
+        let own = self.projects.as_deref().unwrap_or_default().join(", ");
+        let shown: String = named.chars().take(64).collect();
+        Err(ApiError::forbidden(format!("this key is for {own} and not for the project {shown:?}")))
+    }
+
+    /// The agent as which they act: the one that they name, or the one that their key is for.
+    pub(crate) fn acting_as(&self, named: Option<&str>) -> Result<Option<Arc<str>>, ApiError> {
+        match (&self.agent, named) {
+            (None, named) => Ok(named.map(Into::into)),
+            (Some(bound), None) => Ok(Some(Arc::clone(bound))),
+            (Some(bound), Some(named)) if **bound == *named => Ok(Some(Arc::clone(bound))),
+            (Some(bound), Some(named)) => {
+                let shown: String = named.chars().take(64).collect();
+                Err(ApiError::forbidden(format!("this key acts as agent {bound} and not as {shown:?}")))
+            }
+        }
+    }
+
+    /// Refuses those who do not administer the project that a request is about.
+    pub(crate) fn administers(&self, what: &str) -> Result<(), ApiError> {
+        if self.role == Role::Admin {
+            return Ok(());
+        }
+        Err(ApiError::forbidden(format!(
+            "{what} takes the key of the data folder, or another of the role admin"
+        )))
+    }
+
+    /// Refuses those who do not administer everything.
+    pub(crate) fn administers_all(&self, what: &str) -> Result<(), ApiError> {
+        self.administers(what)?;
+        self.goes_everywhere(what)
+    }
+
+    /// Refuses those who are kept to some projects.
+    pub(crate) fn goes_everywhere(&self, what: &str) -> Result<(), ApiError> {
+        match self.projects.as_deref() {
+            None => Ok(()),
+            Some(own) => Err(ApiError::forbidden(format!(
+                "{what} concerns all projects, and this key is for {} only",
+                own.join(", ")
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept_to(projects: &[&str], agent: Option<&str>) -> Identity {
+        let projects = projects.iter().map(|name| Arc::from(*name)).collect();
+        Identity { projects: Some(projects), agent: agent.map(Into::into), ..Identity::local() }
+    }
+
+    #[test]
+    fn a_key_of_one_project_means_it_and_no_other() {
+        let key = kept_to(&["shop"], None);
+        assert_eq!(key.project(None).unwrap(), "shop");
+        assert_eq!(key.project(Some("shop")).unwrap(), "shop");
+        for other in ["default", "shop2", ""] {
+            assert!(key.project(Some(other)).is_err(), "{other}");
+        }
+        assert_eq!(Identity::local().project(None).unwrap(), DEFAULT);
+    }
+
+    #[test]
+    fn a_key_of_several_projects_means_the_default_one_or_has_to_say() {
+        assert_eq!(kept_to(&["shop", "default"], None).project(None).unwrap(), DEFAULT);
+        assert!(kept_to(&["shop", "bank"], None).project(None).is_err());
+    }
+
+    #[test]
+    fn a_key_of_an_agent_is_that_agent_whatever_it_says() {
+        let key = kept_to(&["shop"], Some("clerk"));
+        assert_eq!(key.acting_as(None).unwrap().as_deref(), Some("clerk"));
+        assert_eq!(key.acting_as(Some("clerk")).unwrap().as_deref(), Some("clerk"));
+        assert!(key.acting_as(Some("boss")).is_err());
+        assert_eq!(Identity::local().acting_as(Some("boss")).unwrap().as_deref(), Some("boss"));
+        assert_eq!(Identity::local().acting_as(None).unwrap(), None);
+    }
+
+    #[test]
+    fn one_who_administers_a_project_does_not_administer_all() {
+        let person = Identity::person();
+        let limited = Identity { projects: Some(["shop".into()].into()), ..person.clone() };
+        assert!(limited.administers("x").is_ok() && limited.administers_all("x").is_err());
+        assert!(person.administers_all("x").is_ok() && Identity::local().administers("x").is_err());
+    }
+}

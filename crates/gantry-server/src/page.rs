@@ -1,0 +1,79 @@
+//! The page on which a person decides: `/approvals` lists what waits, `/approvals/{id}` shows one call.
+//!
+//! It is the same text for everybody and holds nothing of anybody. It asks for a key and does everything by the API with
+//! that key, so it can do what the key can and no more; the key stays in the tab.
+
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderName, HeaderValue, Method, Request, header};
+use uuid::Uuid;
+
+/// What the address of an approval's page begins with.
+pub(crate) const PREFIX: &str = "/approvals/";
+
+const TEXT: &str = include_str!("page/approval.html");
+
+/// Whether a request is for the page.
+pub(crate) fn is_meant<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    let named = path.strip_prefix(PREFIX).is_some_and(|id| !id.contains('/'));
+    matches!(*request.method(), Method::GET | Method::HEAD) && (named || path == "/approvals")
+}
+
+/// The page, for those who have passed the gates with a key.
+pub(crate) async fn show() -> Response {
+    respond()
+}
+
+/// The page, for anybody.
+pub(crate) fn respond() -> Response {
+    // Only what carries this number, which nobody can foresee, is obeyed by the browser.
+    let nonce = Uuid::new_v4().simple().to_string();
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types"
+    );
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    let mut response = (headers, TEXT.replace("{{nonce}}", &nonce)).into_response();
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_page(method: Method, path: &str) -> bool {
+        is_meant(&Request::builder().method(method).uri(path).body(()).unwrap())
+    }
+
+    #[test]
+    fn the_page_is_at_its_addresses_and_nowhere_else() {
+        for path in ["/approvals", "/approvals/appr_0", "/approvals/", "/approvals/x?y=/api"] {
+            assert!(is_page(Method::GET, path), "{path}");
+        }
+        for path in ["/", "/approvalsx", "/approvals/x/y", "/api/v1/approvals", "/approvals/../api/v1/keys"] {
+            assert!(!is_page(Method::GET, path), "{path}");
+        }
+        assert!(!is_page(Method::POST, "/approvals/x"));
+    }
+
+    #[test]
+    fn the_policy_names_what_the_page_carries_and_it_is_new_each_time() {
+        let policy = |response: &Response| {
+            response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned()
+        };
+        let (one, other) = (respond(), respond());
+        assert_ne!(policy(&one), policy(&other));
+        assert!(!TEXT.contains("innerHTML") && !TEXT.contains("localStorage") && !TEXT.contains("http://"));
+        assert_eq!(TEXT.matches("{{nonce}}").count(), 2, "a style and a script");
+    }
+}
