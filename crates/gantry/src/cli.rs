@@ -1,10 +1,17 @@
 //! The command line as the person types it.
 
 mod actions;
+mod approvals;
+mod policy;
 
 pub(crate) use actions::{
     Accept, AddServer, AgentsAction, Audit, LookAtLock, NamedServer, ServersAction, Switch,
 };
+pub(crate) use approvals::{
+    ApprovalsAction, Approve, CreateKey, Deny, Grants, KeysAction, ListApprovals, ListKeys, OneApproval,
+    RevokeGrant, Role, Scope, WatchApprovals,
+};
+pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
 
 use crate::config::MAIN_PROJECT;
 use clap::error::{ContextKind, ContextValue};
@@ -52,7 +59,8 @@ pub(crate) enum Command {
     },
     /// Call a tool and print its result
     #[command(
-        after_help = "Examples:\n  gantry call list_directory '{\"path\": \".\"}'\n  gantry call write_file @arguments.json --yes\n  echo '{\"path\": \"a.txt\"}' | gantry call read_file -"
+        long_about = "Call a tool and print its result. A call that needs a person's approval is put to you on a terminal; elsewhere it is left waiting, and the answer says how to approve it. A call that has to wait for its time is waited for.",
+        after_help = "Examples:\n  gantry call list_directory '{\"path\": \".\"}'\n  gantry call write_file @arguments.json --yes\n  echo '{\"path\": \"a.txt\"}' | gantry call read_file -\n  gantry call delete_file '{\"path\": \"a.txt\"}' --wait=600"
     )]
     Call(Call),
     /// List the tools
@@ -68,6 +76,18 @@ pub(crate) enum Command {
         /// The same as --format json
         #[arg(long)]
         json: bool,
+    },
+    /// Decide about calls that wait for a person; list, show, approve, deny, watch them
+    #[command(
+        args_conflicts_with_subcommands = true,
+        long_about = "Decide about calls that wait for a person; list, show, approve, deny, watch them. A yes is for one exact call and is used once; with --session or --always it is a grant for later calls of the tool too. Without a command it lists what waits.",
+        after_help = "Examples:\n  gantry approvals\n  gantry approvals show 3f9c21\n  gantry approvals approve 3f9c21\n  gantry approvals deny 3f9c21 --reason \"not on a Friday\"\n  gantry approvals watch"
+    )]
+    Approvals {
+        #[command(subcommand)]
+        action: Option<ApprovalsAction>,
+        #[command(flatten)]
+        list: ListApprovals,
     },
     /// Show the MCP servers and how they are doing, add, remove or restart one
     #[command(args_conflicts_with_subcommands = true)]
@@ -122,6 +142,22 @@ pub(crate) enum Command {
     },
     /// Show runs and their operations
     Runs(Runs),
+    /// Make, list and revoke the keys of agents, approvers and administrators
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  gantry keys\n  gantry keys create --role approver --name ann\n  gantry keys revoke ann"
+    )]
+    Keys {
+        #[command(subcommand)]
+        action: Option<KeysAction>,
+        #[command(flatten)]
+        list: ListKeys,
+    },
+    /// Test the policies against examples, one call, or what is on record
+    Policy {
+        #[command(subcommand)]
+        action: PolicyAction,
+    },
     /// Check the set-up, or explain a server, or why a tool is there or not
     #[command(
         after_help = "Examples:\n  gantry doctor\n  gantry doctor github__search_code --agent researcher\n  gantry doctor github --project other"
@@ -186,6 +222,19 @@ pub(crate) struct Call {
     /// Give up after so many milliseconds, if that is sooner than the configured limit
     #[arg(long, value_name = "MS")]
     pub(crate) timeout: Option<u64>,
+    #[command(flatten)]
+    pub(crate) patience: Patience,
+}
+
+/// What to do while a call is held.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Patience {
+    /// If it needs an approval, wait until somebody decides, so many seconds at most [default: for as long as it takes]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
+    pub(crate) wait: Option<Option<u64>>,
+    /// If it has to wait, do not wait with it; ask nothing
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]

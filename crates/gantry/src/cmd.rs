@@ -2,12 +2,17 @@
 
 mod absent;
 mod agents;
+mod approvals;
+mod arguments;
 mod audit;
 mod call;
 mod doctor;
 mod events;
+mod keys;
 mod lock;
 mod mcp;
+mod policy;
+mod reply;
 mod runs;
 mod serve;
 mod servers;
@@ -25,19 +30,25 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     if let Command::Doctor(asked) = &cli.command {
         return doctor::run(&cli, extra, asked).await;
     }
+    // So do those who judge a configuration that may not hold yet.
+    if let Command::Policy { action } = &cli.command {
+        return policy::run(&cli, extra, action).await;
+    }
     let setup = Setup::new(&cli, extra)?;
     match cli.command {
         Command::Serve { bind } => serve::run(setup, bind).await,
         Command::Mcp { who } => mcp::run(setup, &who).await,
         Command::Call(call) => call::run(setup, call).await,
         Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
+        Command::Approvals { action, list } => approvals::run(setup, action, &list).await,
         Command::Servers { action, of, json } => servers::run(setup, action, &of, json).await,
         Command::Agents { action, of, json } => agents::run(setup, action, &of, json).await,
         Command::Lock { look, place, json } => lock::run(setup, look, &place, json).await,
         Command::Events(events) => events::run(setup, &events).await,
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
+        Command::Keys { action, list } => keys::run(setup, action, &list).await,
         Command::Runs(runs) => runs::run(setup, &runs).await,
-        Command::Doctor(_) => Ok(Done::Well),
+        Command::Doctor(_) | Command::Policy { .. } => Ok(Done::Well),
     }
 }
 

@@ -42,7 +42,7 @@ pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use model::{
     Agent, Approvals, Arguments, Builtin, BuiltinPolicy, Config, Decide, Defaults, Entries, Examples, Gated,
-    Located, MAIN_PROJECT, McpServer, Policy, Project, Queue, Server, Store, ToolSource, Tools,
+    Located, MAIN_PROJECT, McpServer, PerPattern, Policy, Project, Queue, Server, Store, ToolSource, Tools,
 };
 pub use reference::{EXAMPLE, reference};
 pub use stamp::Stamp;

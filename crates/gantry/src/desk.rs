@@ -21,6 +21,9 @@ use tokio_util::sync::CancellationToken;
 /// How long calls may take to end when a command is done.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The header that says by which door a person decides.
+const VIA: &str = "gantry-via";
+
 /// What a command needs to know first.
 pub(crate) struct Setup {
     pub(crate) source: Source,
@@ -128,7 +131,7 @@ impl Desk {
     async fn request(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         let (status, bytes) = match self {
             Self::Server(server) => {
-                let request = http::Request::builder().method(method).uri(path);
+                let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
                 let (status, _, bytes) = server.send(request, body).await?;
                 (status, bytes)
             }

@@ -132,12 +132,7 @@ impl Folder {
 
     /// Leaves the note of a server that listens.
     pub(crate) fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
-        // Listening everywhere includes this machine.
-        let reachable = match address.ip() {
-            ip if !ip.is_unspecified() => address,
-            std::net::IpAddr::V4(_) => SocketAddr::from(([127, 0, 0, 1], address.port())),
-            std::net::IpAddr::V6(_) => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
-        };
+        let reachable = gantry_server::reachable(address);
         let note = Note { address: reachable, pid: std::process::id(), open: address.ip().is_loopback() };
         fs::write(self.0.join("server.json"), serde_json::to_string(&note)?)
             .context("cannot leave the server's note")

@@ -1,5 +1,9 @@
 //! What people read: data on standard output, talk on standard error, tables without frills.
 
+mod pretty;
+
+pub(crate) use pretty::{pretty, within};
+
 use serde_json::Value;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
@@ -36,6 +40,24 @@ pub(crate) fn text(text: &str) {
 /// Writes a line of talk.
 pub(crate) fn talk(line: &str) {
     writeln!(io::stderr().lock(), "{line}").ok();
+}
+
+/// Writes a question and stays on its line.
+pub(crate) fn ask(question: &str) {
+    let mut out = io::stderr().lock();
+    // Whoever does not see the question will not answer it either.
+    write!(out, "{question} ").and_then(|()| out.flush()).ok();
+}
+
+/// A text in bold, for talk to a terminal that wants colour.
+pub(crate) fn loud(text: &str) -> String {
+    let wanted = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    if wanted { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Whether somebody sits at a terminal who can be asked.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Writes a value as indented JSON. What a terminal would obey is escaped, which JSON allows but does not ask for.

@@ -4,15 +4,17 @@ mod configuration;
 mod plan;
 
 pub(crate) use configuration::Configuration;
+pub(crate) use plan::{policies, rule};
 
 use crate::Extra;
 use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};
 use anyhow::Context as _;
 use gantry_runtime::projects::Loading;
 use gantry_runtime::servers::Off;
-use gantry_runtime::{Commons, Projects};
+use gantry_runtime::{Commons, Plan, Projects};
 use gantry_server::ParseServer;
 use gantry_store::Store;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What has started.
@@ -33,6 +35,16 @@ pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyho
     let loading = Loading(Arc::clone(&configuration) as _);
     let projects = Projects::start(commons, plans, loading).await?;
     Ok(Started { projects, configuration })
+}
+
+/// The plans of the projects that a configuration describes. Nothing is started.
+pub(crate) fn unstarted(
+    source: Source,
+    loaded: Loaded,
+    extra: Extra,
+) -> anyhow::Result<BTreeMap<Arc<str>, Plan>> {
+    let configuration = Configuration::new(source, loaded, extra);
+    configuration.plans(&configuration.held(), None)
 }
 
 /// Reads servers that are added while Gantry runs, by the configuration that holds at that moment.

@@ -72,7 +72,8 @@ async fn remembered(desk: &Desk, wanted: &Events) -> anyhow::Result<Done> {
     if calls.is_empty() && !wanted.json {
         output::talk("Nothing has happened here yet.");
     }
-    for call in calls.iter().rev() {
+    // What waits or runs has not ended.
+    for call in calls.iter().rev().filter(|call| call.get("finishedAt").is_some_and(Value::is_string)) {
         let accounting = |key: &str| call.pointer(&format!("/accounting/{key}")).cloned().unwrap_or_default();
         let event = json!({
             "type": "tool_finished",

@@ -22,20 +22,23 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     let (project, agent) = (who.place.name(), who.agent.as_deref());
     check(&setup, project, agent).await?;
     if let Some(note) = setup.folder.server() {
-        // On loopback the agent role needs no key, and an agent gets no more than that.
-        let key = if note.open { None } else { Some(setup.folder.key()?.0) };
-        bridge::run(LocalServer::new(note.address, key), project, agent).await?;
+        // The client gets no more than the agent role. The key says who is behind it: the person who may approve.
+        let key = setup.folder.key()?.0;
+        bridge::run(LocalServer::new(note.address, Some(key)), project, agent).await?;
         return Ok(Done::Well);
     }
-    // The client is a program that acts for a model; it gets no more than the agent role.
-    let client =
-        Client { identity: Identity::local(), project: project.into(), agent: agent.map(Into::into) };
+    // The client is a program that acts for a model; it gets no more than the agent role. Behind it is the person who
+    // started it, who may read the data folder anyway.
+    let identity = Identity::person().into_model();
+    let client = Client { identity, project: project.into(), agent: agent.map(Into::into) };
     let Started { projects, configuration } = wiring::start(setup.source, setup.loaded, setup.extra).await?;
     let stop = CancellationToken::new();
     let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));
     let server = endpoint(Arc::clone(&projects));
     // The client would otherwise be told of half the tools.
     projects.settled().await;
+    // What processes that are gone have left waiting goes on here.
+    projects.commons().approvals().adopt();
     let served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()).await;
     following.abort();
     server.shutdown().await;

@@ -36,6 +36,8 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));
     let app = App::new(Arc::clone(&projects), parse, stop);
     let ready = |address| {
+        // What processes that are gone have left waiting goes on here.
+        projects.commons().approvals().adopt();
         if let Err(error) = folder.announce(address) {
             tracing::warn!("other commands will not find this server: {error:#}");
         }

@@ -4,6 +4,7 @@
 //! one, the strictest reading is taken.
 
 pub(super) mod agents;
+mod approvals;
 pub(super) mod catalogue;
 mod servers;
 mod view;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use super::beside::Beside;
 use super::check::Unusable;
 use super::model::{
-    Agent, Approvals, Config, Decide, Defaults, Examples, Gated, Located, MAIN_PROJECT, McpServer, Policy,
-    Project, Queue, Server, Store, ToolSource, Tools,
+    Agent, Config, Decide, Defaults, Examples, Located, MAIN_PROJECT, McpServer, Policy, Project, Queue,
+    Server, Store, ToolSource, Tools,
 };
 use super::projects::Place;
 use super::table::{ROOT, TOOLS};
@@ -88,7 +89,7 @@ fn project(
         tools: Tools { workspace: source(&own), builtin },
         mcp_servers,
         agents,
-        approvals: approvals(&view.section("approvals")),
+        approvals: approvals::approvals(&view.section("approvals")),
         policies: view.items("policies").map(|view| policy(&view)).collect(),
         lock: place.lock,
         data: place.data,
@@ -174,15 +175,6 @@ fn source(view: &View<'_>) -> ToolSource {
     }
 }
 
-fn approvals(view: &View<'_>) -> Approvals {
-    let requires = match view.texts("requiresApprovalTools") {
-        Some(patterns) => Gated::Tools(patterns),
-        None if view.text("requiresApprovalTools").is_some_and(|word| word == "none") => Gated::None,
-        None => Gated::All,
-    };
-    Approvals { requires }
-}
-
 fn policy(view: &View<'_>) -> Policy {
     let examples = view.section("examples");
     let when = view
@@ -198,6 +190,7 @@ fn policy(view: &View<'_>) -> Policy {
             Decide::Deny
         },
         reason: view.text("reason"),
+        approvers: view.texts("approvers").unwrap_or_default(),
         examples: Examples {
             deny: examples.arguments("deny"),
             ask: examples.arguments("ask"),

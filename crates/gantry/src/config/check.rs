@@ -229,6 +229,7 @@ impl Walk<'_, '_> {
             Kind::Secrets(rule) => self.secrets(node, path, *rule),
             Kind::Arguments => self.arguments(node, path),
             Kind::Texts(rule, min) => self.texts(node, path, *rule, *min),
+            Kind::Choices(words) => self.choices(node, path, words, &kind.noun()),
             Kind::Gated => self.gated(node, path, &kind.noun()),
             Kind::Later => self.report(key_line, format!("\"{path}\" {LATER}; remove it")),
             Kind::Refused(why) => self.report(key_line, format!("\"{path}\" {why}")),

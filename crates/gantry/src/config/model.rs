@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gantry_core::tool::Effect;
 use gantry_mcp::client::{Declared, Protocol};
+use gantry_runtime::options::ApprovalOptions;
 use gantry_runtime::servers::{Health, Off, Reach};
 
 use super::error::Location;
@@ -207,11 +209,30 @@ pub enum Entries {
     ProvidersAndTools,
 }
 
-/// Which calls wait for a person.
+/// Which calls wait for a person or for their time, who may decide, and how a person hears of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approvals {
     pub requires: Gated,
+    /// Tools of servers that say they have such an effect wait for a person.
+    pub effects: Vec<Effect>,
+    /// From which estimated cost on calls wait for a person; none is never.
+    pub from_cost: Option<u64>,
+    /// `always`, `never`, or a condition in CEL, not compiled yet.
+    pub tool_rules: PerPattern<Located<String>>,
+    /// Who may decide about which tools, at least one name each.
+    pub approvers: PerPattern<Vec<String>>,
+    pub default_delay: Duration,
+    pub tool_delays: PerPattern<Duration>,
+    pub effect_delays: Vec<(Effect, Duration)>,
+    pub costs: PerPattern<u64>,
+    /// From which estimated cost on calls wait how long.
+    pub cost_delays: Vec<(u64, Duration)>,
+    /// How calls that wait are put to a person; where that person decides on a page is not known here.
+    pub options: ApprovalOptions,
 }
+
+/// Values by name or glob, in file order.
+pub type PerPattern<T> = Vec<(Located<String>, T)>;
 
 /// The tools whose calls wait for a person.
 #[derive(Debug, Clone, PartialEq)]
@@ -232,6 +253,8 @@ pub struct Policy {
     pub when: Option<Located<String>>,
     pub decide: Decide,
     pub reason: Option<String>,
+    /// Who may decide where it asks; nobody named is as the tool's.
+    pub approvers: Vec<Located<String>>,
     pub examples: Examples,
     pub at: Location,
 }

@@ -171,6 +171,7 @@ pub(super) fn inner(kind: &'static Kind) -> Vec<(&'static str, &'static [Key])> 
         | Kind::Queue
         | Kind::QueueOrNone
         | Kind::Choice(..)
+        | Kind::Choices(_)
         | Kind::Gated
         | Kind::Arguments
         | Kind::Later

@@ -59,6 +59,8 @@ pub(super) enum Kind {
     QueueOrNone,
     /// One of these words; the second list names words of later versions.
     Choice(&'static [&'static str], &'static [&'static str]),
+    /// A list of these words.
+    Choices(&'static [&'static str]),
     /// `all`, `none` or a list of patterns.
     Gated,
     /// A list of argument objects.
@@ -142,6 +144,7 @@ impl Kind {
             Self::Queue => "the name of a queue".to_owned(),
             Self::QueueOrNone => "the name of a queue, or null".to_owned(),
             Self::Choice(words, _) => words.join(" or "),
+            Self::Choices(words) => format!("a list, each {}", words.join(" or ")),
             Self::Gated => r#""all", "none" or a list of tool names"#.to_owned(),
             Self::Arguments => "a list of argument objects".to_owned(),
             Self::Later | Self::Inert(_) | Self::Granted(_) | Self::Refused(_) => String::new(),

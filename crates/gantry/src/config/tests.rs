@@ -2,6 +2,7 @@
 
 mod accepted;
 mod agents;
+mod approvals;
 mod bounds;
 mod catalogue;
 mod files;

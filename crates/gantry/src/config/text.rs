@@ -1,13 +1,18 @@
 //! What texts may look like: names, patterns, addresses, hosts, origins, the URL of the store.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use gantry_core::limits::PATTERN_BYTES;
+
+use super::transport::Transport;
 
 /// Longest name of an agent, a queue, a rule, a server.
 const MAX_NAME_BYTES: usize = 64;
 /// Longest name that people are shown.
 const MAX_TITLE_CHARS: usize = 100;
+
+/// Shortest secret that signs something; what is shorter can be guessed.
+const MIN_SECRET_CHARS: usize = 16;
 
 /// What a text must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +37,15 @@ pub(super) enum Rule {
     ServerId,
     Variable,
     Header,
+    /// When calls of a tool wait for a person.
+    AskWhen,
+    /// Somebody who may decide: the name of a key.
+    Approver,
+    /// An address that Gantry sends to.
+    WebUrl,
+    Secret,
+    /// A range of IP addresses.
+    Network,
 }
 
 /// How a text is judged.
@@ -63,13 +77,20 @@ impl Rule {
             Self::Variable => "the name of a variable",
             Self::Header => "the name of a header",
             Self::StoreUrl => "a URL such as sqlite://.gantry/gantry.db",
+            Self::AskWhen => "always, never or a condition in CEL",
+            Self::Approver => "the name of a key, or person",
+            Self::WebUrl => {
+                "an http:// or https:// address without user and password, such as https://hooks.example.com/gantry"
+            }
+            Self::Secret => "text of at least 16 characters",
+            Self::Network => "an IP address or a range of them, such as 127.0.0.1/32",
         }
     }
 
     pub(super) fn judge(self, text: &str) -> Judgement {
         let good = match self {
             Self::Any => true,
-            Self::NotEmpty => !text.trim().is_empty(),
+            Self::NotEmpty | Self::AskWhen => !text.trim().is_empty(),
             Self::Name => is_name(text),
             Self::Title => {
                 (1..=MAX_TITLE_CHARS).contains(&text.chars().count()) && !text.contains(char::is_control)
@@ -88,9 +109,43 @@ impl Rule {
             Self::ServerId => is_server_id(text),
             Self::Variable => !text.is_empty() && !text.contains(['=', '\0']),
             Self::Header => http::HeaderName::from_bytes(text.as_bytes()).is_ok(),
+            Self::Approver => {
+                (1..=MAX_NAME_BYTES).contains(&text.len())
+                    && text.trim() == text
+                    && !text.contains(char::is_control)
+            }
+            Self::WebUrl => Transport::Http.takes(text),
+            Self::Secret => text.chars().count() >= MIN_SECRET_CHARS,
+            Self::Network => network(text).is_some(),
         };
         if good { Judgement::Good } else { Judgement::Bad }
     }
+}
+
+impl Rule {
+    /// Whether the text may be a secret, or hold one.
+    pub(super) fn is_secret(self) -> bool {
+        matches!(self, Self::Secret | Self::WebUrl)
+    }
+}
+
+/// A range of IP addresses as `address/bits`; an address alone is a range of one.
+pub(super) fn network(text: &str) -> Option<String> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    // A sign or a leading zero is a typing accident.
+    let is_plain = |bits: &&str| {
+        bits.bytes().all(|byte| byte.is_ascii_digit()) && (*bits == "0" || !bits.starts_with('0'))
+    };
+    let bits = match bits {
+        Some(bits) => Some(bits).filter(is_plain)?.parse::<u8>().ok().filter(|bits| *bits <= most)?,
+        None => most,
+    };
+    Some(format!("{address}/{bits}"))
 }
 
 pub(super) fn is_name(text: &str) -> bool {

@@ -81,7 +81,10 @@ fn map(lines: &Lines<'_>, table: &DeTable<'_>, depth: usize) -> Result<Value, Sy
         let line = lines.line(key.span().start);
         Ok(Entry { key: key.get_ref().to_string(), line, node: node(lines, value, depth + 1)? })
     };
-    Ok(Value::Map(table.iter().map(entry).collect::<Result<_, _>>()?))
+    // The table is ordered by its keys; where several patterns match, the first one of the file counts.
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    Ok(Value::Map(entries.into_iter().map(entry).collect::<Result<_, _>>()?))
 }
 
 fn integer(number: &DeInteger<'_>) -> Option<Number> {

@@ -1,13 +1,13 @@
 //! From the configuration of a project to the plan that its runtimes are built from.
 
+mod policies;
+
+pub(crate) use policies::{policies, rule};
+
 use crate::Extra;
-use crate::config::{
-    Agent, BuiltinPolicy, Decide, Entries, Error, Gated, Located, Location, McpServer, Policy, Problem,
-    Project, ToolSource,
-};
+use crate::config::{Agent, BuiltinPolicy, Entries, Error, Located, McpServer, Problem, Project, ToolSource};
 use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
-use gantry_core::policy::{self, Policies, RequiresApproval, RuleSpec};
 use gantry_core::toolset::{Selection, Use};
 use gantry_runtime::options::{AgentOptions, ProviderOptions};
 use gantry_runtime::provider::Provider;
@@ -54,7 +54,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
     let trace = project.defaults.trace_mcp;
     let servers =
         project.mcp_servers.iter().map(|(id, s)| server_settings(id, s, trace, &mut problems)).collect();
-    let policies = Arc::new(policies(project, &mut problems));
+    let policies = Arc::new(policies::compiled(project, &mut problems));
     if let Some(error) = Error::all(problems) {
         return Err(error.into());
     }
@@ -67,6 +67,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
         retention: defaults.output_retention,
         max_depth: u32::try_from(defaults.max_depth).unwrap_or(u32::MAX),
         policies,
+        approvals: project.approvals.options.clone(),
         agents,
         providers,
         servers,
@@ -159,75 +160,4 @@ pub(super) fn server_settings(
         off: server.off.clone(),
         options: provider(&server.source, problems),
     }
-}
-
-fn policies(project: &Project, problems: &mut Vec<Problem>) -> Policies {
-    let requires = match &project.approvals.requires {
-        Gated::All => RequiresApproval::Everything,
-        Gated::None => RequiresApproval::Nothing,
-        Gated::Tools(tools) => RequiresApproval::Listed(patterns(tools, problems)),
-    };
-    problems.extend(project.policies.iter().filter_map(misplaced));
-    let specs: Vec<RuleSpec> = project.policies.iter().map(rule).collect();
-    Policies::compile(&specs, requires).unwrap_or_else(|errors| {
-        for (n, error) in errors {
-            if let Some(policy) = project.policies.get(n) {
-                problems.push(Problem::at(place(policy, &error), format!("policy {}: {error}", policy.name)));
-            }
-        }
-        Policies::default()
-    })
-}
-
-fn rule(policy: &Policy) -> RuleSpec {
-    let decide = match policy.decide {
-        Decide::Deny => policy::Decide::Deny,
-        Decide::Ask => policy::Decide::Ask,
-    };
-    let values = |examples: &[Located<crate::config::Arguments>]| {
-        examples.iter().map(|e| e.value.clone().into()).collect()
-    };
-    RuleSpec {
-        name: policy.name.clone(),
-        tools: policy.tools.iter().map(|tool| tool.value.clone()).collect(),
-        when: policy.when.as_ref().map(|when| when.value.clone()),
-        decide: Some(decide),
-        reason: policy.reason.clone(),
-        applies_to: match policy.decide {
-            Decide::Deny => values(&policy.examples.deny),
-            Decide::Ask => values(&policy.examples.ask),
-        },
-        passes: values(&policy.examples.pass),
-    }
-}
-
-/// An example of a decision that the rule does not make; nothing would ever check it.
-fn misplaced(policy: &Policy) -> Option<Problem> {
-    let (decides, others, example) = match policy.decide {
-        Decide::Deny => ("deny", "ask", policy.examples.ask.first()?),
-        Decide::Ask => ("ask", "deny", policy.examples.deny.first()?),
-    };
-    let message = format!(
-        "policy {}: examples.{others} is for rules that decide {others}, and this one decides {decides}; \
-         move the example to examples.{decides}",
-        policy.name
-    );
-    Some(Problem::at(&example.at, message))
-}
-
-/// The line that a rule's error is about.
-fn place<'a>(policy: &'a Policy, error: &policy::RuleError) -> &'a Location {
-    let examples =
-        || [&policy.examples.deny, &policy.examples.ask, &policy.examples.pass].into_iter().flatten();
-    let line = match error {
-        policy::RuleError::Condition { .. } => policy.when.as_ref().map(|when| &when.at),
-        policy::RuleError::Example { example, .. } => {
-            let written = |located: &&Located<crate::config::Arguments>| {
-                serde_json::to_string(&located.value).is_ok_and(|text| text == *example)
-            };
-            examples().find(written).map(|located| &located.at)
-        }
-        policy::RuleError::Pattern(_) | policy::RuleError::NoTools => None,
-    };
-    line.unwrap_or(&policy.at)
 }

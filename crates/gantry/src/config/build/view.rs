@@ -1,7 +1,7 @@
 //! Reads values out of a checked group of keys.
 
 use crate::config::error::Location;
-use crate::config::model::{Arguments, Located};
+use crate::config::model::{Arguments, Located, PerPattern};
 use crate::config::table::{Fallback, Key, Kind, Zero};
 use crate::config::tree::{Entry, Node, Value, find};
 use serde_json::Number;
@@ -122,6 +122,15 @@ impl<'a> View<'a> {
     pub(super) fn arguments(&self, name: &str) -> Vec<Located<Arguments>> {
         let list = items(self.get(name)).iter();
         list.map(|item| Located { value: item.value.to_object(), at: self.at(item.line) }).collect()
+    }
+
+    /// The names and globs of a map for which `read` finds a value, in file order.
+    pub(super) fn per_pattern<T>(&self, name: &str, read: impl Fn(&Node) -> Option<T>) -> PerPattern<T> {
+        let one = |entry: &Entry| {
+            let value = read(&entry.node)?;
+            Some((Located { value: entry.key.clone(), at: self.at(entry.line) }, value))
+        };
+        entries(self.get(name)).iter().filter_map(one).collect()
     }
 
     /// The tools of a map for which `read` finds a value.

@@ -28,6 +28,20 @@ impl Walk<'_, '_> {
         }
     }
 
+    pub(super) fn choices(&mut self, node: &mut Node, path: &Trail<'_>, words: &[&str], noun: &str) {
+        let Value::List(items) = &mut node.value else {
+            return self.mismatch(node, path, noun);
+        };
+        for (n, item) in items.iter_mut().enumerate() {
+            let path = path.item(n);
+            if self.expand(item, &path)
+                && !item.value.as_text().is_some_and(|word| words.contains(&word.text.as_str()))
+            {
+                self.mismatch(item, &path, &words.join(" or "));
+            }
+        }
+    }
+
     /// A list of patterns, or a group that says more.
     pub(super) fn agent_tools(&mut self, node: &mut Node, path: &Trail<'_>, kind: &'static Kind) {
         match (&node.value, kind) {
@@ -114,6 +128,10 @@ impl Walk<'_, '_> {
         match node.value.as_text().map_or(Judgement::Bad, |text| rule.judge(&text.text)) {
             Judgement::Good if rule == Rule::Inside => self.confined(node, path),
             Judgement::Good => {}
+            // It may be a secret, or hold one, so it is not quoted.
+            Judgement::Bad if rule.is_secret() => {
+                self.report(node.line, format!("{path} must be {}", rule.noun()));
+            }
             Judgement::Bad => self.mismatch(node, path, rule.noun()),
             Judgement::Later(what) => {
                 // The text may hold a password, so it is not quoted.

@@ -57,24 +57,31 @@ impl Walk<'_, '_> {
         self.confine(&folder);
     }
 
-    /// Warns of projects without policies of their own where the file denies something, which its author may take to
-    /// hold everywhere.
+    /// Warns of projects without policies or approvals of their own where the file denies something or makes calls wait,
+    /// which its author may take to hold everywhere.
     pub(super) fn uninherited(&mut self, root: &Node) {
         let denies = |policy: &Node| {
             let decide = find(policy, "decide").and_then(|entry| entry.node.value.as_text());
             decide.is_some_and(|word| word.text == "deny")
         };
         let policies = find(root, "policies").map_or(&[][..], |entry| entry.node.value.items());
-        if !policies.iter().any(denies) {
-            return;
+        if policies.iter().any(denies) {
+            self.without(root, "policies", "policies: []");
         }
+        if find(root, "approvals").is_some_and(|entry| !entry.node.value.entries().is_empty()) {
+            self.without(root, "approvals", "approvals: {}");
+        }
+    }
+
+    /// Warns of projects that have no such key.
+    fn without(&mut self, root: &Node, key: &str, none: &str) {
         let projects = find(root, "projects").map_or(&[][..], |entry| entry.node.value.entries());
-        for project in projects.iter().filter(|project| find(&project.node, "policies").is_none()) {
+        for project in projects.iter().filter(|project| find(&project.node, key).is_none()) {
             let name = Trail::CONFIGURATION.key("projects").key(&project.key).to_string();
-            let advice = "write its own, or policies: [] if it needs none";
+            let advice = format!("write its own, or {none} if it needs none");
             self.warn(
                 project.line,
-                format!("{name} has no policies, and those of the file are not inherited; {advice}"),
+                format!("{name} has no {key}, and those of the file are not inherited; {advice}"),
             );
         }
     }

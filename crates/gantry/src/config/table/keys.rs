@@ -1,6 +1,7 @@
 //! The keys themselves, section by section.
 
 mod agents;
+mod approvals;
 mod catalogue;
 mod defaults;
 mod projects;
@@ -86,7 +87,11 @@ pub(in crate::config) static ROOT: &[Key] = &[
         Kind::Named(agents::AGENT),
         "Agents and the tools each may use. Each may also be a file, `agents/<name>/agent.json` or `agents/<name>.md`.",
     ),
-    section("approvals", Kind::Section(APPROVALS), "Which calls wait for a person."),
+    section(
+        "approvals",
+        Kind::Section(approvals::APPROVALS),
+        "Which calls wait for a person or for their time, who may decide, and how a person hears of them.",
+    ),
     section("policies", Kind::Items(POLICY), "Rules that refuse calls or ask a person about them."),
     section("store", Kind::Section(STORE), "Where Gantry keeps its records."),
     section(
@@ -209,21 +214,6 @@ const TOOLS_TIMEOUT: Key = key(
     "{ delete_file: 120000 }",
 );
 
-const APPROVALS: &[Key] = &[
-    key(
-        "requiresApprovalTools",
-        Kind::Gated,
-        Fallback::Text("none"),
-        "The tools whose calls wait for a person: `all`, `none`, or a list of names and globs.",
-        r#"["write_file", "delete_*"]"#,
-    ),
-    later("approvalTimeoutMs"),
-    later("autoRejectOnTimeout"),
-    later("defaultDelayMs"),
-    later("toolSpecificDelays"),
-    later("delivery"),
-];
-
 const POLICY: &[Key] = &[
     key(
         "name",
@@ -243,7 +233,7 @@ const POLICY: &[Key] = &[
         "when",
         Kind::Text(Rule::NotEmpty),
         Fallback::Absent("always"),
-        "A condition in CEL over `args`, the arguments of the call.",
+        "A condition in CEL over `args`, the arguments of the call, and `tool`, `agent`, `principal`, `project`, `role`.",
         r#""args.path.endsWith('.pem')""#,
     ),
     key(
@@ -254,6 +244,13 @@ const POLICY: &[Key] = &[
         "deny",
     ),
     key("reason", Kind::Text(Rule::Any), NONE, "What the caller is told.", "Keys stay private"),
+    key(
+        "approvers",
+        Kind::Texts(Rule::Approver, 1),
+        Fallback::Absent("those of the tool under `approvals`"),
+        "Of a rule that asks: who may decide, by the names of their keys, or `person` for who has the data folder.",
+        "[ann, person]",
+    ),
     section(
         "examples",
         Kind::Section(EXAMPLES),

@@ -50,7 +50,6 @@ fn all_problems_come_together_in_the_order_of_lines() {
 fn keys_of_later_versions_are_refused_by_name() {
     check(
         "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\ncode: {}\nweb: {}\nauth: {}\n\
-         approvals: { approvalTimeoutMs: 1, delivery: auto }\n\
          projects: { a: { workspace: a, web: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
         expect![[r#"
@@ -60,11 +59,9 @@ fn keys_of_later_versions_are_refused_by_name() {
             gantry.yaml:4: "code" is not available in this version of Gantry; remove it
             gantry.yaml:5: "web" is not available in this version of Gantry; remove it
             gantry.yaml:6: "auth" is not available in this version of Gantry; remove it
-            gantry.yaml:7: "approvals.approvalTimeoutMs" is not available in this version of Gantry; remove it
-            gantry.yaml:7: "approvals.delivery" is not available in this version of Gantry; remove it
-            gantry.yaml:8: "projects.a.web" is not available in this version of Gantry; remove it
-            gantry.yaml:9: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
-            gantry.yaml:10: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
+            gantry.yaml:7: "projects.a.web" is not available in this version of Gantry; remove it
+            gantry.yaml:8: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
+            gantry.yaml:9: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
     );
 }
 

@@ -1,6 +1,6 @@
 //! The keys of a project besides the file's own.
 
-use super::{APPROVALS, POLICY, agents, catalogue, defaults, key, later, refused, servers};
+use super::{POLICY, agents, approvals, catalogue, defaults, key, later, refused, servers};
 use crate::config::table::{Fallback, Key, Kind};
 use crate::config::text::Rule;
 
@@ -43,7 +43,7 @@ pub(super) const PROJECT: &[Key] = &[
     ),
     key(
         "approvals",
-        Kind::Section(APPROVALS),
+        Kind::Section(approvals::APPROVALS),
         NOTHING,
         "As `approvals`. Those at the top of the file are not inherited.",
         "{ requiresApprovalTools: all }",

@@ -1,0 +1,198 @@
+//! A request as the API tells it, with the arguments exactly as they were sent.
+
+use super::find::{self, Wanted};
+use super::words;
+use crate::desk::{Answer, Desk, encoded};
+use crate::output;
+use anyhow::Context as _;
+use gantry_core::raw;
+use serde_json::Value;
+
+/// Seconds that one request to the API may wait for something to happen.
+pub(in crate::cmd) const POLL_SECONDS: u64 = 30;
+
+/// A request for an approval.
+#[derive(Debug, Clone)]
+pub(in crate::cmd) struct Item {
+    body: Value,
+    /// The same as it came, for those who print it and for the numbers in it.
+    pub(in crate::cmd) text: String,
+}
+
+impl Item {
+    pub(super) fn new(text: &str) -> anyhow::Result<Self> {
+        let body = serde_json::from_str(text).context("the answer is not a request for an approval")?;
+        Ok(Self { body, text: text.to_owned() })
+    }
+
+    /// The request that the API answered with, or its error.
+    pub(super) fn of(answer: Answer) -> anyhow::Result<Self> {
+        let text = answer.text.clone();
+        answer.expect_ok()?;
+        Self::new(&text)
+    }
+
+    /// Asks for one.
+    pub(in crate::cmd) async fn get(desk: &Desk, id: &str) -> anyhow::Result<Self> {
+        Self::of(desk.get(&format!("/api/v1/approvals/{}", encoded(id))).await?)
+    }
+
+    /// The same once it waits for no person any more, or after a while as it is.
+    pub(super) async fn poll(desk: &Desk, id: &str) -> anyhow::Result<Self> {
+        let path = format!("/api/v1/approvals/{}?wait={POLL_SECONDS}", encoded(id));
+        Self::of(desk.get(&path).await?)
+    }
+
+    /// The one by which a call waits for a person now, if it does.
+    pub(in crate::cmd) async fn pending_of(desk: &Desk, call: &str) -> anyhow::Result<Option<Self>> {
+        let wanted = Wanted { state: Some("PENDING_APPROVAL"), call: Some(call), project: None };
+        let (items, _) = find::page(desk, wanted, 1, None).await?;
+        Ok(items.into_iter().next())
+    }
+
+    pub(in crate::cmd) fn id(&self) -> &str {
+        self.said("/id")
+    }
+
+    pub(in crate::cmd) fn call(&self) -> &str {
+        self.said("/callId")
+    }
+
+    pub(in crate::cmd) fn tool(&self) -> &str {
+        self.said("/tool")
+    }
+
+    pub(in crate::cmd) fn state(&self) -> &str {
+        self.said("/state")
+    }
+
+    /// Whether it waits for a person.
+    pub(in crate::cmd) fn is_pending(&self) -> bool {
+        self.state() == "PENDING_APPROVAL"
+    }
+
+    /// Whether nothing more happens to it.
+    pub(super) fn is_over(&self) -> bool {
+        is_over(self.state())
+    }
+
+    /// What is said at a place; nothing if nothing is.
+    pub(super) fn said(&self, pointer: &str) -> &str {
+        self.at(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn at(&self, pointer: &str) -> Option<&Value> {
+        self.body.pointer(pointer).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn number(&self, pointer: &str) -> u64 {
+        self.at(pointer).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    pub(super) fn texts(&self, pointer: &str) -> Vec<&str> {
+        let list = self.at(pointer).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The arguments as they were sent, laid out for reading.
+    pub(in crate::cmd) fn arguments(&self) -> String {
+        raw::member(&self.text, "arguments").map_or_else(String::new, output::pretty)
+    }
+
+    /// The arguments that were approved instead.
+    pub(super) fn modified(&self) -> Option<String> {
+        let decision = raw::member(&self.text, "decision")?;
+        raw::member(decision, "modifiedArgs").filter(|text| *text != "null").map(output::pretty)
+    }
+
+    /// The agents from the topmost one down, or whoever called without one.
+    pub(in crate::cmd) fn who(&self) -> String {
+        let path = self.texts("/agentPath");
+        if path.is_empty() { self.said("/caller/principal").to_owned() } else { path.join(" > ") }
+    }
+
+    /// Whose yes it takes, in words; nothing if anybody's who may decide at all.
+    pub(super) fn approvers(&self) -> String {
+        let lists = self.at("/approvers").and_then(Value::as_array).into_iter().flatten();
+        let names = |list: &Value| -> Vec<String> {
+            let names = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
+        };
+        let lists: Vec<Vec<String>> = lists.map(names).filter(|names| !names.is_empty()).collect();
+        let Some(first) = lists.first() else { return String::new() };
+        // One decision is one person's, so it takes somebody whom every list names.
+        let everywhere = first.iter().filter(|name| lists.iter().all(|names| names.contains(name)));
+        let common: Vec<&str> = everywhere.map(String::as_str).collect();
+        if common.is_empty() {
+            let lists: Vec<String> = lists.iter().map(|names| names.join(" or ")).collect();
+            return format!("somebody in all of these ({})", lists.join("; "));
+        }
+        common.join(" or ")
+    }
+
+    /// What was decided, by whom and by which door, in words; nothing if nobody did.
+    pub(in crate::cmd) fn decided(&self) -> Option<String> {
+        let yes = self.at("/decision/approved")? == &Value::Bool(true);
+        let mut said = String::from(if yes { "approved" } else { "denied" });
+        match self.said("/decidedBy") {
+            "" => {}
+            by => said.push_str(&format!(" by {by}")),
+        }
+        match self.said("/decidedVia") {
+            "" => {}
+            via => said.push_str(&format!(" ({via})")),
+        }
+        match self.said("/decision/scope") {
+            "session" if yes => said.push_str(", also for the rest of the session"),
+            "always" if yes => said.push_str(", also from now on"),
+            _ => {}
+        }
+        if self.at("/decision/modifiedArgsBytes").is_some() {
+            said.push_str(", with other arguments");
+        }
+        match self.said("/decision/reason") {
+            "" => {}
+            reason => said.push_str(&format!(": {reason}")),
+        }
+        Some(said)
+    }
+
+    /// When it expires or runs, in words; nothing if it waits for neither.
+    pub(in crate::cmd) fn due(&self) -> String {
+        match self.state() {
+            "PENDING_APPROVAL" => match self.said("/expiresAt") {
+                "" => "never expires".to_owned(),
+                moment => format!("expires {}", words::ahead(moment)),
+            },
+            "SCHEDULED_FOR_EXECUTION" => match self.said("/scheduledFor") {
+                "" => String::new(),
+                moment => format!("runs {}", words::ahead(moment)),
+            },
+            _ => String::new(),
+        }
+    }
+}
+
+/// Whether nothing more happens to a call in this state. A state that is not known is nothing to wait for.
+pub(in crate::cmd) fn is_over(state: &str) -> bool {
+    gantry_core::State::parse(state).is_none_or(gantry_core::State::is_over)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn it_takes_the_yes_of_somebody_whom_every_list_names() {
+        for (lists, words) in [
+            (json!([]), ""),
+            (json!([["ann", "ben"]]), "ann or ben"),
+            (json!([["ann", "ben"], ["ben", "person"]]), "ben"),
+            (json!([["ann"], ["ben", "cy"]]), "somebody in all of these (ann; ben or cy)"),
+        ] {
+            let item = Item::new(&json!({ "approvers": lists }).to_string()).unwrap();
+            assert_eq!(item.approvers(), words, "{lists}");
+        }
+    }
+}

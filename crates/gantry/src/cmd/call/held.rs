@@ -1,0 +1,163 @@
+//! A call that is held: ask the person at the terminal, wait for somebody else's decision or for the call's time, or say
+//! how to go on later.
+
+use crate::cli::Call;
+use crate::cmd::approvals::ask::{Asked, Otherwise, ask};
+use crate::cmd::approvals::decision::Given;
+use crate::cmd::approvals::follow::{Followed, Until, follow};
+use crate::cmd::approvals::item::{Item, is_over};
+use crate::cmd::approvals::keyboard::Keyboard;
+use crate::cmd::approvals::words;
+use crate::cmd::reply;
+use crate::desk::{Answer, Desk};
+use crate::output;
+use http::StatusCode;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How a held call goes on.
+pub(super) enum After {
+    /// It is over; this is the reply.
+    Over(Answer),
+    /// It waits on; this was the answer to it.
+    Left(Answer),
+}
+
+/// Whether a call is held, or runs without us.
+pub(super) fn is_held(answer: &Answer) -> bool {
+    answer.body.get("approvalId").is_some_and(Value::is_string) && !is_over(text(answer, "/state"))
+}
+
+/// Goes on with a call that is held.
+pub(super) async fn go_on(desk: &Desk, call: &Call, answer: Answer) -> anyhow::Result<After> {
+    let pending = text(&answer, "/state") == "PENDING_APPROVAL";
+    let patience = call.patience;
+    if patience.no_wait || (pending && patience.wait.is_none() && (call.json || !output::can_ask())) {
+        if !call.json {
+            say_how(desk, &answer, pending);
+        }
+        return Ok(After::Left(answer));
+    }
+    if pending && patience.wait.is_none() {
+        return asked(desk, answer).await;
+    }
+    let limit = patience.wait.flatten().map(Duration::from_secs);
+    let time = limit.map(|limit| Instant::now() + limit);
+    let mut keyboard = Keyboard::new()?;
+    say_waiting(desk, &answer, pending).await?;
+    let until = Until { time, decided: true };
+    let followed = follow(desk, text(&answer, "/id"), until, &mut keyboard).await?;
+    Ok(match followed {
+        Followed::Over(over) => After::Over(reply::settled(over)),
+        Followed::Late | Followed::Interrupted | Followed::Asked => left(desk, answer),
+    })
+}
+
+/// Asks the person until the call is over or left waiting. A call that has changed since they looked is asked about again.
+async fn asked(desk: &Desk, answer: Answer) -> anyhow::Result<After> {
+    let mut keyboard = Keyboard::new()?;
+    let call = text(&answer, "/id").to_owned();
+    let mut id = text(&answer, "/approvalId").to_owned();
+    loop {
+        let item = Item::get(desk, &id).await?;
+        if item.is_pending() {
+            match ask(desk, &item, &mut keyboard, Otherwise::Leave).await? {
+                Asked::Said(decision) => match decision.give(desk, &id).await? {
+                    Given::Stands(item) => say_decided(&item),
+                    Given::Refused(refused) => {
+                        say_error(&refused);
+                        if refused.status == StatusCode::FORBIDDEN {
+                            return Ok(left(desk, answer));
+                        }
+                    }
+                    Given::Invalid(invalid) => {
+                        say_error(&invalid);
+                        continue;
+                    }
+                },
+                Asked::Overtaken(item) => say_decided(&item),
+                Asked::Left | Asked::Interrupted => return Ok(left(desk, answer)),
+            }
+        }
+        match follow(desk, &call, Until { time: None, decided: false }, &mut keyboard).await? {
+            Followed::Over(over) => return Ok(After::Over(reply::settled(over))),
+            Followed::Asked => {}
+            Followed::Late | Followed::Interrupted => {
+                let still =
+                    if desk.is_running() { "It goes on in the running Gantry" } else { "It is cut off" };
+                output::talk(&format!("{still}; gantry approvals show {id} says how it stands."));
+                return Ok(After::Left(answer));
+            }
+        }
+        let Some(again) = Item::pending_of(desk, &call).await? else { continue };
+        output::talk("What you approved has changed since you looked, so you are asked again.");
+        id = again.id().to_owned();
+    }
+}
+
+fn left(desk: &Desk, answer: Answer) -> After {
+    let (id, pending) = (text(&answer, "/approvalId"), text(&answer, "/state") == "PENDING_APPROVAL");
+    output::talk(&format!("It waits as {id}."));
+    output::talk(&format!("hint: {}", later(desk, id, pending)));
+    output::talk(&format!("hint: gantry approvals cancel {id} withdraws it"));
+    After::Left(answer)
+}
+
+/// Says that a call waits, and what can be done about it.
+fn say_how(desk: &Desk, answer: &Answer, pending: bool) {
+    reply::complain(answer);
+    let id = text(answer, "/approvalId");
+    output::talk(&format!("hint: {}", later(desk, id, pending)));
+    output::talk(&if pending {
+        "hint: or repeat it with --yes to approve it yourself, or with --wait to wait for a decision"
+            .to_owned()
+    } else {
+        format!("hint: gantry approvals cancel {id} withdraws it")
+    });
+}
+
+/// What makes a call that waits go on.
+fn later(desk: &Desk, id: &str, pending: bool) -> String {
+    match (pending, desk.is_running()) {
+        (true, true) => format!("gantry approvals approve {id} lets it run"),
+        (true, false) => {
+            format!(
+                "gantry approvals approve {id} lets it run; no Gantry runs here, so it runs with that command"
+            )
+        }
+        (false, true) => format!("gantry approvals show {id} says how it stands"),
+        (false, false) => "no Gantry runs here; it runs when the next gantry serve does".to_owned(),
+    }
+}
+
+/// Says for what a call is waited.
+async fn say_waiting(desk: &Desk, answer: &Answer, pending: bool) -> anyhow::Result<()> {
+    let id = text(answer, "/approvalId");
+    let item = Item::get(desk, id).await?;
+    let tool = output::clean(item.tool());
+    output::talk(&if pending {
+        format!("{tool} waits for an approval as {id} ({}). Ctrl-C leaves it waiting.", item.due())
+    } else {
+        format!("{tool} waits for its time as {id} ({}). Ctrl-C leaves it waiting.", item.due())
+    });
+    Ok(())
+}
+
+fn say_decided(item: &Item) {
+    let said = item.decided().unwrap_or_else(|| words::state(item.state()).to_owned());
+    let due = match item.due() {
+        due if due.is_empty() => due,
+        due => format!("; it {due}"),
+    };
+    output::talk(&output::clean(&format!("{said}{due}")));
+}
+
+fn say_error(answer: &Answer) {
+    let message = output::clean(text(answer, "/error/message"));
+    output::talk(&format!("error: {message}"));
+}
+
+fn text<'a>(answer: &'a Answer, pointer: &str) -> &'a str {
+    answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
