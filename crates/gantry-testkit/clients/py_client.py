@@ -12,29 +12,38 @@ import sys
 import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import anyio
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
     CONNECTION_CLOSED,
     REQUEST_TIMEOUT,
+    CallToolResult,
     CreateMessageResult,
     DiscoverResult,
     ElicitResult,
     PromptReference,
+    Request,
     ResourceTemplateReference,
+    Result,
     TextContent,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 PROGRAM = "py_client"
 USAGE = """py_client.py (--url URL | --stdio CMD ARGS...) [--era auto|legacy|2026-07-28]
                     [--header 'K: V']... [--timeout SECONDS] [--elicit accept|decline|cancel]
-                    [--sample TEXT] [--log LEVEL] --script JSON"""
-OPTIONS = ("--url", "--era", "--header", "--timeout", "--elicit", "--sample", "--log", "--script")
+                    [--answer JSON] [--when FILE] [--sample TEXT] [--log LEVEL] [--tasks] --script JSON"""
+OPTIONS = (
+    "--url", "--era", "--header", "--timeout", "--elicit", "--answer", "--when", "--sample", "--log", "--tasks",
+    "--script",
+)  # fmt: skip
 # The keys of each step with the kind of their values; a `?` marks those that may be absent.
 STEPS: dict[str, dict[str, type]] = {
     "list": {},
@@ -45,18 +54,25 @@ STEPS: dict[str, dict[str, type]] = {
     "read": {"uri": str},
     "prompt": {"name": str, "arguments?": dict},
     "complete": {"ref": dict, "argument": dict},
+    "request": {"method": str, "params?": dict},
 }
 SHAPES = ", ".join(f'{{"{name}":{{{",".join(keys)}}}}}' for name, keys in STEPS.items())
 SIMPLEST = {"string": "text", "integer": 1, "number": 1, "boolean": True, "array": []}
 MODERN = "2026-07-28"
 MAX_PAGES = 100
 DEFAULT_TIMEOUT_SECONDS = 60.0
+LOOK_SECONDS = 0.02
+ANYTHING = TypeAdapter(dict[str, Any])
 # The SDK reports its own failures with these codes; no server's answer stands behind them.
 LOCAL_CODES = (CONNECTION_CLOSED, REQUEST_TIMEOUT)
 
 
 class StepError(Exception):
     """A step that no answer of the server ended."""
+
+
+class Withdrawn(Exception):
+    """A call that became a task, which was cancelled."""
 
 
 def describe(error: BaseException) -> str:
@@ -98,6 +114,16 @@ def is_step(step: Any) -> bool:
     return present and all(key in keys and isinstance(value, keys[key][0]) for key, value in params.items())
 
 
+def answer(text: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise argparse.ArgumentTypeError("expected an object")
+    return content
+
+
 def script(text: str) -> list[dict[str, Any]]:
     try:
         steps = json.loads(text)
@@ -119,6 +145,9 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--header", type=header, action="append", default=[])
     parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT_SECONDS)
     parser.add_argument("--elicit", choices=("accept", "decline", "cancel"))
+    parser.add_argument("--answer", type=answer, default={})
+    parser.add_argument("--when", type=Path)
+    parser.add_argument("--tasks", action="store_true")
     parser.add_argument("--sample")
     parser.add_argument("--log")
     parser.add_argument("--script", type=script, required=True)
@@ -163,6 +192,8 @@ class Heard:
     def begin(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.logged: list[dict[str, Any]] = []
+        self.tasks: list[dict[str, Any]] = []
+        self.cancel = False
 
     def callbacks(self) -> dict[str, Any]:
         """A callback is a capability, so there is one only for what the options name."""
@@ -171,6 +202,8 @@ class Heard:
             found["elicitation_callback"] = self.elicit
         if self.options.sample is not None:
             found["sampling_callback"] = self.sample
+        if self.options.tasks:
+            found["extensions"] = [Tasks(self)]
         return found
 
     async def log(self, params: BaseModel) -> None:
@@ -178,15 +211,68 @@ class Heard:
 
     async def elicit(self, _: Any, params: Any) -> ElicitResult:
         self.asked.append({"method": "elicitation/create", "params": raw(params)})
+        while self.options.when and not self.options.when.exists():
+            await anyio.sleep(LOOK_SECONDS)
         action = self.options.elicit
         if action != "accept" or params.mode == "url":
             return ElicitResult(action=action)
-        return ElicitResult(action=action, content=fill(params.requested_schema))
+        return ElicitResult(action=action, content=fill(params.requested_schema) | self.options.answer)
 
     async def sample(self, _: Any, params: BaseModel) -> CreateMessageResult:
         self.asked.append({"method": "sampling/createMessage", "params": raw(params)})
         content = TextContent(type="text", text=self.options.sample)
         return CreateMessageResult(role="assistant", content=content, model="scripted", stop_reason="endTurn")
+
+
+class Task(Result):
+    """A call that became a task."""
+
+    model_config = ConfigDict(extra="allow")
+    result_type: Literal["task"]
+    task_id: str
+
+
+class AnyRequest(Request[dict[str, Any], str]):
+    """A request that the SDK has no type for."""
+
+
+class TaskRequest(AnyRequest):
+    name_param = "taskId"
+
+
+async def request(session: ClientSession, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    kind = TaskRequest if method.startswith("tasks/") else AnyRequest
+    return await session.send_request(kind(method=method, params=params), ANYTHING)
+
+
+class Tasks(ClientExtension):
+    """Asks for a call that became a task until it is over, and keeps what it was told."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+
+    def claims(self) -> list[ResultClaim[Any]]:
+        return [ResultClaim(result_type="task", model=Task, resolve=self.finish)]
+
+    async def finish(self, task: Task, context: ClaimContext) -> CallToolResult:
+        about = {"taskId": task.task_id}
+        last = raw(task)
+        self.heard.tasks.append(last)
+        if self.heard.cancel:
+            await request(context.session, "tasks/cancel", about)
+        while last["status"] in ("working", "input_required"):
+            await anyio.sleep(last["pollIntervalMs"] / 1000)
+            last = await request(context.session, "tasks/get", about)
+            self.heard.tasks.append(last)
+        match last["status"]:
+            case "completed":
+                return CallToolResult.model_validate(last["result"])
+            case "cancelled":
+                raise Withdrawn
+            case _:
+                raise MCPError(**last["error"])
 
 
 def fill(schema: dict[str, Any]) -> dict[str, Any]:
@@ -234,9 +320,10 @@ async def pages(fetch: Callable[..., Awaitable[Any]], name: str) -> list[dict[st
     raise RuntimeError(f"a list did not end after {MAX_PAGES} pages")
 
 
-async def call_tool(client: Client, call: dict[str, Any]) -> dict[str, Any]:
+async def call_tool(client: Client, heard: Heard, call: dict[str, Any]) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     progress, cancel = call.get("progress", False), call.get("cancel", False)
+    heard.cancel = cancel
     step: dict[str, Any] = {"cancelled": True}
     with anyio.CancelScope() as scope:
 
@@ -252,7 +339,7 @@ async def call_tool(client: Client, call: dict[str, Any]) -> dict[str, Any]:
     return step | ({"progress": reports} if watcher else {})
 
 
-async def play(client: Client, step: dict[str, Any]) -> dict[str, Any]:
+async def play(client: Client, heard: Heard, step: dict[str, Any]) -> dict[str, Any]:
     [(name, params)] = step.items()
     match name:
         case "list":
@@ -272,19 +359,23 @@ async def play(client: Client, step: dict[str, Any]) -> dict[str, Any]:
             kind = PromptReference if params["ref"]["type"] == "ref/prompt" else ResourceTemplateReference
             found = await client.complete(kind.model_validate(params["ref"]), params["argument"])
             return {"completion": raw(found)["completion"]}
+        case "request":
+            return {"result": await request(client.session, params["method"], params.get("params", {}))}
         case _:
-            return await call_tool(client, params)
+            return await call_tool(client, heard, params)
 
 
 async def play_one(client: Client, heard: Heard, step: dict[str, Any]) -> dict[str, Any]:
     heard.begin()
     try:
-        seen = await play(client, step)
+        seen = await play(client, heard, step)
+    except Withdrawn:
+        seen = {"cancelled": True}
     except MCPError as error:
         if error.code in LOCAL_CODES:
             raise
         seen = {"error": raw(error.error)}
-    return seen | {name: found for name in ("asked", "logged") if (found := getattr(heard, name))}
+    return seen | {name: found for name in ("asked", "logged", "tasks") if (found := getattr(heard, name))}
 
 
 async def play_all(client: Client, heard: Heard, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

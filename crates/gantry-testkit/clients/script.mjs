@@ -1,9 +1,12 @@
 // The part that the TypeScript clients share: reads the command line, plays the script, prints the JSON line.
 
 import { parseArgs } from "node:util";
-import { SHAPES, capabilities, isStep, listen, play } from "./steps.mjs";
+import { SHAPES, capabilities, isObject, isStep, listen, play } from "./steps.mjs";
 
-const OPTIONS = ["--url", "--era", "--header", "--timeout", "--elicit", "--sample", "--log", "--script"];
+const OPTIONS = [
+  ...["--url", "--era", "--header", "--timeout", "--elicit", "--answer", "--when", "--sample", "--log"],
+  ...["--tasks", "--script"],
+];
 const ACTIONS = ["accept", "decline", "cancel"];
 const DEFAULT_TIMEOUT_SECONDS = "60";
 
@@ -31,6 +34,17 @@ function parseHeader(text) {
   return [match[1], match[2]];
 }
 
+function parseAnswer(text) {
+  let content;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`--answer: not JSON: ${error.message}`);
+  }
+  if (!isObject(content)) throw new UsageError("--answer: expected an object");
+  return content;
+}
+
 function parseScript(text) {
   if (text === undefined) throw new UsageError("--script JSON is required");
   let steps;
@@ -49,13 +63,14 @@ function parseValues(own) {
   const text = { type: "string" };
   const options = Object.fromEntries(OPTIONS.map((option) => [option.slice(2), text]));
   try {
-    return parseArgs({ args: own, options: { ...options, header: { ...text, multiple: true } } }).values;
+    const special = { header: { ...text, multiple: true }, tasks: { type: "boolean" } };
+    return parseArgs({ args: own, options: { ...options, ...special } }).values;
   } catch (error) {
     throw new UsageError(error.message);
   }
 }
 
-function parseOptions(argv, eras) {
+function parseOptions(argv, { eras, openTasks }) {
   const { own, command } = splitCommand(argv);
   const values = parseValues(own);
   const { url, era = eras[0], header = [], timeout = DEFAULT_TIMEOUT_SECONDS, elicit, sample, log } = values;
@@ -73,11 +88,15 @@ function parseOptions(argv, eras) {
   if (elicit !== undefined && !ACTIONS.includes(elicit)) {
     throw new UsageError(`--elicit: expected one of ${ACTIONS.join(", ")}; got '${elicit}'`);
   }
+  if (values.tasks && !openTasks) throw new UsageError("--tasks: this client knows no tasks");
   return {
     url,
     command,
     era,
     elicit,
+    answer: parseAnswer(values.answer ?? "{}"),
+    when: values.when,
+    tasks: values.tasks ?? false,
     sample,
     log,
     headers: Object.fromEntries(header.map(parseHeader)),
@@ -108,10 +127,10 @@ function watchErrors(transport) {
 
 async function playOne(sdk, client, watch, heard, step, options) {
   watch.last = undefined;
-  Object.assign(heard, { asked: [], logged: [] });
+  Object.assign(heard, { asked: [], logged: [], tasks: [] });
   let seen;
   try {
-    seen = await play(sdk, client, step, options);
+    seen = await play(sdk, client, step, options, heard);
   } catch (error) {
     if (watch.last === undefined || watch.last.code !== error.code) throw error;
     seen = { error: watch.last };
@@ -120,8 +139,8 @@ async function playOne(sdk, client, watch, heard, step, options) {
   return seen;
 }
 
-async function playAll(sdk, client, watch, heard, { steps, timeout, log }) {
-  const options = { timeout, ...(log && sdk.isModern(client) && { log }) };
+async function playAll(sdk, client, watch, heard, { steps, timeout, log, taskSession }) {
+  const options = { timeout, taskSession, ...(log && sdk.isModern(client) && { log }) };
   const seen = [];
   for (const step of steps) {
     try {
@@ -134,22 +153,25 @@ async function playAll(sdk, client, watch, heard, { steps, timeout, log }) {
 }
 
 async function run(sdk, options) {
-  const heard = { asked: [], logged: [] };
-  const client = sdk.newClient({ name: sdk.program, version: "0" }, capabilities(options), options.era);
+  const heard = { asked: [], logged: [], tasks: [] };
+  const info = { name: sdk.program, version: "0" };
+  const client = sdk.newClient(info, capabilities(options), options.era);
   listen(sdk, client, options, heard);
   const transport = openTransport(sdk, options);
   try {
     await client.connect(transport, { timeout: options.timeout });
     if (options.log && !sdk.isModern(client)) await client.setLoggingLevel(options.log);
+    const taskSession = options.tasks && sdk.openTasks(client, transport, info, capabilities(options));
     const seen = {
       protocol: sdk.protocolVersion(client, transport),
       server: client.getServerVersion() ?? null,
       instructions: client.getInstructions() ?? null,
-      steps: await playAll(sdk, client, watchErrors(transport), heard, options),
+      steps: await playAll(sdk, client, watchErrors(transport), heard, { ...options, taskSession }),
     };
     if (transport.sessionId) await transport.terminateSession();
     return seen;
   } finally {
+    heard.over = true;
     await client.close();
   }
 }
@@ -160,7 +182,7 @@ async function run(sdk, options) {
  */
 export async function main(sdk) {
   try {
-    const seen = await run(sdk, parseOptions(process.argv.slice(2), sdk.eras));
+    const seen = await run(sdk, parseOptions(process.argv.slice(2), sdk));
     process.stdout.write(`${JSON.stringify(seen)}\n`);
   } catch (error) {
     process.stderr.write(`${sdk.program}: ${describe(error)}\n`);

@@ -1,9 +1,13 @@
 // What the TypeScript clients can be told to do, step by step, and what they answer when a server asks them something.
 
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const LOOK_MS = 20;
 const MAX_PAGES = 100;
 const LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel";
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value) => typeof value === "string";
 const isFlag = (value) => typeof value === "boolean";
 const optional = (check) => (value) => value === undefined || check(value);
@@ -18,6 +22,7 @@ const STEPS = {
   read: { uri: isText },
   prompt: { name: isText, arguments: optional(isObject) },
   complete: { ref: isObject, argument: isObject },
+  request: { method: isText, params: optional(isObject) },
 };
 
 /** Whether a step has one of the known shapes. */
@@ -46,24 +51,27 @@ function fill({ properties = {}, required = [] }) {
 }
 
 /** The capabilities of a client that answers what the options say. */
-export function capabilities({ elicit, sample }) {
+export function capabilities({ elicit, sample, tasks }) {
   return {
+    ...(tasks && { extensions: { "io.modelcontextprotocol/tasks": {} } }),
     ...(elicit && { elicitation: { form: {}, url: {} } }),
     ...(sample !== undefined && { sampling: {} }),
   };
 }
 
 /** Answers questions as the options say, and keeps them and the log messages in `heard`. */
-export function listen(sdk, client, { elicit, sample }, heard) {
+export function listen(sdk, client, { elicit, answer, when, sample }, heard) {
   const handle = (method, answer) =>
     sdk.handle(client, method, (params) => {
       heard.asked.push({ method, params });
       return answer(params);
     });
   if (elicit) {
-    handle("elicitation/create", (params) => {
+    handle("elicitation/create", async (params) => {
+      // Who waits for the file must not keep a client alive that has played everything.
+      while (when && !heard.over && !existsSync(when)) await sleep(LOOK_MS);
       const form = elicit === "accept" && params.mode !== "url";
-      return { action: elicit, ...(form && { content: fill(params.requestedSchema) }) };
+      return { action: elicit, ...(form && { content: { ...fill(params.requestedSchema), ...answer } }) };
     });
   }
   if (sample !== undefined) {
@@ -89,8 +97,20 @@ async function pages(list, key) {
   throw new Error(`a list did not end after ${MAX_PAGES} pages`);
 }
 
+/** Calls a tool, and asks for what becomes of it until it is over if it became a task. */
+async function callAsTask(session, { name, arguments: args, cancel }, heard) {
+  const execution = await session.callTool(name, args);
+  if (cancel) await execution.cancel();
+  const onEvent = (event) => event.type === "task" && heard.tasks.push(event.task.raw);
+  const { outcome } = await execution.settle({ onEvent });
+  if (outcome.status === "cancelled") return { cancelled: true };
+  if (outcome.status === "failed") throw outcome.error;
+  const { isError = false, content = [], structuredContent, _meta } = outcome.result;
+  return { isError, content, structuredContent, _meta };
+}
+
 async function call(sdk, client, { name, arguments: args, progress, cancel }, options) {
-  const { log, ...rest } = options;
+  const { log, taskSession: _, ...rest } = options;
   const seen = [];
   const withdrawal = new AbortController();
   const onprogress = (report) => {
@@ -111,8 +131,8 @@ async function call(sdk, client, { name, arguments: args, progress, cancel }, op
 }
 
 /** Plays one step. `options` are those of a request, and `log`, the level that a modern call asks for. */
-export async function play(sdk, client, step, options) {
-  const { log: _, ...rest } = options;
+export async function play(sdk, client, step, options, heard) {
+  const { log: _, taskSession, ...rest } = options;
   const [[name, params]] = Object.entries(step);
   switch (name) {
     case "list": {
@@ -131,7 +151,9 @@ export async function play(sdk, client, step, options) {
       return { messages: (await client.getPrompt(params, rest)).messages };
     case "complete":
       return { completion: (await client.complete(params, rest)).completion };
+    case "request":
+      return { result: await sdk.request(client, params, rest) };
     default:
-      return call(sdk, client, params, options);
+      return taskSession ? callAsTask(taskSession, params, heard) : call(sdk, client, params, options);
   }
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Plays a script of MCP requests with the TypeScript SDK 1.x, which speaks the legacy era only.
 // usage: ts1_client.mjs (--url URL | --stdio CMD ARGS...) [--era legacy] [--header 'K: V']...
-//                       [--timeout SECONDS] [--elicit accept|decline|cancel] [--sample TEXT] [--log LEVEL]
-//                       --script JSON
+//                       [--timeout SECONDS] [--elicit accept|decline|cancel] [--answer JSON] [--when FILE]
+//                       [--sample TEXT] [--log LEVEL] --script JSON
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -11,6 +11,7 @@ import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
   LoggingMessageNotificationSchema,
+  ResultSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { main } from "./script.mjs";
 
@@ -36,4 +37,5 @@ await main({
   protocolVersion: (_client, transport) => transport.protocolVersion,
   listTools: (client, params, options) => client.listTools(params, options),
   callTool: (client, params, options) => client.callTool(params, undefined, options),
+  request: (client, request, options) => client.request(request, ResultSchema, options),
 });

@@ -5,6 +5,7 @@
 //! falls on both sides of a comparison; tables show the median with the least and the most.
 
 pub mod alloc;
+mod approvals;
 mod client;
 mod cpu;
 mod echo;
@@ -47,6 +48,8 @@ pub enum Section {
     Toolset,
     /// Agents and changes of the configuration in large projects.
     Projects,
+    /// Calls that wait for a person.
+    Approvals,
     /// `tools/list` over HTTP.
     List,
     /// `tools/call` of an MCP server, directly and through Gantry.
@@ -56,8 +59,16 @@ pub enum Section {
 }
 
 impl Section {
-    const ALL: [Self; 7] =
-        [Self::Pipeline, Self::Mcp, Self::Toolset, Self::Projects, Self::List, Self::Upstream, Self::Idle];
+    const ALL: [Self; 8] = [
+        Self::Pipeline,
+        Self::Mcp,
+        Self::Toolset,
+        Self::Projects,
+        Self::Approvals,
+        Self::List,
+        Self::Upstream,
+        Self::Idle,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -65,6 +76,7 @@ impl Section {
             Self::Mcp => "mcp",
             Self::Toolset => "toolset",
             Self::Projects => "projects",
+            Self::Approvals => "approvals",
             Self::List => "list",
             Self::Upstream => "upstream",
             Self::Idle => "idle",
@@ -77,6 +89,7 @@ impl Section {
             Self::Mcp => mcp::measure(time).await,
             Self::Toolset => toolset::measure(time),
             Self::Projects => projects::measure(time).await,
+            Self::Approvals => approvals::measure(time).await,
             Self::List => list::measure(time).await,
             Self::Upstream => upstream::measure(time).await,
             Self::Idle => upstream::idle().await,

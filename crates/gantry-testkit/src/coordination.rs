@@ -55,9 +55,7 @@ impl Coordination {
         for wanted in spawn.calls {
             let arguments = wanted.arguments.map(|raw| raw.get().into());
             let request = CallRequest { tool: wanted.tool, arguments, ..CallRequest::default() };
-            let mut below = CallCx::new(&child);
-            below.parent = Some(cx.id);
-            let reply = runtime.call(below, request).await.to_json();
+            let reply = runtime.call(cx.below_in(&child), request).await.to_json();
             replies.push(serde_json::from_str::<Value>(&reply).unwrap_or_default());
         }
         let depth = child.place().depth;
@@ -112,7 +110,8 @@ fn tool(name: &str) -> ToolSpec {
         description: format!("The test tool {name}"),
         input_schema: json!({ "type": "object" }),
         output_schema: None,
-        annotations: Annotations { read_only_hint: Some(true), ..Annotations::default() },
+        // What agents that are started do has effects; to list them has none.
+        annotations: Annotations { read_only_hint: Some(name != "spawn_agents"), ..Annotations::default() },
         own_rule: OwnRule::Never,
         raw: None,
     }

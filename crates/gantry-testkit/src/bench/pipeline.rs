@@ -61,6 +61,7 @@ impl Bench {
             principal: "local".into(),
             role: Role::Agent,
             agent: None,
+            above: Arc::default(),
             project: Arc::clone(runtime.project()),
         };
         let session = runtime.open_session(caller, Door::Http).await;

@@ -8,6 +8,7 @@
 )]
 
 mod agents;
+mod approvals;
 mod cli;
 mod config;
 mod crash;
@@ -23,6 +24,7 @@ mod page;
 mod passthrough;
 mod pipeline;
 mod policy;
+mod policy_tools;
 mod projects;
 mod queues;
 mod real_servers;

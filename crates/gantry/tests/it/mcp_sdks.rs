@@ -3,7 +3,7 @@
 use gantry_testkit::{Home, Ran, Server};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The tools that Gantry has without a configuration.
 const BUILT_IN: [&str; 5] = ["delete_file", "list_directory", "move_file", "read_file", "write_file"];
@@ -40,8 +40,32 @@ pub(crate) const SDKS: [Sdk; 3] = [PYTHON, TYPESCRIPT_1, TYPESCRIPT_2];
 pub(crate) enum Door<'a> {
     /// It starts `gantry mcp`.
     Stdio,
+    /// The same as an agent.
+    StdioAs(&'a str),
     /// It connects to a server.
     Http(&'a Server),
+}
+
+/// A client that plays a script.
+pub(crate) struct Playing {
+    child: Child,
+    name: String,
+}
+
+impl Playing {
+    /// What the client saw, when it has played everything.
+    #[track_caller]
+    pub(crate) fn end(self) -> Value {
+        let ran = finished(self.child.wait_with_output().expect("the client ends"));
+        assert_eq!(ran.code, 0, "{}: {ran:?}", self.name);
+        ran.json()
+    }
+
+    /// Ends the client like a crash.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
 }
 
 /// A file of the installed clients; a name without a folder is a program of the machine.
@@ -73,7 +97,10 @@ fn client(home: &Home, program: &str) -> Command {
 }
 
 fn ran(mut command: Command) -> Ran {
-    let output = command.output().expect("the client starts");
+    finished(command.output().expect("the client starts"))
+}
+
+fn finished(output: Output) -> Ran {
     Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
@@ -91,18 +118,25 @@ impl Sdk {
     /// The same with these options of the client.
     #[track_caller]
     pub(crate) fn play_with(&self, home: &Home, door: Door<'_>, options: &[&str], script: &Value) -> Value {
+        self.begin(home, door, options, script).end()
+    }
+
+    /// Begins to play a script.
+    #[track_caller]
+    pub(crate) fn begin(&self, home: &Home, door: Door<'_>, options: &[&str], script: &Value) -> Playing {
         let mut command = client(home, self.program);
         command.arg(installed(self.script));
         match door {
             Door::Stdio => command.arg("--stdio").arg(home.executable()).arg("mcp"),
+            Door::StdioAs(agent) => {
+                command.arg("--stdio").arg(home.executable()).args(["mcp", "--agent", agent])
+            }
             Door::Http(server) => command.arg("--url").arg(format!("http://{}/mcp", server.address)),
         };
-        let ran = ran({
-            command.args(options).args(["--script", &script.to_string()]);
-            command
-        });
-        assert_eq!(ran.code, 0, "{} {options:?}: {ran:?}", self.script);
-        ran.json()
+        command.args(options).args(["--script", &script.to_string()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let name = format!("{} {options:?}", self.script);
+        Playing { child: command.spawn().expect("the client starts"), name }
     }
 
     /// Plays the same conversation in every era.
@@ -125,7 +159,7 @@ impl Sdk {
         assert_eq!(steps.len(), 5, "{era}");
         check_list(home, &steps[0]);
         check_calls(file, &steps[1..]);
-        check_ledger(home, file);
+        check_ledger(home, door, file);
     }
 }
 
@@ -192,14 +226,17 @@ fn check_calls(file: &str, steps: &[Value]) {
 }
 
 /// The calls of the last conversation, newest first, as they are on record.
-fn check_ledger(home: &Home, file: &str) {
+fn check_ledger(home: &Home, door: Door<'_>, file: &str) {
     let rows = home.run(["audit", "--json", "--limit", "4"]).json();
     let shown: Vec<_> = rows
         .as_array()
         .expect("rows")
         .iter()
         .map(|row| {
-            assert_eq!((&row["door"], &row["principal"]), (&json!("mcp"), &json!("local")), "{row}");
+            let principal = &row["principal"];
+            assert_eq!(row["door"], "mcp", "{row}");
+            // Behind `gantry mcp` is the person who started it.
+            assert_eq!(principal, if matches!(door, Door::Stdio) { "mcp" } else { "local" }, "{row}");
             let field = |name: &str| row[name].as_str().expect("a text");
             (field("tool"), field("state"), row["error"]["code"].as_str().unwrap_or_default())
         })
@@ -254,7 +291,7 @@ fn srv_1_clients_that_start_gantry_beside_a_running_server_share_its_queues_and_
     for (name, sdk) in &sdks {
         sdk.converse_in(&home, Door::Stdio, sdk.eras[0], &format!("{name}.txt"));
     }
-    let events = server.get("/api/v1/events?follow=false").text;
+    let events = server.get_as_admin("/api/v1/events?follow=false").text;
     let finished = events.lines().filter(|line| line.contains("tool_finished")).count();
     assert_eq!(finished, 4 * sdks.len(), "{events}");
 }
@@ -266,8 +303,12 @@ pub(crate) fn inspector(home: &Home, door: Door<'_>, era: &str, args: &[&str]) -
         command.arg(format!("http://{}/mcp", server.address)).args(["--transport", "http"]);
     }
     command.args(["--protocol-era", era]).args(args);
-    if let Door::Stdio = door {
-        command.arg("--").arg(home.executable()).arg("mcp");
+    match door {
+        Door::Stdio => drop(command.arg("--").arg(home.executable()).arg("mcp")),
+        Door::StdioAs(agent) => {
+            command.arg("--").arg(home.executable()).args(["mcp", "--agent", agent]);
+        }
+        Door::Http(_) => {}
     }
     ran(command)
 }

@@ -232,7 +232,7 @@ fn blt_1_over_http_only_the_key_of_the_data_folder_approves() {
     assert_eq!(bench.read("a.txt"), "old");
 
     let asked = bench.server().call("write_file", &json!({ "path": "a.txt", "content": "new" }));
-    assert_eq!(asked.status, 403);
+    assert_eq!(asked.status, 202);
     let asked = asked.json();
     assert_eq!(asked["ok"], false);
     assert_eq!(asked["extras"]["effect"], "none");

@@ -49,7 +49,11 @@ fn pol_6_a_rule_that_asks_is_not_lifted_by_automatic_approval() {
     let site = site(&json!({ "policies": [rule] }));
     for spelling in ["write_file", "put"] {
         let held = site.error("a", spelling, &overwrite(), "APPROVAL_REQUIRED");
-        assert_eq!(held["details"], json!({ "reason": "somebody looks", "rule": "policy ask-writes" }));
+        let details = &held["details"];
+        assert_eq!(
+            (&details["reason"], &details["rule"]),
+            (&json!("somebody looks"), &json!("policy ask-writes"))
+        );
     }
     assert_eq!(site.home.read("a.txt"), "old");
 }
@@ -82,7 +86,8 @@ fn pol_6_automatic_approval_ends_with_the_configuration_even_for_a_running_sessi
     let call = json!({ "name": "put", "arguments": overwrite() });
     assert_ne!(client.result("tools/call", &call)["isError"], true);
     let tools = json!({ "use": ["workspace"], "aliases": { "put": "write_file" } });
-    site.reload(&json!({ "agents": { "a": { "tools": tools } } }));
+    let agents = json!({ "a": { "tools": tools } });
+    site.reload(&json!({ "agents": agents, "approvals": { "delivery": "pending" } }));
     let held = client.result("tools/call", &call);
     assert_eq!(held["isError"], true, "{held}");
     assert_eq!(held["_meta"]["gantry/error"]["code"], "APPROVAL_REQUIRED", "{held}");

@@ -116,7 +116,7 @@ fn pol_4_every_way_to_take_a_right_away_holds_for_a_running_session() {
     let mut offered = config(&all);
     offered["mcpServers"]["s"]["toolsDenied"] = json!(["pid"]);
     let mut held = config(&all);
-    held["approvals"] = json!({ "requiresApprovalTools": ["s__pid"] });
+    held["approvals"] = json!({ "requiresApprovalTools": ["s__pid"], "delivery": "pending" });
     let mut alone = config(&all);
     alone["agents"] = json!({ "other": {} });
     for (what, changed, (words, is_result)) in [

@@ -125,7 +125,7 @@ fn yes_is_recorded_as_the_approval_of_the_person() {
     let decisions: Vec<_> =
         audit.as_array().unwrap().iter().map(|c| (c["state"].clone(), c["decision"].clone())).collect();
     assert_eq!(decisions[0], (json!("COMPLETED_SUCCESS"), json!("approved by person")));
-    assert_eq!(decisions[1].0, "REFUSED");
+    assert_eq!(decisions[1].0, "PENDING_APPROVAL");
     // A rule that denies is not a question, so nobody can say yes to it.
     let home = home.config("policies: [{ name: never, tools: [\"*\"], decide: deny, reason: No. }]\n");
     let denied = run(&home, &yes);

@@ -4,8 +4,22 @@ use super::run;
 use expect_test::expect;
 use gantry_testkit::Home;
 
-const COMMANDS: [&str; 11] =
-    ["serve", "mcp", "call", "tools", "servers", "agents", "lock", "events", "audit", "runs", "doctor"];
+const COMMANDS: [&str; 14] = [
+    "serve",
+    "mcp",
+    "call",
+    "tools",
+    "approvals",
+    "servers",
+    "agents",
+    "lock",
+    "events",
+    "audit",
+    "runs",
+    "keys",
+    "policy",
+    "doctor",
+];
 
 #[test]
 fn the_help_of_the_program_reads_well() {
@@ -22,18 +36,22 @@ fn the_help_of_the_program_reads_well() {
         Usage: gantry [OPTIONS] <COMMAND>
 
         Commands:
-          serve    Serve MCP clients, the HTTP API and metrics
-          mcp      Speak MCP on standard input and output, for a client that starts Gantry itself
-          call     Call a tool and print its result
-          tools    List the tools
-          servers  Show the MCP servers and how they are doing, add, remove or restart one
-          agents   Show the agents, all about one, or make one the active agent of its project
-          lock     Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
-          events   Show what happens: sessions, calls and other requests, servers, agents, the configuration
-          audit    Show or verify the audit trail
-          runs     Show runs and their operations
-          doctor   Check the set-up, or explain a server, or why a tool is there or not
-          help     Print this message or the help of the given subcommand(s)
+          serve      Serve MCP clients, the HTTP API and metrics
+          mcp        Speak MCP on standard input and output, for a client that starts Gantry itself
+          call       Call a tool and print its result
+          tools      List the tools
+          approvals  Decide about calls that wait for a person; list, show, approve, deny, watch them
+          servers    Show the MCP servers and how they are doing, add, remove or restart one
+          agents     Show the agents, all about one, or make one the active agent of its project
+          lock       Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
+          events     Show what happens: sessions, calls and other requests, servers, agents, the
+                     configuration
+          audit      Show or verify the audit trail
+          runs       Show runs and their operations
+          keys       Make, list and revoke the keys of agents, approvers and administrators
+          policy     Test the policies against examples, one call, or what is on record
+          doctor     Check the set-up, or explain a server, or why a tool is there or not
+          help       Print this message or the help of the given subcommand(s)
 
         Options:
           -c, --config <FILE>

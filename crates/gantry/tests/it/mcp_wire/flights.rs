@@ -99,7 +99,7 @@ fn srv_1_a_client_cancels_its_own_call_through_a_running_server() {
             cancels(&home, Pipe::initialized(&home, "2025-06-18"), &json!({}));
         }
         server.eventually("the call is cancelled", || {
-            server.get("/api/v1/audit").json()["items"][0]["error"]["code"] == "CANCELED"
+            server.get_as_admin("/api/v1/audit").json()["items"][0]["error"]["code"] == "CANCELED"
         });
     }
 }

@@ -176,6 +176,6 @@ fn srv_1_wrong_messages_on_a_pipe_to_a_running_server_get_their_error_and_the_ne
     withstands(Pipe::initialized(&home, "2025-06-18"));
     let rows = server.get_as_admin("/api/v1/audit").json();
     assert_eq!(rows["items"].as_array().map(Vec::len), Some(1), "{rows}");
-    assert_eq!((&rows["items"][0]["door"], &rows["items"][0]["principal"]), (&json!("mcp"), &json!("local")));
-    assert!(server.get("/api/v1/events?follow=false").text.contains("tool_finished"));
+    assert_eq!((&rows["items"][0]["door"], &rows["items"][0]["principal"]), (&json!("mcp"), &json!("mcp")));
+    assert!(server.get_as_admin("/api/v1/events?follow=false").text.contains("tool_finished"));
 }

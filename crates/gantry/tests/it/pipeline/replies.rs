@@ -106,7 +106,7 @@ policies: [{ name: no-ticks, tools: [test__tick], decide: deny }]
         ("INVALID_PATH", 200, "read_file", json!({ "path": "../up.txt" })),
         ("FILE_NOT_FOUND", 200, "read_file", json!({ "path": "missing.txt" })),
         ("PERMISSION_DENIED", 403, "test__tick", json!({})),
-        ("APPROVAL_REQUIRED", 403, "delete_file", json!({ "path": "a.txt" })),
+        ("APPROVAL_REQUIRED", 202, "delete_file", json!({ "path": "a.txt" })),
         ("EXECUTION_ERROR", 200, "test__fail", json!({ "text": "boom" })),
         ("TOOL_QUARANTINED", 503, "test__bad_schema", json!({})),
         ("INTERNAL_ERROR", 500, "test__panic", json!({})),

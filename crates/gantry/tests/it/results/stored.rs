@@ -205,3 +205,29 @@ fn cal_9_a_stored_result_expires_with_its_session() {
     let server = home.serve();
     server.eventually("it is gone", || !stored.exists());
 }
+
+#[test]
+fn cal_16_a_stored_result_that_is_given_again_is_stored_once_for_each_session() {
+    let home = small();
+    let files = |handle: &str| {
+        let folder = home.path().join(".gantry/outputs").join(handle.split_once('/').expect("a handle").0);
+        std::fs::read_dir(folder).expect("the folder of the session").count()
+    };
+    let server = home.serve();
+    let call = json!({ "idempotencyKey": "k" });
+    let first = flood(&server, &call);
+    assert!(!first.is_empty());
+    for _ in 0..3 {
+        assert_eq!(flood(&server, &call), first);
+    }
+    assert_eq!(files(&first), 1);
+    // A new run of the same caller has one of its own, once.
+    let run = server.get("/api/v1/runs").json()["items"][0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(server.post(&format!("/api/v1/runs/{run}/cancel"), "").json()["canceled"], true);
+    let second = flood(&server, &call);
+    assert_ne!(second, first);
+    assert_eq!(flood(&server, &call), second);
+    assert_eq!((files(&first), files(&second)), (1, 1));
+    let read = json!({ "tool": "tool_output", "arguments": { "handle": second } });
+    assert_eq!(post(&server, &read).json()["ok"], true);
+}

@@ -1,0 +1,12 @@
+//! Approvals and scheduling: calls that wait for a person or for their time, by every door.
+
+mod api;
+mod attack;
+mod cli;
+mod crash;
+mod held;
+mod keys;
+mod mcp;
+mod page;
+mod race;
+mod webhook;
