@@ -9,4 +9,5 @@ mod keys;
 mod mcp;
 mod page;
 mod race;
+mod rules;
 mod webhook;
