@@ -5,10 +5,10 @@ use crate::fixture::{
     whole,
 };
 use gantry_core::digest::Digest;
-use gantry_core::id::{ApprovalId, CallId, NodeId, SessionId};
+use gantry_core::id::{ApprovalId, CallId};
 use gantry_store::{
-    ApprovalFilter, ApprovalRow, CallFilter, Error, HeldAs, HoldLimits, Intended, NewApproval, Outcome,
-    RefusedDecision, State, Store,
+    ApprovalRow, CallFilter, Error, HeldAs, HoldLimits, Intended, NewApproval, Outcome, RefusedDecision,
+    State, Store,
 };
 
 /// The states that an approval can be in.
@@ -25,9 +25,9 @@ const STEPS: [State; 5] = [
     State::CancelledBySystem,
 ];
 
-const HOUR_US: i64 = 3600 * 1_000_000;
+pub(crate) const HOUR_US: i64 = 3600 * 1_000_000;
 
-async fn joined(store: &Store, new: NewApproval) -> ApprovalRow {
+pub(crate) async fn joined(store: &Store, new: NewApproval) -> ApprovalRow {
     match store.hold(new, LIMITS).await.unwrap() {
         HeldAs::Joined(row) => *row,
         HeldAs::Fresh(row) => panic!("it joined nothing: {row:?}"),
@@ -452,239 +452,6 @@ async fn no_more_calls_wait_than_may() {
     assert!(store.hold(of(Some("a"), 2), limits).await.is_err());
     settle(&store, first.unwrap(), State::CancelledBySystem).await.unwrap();
     assert!(matches!(store.hold(of(Some("a"), 2), limits).await.unwrap(), HeldAs::Fresh(_)));
-}
-
-#[tokio::test]
-async fn lists_are_filtered_and_come_newest_first_in_pages() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let mut ids = Vec::new();
-    for n in 0..12 {
-        let mut new = held(&n.to_string());
-        new.head.caller.project = ["x", "y", "z"][n % 3].into();
-        new.head.caller.principal = ["ann", "bob"][n % 2].into();
-        new.head.session = SessionId::from_bytes([u8::try_from(n % 4).unwrap(); 16]);
-        new.head.tool.name = ["read", "write"][n / 6].into();
-        ids.push(hold(&store, new).await.id);
-    }
-    settle(&store, ids[11], State::RejectedByUser).await.unwrap();
-    let list = async |filter: ApprovalFilter| {
-        let page = store.approvals(filter).await.unwrap();
-        let places: Vec<_> =
-            page.items.iter().map(|row| ids.iter().position(|id| *id == row.id).unwrap()).collect();
-        (places, page.next)
-    };
-    let all = ApprovalFilter::default;
-    assert_eq!(list(all()).await.0, (0..12).rev().collect::<Vec<_>>());
-    assert_eq!(list(ApprovalFilter { state: Some(State::RejectedByUser), ..all() }).await.0, [11]);
-    let projects = |names: &[&str]| Some(names.iter().map(|name| (*name).into()).collect());
-    assert_eq!(list(ApprovalFilter { projects: projects(&["y"]), ..all() }).await.0, [10, 7, 4, 1]);
-    assert_eq!(list(ApprovalFilter { projects: projects(&[]), ..all() }).await.0, [0; 0]);
-    assert_eq!(list(ApprovalFilter { principal: Some("bob".into()), limit: 2, ..all() }).await.0, [11, 9]);
-    assert_eq!(list(ApprovalFilter { name: Some("read".into()), limit: 2, ..all() }).await.0, [5, 4]);
-    let session = Some(SessionId::from_bytes([2; 16]));
-    assert_eq!(list(ApprovalFilter { session, ..all() }).await.0, [10, 6, 2]);
-    let call = store.approval(ids[3]).await.unwrap().unwrap().call;
-    assert_eq!(list(ApprovalFilter { call: Some(call), ..all() }).await.0, [3]);
-
-    let two = ApprovalFilter {
-        state: Some(State::PendingApproval),
-        projects: projects(&["z", "x", "x"]),
-        limit: 3,
-        ..all()
-    };
-    let (mut seen, mut cursor) = (Vec::new(), None);
-    loop {
-        let (places, next) = list(ApprovalFilter { cursor, ..two.clone() }).await;
-        seen.extend(places);
-        cursor = next;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    assert_eq!(seen, [9, 8, 6, 5, 3, 2, 0]);
-}
-
-#[tokio::test]
-async fn what_is_due_comes_in_its_order_and_what_was_approved_comes_at_once() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    assert_eq!(store.next_due().await.unwrap(), None);
-    let mut ids = Vec::new();
-    for (n, deadline_us) in [Some(300), Some(100), None, Some(200)].into_iter().enumerate() {
-        let mut new = held(&n.to_string());
-        new.row.deadline_us = deadline_us;
-        ids.push(hold(&store, new).await.id);
-    }
-    let due = async |now: i64, limit: u32| -> Vec<_> {
-        let rows = store.due(now, limit).await.unwrap();
-        rows.iter().map(|row| ids.iter().position(|id| *id == row.id).unwrap()).collect()
-    };
-    assert_eq!(store.next_due().await.unwrap(), Some(100));
-    assert_eq!((due(99, 10).await, due(200, 10).await), (vec![], vec![1, 3]));
-    assert_eq!(due(i64::MAX, 10).await, [1, 3, 0], "what never expires is not due");
-
-    settle(&store, ids[0], State::ScheduledForExecution).await.unwrap();
-    assert_eq!(due(*START_US + 8_999_999, 10).await, [1, 3]);
-    assert_eq!(due(*START_US + 9_000_000, 10).await, [1, 3, 0]);
-    settle(&store, ids[2], State::ApprovedReady).await.unwrap();
-    assert_eq!(store.next_due().await.unwrap(), Some(0));
-    assert_eq!((due(0, 10).await, due(300, 2).await), (vec![2], vec![2, 1]));
-    let expired = store.expired(i64::MAX, 10).await.unwrap();
-    assert_eq!(expired.iter().map(|row| row.id).collect::<Vec<_>>(), [ids[1], ids[3]], "only the pending");
-
-    let mut never = held("scheduled for no time");
-    (never.row.state, never.row.deadline_us) = (State::ScheduledForExecution, None);
-    ids.push(hold(&store, never).await.id);
-    assert!(
-        store.due(0, 10).await.unwrap().iter().any(|row| row.id == ids[4]),
-        "a scheduled call would be lost"
-    );
-    for id in &ids {
-        settle(&store, *id, State::CancelledBySystem).await.unwrap();
-    }
-    assert_eq!((store.next_due().await.unwrap(), store.due(i64::MAX, 10).await.unwrap()), (None, vec![]));
-}
-
-#[tokio::test]
-async fn the_webhook_is_told_of_what_waits_until_it_has_taken_it() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let mut ids = Vec::new();
-    for n in 0..4 {
-        let mut new = held(&n.to_string());
-        new.row.announced = n == 3;
-        ids.push(hold(&store, new).await.id);
-    }
-    let told = async |limit| -> Vec<_> {
-        store.unannounced(limit).await.unwrap().into_iter().map(|row| row.id).collect()
-    };
-    assert_eq!((told(10).await, told(1).await), (ids[..3].to_vec(), vec![ids[0]]));
-    store.announced(ids[0]).await.unwrap();
-    settle(&store, ids[1], State::RejectedByUser).await.unwrap();
-    assert_eq!(told(10).await, [ids[2]]);
-    assert!(standing(&store, ids[0]).await.announced);
-}
-
-#[tokio::test]
-async fn the_version_is_another_after_each_change_of_any_process() {
-    let fixture = Fixture::new();
-    let (store, other) = (fixture.open(), fixture.open());
-    let mut seen = vec![other.version().await.unwrap()];
-    let new = held("a");
-    hold(&store, new.clone()).await;
-    seen.push(other.version().await.unwrap());
-    settle(&store, new.row.id, State::ApprovedReady).await.unwrap();
-    seen.push(other.version().await.unwrap());
-    store.intend(approved(&new)).await.unwrap();
-    seen.push(other.version().await.unwrap());
-    store.close(new.head.id, over(State::CompletedSuccess)).await.unwrap();
-    seen.push(other.version().await.unwrap());
-    assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
-
-    // Plain calls and those who join change nothing that anybody waits for.
-    crate::fixture::begin(&store).await;
-    store.record(whole(&head(), good())).await.unwrap();
-    joined(&store, held("a")).await;
-    store.collect(ApprovalId::mint()).await.unwrap();
-    store.flush().await.unwrap();
-    assert_eq!(other.version().await.unwrap(), seen[4]);
-    store.collect(new.row.id).await.unwrap();
-    assert_ne!(other.version().await.unwrap(), seen[4]);
-}
-
-#[tokio::test]
-async fn a_node_lives_while_its_store_is_open() {
-    let fixture = Fixture::new();
-    let (store, other) = (fixture.open(), fixture.open());
-    assert!(store.is_alive(store.node()) && store.is_alive(other.node()));
-    let gone = other.node();
-    other.shutdown().await.unwrap();
-    assert!(!store.is_alive(gone));
-    let killed = NodeId::mint();
-    let lock = fixture.folder.path().join(format!("nodes/{killed}.lock"));
-    std::fs::write(&lock, "").unwrap();
-    assert!(!store.is_alive(killed));
-    assert!(lock.exists(), "the next start has to find it");
-}
-
-#[tokio::test]
-async fn old_approvals_lose_their_secrets_and_then_go() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let (young, old, older, waits) = (
-        bring(&store, State::RejectedByUser).await,
-        bring(&store, State::RejectedByUser).await,
-        bring(&store, State::CompletedSuccess).await,
-        bring(&store, State::PendingApproval).await,
-    );
-    let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap();
-    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
-    for (new, hours) in [(&young, 23), (&old, 25), (&older, 31 * 24)] {
-        let row = (new.row.id.as_bytes(), now - hours * HOUR_US);
-        conn.execute("UPDATE approvals SET ended_us = ?2 WHERE id = ?1", row).unwrap();
-    }
-    let store = fixture.open();
-    assert_eq!(store.approval(older.row.id).await.unwrap(), None);
-    assert_eq!(store.call(older.head.id).await.unwrap().unwrap().state, State::CompletedSuccess);
-    for exact in [&young, &waits] {
-        assert_eq!(standing(&store, exact.row.id).await.asked, exact.row.asked);
-    }
-    let masked = standing(&store, old.row.id).await.asked;
-    assert!(!masked.arguments.contains("hunter2") && masked.arguments.contains("quoted"), "{masked:?}");
-    assert_eq!(gantry_store::Asked { arguments: old.row.asked.arguments.clone(), ..masked }, old.row.asked);
-}
-
-/// A request whose arguments have about so many bytes.
-fn long(word: &str, bytes: usize) -> NewApproval {
-    let mut new = held(word);
-    new.row.asked.arguments = format!(r#"{{"text":"{}"}}"#, "ü".repeat(bytes / 2)).into();
-    new
-}
-
-#[tokio::test]
-async fn lists_leave_long_arguments_where_they_are() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let (short, large) = (hold(&store, held("short")).await, hold(&store, long("long", 40_000)).await);
-    let bytes = large.asked.arguments.len();
-    let listed = store.approvals(ApprovalFilter::default()).await.unwrap().items;
-    let [slim, whole] = listed.as_slice() else { panic!("{listed:?}") };
-    assert_eq!(*whole, short);
-    assert_eq!((&*slim.asked.arguments, slim.omitted.arguments, slim.is_whole()), ("", Some(bytes), false));
-    assert_eq!(standing(&store, large.id).await, large);
-
-    // Nor do those who look after what waits read them.
-    let mut yes = step(State::ApprovedReady);
-    yes.decision.as_mut().unwrap().modified_args = Some(long("instead", 60_000).row.asked.arguments);
-    let decided = *store.settle(large.id, yes).await.unwrap().unwrap();
-    let due = store.due(i64::MAX, 1).await.unwrap().remove(0);
-    assert_eq!(due, decided.without_arguments());
-    assert_eq!(due.decision.as_ref().unwrap().modified_args, None);
-    assert!(due.omitted.modified_args.unwrap() > 60_000);
-    assert_eq!(standing(&store, large.id).await, decided);
-}
-
-#[tokio::test]
-async fn a_page_that_has_many_bytes_is_short_and_the_next_goes_on_behind_it() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let mut expected = Vec::new();
-    for n in 0..300 {
-        expected.push(hold(&store, long(&n.to_string(), 16_000)).await.id);
-    }
-    expected.reverse();
-    let (mut found, mut cursor, mut pages) = (Vec::new(), None, 0);
-    loop {
-        let filter = ApprovalFilter { cursor, limit: 1000, ..ApprovalFilter::default() };
-        let page = store.approvals(filter).await.unwrap();
-        found.extend(page.items.iter().map(|row| row.id));
-        (cursor, pages) = (page.next, pages + 1);
-        if cursor.is_none() {
-            break;
-        }
-    }
-    assert_eq!((found, pages), (expected, 2));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The store through its public face, on real files.
 
 #[cfg(test)]
+mod approval_lists;
 mod approvals;
 #[cfg(test)]
 mod chain;

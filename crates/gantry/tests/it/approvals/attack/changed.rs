@@ -112,6 +112,26 @@ fn apr_5_a_tool_that_has_changed_since_it_was_asked_about_is_asked_about_again()
 }
 
 #[test]
+fn apr_5_another_server_behind_the_same_name_is_asked_about_again() {
+    let approvals = json!({ "requiresApprovalTools": ["s__versioned"] });
+    let site = site(&approvals);
+    let held = hold(&site.server, None, "s__versioned", &json!({}));
+    let before = item(&site.server, &held.id)["fingerprint"].clone();
+    // Word for word the same tool, of another program.
+    let mut other = pulled();
+    other["args"] = json!(["-c", "exec $FAULTY --journal other.txt --definition-version $(cat version)"]);
+    let config = json!({ "approvals": approvals, "mcpServers": { "s": other } });
+    site.home.write("gantry.yaml", &config.to_string());
+    assert_eq!(site.reload().status, 200);
+    site.settled();
+    approve(&site.server, &held);
+    let asked = asked_again(&site.server, &held);
+    assert_eq!(asked["fingerprint"], before, "{asked}");
+    let calls = |journal: &str| site.requests(journal, "tools/call");
+    assert_eq!((calls("journal.txt"), calls("other.txt")), (0, 0));
+}
+
+#[test]
 fn apr_8_a_tool_that_changes_before_the_time_of_a_call_has_come_is_not_run() {
     let site = site(&json!({ "toolSpecificDelays": { "s__versioned": 4000 } }));
     let held = hold(&site.server, None, "s__versioned", &json!({}));
