@@ -1,8 +1,8 @@
 //! Held calls in lists: what is due, what is to be told, what is forgotten, and what is too long to be listed.
 
-use crate::approvals::{HOUR_US, joined};
+use crate::approvals::HOUR_US;
 use crate::fixture::{
-    Fixture, START_US, approved, bring, good, head, held, hold, over, settle, standing, step, whole,
+    Fixture, START_US, approved, bring, good, head, held, hold, joined, over, settle, standing, step, whole,
 };
 use gantry_core::id::{ApprovalId, NodeId, SessionId};
 use gantry_store::{ApprovalFilter, NewApproval, State};

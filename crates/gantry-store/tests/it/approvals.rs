@@ -1,14 +1,14 @@
 //! Approvals: what is held, joined, decided, redeemed and ended, and what is refused.
 
 use crate::fixture::{
-    Fixture, LIMITS, START_US, approved, bring, good, head, held, hold, intent, over, settle, standing, step,
-    whole,
+    Fixture, LIMITS, START_US, approved, bring, good, head, held, hold, intent, joined, over, settle,
+    standing, step, whole,
 };
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId};
 use gantry_store::{
     ApprovalRow, CallFilter, Error, HeldAs, HoldLimits, Intended, NewApproval, Outcome, RefusedDecision,
-    State, Store,
+    State,
 };
 
 /// The states that an approval can be in.
@@ -26,13 +26,6 @@ const STEPS: [State; 5] = [
 ];
 
 pub(crate) const HOUR_US: i64 = 3600 * 1_000_000;
-
-pub(crate) async fn joined(store: &Store, new: NewApproval) -> ApprovalRow {
-    match store.hold(new, LIMITS).await.unwrap() {
-        HeldAs::Joined(row) => *row,
-        HeldAs::Fresh(row) => panic!("it joined nothing: {row:?}"),
-    }
-}
 
 #[tokio::test]
 async fn a_held_call_is_read_as_it_was_held_and_is_in_the_ledger() {

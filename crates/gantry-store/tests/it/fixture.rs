@@ -263,3 +263,10 @@ pub(crate) fn child(test: &str, folder: &Path) -> Command {
     command.args(["--exact", test, "--nocapture"]).env(CHILD, folder);
     command
 }
+
+pub(crate) async fn joined(store: &Store, new: NewApproval) -> ApprovalRow {
+    match store.hold(new, LIMITS).await.unwrap() {
+        HeldAs::Joined(row) => *row,
+        HeldAs::Fresh(row) => panic!("it joined nothing: {row:?}"),
+    }
+}
