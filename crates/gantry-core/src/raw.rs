@@ -111,13 +111,21 @@ pub fn push_visible(out: &mut String, c: char) {
     }
 }
 
-/// Whether a screen obeys this character instead of showing it, or shows nothing, so that two texts look alike.
-fn misleads(c: char) -> bool {
+/// Whether a screen obeys this character instead of showing it: controls, and those that turn the writing around.
+#[must_use]
+pub fn is_obeyed(c: char) -> bool {
     c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a screen obeys this character, or shows nothing for it, so that two texts look alike.
+#[must_use]
+pub fn misleads(c: char) -> bool {
+    is_obeyed(c)
         || matches!(
             c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+            '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
         )
 }
 

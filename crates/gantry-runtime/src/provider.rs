@@ -18,7 +18,7 @@ use crate::context::CallCx;
 use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
+use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall};
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -63,12 +63,19 @@ pub trait Provider: Send + Sync + Debug {
     }
 
     /// Looks at the world to say what the tool's own rule comes to for this call. Only asked where the tool's rule
-    /// is `Depends`, after policies and schema let the call pass. Must change nothing.
+    /// is `Depends`, after policies and schema let the call pass. Must change nothing. A provider without such tools
+    /// has nothing to say, and a rule that nobody knows lets nothing through.
     fn inspect<'a>(
         &'a self,
-        cx: &'a CallCx,
+        _cx: &'a CallCx,
         call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>>;
+    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+        let message = format!(
+            "nobody knows whether {} has to ask; nothing was run. Please report this.",
+            call.tool().name
+        );
+        Box::pin(std::future::ready(Err(Refusal::new(ErrorCode::InternalError, message))))
+    }
 
     /// Runs the call that the permit is for.
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>>;

@@ -1,12 +1,11 @@
 //! Stand-ins for the tools by which agents start agents, as far as the rules about them can be shown without a model: a
 //! spawned agent makes the calls that it is told to.
 
-use gantry_core::error::{ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
-use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
-use gantry_core::{CallRequest, Permit, ResolvedCall};
+use gantry_core::{CallRequest, Permit};
 use gantry_runtime::CallCx;
 use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
 use serde::Deserialize;
@@ -78,14 +77,6 @@ impl Provider for Coordination {
 
     fn tools(&self) -> Vec<ToolSpec> {
         ["spawn_agents", "list_available_agents"].map(tool).into()
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _cx: &'a CallCx,
-        _call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
     }
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {

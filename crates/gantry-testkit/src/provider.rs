@@ -1,10 +1,9 @@
 //! Tools for misbehaviour that no real tool shows: slow ones, failing ones, flooding ones, ones that count.
 
-use gantry_core::error::{ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
-use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
-use gantry_core::{CallRequest, Permit, ResolvedCall};
+use gantry_core::{CallRequest, Permit};
 use gantry_runtime::CallCx;
 use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
 use serde::Deserialize;
@@ -86,14 +85,6 @@ impl Provider for TestTools {
             filler
         }));
         tools
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _cx: &'a CallCx,
-        _call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
     }
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {

@@ -4,6 +4,7 @@ mod pretty;
 
 pub(crate) use pretty::{pretty, within};
 
+use gantry_core::raw;
 use serde_json::Value;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
@@ -60,16 +61,13 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Writes a value as indented JSON. What a terminal would obey is escaped, which JSON allows but does not ask for.
+/// Writes a value as indented JSON. What a terminal would obey and no eye would see is escaped, which JSON allows but
+/// does not ask for.
 pub(crate) fn json(value: &Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '\n' => shown.push(c),
-            _ if commands(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => shown.push(c),
-        }
+        if c == '\n' { shown.push(c) } else { raw::push_visible(&mut shown, c) }
     }
     data(&shown);
 }
@@ -189,22 +187,15 @@ pub(crate) fn shell_word(name: &str) -> String {
     format!("'{}'", clean(name).replace('\'', r"'\''"))
 }
 
-/// A cell on one line, with nothing in it that a terminal would obey.
+/// A cell on one line, with nothing in it that a terminal would obey or an eye would miss.
 pub(crate) fn clean(cell: &str) -> String {
-    cell.chars().map(|c| if commands(c) { ' ' } else { c }).collect()
+    cell.chars().map(|c| if raw::misleads(c) { ' ' } else { c }).collect()
 }
 
-/// The same for a text of several lines.
+/// A text of several lines, with nothing in it that a terminal would obey. What joins letters or emoji stays.
 pub(crate) fn clean_lines(text: &str) -> String {
-    text.lines()
-        .map(|line| line.split('\t').map(clean).collect::<Vec<_>>().join("\t"))
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// Whether a terminal obeys this character instead of showing it: controls, and those that turn the writing around.
-fn commands(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let kept = |c: char| if raw::is_obeyed(c) && c != '\t' { ' ' } else { c };
+    text.lines().map(|line| line.chars().map(kept).collect::<String>()).collect::<Vec<_>>().join("\n")
 }
 
 fn cut(text: &str, room: usize) -> String {
@@ -248,5 +239,11 @@ mod tests {
     #[test]
     fn texts_keep_their_lines_and_obey_nobody() {
         assert_eq!(clean_lines("a\tb\x1b[2J\nc\u{9b}1m\u{202e}d\r\n"), "a\tb [2J\nc 1m d");
+        assert_eq!(clean_lines("👩\u{200d}🚀"), "👩\u{200d}🚀");
+    }
+
+    #[test]
+    fn two_names_that_differ_look_different_in_a_table() {
+        assert_eq!(clean("read\u{200b}_file\u{feff}"), "read _file ");
     }
 }

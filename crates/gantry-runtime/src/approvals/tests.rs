@@ -8,15 +8,16 @@ use crate::provider::{BoxFuture, Provider, RawOutput};
 use crate::queue;
 use crate::runtime::Runtime;
 use gantry_core::names::Style;
-use gantry_core::policy::{Decide, Gates, OwnVerdict, Policies, RequiresApproval, RuleSpec};
+use gantry_core::policy::{Decide, Gates, Policies, RequiresApproval, RuleSpec};
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
-use gantry_core::{CallRequest, Caller, Door, Fault, Permit, Refusal, ResolvedCall, Role, State};
+use gantry_core::{CallRequest, Caller, Door, Fault, Permit, Role, State};
 use gantry_store::{ApprovalFilter, Scope, Store};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 
-/// Tools that always ask (`act`) or never do (`free`), and count their executions; and one that never ends (`stuck`).
+/// Tools that always ask (`act`) or never do (`free`), and count their executions; one that never ends (`stuck`), and
+/// one of which nobody says whether it asks (`unclear`).
 #[derive(Debug)]
 struct Counter {
     origin: Origin,
@@ -43,15 +44,13 @@ impl Provider for Counter {
             own_rule,
             raw: None,
         };
-        vec![tool("act", OwnRule::Always), tool("free", OwnRule::Never), tool("stuck", OwnRule::Never)]
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _cx: &'a CallCx,
-        _call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
+        let rules = [
+            ("act", OwnRule::Always),
+            ("free", OwnRule::Never),
+            ("stuck", OwnRule::Never),
+            ("unclear", OwnRule::Depends),
+        ];
+        rules.map(|(name, rule)| tool(name, rule)).into()
     }
 
     fn execute<'a>(&'a self, _cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
@@ -165,6 +164,14 @@ fn yes() -> Given {
 
 fn id(reply: &Reply) -> ApprovalId {
     reply.approval.as_ref().unwrap().id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_nobody_knows_lets_nothing_through() {
+    let home = Home::new().await;
+    let refused = home.call("unclear", "{}").await;
+    assert_eq!((refused.state, home.ran()), (State::Refused, 0));
+    assert!(refused.conversation().contains("nobody knows whether unclear has to ask"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

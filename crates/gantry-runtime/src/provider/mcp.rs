@@ -39,12 +39,11 @@ use arc_swap::ArcSwap;
 use arc_swap::ArcSwapOption;
 use ear::Ear;
 use flights::Flight;
-use gantry_core::error::{Fault, Refusal};
+use gantry_core::error::Fault;
 use gantry_core::names::Style;
-use gantry_core::policy::OwnVerdict;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
-use gantry_core::{Permit, ResolvedCall, Tool};
+use gantry_core::{Permit, Tool};
 use gantry_mcp::client::{Connection, Failure, Trace, Transport};
 use hub::Hub;
 use listing::Listing;
@@ -357,14 +356,6 @@ impl Provider for McpServer {
 
     fn changed(&self) -> Option<watch::Receiver<u64>> {
         Some(self.version.subscribe())
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _cx: &'a CallCx,
-        _call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
     }
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {

@@ -5,11 +5,10 @@ mod slice;
 use super::{BoxFuture, Provider, RawOutput};
 use crate::context::CallCx;
 use crate::outputs::Outputs;
-use gantry_core::error::{ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::Permit;
+use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
-use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
-use gantry_core::{Permit, ResolvedCall};
 use serde::Deserialize;
 use serde_json::json;
 use std::io;
@@ -63,14 +62,6 @@ impl Provider for OutputTool {
 
     fn tools(&self) -> Vec<ToolSpec> {
         vec![spec()]
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _cx: &'a CallCx,
-        _call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
     }
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {

@@ -1,7 +1,10 @@
 //! The store through its public face, on real files.
 
 #[cfg(test)]
+mod approval_joins;
+#[cfg(test)]
 mod approval_lists;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod chain;

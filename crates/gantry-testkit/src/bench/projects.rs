@@ -5,11 +5,10 @@ use super::report::{Figures, Table};
 use super::toolset::{AGENTS, PROVIDERS, TOOLS_EACH, agent, candidate, figures, micros};
 use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
-use gantry_core::error::{ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::Permit;
+use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
-use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{Permit, ResolvedCall};
 use gantry_runtime::options::AgentOptions;
 use gantry_runtime::projects::{Load, Loading, Plans};
 use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
@@ -183,14 +182,6 @@ impl Provider for Fillers {
 
     fn tools(&self) -> Vec<ToolSpec> {
         self.tools.clone()
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _cx: &'a CallCx,
-        _call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Ok(OwnVerdict::default())))
     }
 
     fn execute<'a>(

@@ -4,9 +4,8 @@ use super::*;
 use crate::context::CallCx;
 use crate::options::ProviderOptions;
 use crate::provider::{BoxFuture, Provider, RawOutput};
-use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Annotations, Origin, OwnRule};
-use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
+use gantry_core::{Fault, Permit};
 
 #[derive(Debug)]
 struct Fake {
@@ -40,14 +39,6 @@ impl Provider for Fake {
 
     fn objection(&self, tool: &str) -> Option<String> {
         (tool == "poisoned").then(|| "somebody objects".into())
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _: &'a CallCx,
-        _: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::pending())
     }
 
     fn execute<'a>(&'a self, _: &'a CallCx, _: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
