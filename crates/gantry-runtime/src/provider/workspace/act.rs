@@ -132,7 +132,7 @@ impl Job {
             Act::List(list) => list::run(root, list, stop)?,
             Act::Read(read) => read::run(root, read)?,
             Act::Write(write) => write::run(root, write, self.precondition.as_ref())?,
-            Act::Delete(delete) => remove::run(root, delete, stop)?,
+            Act::Delete(delete) => remove::run(root, delete, self.precondition.as_ref(), stop)?,
             Act::Move(moving) => rename::run(root, moving, self.precondition.as_ref())?,
         };
         Ok(result.to_string())
@@ -151,7 +151,7 @@ impl Precondition {
     const ABSENT: &str = "absent";
     const UNCHANGED: &str = "unchanged:";
 
-    fn parse(text: &str) -> Result<Self, ToolError> {
+    pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
         match text.strip_prefix(Self::UNCHANGED) {
             Some(fingerprint) => Ok(Self::Unchanged(fingerprint.to_owned())),
             None if text == Self::ABSENT => Ok(Self::Absent),

@@ -26,7 +26,7 @@ const GIT: &str = ".git";
 const GIT_SEALED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
 
 /// A file or directory, whatever it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id(rustix::fs::Dev, u64);
 
 impl Id {

@@ -2,18 +2,24 @@
 //!
 //! A directory is surveyed before anything is deleted: what must not go, or is too much, is refused while everything
 //! is still there. Links are removed, never followed.
+//!
+//! **Invariant:** only what was there when the call was judged is deleted. Somebody said yes to that, and to nothing that
+//! was put in its place.
 
-use super::act::Delete;
-use super::fault;
+use super::act::{Delete, Precondition};
 use super::path::{RelPath, printable, shown};
 use super::place::{Kind, Links, Place, Root, names, open_dir, stat_at, sync};
 use super::protect::{Fences, Id, is_git};
-use super::state::{bytes, size};
+use super::state::{bytes, identity, size};
+use super::{fault, state};
+use gantry_core::digest::Digest;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use rustix::fs::{AtFlags, fstat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -31,8 +37,9 @@ pub(super) fn inspect(root: &Root, args: &Delete) -> Result<OwnVerdict, Fault> {
     let shown = path.shown();
     let place = find(root, &path)?;
     let stat = place.existing(shown)?;
+    let found = Found::at(&place, args, shown)?;
     let ask = match Kind::of(stat) {
-        Kind::Directory => match survey(&place, args, shown)? {
+        Kind::Directory => match found.count {
             0 => format!("the empty directory {shown} would be deleted"),
             1 => format!("the directory {shown} and the 1 entry in it would be deleted"),
             n => format!("the directory {shown} and the {n} entries in it would be deleted"),
@@ -42,16 +49,31 @@ pub(super) fn inspect(root: &Root, args: &Delete) -> Result<OwnVerdict, Fault> {
         }
         Kind::File | Kind::Special => format!("the file {shown} ({}) would be deleted", bytes(size(stat))),
     };
-    Ok(OwnVerdict { ask: Some(ask), precondition: None })
+    Ok(OwnVerdict {
+        ask: Some(ask),
+        precondition: Some(Precondition::Unchanged(found.fingerprint).to_text()),
+    })
 }
 
-pub(super) fn run(root: &Root, args: &Delete, stop: &CancellationToken) -> Result<Value, Fault> {
+pub(super) fn run(
+    root: &Root,
+    args: &Delete,
+    precondition: Option<&Precondition>,
+    stop: &CancellationToken,
+) -> Result<Value, Fault> {
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
     let place = find(root, &path)?;
-    let mut removal = Removal { fences: &place.ground.fences, stop, count: 0, deleted: Vec::new() };
+    let Some(Precondition::Unchanged(judged)) = precondition else { return Err(fault::unjudged()) };
+    let found = Found::at(&place, args, shown)?;
+    if found.fingerprint != *judged {
+        return Err(fault::outdated(format!(
+            "{shown} has changed since the call was judged, and nothing was deleted; call again"
+        )));
+    }
+    let fences = &place.ground.fences;
+    let mut removal = Removal { fences, entries: &found.entries, stop, count: 0, deleted: Vec::new() };
     if Kind::of(place.existing(shown)?) == Kind::Directory {
-        survey(&place, args, shown)?;
         removal.directory((&place.ground.dir, &place.name), &path.text(), args.recursive).map_err(
             |fault| match removal.count {
                 0 => fault,
@@ -85,27 +107,50 @@ pub(super) fn half_way(fault: &Fault, count: usize, deleted: &[String]) -> Fault
     Fault::with_possible_effect(error.with_details(json!({ "deletedCount": count, "deleted": deleted })))
 }
 
-/// Counts what is in the directory, and refuses what may not be deleted.
-fn survey(place: &Place, args: &Delete, shown: &str) -> Result<usize, Fault> {
-    let listing = |error| fault::os(shown, "listing", error);
-    let dir = open_dir(&place.ground.dir, &place.name).map_err(listing)?;
-    if !args.recursive {
-        return match all_names(&dir).map_err(listing)?.len() {
-            0 => Ok(0),
-            n => Err(fault::failed(format!(
-                "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
-            ))),
+/// What would be deleted.
+struct Found {
+    /// Tells it from everything else.
+    fingerprint: String,
+    /// What is in the directory, if it is one; several names can be of one file.
+    count: usize,
+    entries: HashSet<Id>,
+}
+
+impl Found {
+    /// Looks at what is there, and refuses what may not be deleted.
+    fn at(place: &Place, args: &Delete, shown: &str) -> Result<Self, Fault> {
+        let stat = place.existing(shown)?;
+        if Kind::of(stat) != Kind::Directory {
+            let existing = state::look(place, shown)?.ok_or_else(|| fault::missing(shown))?;
+            return Ok(Self { fingerprint: existing.fingerprint, count: 0, entries: HashSet::new() });
+        }
+        let listing = |error| fault::os(shown, "listing", error);
+        let dir = open_dir(&place.ground.dir, &place.name).map_err(listing)?;
+        let mut survey = Survey {
+            fences: &place.ground.fences,
+            shown,
+            count: 0,
+            entries: HashSet::new(),
+            hasher: Sha256::new_with_prefix(identity(&fstat(&dir).map_err(listing)?)),
         };
+        if args.recursive {
+            survey.add(&dir, 1)?;
+        } else if let n @ 1.. = all_names(&dir).map_err(listing)?.len() {
+            return Err(fault::failed(format!(
+                "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
+            )));
+        }
+        let digest = Digest::from_bytes(survey.hasher.finalize().into());
+        Ok(Self { fingerprint: digest.to_string(), count: survey.count, entries: survey.entries })
     }
-    let mut survey = Survey { fences: &place.ground.fences, shown, count: 0 };
-    survey.add(&dir, 1)?;
-    Ok(survey.count)
 }
 
 struct Survey<'a> {
     fences: &'a Fences,
     shown: &'a str,
     count: usize,
+    entries: HashSet<Id>,
+    hasher: Sha256,
 }
 
 impl Survey<'_> {
@@ -115,7 +160,10 @@ impl Survey<'_> {
         if depth > DEPTH {
             return Err(fault::failed(format!("{shown} has more than {DEPTH} levels of directories")));
         }
-        for name in all_names(dir).map_err(listing)? {
+        let mut names = all_names(dir).map_err(listing)?;
+        // A directory lists its names in no order that it promises to keep.
+        names.sort_unstable();
+        for name in names {
             self.count += 1;
             if self.count > DELETED {
                 return Err(fault::failed(format!(
@@ -131,6 +179,12 @@ impl Survey<'_> {
             if self.fences.has(Id::of(&stat)) {
                 return Err(contains_protected(shown));
             }
+            self.entries.insert(Id::of(&stat));
+            for part in
+                [&(depth as u64).to_le_bytes()[..], name.as_bytes(), b"\0", identity(&stat).as_bytes(), b"\0"]
+            {
+                self.hasher.update(part);
+            }
             if Kind::of(&stat) == Kind::Directory {
                 self.add(&open_dir(dir, &name).map_err(listing)?, depth + 1)?;
             }
@@ -141,6 +195,8 @@ impl Survey<'_> {
 
 struct Removal<'a> {
     fences: &'a Fences,
+    /// What was judged: nothing else goes.
+    entries: &'a HashSet<Id>,
     stop: &'a CancellationToken,
     count: usize,
     deleted: Vec<String>,
@@ -208,6 +264,12 @@ impl Removal<'_> {
         let stat = stat_at(dir, name).map_err(failed)?.ok_or_else(|| fault::missing(&shown(path)))?;
         if self.fences.has(Id::of(&stat)) || is_git(name) {
             return Err(contains_protected(&shown(path)));
+        }
+        if !self.entries.contains(&Id::of(&stat)) {
+            return Err(fault::outdated(format!(
+                "{} appeared meanwhile and is left; call again",
+                shown(path)
+            )));
         }
         let flags = if Kind::of(&stat) == Kind::Directory {
             self.content(&open_dir(dir, name).map_err(failed)?, path, depth + 1)?;

@@ -4,8 +4,10 @@ use super::act::{Move, Precondition};
 use super::path::RelPath;
 use super::place::{Kind, Links, Place, Root, Target, stat_at, sync};
 use super::protect::Id;
-use super::{definitions, fault, state};
+use super::state::{self, Existing};
+use super::{definitions, fault};
 use gantry_core::Fault;
+use gantry_core::digest::Digest;
 use gantry_core::policy::OwnVerdict;
 use rustix::fs::{AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
@@ -24,47 +26,39 @@ struct Ends {
 pub(super) fn inspect(root: &Root, args: &Move) -> Result<OwnVerdict, Fault> {
     let ends = Ends::find(root, args)?;
     let (from, to) = (ends.from_path.shown(), ends.to_path.shown());
-    match (&ends.to.stat, args.overwrite) {
-        (None, _) => Ok(OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) }),
-        // Nothing to ask about: the call fails without replacing anything.
-        (Some(_), false) => Ok(OwnVerdict::default()),
-        (Some(_), true) => {
-            let Some(existing) = state::look(&ends.to, to)? else { return Err(fault::missing(to)) };
-            Ok(OwnVerdict {
-                ask: Some(format!("{to} exists ({}) and would be replaced by {from}", existing.words)),
-                precondition: Some(Precondition::Unchanged(existing.fingerprint).to_text()),
-            })
-        }
-    }
+    let replaced = ends.replaced(args)?;
+    Ok(OwnVerdict {
+        ask: replaced
+            .as_ref()
+            .map(|it| format!("{to} exists ({}) and would be replaced by {from}", it.words)),
+        precondition: Some(Precondition::Unchanged(ends.fingerprint(replaced.as_ref())?).to_text()),
+    })
 }
 
 pub(super) fn run(root: &Root, args: &Move, precondition: Option<&Precondition>) -> Result<Value, Fault> {
     let turn = definitions::turn();
     let ends = Ends::find(root, args)?;
     let (old, new) = (ends.from.entry(), ends.to.entry());
-    let to = ends.to_path.shown();
-    match (args.overwrite, precondition) {
-        (false, _) => without_replacing(old, new).map_err(|error| match error {
+    let (from, to) = (ends.from_path.shown(), ends.to_path.shown());
+    let Some(Precondition::Unchanged(judged)) = precondition else { return Err(fault::unjudged()) };
+    let replaced = ends.replaced(args)?;
+    if ends.fingerprint(replaced.as_ref())? != *judged {
+        return Err(fault::outdated(format!(
+            "{from} or {to} has changed since the call was judged, and nothing was moved; call again"
+        )));
+    }
+    if replaced.is_some() {
+        rustix::fs::renameat(old.0, old.1, new.0, new.1).map_err(|error| ends.failed(error))?;
+    } else {
+        without_replacing(old, new).map_err(|error| match error {
+            Errno::EXIST if args.overwrite => fault::outdated(format!(
+                "{to} appeared since the call was judged, and nothing was moved; call again"
+            )),
             Errno::EXIST => fault::failed(format!(
                 "{to} exists, and nothing was moved; pass overwrite: true to replace it"
             )),
             _ => ends.failed(error),
-        })?,
-        (true, Some(Precondition::Absent)) => without_replacing(old, new).map_err(|error| match error {
-            Errno::EXIST => fault::outdated(format!(
-                "{to} appeared since the call was judged, and nothing was moved; call again"
-            )),
-            _ => ends.failed(error),
-        })?,
-        (true, Some(Precondition::Unchanged(fingerprint))) => {
-            if state::look(&ends.to, to)?.is_none_or(|existing| existing.fingerprint != *fingerprint) {
-                return Err(fault::outdated(format!(
-                    "{to} has changed since it was approved, and nothing was moved; call again"
-                )));
-            }
-            rustix::fs::renameat(old.0, old.1, new.0, new.1).map_err(|error| ends.failed(error))?;
-        }
-        (true, None) => return Err(fault::unjudged()),
+        })?;
     }
     drop(turn);
     for dir in [old.0, new.0] {
@@ -99,6 +93,18 @@ impl Ends {
             }
         }
         Ok(Self { from, to, from_path, to_path })
+    }
+
+    /// What would be replaced, if anything would.
+    fn replaced(&self, args: &Move) -> Result<Option<Existing>, Fault> {
+        if args.overwrite { state::look(&self.to, self.to_path.shown()) } else { Ok(None) }
+    }
+
+    /// Tells what would be moved, and what would be replaced, from everything else.
+    fn fingerprint(&self, replaced: Option<&Existing>) -> Result<String, Fault> {
+        let moved = state::identity(self.from.existing(self.from_path.shown())?);
+        let replaced = replaced.map_or("", |existing| &existing.fingerprint);
+        Ok(Digest::of_parts(&[moved.as_bytes(), replaced.as_bytes()]).to_string())
     }
 
     /// What a failed rename means.

@@ -81,9 +81,17 @@ fn hash(mut content: impl Read) -> io::Result<(Digest, u64)> {
     }
 }
 
-/// The fingerprint of what cannot be read as a whole. Any write to it changes it.
+/// The fingerprint of what is not read as a whole. Any write to it changes it.
 fn by_stat(words: &str, stat: &Stat) -> Existing {
-    let identity = format!(
+    Existing {
+        words: words.to_owned(),
+        fingerprint: format!("stat-{}", Digest::of(identity(stat).as_bytes())),
+    }
+}
+
+/// Which one it is, and when it was last written to, moved or otherwise changed.
+pub(super) fn identity(stat: &Stat) -> String {
+    format!(
         "{}:{}:{}:{}.{}:{}.{}",
         stat.st_dev,
         stat.st_ino,
@@ -92,9 +100,7 @@ fn by_stat(words: &str, stat: &Stat) -> Existing {
         stat.st_mtime_nsec,
         stat.st_ctime,
         stat.st_ctime_nsec
-    );
-    let fingerprint = format!("stat-{}", Digest::of(identity.as_bytes()));
-    Existing { words: words.to_owned(), fingerprint }
+    )
 }
 
 /// Opens the file at a place to read it. Neither a link nor a pipe without a writer can hold this up.

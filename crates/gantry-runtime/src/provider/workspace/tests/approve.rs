@@ -92,7 +92,7 @@ fn a_yes_to_overwrite_is_for_the_content_that_was_there() {
         for permit in [&write, &moving] {
             let error = bench.run(permit).error();
             assert_eq!(error.code.as_str(), "APPROVAL_REQUIRED");
-            assert!(error.message.contains("has changed since it was approved"), "{}", error.message);
+            assert!(error.message.contains("has changed since"), "{}", error.message);
         }
         assert_eq!(fs::read_to_string(bench.ws("a.txt")).ok().as_deref(), other);
         assert_eq!(bench.read("from"), "moved");
@@ -115,7 +115,7 @@ fn a_file_that_appears_after_judging_is_not_overwritten() {
     for permit in [&write, &moving] {
         let error = bench.run(permit).error();
         assert_eq!(error.code.as_str(), "APPROVAL_REQUIRED");
-        assert!(error.message.contains("appeared since the call was judged"), "{}", error.message);
+        assert!(error.message.contains("since the call was judged"), "{}", error.message);
     }
     assert_eq!((bench.read("a.txt"), bench.read("from")), ("appeared".into(), "moved".into()));
 }
@@ -145,5 +145,61 @@ fn a_job_without_the_precondition_of_its_tool_changes_nothing() {
     let text = r#"{"from":"a.txt","to":"b","overwrite":true}"#;
     let Act::Move(moving) = Act::parse("move_file", text).unwrap() else { panic!() };
     assert_eq!(rename::run(root, &moving, None).unwrap_err().effect, EffectState::None);
-    assert!(!bench.ws("b").exists());
+    let Act::Delete(delete) = Act::parse("delete_file", r#"{"path":"a.txt"}"#).unwrap() else { panic!() };
+    let fault = remove::run(root, &delete, None, &CancellationToken::new()).unwrap_err();
+    assert_eq!(fault.effect, EffectState::None);
+    assert!(bench.ws("a.txt").exists() && !bench.ws("b").exists());
+}
+
+/// Something that happens between the question and the yes.
+type Change = (&'static str, fn(&Bench));
+
+#[test]
+fn a_yes_to_delete_is_for_what_was_there() {
+    let changes: [Change; 5] = [
+        ("d/sub/f has another content", |bench| bench.put("d/sub/f", "other")),
+        ("something is new", |bench| bench.put("d/sub/new", "")),
+        ("something was moved in", |bench| fs::rename(bench.ws("kept"), bench.ws("d/kept")).unwrap()),
+        ("something of the same size has its place", |bench| {
+            fs::rename(bench.ws("kept"), bench.ws("d/sub/f")).unwrap();
+        }),
+        ("all of it is another", |bench| {
+            fs::rename(bench.ws("d"), bench.ws("e")).unwrap();
+            bench.put("d/sub/f", "seen");
+        }),
+    ];
+    for (what, change) in changes {
+        let bench = Bench::new();
+        bench.put("d/sub/f", "seen");
+        bench.put("kept", "kept");
+        let arguments = json!({ "path": "d", "recursive": true });
+        let permit = bench.permit("delete_file", &arguments).unwrap();
+        change(&bench);
+        let before = bench.tree("ws");
+        let error = bench.run(&permit).error();
+        assert_eq!(error.code.as_str(), "APPROVAL_REQUIRED", "{what}");
+        assert!(error.message.contains("nothing was deleted"), "{what}: {}", error.message);
+        assert_eq!(bench.tree("ws"), before, "{what}");
+        bench.approved("delete_file", arguments).done();
+        assert!(!bench.ws("d").exists());
+    }
+    let bench = Bench::new();
+    bench.put("a", "seen");
+    let permit = bench.permit("delete_file", &json!({ "path": "a" })).unwrap();
+    bench.put("a", "kept");
+    assert_eq!(bench.run(&permit).code(), "APPROVAL_REQUIRED");
+    assert_eq!(bench.read("a"), "kept");
+}
+
+#[test]
+fn a_yes_to_replace_a_file_is_for_the_one_that_was_to_replace_it() {
+    let bench = Bench::new();
+    bench.put("from", "seen");
+    bench.put("to", "old");
+    let permit =
+        bench.permit("move_file", &json!({ "from": "from", "to": "to", "overwrite": true })).unwrap();
+    fs::remove_file(bench.ws("from")).unwrap();
+    bench.put("from", "evil");
+    assert_eq!(bench.run(&permit).code(), "APPROVAL_REQUIRED");
+    assert_eq!((bench.read("from"), bench.read("to")), ("evil".into(), "old".into()));
 }

@@ -1,5 +1,6 @@
 //! What the tools do when nothing stands in their way, and where their limits are.
 
+use super::act::Precondition;
 use super::rename::by_claiming;
 use super::*;
 use base64::Engine as _;
@@ -243,7 +244,9 @@ fn a_cancelled_deletion_says_how_far_it_got() {
     let Act::Delete(delete) = Act::parse("delete_file", r#"{"path":"t","recursive":true}"#).unwrap() else {
         panic!()
     };
-    let fault = remove::run(&bench.provider.root, &delete, &cancelled).unwrap_err();
+    let judged = remove::inspect(&bench.provider.root, &delete).unwrap().precondition.unwrap();
+    let judged = Precondition::parse(&judged).unwrap();
+    let fault = remove::run(&bench.provider.root, &delete, Some(&judged), &cancelled).unwrap_err();
     assert_eq!((fault.error.code.as_str(), fault.effect), ("CANCELED", EffectState::None));
     assert!(bench.ws("t/a").exists());
     let fault = remove::half_way(&fault, 1, &["t/b".to_owned()]);
