@@ -89,7 +89,7 @@ Usage: cargo xtask test [--long] [--install] [--only STEP]… [FILTER]… [-- NE
 Runs every step in order and stops at the first that fails.
 
   --long       Also run the tests that take minutes
-  --install    Install missing programs with apt-get (needs root; also done when CI=true)
+  --install    Install missing programs with apt-get (needs root or sudo; also done when CI=true)
   --only STEP  Run just this step; may be given more than once
   FILTER       Run only the tests whose name contains this (the other steps run as ever)
 

@@ -1,4 +1,5 @@
-//! The `clients` step: MCP clients that others wrote, in their own languages, for the end-to-end tests.
+//! The `clients` step: MCP clients that others wrote, in their own languages, for the end-to-end tests,
+//! and what drives a browser.
 
 use std::path::{Path, PathBuf};
 

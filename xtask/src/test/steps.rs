@@ -25,7 +25,7 @@ pub(super) const STEPS: [Step; 12] = [
     },
     Step {
         key: "clients",
-        title: "foreign MCP clients in Python and JavaScript",
+        title: "foreign MCP clients in Python and JavaScript, and what drives a browser",
         advice: "check that the Python and npm package indexes can be reached",
         run: |root, _| clients::ensure(root),
     },
@@ -101,6 +101,10 @@ fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
         .args(&options.nextest)
         .env("GANTRY_TEST_CLIENTS", clients::folder(root))
         .env("GANTRY_TEST_SERVERS", servers::folder(root));
+    // That one which was seen to run; without any, the tests say what they miss.
+    if let Some(browser) = tools::browser(root) {
+        nextest = nextest.env(tools::BROWSER, browser);
+    }
     if options.long {
         nextest = nextest.env("GANTRY_TEST_LONG", "1");
     }

@@ -1,39 +1,18 @@
-//! The page on which a person decides. Its own script runs here, in Node, with a small stand-in for a browser, against the
-//! API of a running Gantry.
+//! The page on which a person decides, in a real browser, against a running Gantry.
 
-use super::api::{code, count, counted, decide, get, held, home, over};
+mod browser;
+
+use super::api::{code, count, counted, decide, get, held, home, ids, over, post};
 use super::keys::text;
-use gantry_testkit::Server;
+use browser::Browser;
+use gantry_testkit::Home;
 use http::Method;
 use serde_json::{Value, json};
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
-/// The stand-in, and what it does with the page.
-const BROWSER: &str = include_str!("page/browser.mjs");
-
-/// Opens the page of an approval, types the key and does these steps. Returns what the page showed in the end.
+/// A text that the page shows.
 #[track_caller]
-fn visit(server: &Server, path: &str, key: &str, steps: &Value) -> Value {
-    let page = server.get(path);
-    assert_eq!(page.status, 200, "{page:?}");
-    let script = page.text.split("<script").nth(1).and_then(|rest| rest.split_once('>')).expect("a script").1;
-    let script = script.split("</script>").next().expect("its end");
-    let job = json!({
-        "origin": format!("http://{}", server.address), "path": path, "key": key, "script": script, "page": page.text,
-        "steps": steps,
-    });
-    let mut node = Command::new("node")
-        .args(["--input-type=module", "-e", BROWSER])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("node is installed");
-    node.stdin.take().expect("a pipe").write_all(job.to_string().as_bytes()).expect("it reads");
-    let done = node.wait_with_output().expect("it ends");
-    let shown = String::from_utf8(done.stdout).expect("UTF-8");
-    assert!(done.status.success(), "{shown}");
-    serde_json::from_str(&shown).unwrap_or_else(|error| panic!("{error}: {shown}"))
+fn shown<'a>(seen: &'a Value, id: &str) -> &'a str {
+    seen["texts"][id].as_str().unwrap_or_else(|| panic!("{id} is not to be seen: {seen}"))
 }
 
 #[test]
@@ -88,8 +67,13 @@ fn apr_6_beyond_loopback_the_page_asks_for_a_key_and_opens_nothing_by_itself() {
     for path in ["/api/v1/approvals", "/approvals/x/y", "/approvalsx", "/approvals/../api/v1/keys"] {
         assert_eq!(server.get(path).status, 401, "{path}");
     }
-    let seen = visit(&server, "/approvals/x", "gk_wrong", &json!([]));
-    assert_eq!(seen["visible"], json!(["door", "refused"]), "{seen}");
+    let mut browser = Browser::new(&server);
+    browser.enter("/approvals/x", "gk_wrong");
+    let seen = browser.see("#refused", "key");
+    for hidden in ["one", "list", "leave", "lost"] {
+        assert_eq!(seen["texts"][hidden], Value::Null, "{seen}");
+    }
+    assert_eq!(seen["kept"], json!({ "tab": [], "beyond": "" }), "a wrong key is forgotten");
 }
 
 #[test]
@@ -99,28 +83,33 @@ fn apr_6_a_person_approves_on_the_page() {
     let key = text(&server, &json!({ "name": "anna", "role": "approver" }));
     let arguments = json!({ "file": "counted", "text": "<b>bold</b> \u{202e}txt.exe \u{200b}" });
     let (call, approval) = held(&server, "test__count", &arguments);
-    let path = format!("/approvals/{approval}");
-    let seen = visit(&server, &path, &key, &json!([]));
-    assert_eq!(seen["texts"]["tool"], "test__count", "{seen}");
-    let shown = seen["texts"]["arguments"].as_str().expect("arguments");
+    let mut browser = Browser::new(&server);
+    browser.enter(&format!("/approvals/{approval}"), &key);
+    let seen = browser.see("#state", "Waiting for a decision");
+    assert_eq!(shown(&seen, "tool"), "test__count");
+    let text = shown(&seen, "arguments");
     assert!(
-        shown.contains("<b>bold</b> [U+202E]txt.exe [U+200B]") && shown.starts_with("{\n  \"file\": "),
-        "{shown}"
+        text.contains("<b>bold</b> U+202Etxt.exe U+200B") && text.starts_with("{\n  \"file\": "),
+        "{text}"
     );
-    assert!(seen["texts"]["marked"].as_str().unwrap().starts_with("2 characters"), "{seen}");
-    assert!(seen["texts"]["reason"].as_str().unwrap().contains("requiresApprovalTools"), "{seen}");
-    assert!(seen["texts"]["count"].as_str().unwrap().starts_with("expires in "), "{seen}");
-    assert_eq!(seen["texts"]["size"], format!("{} bytes", arguments.to_string().len()));
+    assert_eq!(seen["marks"], json!(["U+202E", "U+200B"]));
+    assert!(shown(&seen, "marked").starts_with("2 characters"), "{seen}");
+    assert!(shown(&seen, "reason").contains("requiresApprovalTools"), "{seen}");
+    assert!(shown(&seen, "count").starts_with("expires in "), "{seen}");
+    assert_eq!(shown(&seen, "size"), format!("{} bytes", arguments.to_string().len()));
     assert!(counted(&home).is_empty(), "looking is not deciding");
 
-    let seen = visit(&server, &path, &key, &json!([{ "type": ["why", "fine"] }, { "click": "yes" }]));
-    assert_eq!(seen["texts"]["state"], "Approved and done", "{seen}");
-    assert!(seen["texts"]["outcome"].as_str().unwrap().contains("Approved by anna (page)"), "{seen}");
-    assert!(!seen["visible"].as_array().unwrap().contains(&json!("actions")), "{seen}");
+    browser.write("#why", "fine");
+    browser.click("#yes");
+    let seen = browser.see("#state", "Approved and done");
+    assert!(shown(&seen, "outcome").contains("Approved by anna (page)"), "{seen}");
+    assert!(shown(&seen, "outcome").contains("Reason: fine"), "{seen}");
+    assert_eq!(seen["texts"]["actions"], Value::Null, "{seen}");
     let reply = over(&server.client(), &call);
     assert_eq!((&reply["ok"], &reply["extras"]["approvedBy"]), (&json!(true), &json!("anna")), "{reply}");
     assert_eq!(counted(&home).len(), 1);
-    assert_eq!(seen["stored"], json!([["gantry-key", key]]), "in the tab, and nowhere else");
+    let kept = json!({ "tab": [["gantry-key", key]], "beyond": "" });
+    assert_eq!(seen["kept"], kept, "in the tab, and nowhere else");
 }
 
 #[test]
@@ -128,25 +117,26 @@ fn apr_3_a_person_edits_the_arguments_on_the_page() {
     let home = home("test__nested");
     let server = home.serve();
     let body = r#"{"tool":"test__nested","arguments":{"tool":"test__noop","arguments":{"n":1.50,"big":9007199254740993}}}"#;
-    let (call, approval) = super::api::ids(&server.post("/api/v1/calls", body));
-    let path = format!("/approvals/{approval}");
-    let seen = visit(&server, &path, &server.key, &json!([{ "click": "edit" }]));
+    let (call, approval) = ids(&server.post("/api/v1/calls", body));
+    let mut browser = Browser::new(&server);
+    browser.enter(&format!("/approvals/{approval}"), &server.key);
+    browser.click("#edit");
+    let seen = browser.see("#edited", "");
     let draft = seen["values"]["edited"].as_str().expect("a draft").to_owned();
     assert!(draft.contains("\"n\": 1.50") && draft.contains("\"big\": 9007199254740993"), "{draft}");
     // What does not fit is refused, and said.
-    let wrong = json!([{ "click": "edit" }, { "type": ["edited", "{\"tool\": 7}"] }, { "click": "yes" }]);
-    let seen = visit(&server, &path, &server.key, &wrong);
-    assert!(seen["texts"]["fault"].as_str().unwrap().contains("tool the value is not of type"), "{seen}");
-    assert_eq!(seen["texts"]["state"], "Waiting for a decision");
-    let broken = json!([{ "click": "edit" }, { "type": ["edited", "{\"tool\": "] }, { "click": "yes" }]);
-    assert!(
-        visit(&server, &path, &server.key, &broken)["texts"]["fault"].as_str().unwrap().contains("not JSON")
-    );
+    browser.write("#edited", "{\"tool\": 7}");
+    browser.click("#yes");
+    let seen = browser.see("#fault", "tool the value is not of type");
+    assert_eq!(shown(&seen, "state"), "Waiting for a decision");
+    browser.write("#edited", "{\"tool\": ");
+    browser.click("#yes");
+    browser.see("#fault", "not JSON");
 
-    let edited = draft.replace("1.50", "2.50");
-    let steps = json!([{ "click": "edit" }, { "type": ["edited", edited] }, { "click": "yes" }]);
-    let seen = visit(&server, &path, &server.key, &steps);
-    assert!(seen["texts"]["modified"].as_str().unwrap().contains("\"n\": 2.50"), "{seen}");
+    browser.write("#edited", &draft.replace("1.50", "2.50"));
+    browser.click("#yes");
+    let seen = browser.see("#state", "Approved and done");
+    assert!(shown(&seen, "modified").contains("\"n\": 2.50"), "{seen}");
     assert_eq!(over(&server.client(), &call)["ok"], true);
     let item = server.get_as_admin(&format!("/api/v1/approvals/{approval}")).text;
     assert!(item.contains("2.50") && item.matches("9007199254740993").count() == 2, "{item}");
@@ -158,20 +148,22 @@ fn apr_6_the_page_shows_what_somebody_else_decided_meanwhile() {
     let server = home.serve();
     let key = text(&server, &json!({ "name": "anna", "role": "approver" }));
     let (_, approval) = held(&server, "test__count", &count("a"));
-    let path = format!("/approvals/{approval}");
-    let no = json!({ "path": format!("/api/v1/approvals/{approval}/decision"), "key": server.key,
-                     "body": { "approved": false, "reason": "too risky" } });
-    let seen = visit(&server, &path, &key, &json!([{ "meanwhile": no }, { "wait": ["state", "Denied"] }]));
-    assert!(seen["texts"]["outcome"].as_str().unwrap().contains("Denied by person (http)"), "{seen}");
-    assert!(seen["texts"]["outcome"].as_str().unwrap().contains("too risky"), "{seen}");
+    let mut browser = Browser::new(&server);
+    browser.enter(&format!("/approvals/{approval}"), &key);
+    browser.see("#state", "Waiting for a decision");
+    let no = json!({ "approved": false, "reason": "too risky" });
+    assert_eq!(decide(&server.admin(), &approval, &no).status, 200);
+    let seen = browser.see("#state", "Denied");
+    assert!(shown(&seen, "outcome").contains("Denied by person (http)"), "{seen}");
+    assert!(shown(&seen, "outcome").contains("too risky"), "{seen}");
     // One who comes too late is told so.
     let (_, approval) = held(&server, "test__count", &count("b"));
-    let path = format!("/approvals/{approval}");
-    let no = json!({ "path": format!("/api/v1/approvals/{approval}/decision"), "key": server.key, "body": { "approved": false } });
-    let steps = json!([{ "deaf": true }, { "meanwhile": no }, { "click": "yes" }]);
-    let seen = visit(&server, &path, &key, &steps);
-    assert_eq!(seen["texts"]["state"], "Denied", "{seen}");
-    assert!(seen["texts"]["fault"].as_str().unwrap().contains("Somebody else was first"), "{seen}");
+    browser.enter_deaf(&format!("/approvals/{approval}"), &key);
+    browser.see("#state", "Waiting for a decision");
+    assert_eq!(decide(&server.admin(), &approval, &json!({ "approved": false })).status, 200);
+    browser.click("#yes");
+    let seen = browser.see("#fault", "Somebody else was first");
+    assert_eq!(shown(&seen, "state"), "Denied");
     assert!(counted(&home).is_empty());
 }
 
@@ -182,20 +174,75 @@ fn apr_6_the_page_shows_no_more_than_the_key_may_see() {
     let key = text(&server, &json!({ "name": "anna", "role": "approver", "tools": ["test__echo"] }));
     let (_, other) = held(&server, "test__count", &count("a"));
     let (_, own) = held(&server, "test__echo", &json!({ "text": "x" }));
-    let seen = visit(&server, &format!("/approvals/{other}"), &key, &json!([]));
-    assert_eq!(seen["visible"], json!(["door", "refused"]), "{seen}");
-    let list = visit(&server, "/approvals", &key, &json!([]));
-    assert_eq!(list["links"], json!([format!("/approvals/{own}")]), "{list}");
-    let denied = visit(
-        &server,
-        &format!("/approvals/{own}"),
-        &key,
-        &json!([{ "type": ["why", "no"] }, { "click": "no" }]),
-    );
-    assert_eq!(denied["texts"]["state"], "Denied", "{denied}");
+    let mut browser = Browser::new(&server);
+    browser.enter(&format!("/approvals/{other}"), &key);
+    let seen = browser.see("#missing", "shows no such request");
+    assert_eq!(seen["texts"]["one"], Value::Null, "{seen}");
+    assert_eq!(seen["kept"]["tab"], json!([["gantry-key", key]]), "the key may show others");
+    browser.enter("/approvals", &key);
+    let seen = browser.see("#list", "test__echo");
+    assert_eq!(seen["links"], json!([format!("/approvals/{own}")]), "{seen}");
+    browser.click("#list a");
+    browser.see("#state", "Waiting for a decision");
+    browser.write("#why", "no");
+    browser.click("#no");
+    browser.see("#state", "Denied");
     let item = get(&server.admin(), &format!("/api/v1/approvals/{own}")).json();
     assert_eq!((&item["decidedVia"], &item["decision"]["reason"]), (&json!("page"), &json!("no")), "{item}");
     assert_eq!(code(&decide(&server.client(), &other, &json!({ "approved": true }))).0, 403);
+}
+
+#[test]
+fn apr_8_the_page_lists_what_waits_for_its_time_and_lets_it_be_stopped() {
+    let home = Home::with_test_tools().config(
+        "approvals: { requiresApprovalTools: [test__echo], toolSpecificDelays: { test__count: 3600000 } }\n",
+    );
+    let server = home.serve();
+    let later = server.call("test__count", &count("a")).json()["approvalId"].clone();
+    let later = format!("/approvals/{}", later.as_str().expect("it waits"));
+    let mut browser = Browser::new(&server);
+    // An address that cannot be read is that of the list.
+    browser.enter("/approvals/%zz", &server.key);
+    let seen = browser.see("#scheduled", "test__count");
+    assert!(shown(&seen, "scheduled").contains("runs "), "{seen}");
+    assert!(shown(&seen, "none").starts_with("Nothing waits for you"), "{seen}");
+    assert_eq!(seen["texts"]["more"], Value::Null, "{seen}");
+    assert_eq!(seen["links"], json!([later]), "{seen}");
+    browser.click("#scheduled a");
+    let seen = browser.see("#state", "Waiting for its time");
+    assert!(shown(&seen, "facts").contains("Runs at") && !shown(&seen, "facts").contains("yes"), "{seen}");
+    browser.click("#no");
+    browser.see("#state", "Denied");
+    // More than a list shows.
+    for n in 0..=100 {
+        ids(&server.call("test__echo", &json!({ "text": n.to_string() })));
+    }
+    browser.enter("/approvals", &server.key);
+    let seen = browser.see("#more", "There are more");
+    assert_eq!(seen["links"].as_array().map(Vec::len), Some(100), "{seen}");
+    assert!(counted(&home).is_empty());
+}
+
+#[test]
+fn apr_6_the_page_says_why_a_decision_came_to_nothing() {
+    let home = Home::with_test_tools().config(
+        r"
+policies: [{ name: mine, tools: [test__count], decide: ask, approvers: [ann] }]
+approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [ben] } }
+",
+    );
+    let server = home.serve();
+    let (_, approval) = held(&server, "test__count", &count("a"));
+    let mut browser = Browser::new(&server);
+    browser.enter_deaf(&format!("/approvals/{approval}"), &server.key);
+    let seen = browser.see("#state", "Waiting for a decision");
+    assert!(shown(&seen, "facts").contains("Nobody is in every list (ann; ben)"), "{seen}");
+    assert_eq!((&seen["texts"]["yes"], shown(&seen, "no")), (&Value::Null, "Deny"), "{seen}");
+    let withdrawn = post(&server.client(), &format!("/api/v1/approvals/{approval}/cancel"), &Value::Null);
+    assert_eq!(withdrawn.status, 200, "{withdrawn:?}");
+    browser.click("#no");
+    let seen = browser.see("#fault", "It was cancelled before");
+    assert_eq!(shown(&seen, "state"), "Cancelled");
 }
 
 #[test]
@@ -203,9 +250,13 @@ fn apr_6_a_standing_yes_is_given_on_the_page() {
     let home = home("test__count");
     let server = home.serve();
     let (call, approval) = held(&server, "test__count", &count("a"));
-    let seen =
-        visit(&server, &format!("/approvals/{approval}"), &server.key, &json!([{ "click": "always" }]));
-    assert!(seen["texts"]["outcome"].as_str().unwrap().contains(", always"), "{seen}");
+    let mut browser = Browser::new(&server);
+    browser.enter(&format!("/approvals/{approval}"), &server.key);
+    let seen = browser.see("#longer", "always");
+    assert_eq!(seen["texts"]["session"], Value::Null, "the caller has none of its own: {seen}");
+    browser.click("#always");
+    let seen = browser.see("#state", "Approved and done");
+    assert!(shown(&seen, "outcome").contains(", always"), "{seen}");
     assert_eq!(over(&server.client(), &call)["ok"], true);
     assert_eq!(server.call("test__count", &count("b")).json()["ok"], true, "it holds");
     assert_eq!(server.get_as_admin("/api/v1/grants").json()["items"][0]["grantedBy"], "person");

@@ -1,109 +1,66 @@
-// Runs the script of the page with a small stand-in for a browser, and prints what the page shows in the end.
+// A browser that does what it is told: it reads a step per line, and answers each with a line.
 //
-// Standard input is a job: the address of the server, the path and the text of the page, its script, a key to type, and
-// steps: {click: id}, {type: [id, text]}, {wait: [id, text]}, {meanwhile: {path, key, body}}, {deaf: true}.
+// Steps: {open: url, deaf}, {click: selector}, {type: [selector, text]}, {see: [selector, text]}. The last one waits until
+// the page shows that text there, and is answered with what the page shows then. The argument is the browser's program.
+// The browser ends with the input.
 
-const chunks = [];
-for await (const chunk of process.stdin) chunks.push(chunk);
-const job = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-const PATIENCE = 20000;
+import { createInterface } from 'node:readline';
+import { chromium } from 'playwright-core';
 
-class Node {
-  constructor(tag, id) { Object.assign(this, { tag, id, children: [], hidden: false, value: '', className: '', disabled: false, listeners: {} }); }
-  append(...parts) { this.children.push(...parts); }
-  replaceChildren(...parts) { this.children = parts; }
-  addEventListener(name, listener) { this.listeners[name] = listener; }
-  focus() {}
-  get textContent() { return this.children.map((part) => part instanceof Node ? part.shown : String(part)).join(''); }
-  set textContent(text) { this.children = [String(text)]; }
-  get shown() { return this.tag === 'mark' ? `[${this.textContent}]` : this.textContent; }
-  fire(name) { return this.listeners[name]?.({ preventDefault() {} }); }
+const PATIENCE = 20_000;
+const browser = await chromium.launch({ executablePath: process.argv[1], args: ['--no-proxy-server'] });
+let page = null;
+const faults = [];
+
+// The browser reports each refusal of the API, which the page itself tells the person about. All else is a fault.
+const isRefusal = (message) =>
+  /^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text()) &&
+  new URL(message.location().url).pathname.startsWith('/api/v1/');
+
+// Opens a page as somebody new, who is told of no later change if deaf.
+async function open(url, deaf) {
+  await page?.context().close();
+  const context = await browser.newContext();
+  context.setDefaultTimeout(PATIENCE);
+  if (deaf) await context.route((asked) => asked.searchParams.has('wait'), () => {});
+  page = await context.newPage();
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type()) && !isRefusal(message)) faults.push(message.text());
+  });
+  await page.goto(url);
 }
 
-// Every element of the page that has an id, hidden as it says, in the order of the page.
-const byId = new Map();
-for (const [tag, name, id] of job.page.split('<script')[0].matchAll(/<(\w+)[^>]*?\bid="(\w+)"[^>]*>/g)) {
-  byId.set(id, Object.assign(new Node(name, id), { hidden: /\bhidden\b/.test(tag) }));
-}
-const form = new Node('form'), list = new Node('ul'), stored = new Map();
-const queries = { '#door form': form, '#list ul': list };
-globalThis.document = {
-  title: '',
-  getElementById: (id) => byId.get(id) ?? (() => { throw new Error(`the page has no ${id}`); })(),
-  createElement: (tag) => new Node(tag),
-  querySelector: (query) => queries[query] ?? (() => { throw new Error(`no stand-in for ${query}`); })(),
-  querySelectorAll: () => ['yes', 'edit', 'no', 'session', 'always'].map((id) => byId.get(id)),
-};
-globalThis.location = { pathname: job.path };
-globalThis.sessionStorage = {
-  getItem: (key) => stored.get(key) ?? null, setItem: (key, value) => stored.set(key, value), removeItem: (key) => stored.delete(key),
-};
-globalThis.setInterval = () => 0;
+// What can be seen on the page, by the ids of its elements, and what it has kept.
+const look = () => page.evaluate(() => {
+  const visible = [...document.querySelectorAll('[id]')].filter((element) => element.checkVisibility());
+  const all = (query, pick) => [...document.querySelectorAll(query)].map(pick);
+  return {
+    texts: Object.fromEntries(visible.map((element) => [element.id, element.innerText])),
+    values: Object.fromEntries(visible.map((element) => [element.id, element.value])),
+    marks: all('#arguments mark', (mark) => mark.innerText),
+    links: all('#list a', (link) => link.getAttribute('href')),
+    kept: { tab: Object.entries(sessionStorage), beyond: [...Object.entries(localStorage), document.cookie].join('') },
+  };
+});
 
-const plain = fetch;
-let deaf = false, open = 0;
-globalThis.fetch = async (path, options) => {
-  const waits = path.includes('wait=');
-  // One who does not hear of changes still sees what he asks for himself.
-  if (waits && deaf) return new Promise(() => {});
-  if (!waits) open++;
-  try {
-    const answer = await plain(job.origin + path, options);
-    // Also what was asked before he became deaf.
-    return waits && deaf ? new Promise(() => {}) : answer;
-  } finally { if (!waits) open--; }
-};
-
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-async function until(what, holds) {
-  for (const end = Date.now() + PATIENCE; !holds();) {
-    if (Date.now() > end) throw new Error(`never: ${what}`);
-    await pause(10);
+async function perform(step) {
+  if (step.open) await open(step.open, step.deaf);
+  if (step.click) await page.locator(step.click).click();
+  if (step.type) {
+    const field = page.locator(step.type[0]);
+    await field.clear();
+    await field.pressSequentially(step.type[1]);
   }
+  if (!step.see) return null;
+  await page.locator(step.see[0], { hasText: step.see[1] }).waitFor();
+  return look();
 }
-const settled = async () => {
-  await until('the page is quiet', () => open === 0);
-  await pause(50);
-  await until('the page is quiet', () => open === 0);
-};
-const text = (id) => byId.get(id).textContent;
 
-new Function(job.script)();
-byId.get('key').value = job.key;
-await form.fire('submit');
-await until('it shows something', () => ['one', 'list', 'refused'].some((id) => !byId.get(id).hidden));
-await settled();
-
-for (const step of job.steps) {
-  if (step.deaf) deaf = true;
-  if (step.type) byId.get(step.type[0]).value = step.type[1];
-  if (step.wait) await until(step.wait.join(' says '), () => text(step.wait[0]) === step.wait[1]);
-  if (step.meanwhile) {
-    const { path, key, body } = step.meanwhile;
-    const answer = await plain(job.origin + path, { method: 'POST', headers: { Authorization: `Bearer ${key}` }, body: JSON.stringify(body) });
-    if (answer.status !== 200) throw new Error(await answer.text());
-  }
-  if (step.click) {
-    const button = byId.get(step.click);
-    if (button.hidden || button.disabled) throw new Error(`${step.click} cannot be clicked`);
-    await button.fire('click');
-    await settled();
-  }
+for await (const line of createInterface({ input: process.stdin })) {
+  const answer = await perform(JSON.parse(line)).then((shown) => ({ shown }), (error) => ({ failed: String(error) }));
+  process.stdout.write(JSON.stringify({ ...answer, faults }) + '\n');
 }
-if (text('state').match(/about to run|running/)) await until('it is over', () => !text('state').match(/about to run|running/));
-
-const nodes = [...byId.values()];
-const sections = ['door', 'refused', 'list', 'one', 'actions', 'editor', 'instead', 'fault', 'outcome', 'again', 'lost'];
-process.stdout.write(JSON.stringify({
-  texts: Object.fromEntries(nodes.map((node) => [node.id, node.textContent])),
-  values: Object.fromEntries(nodes.map((node) => [node.id, node.value])),
-  visible: sections.filter((id) => !byId.get(id).hidden).filter((id) => inside(id)),
-  links: list.children.map((item) => item.children[0].href),
-  stored: [...stored],
-}), () => process.exit(0));
-
-// What is in a hidden section is not seen.
-function inside(id) {
-  const parents = { refused: 'door', actions: 'one', editor: 'one', instead: 'one', fault: 'one', outcome: 'one', again: 'one' };
-  return !parents[id] || !byId.get(parents[id]).hidden;
-}
+await browser.close();
+// Also what went wrong after the last step.
+if (faults.length) throw new Error(faults.join('\n'));

@@ -1,0 +1,128 @@
+//! A real browser for one test: Chromium, driven by playwright in Node.
+
+use gantry_testkit::Server;
+use serde_json::{Value, json};
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// What drives it.
+const SCRIPT: &str = include_str!("browser.mjs");
+
+/// The browsers that will do, the same as in `cargo xtask test --only tools`.
+const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// A browser with at most one page open. It ends when dropped, and everything it has written goes with it.
+pub(super) struct Browser {
+    node: Child,
+    /// Taken to end it.
+    steps: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    origin: String,
+    _folder: TempDir,
+}
+
+impl Browser {
+    pub(super) fn new(server: &Server) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix("gantry-browser-").tempdir().expect("a temporary folder");
+        let mut node = Command::new("node")
+            .args(["--input-type=module", "-e", SCRIPT])
+            .arg(program())
+            // Where the script finds its packages.
+            .current_dir(packages())
+            .env("HOME", folder.path())
+            .env("TMPDIR", folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("node is installed");
+        let steps = node.stdin.take();
+        let answers = BufReader::new(node.stdout.take().expect("a pipe"));
+        Self { node, steps, answers, origin: format!("http://{}", server.address), _folder: folder }
+    }
+
+    /// Opens a page in a tab of its own and gives it this key.
+    #[track_caller]
+    pub(super) fn enter(&mut self, path: &str, key: &str) {
+        self.open(path, key, false);
+    }
+
+    /// The same, and the page hears of no change that it does not ask about.
+    #[track_caller]
+    pub(super) fn enter_deaf(&mut self, path: &str, key: &str) {
+        self.open(path, key, true);
+    }
+
+    #[track_caller]
+    fn open(&mut self, path: &str, key: &str, deaf: bool) {
+        self.perform(&json!({ "open": format!("{}{path}", self.origin), "deaf": deaf }));
+        self.write("#key", key);
+        self.click("#door button");
+    }
+
+    #[track_caller]
+    pub(super) fn click(&mut self, selector: &str) {
+        self.perform(&json!({ "click": selector }));
+    }
+
+    /// Types a text instead of what is there.
+    #[track_caller]
+    pub(super) fn write(&mut self, selector: &str, text: &str) {
+        self.perform(&json!({ "type": [selector, text] }));
+    }
+
+    /// Waits until an element shows a text; returns all that the page shows then.
+    #[track_caller]
+    pub(super) fn see(&mut self, selector: &str, text: &str) -> Value {
+        self.perform(&json!({ "see": [selector, text] }))
+    }
+
+    #[track_caller]
+    fn perform(&mut self, step: &Value) -> Value {
+        writeln!(self.steps.as_mut().expect("it runs"), "{step}").expect("the browser reads");
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("UTF-8");
+        let answer: Value =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{step}: {error}: {line:?}"));
+        assert_eq!(answer["failed"], Value::Null, "{step}");
+        assert_eq!(answer["faults"], json!([]), "the console has none: {step}");
+        answer["shown"].clone()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        drop(self.steps.take());
+        let ended = self.node.wait().expect("it ends");
+        assert!(ended.success() || std::thread::panicking(), "{ended}");
+    }
+}
+
+/// The program of the browser: what `GANTRY_TEST_BROWSER` names, or the first that is there.
+fn program() -> PathBuf {
+    let names = env::var("GANTRY_TEST_BROWSER")
+        .map_or_else(|_| PROGRAMS.map(str::to_owned).to_vec(), |name| vec![name]);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut found =
+        names.iter().flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)));
+    found.find(|file| file.is_file()).unwrap_or_else(|| {
+        panic!("none of {names:?} is there; `cargo xtask test --only tools` says how to get one")
+    })
+}
+
+/// The folder in which playwright is installed.
+fn packages() -> PathBuf {
+    let test = env::current_exe().expect("the running program has a path");
+    let built = || test.ancestors().nth(3).expect("a target folder").join("clients");
+    let folder = env::var_os("GANTRY_TEST_CLIENTS").map_or_else(built, PathBuf::from).join("node");
+    let installed = folder.join("node_modules/playwright-core").is_dir();
+    assert!(
+        installed,
+        "no playwright in {}; `cargo xtask test --only clients` installs it",
+        folder.display()
+    );
+    folder
+}
