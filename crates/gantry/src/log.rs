@@ -11,8 +11,13 @@ use tracing_subscriber::registry::LookupSpan;
 /// Starts logging.
 pub(crate) fn start(cli: &Cli) {
     let filter = EnvFilter::try_from_env("GANTRY_LOG").unwrap_or_else(|_| EnvFilter::new(level(cli)));
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Words);
+    // A line that cannot be written is lost. To complain about that on standard error as well would be a panic, and to
+    // log the panic another one: a log on a full disk must not end the server.
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .event_format(Words);
     // A second start in one process keeps the first log.
     tracing::subscriber::set_global_default(subscriber.finish()).ok();
     // A panic is a mistake of ours; whoever runs the program gets one line of it, and the call that met it a fault.

@@ -53,6 +53,17 @@ fn run_unread(home: &Home, args: &[&str]) -> Ran {
 }
 
 #[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let home = Home::new();
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let call = ["call", "list_directory", r#"{"path": "."}"#, "--json", "-v", "-v"];
+    let ran = home.command(call).stdin(Stdio::null()).stderr(full()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let reply: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(reply["ok"], true, "{reply}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let home = Home::new();
     for args in [
