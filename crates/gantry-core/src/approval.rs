@@ -5,6 +5,10 @@
 //! since the person looked, the bindings differ and the decision is worth nothing. A [`Grant`] answers questions of one
 //! tool for longer, as long as the tool is defined as it was and no other rule asks.
 
+mod who;
+
+pub use who::WhoMay;
+
 use crate::digest::Digest;
 use crate::error::{ErrorCode, Refusal};
 use crate::id::{ApprovalId, GrantId};

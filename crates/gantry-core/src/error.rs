@@ -57,7 +57,8 @@ codes! {
     FileNotFound = "FILE_NOT_FOUND",
     /// A policy, a protected path or the operating system does not allow it.
     PermissionDenied = "PERMISSION_DENIED",
-    /// The call waits: a person has to say yes first, or its time has not come. Nothing was run yet.
+    /// The call waits: a person has to say yes first, or its time has not come. Nothing was run yet, unless the message says
+    /// that the same call runs.
     ApprovalRequired = "APPROVAL_REQUIRED",
     /// A person said no. Nothing was run.
     RejectedByUser = "REJECTED_BY_USER",
@@ -259,18 +260,36 @@ impl Held {
     /// What the caller is told.
     #[must_use]
     pub fn error(&self) -> ToolError {
-        let message = if self.state == State::ScheduledForExecution {
-            format!("this call waits for its time ({}). Nothing was run yet.", self.approval)
-        } else {
-            format!(
+        let message = match self.state {
+            State::ScheduledForExecution => {
+                format!("this call waits for its time ({}). Nothing was run yet.", self.approval)
+            }
+            State::ApprovedReady | State::Executing => format!(
+                "the same call was approved and runs as {}. Do not make it anew; ask for that one.",
+                self.approval
+            ),
+            State::PendingApproval
+            | State::RejectedByUser
+            | State::RejectedByTimeout
+            | State::CompletedSuccess
+            | State::CompletedFailure
+            | State::CancelledBySystem
+            | State::OutcomeUnknown
+            | State::Refused => format!(
                 "a person has to approve this call: {}. Nothing was run yet; it waits as {}.",
                 self.reason, self.approval
-            )
+            ),
         };
         let rule = self.rules.first().map_or("", |rule| rule);
         ToolError::new(ErrorCode::ApprovalRequired, message).with_details(serde_json::json!({
             "approvalId": self.approval, "state": self.state, "reason": self.reason, "rule": rule
         }))
+    }
+
+    /// How far it may have got.
+    #[must_use]
+    pub fn effect(&self) -> EffectState {
+        if self.state == State::Executing { EffectState::Possible } else { EffectState::None }
     }
 }
 
@@ -300,7 +319,8 @@ impl CallError {
     #[must_use]
     pub fn effect(&self) -> EffectState {
         match self {
-            Self::Refused(_) | Self::Held(_) => EffectState::None,
+            Self::Refused(_) => EffectState::None,
+            Self::Held(held) => held.effect(),
             Self::Failed(fault) => fault.effect,
         }
     }
@@ -333,6 +353,26 @@ mod tests {
         for code in ErrorCode::ALL {
             assert!(code.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{code}");
             assert!(code.meaning().len() > 10, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_runs_already_is_not_said_to_wait() {
+        let held =
+            |state| Held { approval: ApprovalId::mint(), state, reason: "a rule".into(), rules: vec![] };
+        let told = |state| {
+            let error = CallError::from(held(state));
+            (error.error().message, error.effect())
+        };
+        let (waits, none) = told(State::PendingApproval);
+        assert!(waits.contains("a person has to approve this call") && none == EffectState::None, "{waits}");
+        for (state, effect) in
+            [(State::ApprovedReady, EffectState::None), (State::Executing, EffectState::Possible)]
+        {
+            let (runs, how_far) = told(state);
+            assert!(runs.contains("was approved and runs as appr_"), "{runs}");
+            assert!(!runs.contains("Nothing was run"), "{runs}");
+            assert_eq!(how_far, effect);
         }
     }
 

@@ -4,12 +4,15 @@
 //! only who is waiting for which row, so that they hear of a change at once; losing it loses nothing.
 //!
 //! `hold` makes the rows, `decide` settles them by a person's word, the `clerk` runs what was approved or is due and ends
-//! what nobody decided, `attend` waits with a caller, `webhook` tells others, `outcome` tells what came of it.
+//! what nobody decided, `lapse` ends what has lost its key, `attend` waits with a caller, `webhook` tells others, `outcome`
+//! tells what came of it.
 
 mod attend;
 mod clerk;
 mod decide;
+pub(crate) mod granting;
 pub(crate) mod hold;
+mod lapse;
 mod outcome;
 mod question;
 mod resume;
@@ -41,6 +44,8 @@ pub struct Approvals {
     desk: Mutex<Desk>,
     /// Woken when there may be something to do.
     work: Notify,
+    /// When it was looked last for what has lost its key.
+    looked_at_keys: lapse::Looked,
     /// Whether what processes that are gone left behind is taken care of here.
     adopting: AtomicBool,
     /// Moves on whenever something changed, for those who wait for anything at all.
@@ -139,11 +144,10 @@ impl Approvals {
         there().find(|cx| cx.id == row.call).or_else(|| there().next()).cloned()
     }
 
-    /// How many calls were taken up here and have perhaps not begun.
-    fn taken_up(&self) -> usize {
-        let (mut desk, now) = (self.desk(), tokio::time::Instant::now());
-        desk.later.retain(|_, time| *time > now);
-        desk.running.len() + desk.later.len()
+    /// Forgets what need not be put off any longer, or has ended meanwhile.
+    fn tidy(&self) {
+        let now = tokio::time::Instant::now();
+        self.desk().later.retain(|_, time| *time > now);
     }
 
     /// Marks a call as run here, unless it is already or has to wait a little.
@@ -167,6 +171,18 @@ struct Waiter {
 }
 
 impl Waiter {
+    /// The same caller waits for what has taken the place of that approval. Who knew of the one may come back for the other.
+    fn instead(&self, row: &ApprovalRow, cx: &CallCx) -> Self {
+        let waiter = self.approvals.wait(row, cx);
+        let mut desk = self.approvals.desk();
+        let told = desk.waiting.get(&self.id).is_some_and(|before| before.told);
+        if let Some(waiting) = desk.waiting.get_mut(&row.id) {
+            waiting.told |= told;
+        }
+        drop(desk);
+        waiter
+    }
+
     /// Whether nobody else waits for the call or knows where it does.
     fn is_alone(&self) -> bool {
         let desk = self.approvals.desk();

@@ -1,5 +1,6 @@
 //! The wall clock, read in one place.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,9 +22,23 @@ pub fn steady_us() -> i64 {
     STEADY.at(uptime_us())
 }
 
+/// The later of the two, for what must end in time: neither a wall clock that is set back nor a machine that sleeps
+/// prolongs a key.
+#[must_use]
+pub fn latest_us() -> i64 {
+    now_us().max(steady_us())
+}
+
+/// The clock that nobody can set and that counts while the machine sleeps. What Linux calls monotonic stands still then;
+/// elsewhere there is no other, and that of macOS counts.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UPTIME: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const UPTIME: ClockId = ClockId::Monotonic;
+
 /// Microseconds since the machine began, those included in which it slept.
 fn uptime_us() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let time = clock_gettime(UPTIME);
     time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1000)
 }
 

@@ -152,6 +152,12 @@ impl Commons {
         found.count() > 0
     }
 
+    /// Cancels every one of these calls. Returns how many there were.
+    pub(crate) fn cancel_these(&self, these: impl Fn(&Call) -> bool) -> usize {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.values().filter(|call| these(call)).inspect(|call| call.cancel.cancel()).count()
+    }
+
     /// Whether a call, one of `own`'s or anybody's, runs or waits in this process.
     #[must_use]
     pub fn is_running(&self, id: CallId, own: Option<&str>) -> bool {

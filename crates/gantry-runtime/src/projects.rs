@@ -229,9 +229,11 @@ impl Projects {
         for runtime in self.runtimes() {
             is_live |= runtime.cancel_session(id).await;
         }
+        // What goes on in a session that was brought back for it, which no runtime remembers.
+        let running = self.commons.cancel_these(|call| call.session == id);
         // What was being held meanwhile.
         let late = self.commons.withdraw_run(id).await?;
-        Ok(is_live || held? + late > 0)
+        Ok(is_live || held? + running + late > 0)
     }
 
     /// Waits until the servers of every project were ready once or have failed.

@@ -8,7 +8,8 @@ mod keyring;
 mod limits;
 mod token;
 
-pub(crate) use keyring::{Keyring, now_us};
+pub(crate) use gantry_runtime::clock::latest_us as now_us;
+pub(crate) use keyring::Keyring;
 pub(crate) use token::mint;
 
 use crate::error::ApiError;
@@ -145,12 +146,11 @@ impl Keys {
                 Err(ApiError::unauthorised("a key is needed here: send Authorization: Bearer <key>"))
             };
         };
-        let key = sent
-            .to_str()
-            .ok()
-            .and_then(|text| text.strip_prefix("Bearer "))
-            .map(str::trim)
-            .unwrap_or_default();
+        let Some(key) = sent.to_str().ok().and_then(bearer) else {
+            return Err(ApiError::unauthorised(
+                "this header holds no key: send Authorization: Bearer <key>, or leave it out on loopback",
+            ));
+        };
         if bool::from(key.as_bytes().ct_eq(self.admin.as_bytes())) {
             return Ok(Identity::person());
         }
@@ -161,6 +161,12 @@ impl Keys {
             )),
         }
     }
+}
+
+/// The key in the value of an authorization header, whose scheme is the same in every case of its letters.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, key) = value.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
 /// Handlers take the identity from here. The listener puts it there after the gates; so does the command line.
@@ -193,6 +199,16 @@ mod tests {
         let decider = approver.decider("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("anna", Role::Approver, false));
         assert_eq!(approver.clone().into_model(), approver, "twice is no more than once");
+    }
+
+    #[test]
+    fn a_key_is_read_by_its_scheme_in_any_case() {
+        for value in ["Bearer gk_a", "bearer gk_a", "BEARER  gk_a "] {
+            assert_eq!(bearer(value), Some("gk_a"), "{value}");
+        }
+        for value in ["Basic Z2s6YQ==", "gk_a", "Bearer", "Bearergk_a", ""] {
+            assert_eq!(bearer(value), None, "{value}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl From<gantry_runtime::ledger::Error> for ApiError {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::InternalError,
-            format!("the ledger cannot be read: {error}"),
+            format!("the store failed: {error}"),
         )
     }
 }

@@ -66,6 +66,33 @@ mod tests {
         assert!(!is_page(Method::POST, "/approvals/x"));
     }
 
+    /// The characters that the page marks, as ranges of code points.
+    fn marked() -> Vec<std::ops::RangeInclusive<u32>> {
+        let (_, rest) = TEXT.split_once("const UNSEEN = /[").expect("the page has a list");
+        let (list, _) = rest.split_once("]/gu;").expect("the list ends");
+        let point = |text: &str| u32::from_str_radix(text, 16).expect("a code point");
+        let mut ranges = Vec::new();
+        let mut rest = list;
+        while let Some((first, behind)) = rest.strip_prefix("\\u{").and_then(|rest| rest.split_once('}')) {
+            let to = behind.strip_prefix("-\\u{").and_then(|rest| rest.split_once('}'));
+            let (last, behind) = to.unwrap_or((first, behind));
+            ranges.push(point(first)..=point(last));
+            rest = behind;
+        }
+        assert_eq!(rest, "", "the list is of code points and ranges of them");
+        ranges
+    }
+
+    #[test]
+    fn the_page_marks_what_the_command_line_escapes() {
+        let marked = marked();
+        for c in (0..=0x10_ffff).filter_map(char::from_u32) {
+            let is_marked = marked.iter().any(|range| range.contains(&u32::from(c)));
+            assert_eq!(is_marked, gantry_core::raw::misleads(c), "U+{:04X}", u32::from(c));
+        }
+        assert!((0xd800..=0xdfff).all(|half| marked.iter().any(|range| range.contains(&half))));
+    }
+
     #[test]
     fn the_policy_names_what_the_page_carries_and_it_is_new_each_time() {
         let policy = |response: &Response| {

@@ -209,9 +209,13 @@ pub struct Asked {
     /// Which provider it was exactly that had the tool, where that can be told.
     #[serde(default)]
     pub source: Option<Arc<str>>,
-    /// Whether these arguments are a person's, and not those that were sent.
+    /// The digest of the canonical arguments that were sent, if these are not those but a person's.
     #[serde(default)]
-    pub edited: bool,
+    pub sent: Option<Digest>,
+    /// Whether the session is the caller's own, from its beginning to its end, so that a yes for the session says for
+    /// how long it holds. One that all requests of a caller share never ends by itself.
+    #[serde(default)]
+    pub own_session: bool,
 }
 
 /// A call to be held.
@@ -257,6 +261,16 @@ pub struct Settled {
     pub message: Option<Arc<str>>,
     /// When, in microseconds of Unix time.
     pub at_us: i64,
+}
+
+/// A held call whose turn to run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// The approval.
+    pub id: ApprovalId,
+    /// Its place in their order.
+    pub(crate) due_us: i64,
+    pub(crate) seq: i64,
 }
 
 /// Which approvals to list; what is `None` does not restrict.

@@ -114,7 +114,7 @@ pub enum Error {
         what: &'static str,
     },
     /// As many grants hold as may.
-    #[error("{limit} grants hold already: revoke some of them, then retry")]
+    #[error("{limit} grants hold already: revoke some of them with `gantry approvals revoke`, then retry")]
     TooManyGrants {
         /// How many may hold.
         limit: u32,
@@ -128,6 +128,14 @@ pub enum Error {
     /// Another key has the name.
     #[error("another key is called \"{name}\": choose another name, or revoke that key first")]
     NameTaken {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// Another key had the name, and has called under it.
+    #[error(
+        "the name \"{name}\" was used by another key, whose calls are on record under it: choose another name"
+    )]
+    NameUsed {
         /// The name.
         name: Arc<str>,
     },

@@ -32,7 +32,7 @@ pub struct GrantRow {
     pub name: Arc<str>,
     /// The definition that it is for; it is void for any other.
     pub fingerprint: Digest,
-    /// The revision of the rules about the tool under which it was given; it is void under any other.
+    /// The rules about the tool, and the server behind it, under which it was given; it is void under any others.
     pub policy: Digest,
     /// The rules whose questions it answers; a question of another rule is asked all the same.
     pub rules: Vec<Arc<str>>,
@@ -44,6 +44,9 @@ pub struct GrantRow {
     pub approval: Option<ApprovalId>,
     /// When it was given, in microseconds of Unix time.
     pub created_us: i64,
+    /// When it ends by itself. The store sees to it that this is no later than the end of the key of whoever has it
+    /// or gave it.
+    pub until_us: Option<i64>,
     /// When it was revoked, and by whom.
     pub revoked: Option<(i64, Arc<str>)>,
 }

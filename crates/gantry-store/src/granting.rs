@@ -9,7 +9,7 @@ use gantry_core::id::{GrantId, SessionId};
 use std::sync::Arc;
 
 impl Store {
-    /// Gives a grant; durable when it returns.
+    /// Gives a grant; durable when it returns. One that goes with a decision is given by [`Store::settle_with`].
     ///
     /// # Errors
     /// `TooManyGrants`, or the store cannot be written.
@@ -17,20 +17,20 @@ impl Store {
         self.change(move |conn| grants::give(conn, &grant)).await
     }
 
-    /// The grants that hold for a call: of its key, its definition, the rules about its tool, and its session or
-    /// none. Reads what is durable; a
-    /// revocation holds when [`Store::revoke_grant`] has returned.
+    /// The grants that hold for a call at that moment: of its key, its definition, the rules about its tool, and its
+    /// session or none. Reads what is durable; a revocation holds when [`Store::revoke_grant`] has returned, and what
+    /// ends by itself needs nobody to notice.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn grants_for(
         &self,
         key: GrantKey,
-        fingerprint: Digest,
-        policy: Digest,
+        (fingerprint, policy): (Digest, Digest),
         session: SessionId,
+        now_us: i64,
     ) -> Result<Vec<GrantRow>, Error> {
-        self.look(move |conn| grants::find_for(conn, &key, (fingerprint, policy), session)).await
+        self.look(move |conn| grants::find_for(conn, &key, (fingerprint, policy), session, now_us)).await
     }
 
     /// The grants that pass the filter, the newest first.

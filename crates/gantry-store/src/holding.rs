@@ -3,8 +3,9 @@
 //! What is written here is durable when it returns, so the reads need not wait for the writer.
 
 use crate::approval::{
-    ApprovalFilter, ApprovalRow, HeldAs, HoldLimits, NewApproval, RefusedDecision, Settled,
+    ApprovalFilter, ApprovalRow, HeldAs, HoldLimits, NewApproval, Ready, RefusedDecision, Settled,
 };
+use crate::grant::GrantRow;
 use crate::keep;
 use crate::node;
 use crate::options::{JOINED_FOR, REASON_MAX};
@@ -57,11 +58,25 @@ impl Store {
         id: ApprovalId,
         step: Settled,
     ) -> Result<Result<Box<ApprovalRow>, Box<ApprovalRow>>, Error> {
+        self.settle_with(id, step, None).await
+    }
+
+    /// The same with a grant that is given by the step, or not at all. A step that denies what was approved before also
+    /// takes back the grant that was given then.
+    ///
+    /// # Errors
+    /// As [`Store::settle`], and `TooManyGrants`, which leaves everything as it was.
+    pub async fn settle_with(
+        &self,
+        id: ApprovalId,
+        step: Settled,
+        grant: Option<GrantRow>,
+    ) -> Result<Result<Box<ApprovalRow>, Box<ApprovalRow>>, Error> {
         if let Some(decision) = &step.decision {
             limit("the reason", decision.reason.as_ref().map_or(0, |reason| reason.len()), REASON_MAX)?;
             limit("arguments", decision.modified_args.as_ref().map_or(0, |text| text.len()), ARGUMENT_BYTES)?;
         }
-        self.write(Abandoned::Done, move |ledger| ledger.settle(id, &step)).await
+        self.write(Abandoned::Done, move |ledger| ledger.settle(id, &step, grant.as_ref())).await
     }
 
     /// Records that a decision was turned away; durable when it returns. Of one call, a hundred are recorded.
@@ -115,13 +130,27 @@ impl Store {
         self.look(move |conn| approvals::list(conn, &filter)).await
     }
 
-    /// What is due at that moment, the longest due first: pending ones that expire, scheduled ones that run, and before
-    /// them those that were approved. At most `limit`, up to 1000, without long arguments.
+    /// The calls that a process holds and that may run at that moment: those that were approved, and then the scheduled
+    /// ones, the longest due first. At most `limit`, up to 1000, of those after one that was found before.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn due(&self, now_us: i64, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
-        self.look(move |conn| approvals::due(conn, now_us, limit)).await
+    pub async fn ready(
+        &self,
+        node: NodeId,
+        now_us: i64,
+        after: Option<Ready>,
+        limit: u32,
+    ) -> Result<Vec<Ready>, Error> {
+        self.look(move |conn| approvals::ready(conn, node, now_us, after, limit)).await
+    }
+
+    /// The processes that hold calls that run now or at their time, alive or not; a thousand at most.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn holders(&self) -> Result<Vec<NodeId>, Error> {
+        self.look(approvals::holders).await
     }
 
     /// Pending ones whose time was over at that moment, the longest first. At most `limit`, up to 1000,

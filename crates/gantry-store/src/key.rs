@@ -29,3 +29,30 @@ pub struct KeyRow {
     /// When it was revoked.
     pub revoked_us: Option<i64>,
 }
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the name of no key.
+    NoKey,
+    /// A key of that name holds, until then if it expires.
+    Holds {
+        /// When it expires.
+        until_us: Option<i64>,
+    },
+    /// The key of that name expired.
+    Expired,
+    /// The key of that name was revoked.
+    Revoked,
+}
+
+impl Standing {
+    /// When what was given to or by the name ends by itself, if it was given at that moment.
+    pub(crate) fn until_us(self, now_us: i64) -> Option<i64> {
+        match self {
+            Self::NoKey => None,
+            Self::Holds { until_us } => until_us,
+            Self::Expired | Self::Revoked => Some(now_us),
+        }
+    }
+}

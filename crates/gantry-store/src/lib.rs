@@ -37,12 +37,12 @@ mod tally;
 mod writer;
 
 pub use approval::{
-    ApprovalFilter, ApprovalRow, Asked, DecisionRow, HeldAs, HoldLimits, NewApproval, Omitted,
+    ApprovalFilter, ApprovalRow, Asked, DecisionRow, HeldAs, HoldLimits, NewApproval, Omitted, Ready,
     RefusedDecision, Scope, Settled, Verdict,
 };
 pub use error::Error;
 pub use grant::{GrantFilter, GrantKey, GrantRow};
-pub use key::KeyRow;
+pub use key::{KeyRow, Standing};
 pub use options::Options;
 pub use row::{
     BadEntry, CallFilter, CallHead, CallRow, CalledTool, IdempotencyKey, Intended, Intent, Outcome, Page,

@@ -1,5 +1,6 @@
 //! Finds the calls of processes that have died and says of each that its outcome is unknown. What waited for a
-//! decision below such a call is cancelled; what was approved stays, for somebody to run.
+//! decision below such a call is cancelled. What was let through and had not begun is left as it is: whoever takes it up
+//! runs it if it is a call of its own, and ends it if the call above it is gone.
 //!
 //! Never a word on whether they should run again: that is for a person to decide.
 

@@ -19,6 +19,9 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// The heading of the options that every command has, so that they follow its own.
+const GLOBAL: &str = "Global options";
+
 /// The one door between AI agents and everything they can do.
 ///
 /// Gantry gives agents tools through one governed pipeline: resolved, authorised, approved by a person where that is
@@ -32,13 +35,13 @@ use std::path::PathBuf;
 pub(crate) struct Cli {
     // The variables are read with the configuration, where an empty one counts as unset and errors name it.
     /// Configuration file [default: gantry.yaml, .json or .toml in the working folder] [env: GANTRY_CONFIG]
-    #[arg(long, short, global = true, value_name = "FILE")]
+    #[arg(long, short, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub(crate) config: Option<PathBuf>,
     /// Data folder [default: .gantry beside the configuration] [env: GANTRY_DATA]
-    #[arg(long, global = true, value_name = "FOLDER")]
+    #[arg(long, global = true, value_name = "FOLDER", help_heading = GLOBAL)]
     pub(crate) data: Option<PathBuf>,
     /// Say more: -v tells every call, -vv everything
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub(crate) verbose: u8,
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -12,6 +12,7 @@ use crate::reply::Reply;
 use crate::runtime::Runtime;
 use futures_util::future::{Either, select};
 use gantry_core::State;
+use gantry_core::id::ApprovalId;
 use gantry_mcp::exchange::{Notice, Question};
 use gantry_store::ApprovalRow;
 use serde_json::json;
@@ -107,19 +108,21 @@ impl Runtime {
             self.commons.approvals.told(row.id);
             return reply;
         }
+        // What has changed since the row was read is seen, because the waiter is there first.
+        let mut waiter = self.commons.approvals.wait(&row, &cx);
         loop {
-            // What has changed since the row was read is seen, because the waiter is there first.
-            let waiter = self.commons.approvals.wait(&row, &cx);
             match self.wait_with(&waiter, &cx, &row, &options).await {
                 Ended::Over(ended) => match self.next(&ended).await {
-                    // It is asked about again.
-                    Some(next) => row = Arc::new(next),
+                    Some(next) => {
+                        // It is asked about again.
+                        waiter = waiter.instead(&next, &cx);
+                        row = Arc::new(next);
+                    }
                     None => return self.outcome(&cx, *ended).await,
                 },
                 Ended::Late | Ended::Stopping => {
                     self.commons.approvals.told(row.id);
-                    // It may have been asked about anew, under another id.
-                    return Reply { outcome: Err(told(&row).error()), approval: Some(row), ..reply };
+                    return self.left(&cx, row, reply).await;
                 }
                 Ended::Withdrawn => return self.withdrawn(&waiter, cx, row, reply).await,
             }
@@ -157,12 +160,17 @@ impl Runtime {
     async fn withdrawn(&self, waiter: &Waiter, cx: CallCx, row: Arc<ApprovalRow>, reply: Reply) -> Reply {
         // What others wait for, or may come back for, is not this caller's to withdraw.
         if row.call != cx.id || !waiter.is_alone() {
-            return Reply { approval: Some(row), ..reply };
+            return self.left(&cx, row, reply).await;
         }
-        // If it runs already, what stops the caller stops it too.
         let own = Some(&*row.principal);
-        if let Err(error) = self.commons.withdraw(row.call, own, "its caller withdrew it").await {
+        let withdrawn = self.commons.withdraw(row.call, own, "its caller withdrew it").await;
+        let withdrawn = withdrawn.unwrap_or_else(|error| {
             tracing::warn!("{} could not be withdrawn: {error}", row.id);
+            false
+        });
+        if !withdrawn {
+            // It runs already.
+            self.commons.cancel_call(row.call, own);
         }
         let cx = CallCx { cancel: CancellationToken::new(), ..cx };
         let vigil = Vigil::new(Some(SILENT), Stage::Held(Instant::now()), Vec::new());
@@ -172,15 +180,34 @@ impl Runtime {
         }
     }
 
+    /// The reply to a caller who leaves a call that goes on: how it stands now. It may have begun, or been asked about anew,
+    /// under another id, since the reply was made.
+    async fn left(&self, cx: &CallCx, row: Arc<ApprovalRow>, reply: Reply) -> Reply {
+        let row = match self.store.approval_of(row.call).await {
+            // Who is gone is given nothing: somebody else may come for the outcome.
+            Ok(Some(now)) if now.state.is_over() && !cx.cancel.is_cancelled() => {
+                return self.outcome(cx, now).await;
+            }
+            Ok(Some(now)) if !now.state.is_over() => Arc::new(now),
+            Ok(_) | Err(_) => row,
+        };
+        let told = told(&row);
+        let (state, effect) = (told.state, told.effect());
+        Reply { state, effect, outcome: Err(told.error()), approval: Some(row), ..reply }
+    }
+
     /// Waits until the approval is over, or there is a reason to wait no longer.
     async fn ended(&self, waiter: &Waiter, cx: &CallCx, vigil: &Vigil) -> Ended {
         let (mut changed, mut stage) = (waiter.changed.clone(), vigil.stage.subscribe());
         loop {
             match self.store.approval(waiter.id).await {
                 Ok(Some(row)) if row.state.is_over() => return Ended::Over(Box::new(row)),
-                // The process that ran it is gone. The next start records that; who waits need not wait for it.
                 Ok(Some(row)) if row.state == State::Executing && !self.store.is_alive(row.node) => {
-                    return Ended::Over(Box::new(ApprovalRow { state: State::OutcomeUnknown, ..row }));
+                    match self.abandoned(row.id).await {
+                        Ok(Some(row)) => return Ended::Over(Box::new(row)),
+                        Ok(None) => {}
+                        Err(error) => tracing::warn!("{} could not be looked at: {error}", waiter.id),
+                    }
                 }
                 Ok(Some(row)) if !waits(row.state) => vigil.goes_on(),
                 Ok(_) => {}
@@ -207,6 +234,16 @@ impl Runtime {
                 () = late => return Ended::Late,
             }
         }
+    }
+
+    /// How a call ended whose process is gone. That one may have recorded it right before, so it is looked at once more;
+    /// otherwise nobody knows. The next start records that; who waits need not wait for it.
+    pub(super) async fn abandoned(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, gantry_store::Error> {
+        let row = self.store.approval(id).await?;
+        Ok(row.map(|row| {
+            let state = if row.state == State::Executing { State::OutcomeUnknown } else { row.state };
+            ApprovalRow { state, ..row }
+        }))
     }
 
     /// The approval that took the place of one that is over, if one did.

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::projects::Projects;
 use futures_util::future::join_all;
 use gantry_core::State;
-use gantry_store::ApprovalRow;
+use gantry_core::id::{ApprovalId, NodeId};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +48,7 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
 impl Projects {
     /// Does what is due, and says when to look again.
     async fn look_after(self: &Arc<Self>) -> Result<Duration, gantry_store::Error> {
+        self.end_with_keys().await;
         let store = self.store().clone();
         loop {
             let mut expired = store.expired(clock::steady_us(), BATCH).await?;
@@ -63,51 +64,71 @@ impl Projects {
                 break;
             }
         }
-        // Those that were taken up stay due until they have begun, which must not hold up those behind them.
-        let ahead = u32::try_from(self.commons().approvals().taken_up()).unwrap_or(u32::MAX);
-        let due = store.due(clock::steady_us(), BATCH.saturating_add(ahead)).await?;
-        let ready = due.into_iter().filter(|row| row.state != State::PendingApproval);
-        ready.for_each(|row| self.take_up(row));
+        self.take_up_all().await?;
         let next = store.next_due().await?;
         let left = next.map(|at| at.saturating_sub(clock::steady_us()).max(0).unsigned_abs());
         // What another process holds, or what waits for its turn here, is due until it has begun; it is not ours to hurry.
         Ok(left.map_or(LOOK, |us| if us == 0 { GLANCE } else { Duration::from_micros(us).min(LOOK) }))
     }
 
-    /// Runs a held call whose turn has come, if that is for this process to do.
-    fn take_up(self: &Arc<Self>, row: ApprovalRow) {
-        let commons = self.commons();
-        let mine = row.node == commons.store.node();
-        let orphan = || commons.approvals().is_adopting() && !commons.store.is_alive(row.node);
-        if mine || orphan() {
-            self.take_up_here(row);
+    /// Runs the held calls whose turn has come and that are this process's to run: those that it holds, and what processes
+    /// that are gone have left, where those are taken care of here.
+    async fn take_up_all(self: &Arc<Self>) -> Result<(), gantry_store::Error> {
+        let (store, approvals) = (self.store(), self.commons().approvals());
+        approvals.tidy();
+        let mut left = BATCH as usize;
+        self.take_up_of(store.node(), &mut left).await?;
+        if !approvals.is_adopting() {
+            return Ok(());
         }
+        for node in store.holders().await? {
+            if !store.is_alive(node) {
+                self.take_up_of(node, &mut left).await?;
+            }
+        }
+        Ok(())
     }
 
-    /// The row with its arguments, which a list leaves out where they are long.
-    async fn whole(&self, row: ApprovalRow) -> Result<ApprovalRow, gantry_store::Error> {
-        if row.is_whole() {
-            return Ok(row);
+    /// The same for those that one process holds, as many as are left to be taken up at a time.
+    async fn take_up_of(self: &Arc<Self>, node: NodeId, left: &mut usize) -> Result<(), gantry_store::Error> {
+        let mut after = None;
+        // Those that were taken up, or put off, stay due until they have begun, which must not hold up those behind them.
+        while *left > 0 {
+            let page = self.store().ready(node, clock::steady_us(), after, BATCH).await?;
+            for ready in &page {
+                if *left > 0 && self.take_up(ready.id) {
+                    *left -= 1;
+                }
+            }
+            after = page.last().copied();
+            if page.len() < BATCH as usize {
+                break;
+            }
         }
-        let found = self.store().approval(row.id).await?;
-        found.ok_or(gantry_store::Error::UnknownApproval { approval: row.id })
+        Ok(())
     }
 
-    /// Runs a held call here. Nobody waits for that: its project may have to start first.
-    pub(super) fn take_up_here(self: &Arc<Self>, row: ApprovalRow) {
-        let Some(busy) = self.commons().approvals().begin(row.id) else { return };
+    /// Runs a held call here, unless it is run already or has been put off. Returns whether it is. Nobody waits for that:
+    /// its project may have to start first.
+    pub(super) fn take_up(self: &Arc<Self>, id: ApprovalId) -> bool {
+        let Some(busy) = self.commons().approvals().begin(id) else { return false };
         let projects = Arc::clone(self);
         tokio::spawn(async move {
-            let row = match projects.whole(row).await {
-                Ok(row) => row,
+            let row = match projects.store().approval(id).await {
+                Ok(Some(row)) if matches!(row.state, State::ApprovedReady | State::ScheduledForExecution) => {
+                    row
+                }
+                // Somebody else was first with it.
+                Ok(_) => return,
                 Err(error) => {
                     busy.postpone();
-                    return tracing::warn!("a call that is due could not be read: {error}");
+                    return tracing::warn!("{id}, which is due, could not be read: {error}");
                 }
             };
             if let Err(refusal) = projects.resume(&row, busy).await {
                 tracing::warn!("{} could not go on: {}", row.call, refusal.error().message);
             }
         });
+        true
     }
 }

@@ -1,14 +1,16 @@
 //! A person's word about a held call: who may give it, and what it does.
 
+use super::granting;
 use crate::clock;
 use crate::commons::Commons;
+use gantry_core::approval::WhoMay;
 use gantry_core::digest::Digest;
 use gantry_core::error::ToolError;
 use gantry_core::id::{ApprovalId, CallId, GrantId};
 use gantry_core::pattern::Pattern;
 use gantry_core::shape::truncated;
 use gantry_core::{Role, State};
-use gantry_store::{ApprovalRow, DecisionRow, GrantKey, GrantRow, RefusedDecision, Scope, Settled, Verdict};
+use gantry_store::{ApprovalRow, DecisionRow, RefusedDecision, Scope, Settled, Verdict};
 use std::sync::Arc;
 
 /// Bytes of a reason that a person gives.
@@ -98,15 +100,9 @@ impl Decider {
     }
 
     /// Whether their yes counts where rules name who may give it: they are in every list.
-    pub(super) fn is_named<'a>(
-        &self,
-        mut lists: impl Iterator<Item = &'a [Arc<str>]>,
-    ) -> Result<(), NotDecided> {
-        let missing = lists.find(|names| !names.contains(&self.name));
-        missing.map_or(Ok(()), |names| {
-            let why = format!("this call takes the yes of {}", names.join(" or "));
-            Err(NotDecided::Forbidden(why))
-        })
+    pub(super) fn is_named<'a>(&self, lists: impl Iterator<Item = &'a [Arc<str>]>) -> Result<(), NotDecided> {
+        let who = WhoMay::by(lists);
+        if who.includes(&self.name) { Ok(()) } else { Err(NotDecided::Forbidden(who.refusal())) }
     }
 }
 
@@ -120,10 +116,9 @@ impl Commons {
         edited: Option<Digest>,
     ) -> Result<ApprovalRow, NotDecided> {
         let row = self.decidable(id, by, given.approved).await?;
+        let scope = if given.approved { given.scope } else { Scope::Once };
+        granting::check_scope(&row, scope)?;
         let now = clock::steady_us();
-        let grant = (given.approved && given.scope != Scope::Once).then(GrantId::mint);
-        // One who stops a call in its delay also takes back what was given with the yes to it.
-        let before = row.decision.as_ref().and_then(|decision| decision.grant);
         let decision = DecisionRow {
             verdict: if given.approved { Verdict::Approved } else { Verdict::Denied },
             by: Arc::clone(&by.name),
@@ -136,8 +131,9 @@ impl Commons {
             modified_args: given.modified_args,
             binding: edited.unwrap_or(row.asked.binding),
             scope: given.scope,
-            grant,
+            grant: (scope != Scope::Once).then(GrantId::mint),
         };
+        let grant = granting::grant(&row, &decision);
         let delay = i64::try_from(row.asked.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 2);
         // One who says yes to a call that waits for its time wants it now.
         let waits = delay > 0 && row.state == State::PendingApproval;
@@ -148,17 +144,10 @@ impl Commons {
         };
         let deadline_us = (to == State::ScheduledForExecution).then(|| now.saturating_add(delay));
         let step = Settled { to, decision: Some(decision), deadline_us, message: None, at_us: now };
-        let row = self.settle(id, step).await?;
-        // The decision stands either way. Without the grant, the next call is asked about.
-        if let Some(grant) = grant
-            && let Err(error) = self.give(grant, &row, given.scope).await
-        {
-            tracing::error!("{grant}, given with {}, could not be recorded: {error}", row.id);
-        }
-        if let Some(grant) = before.filter(|_| to == State::RejectedByUser) {
-            self.store.revoke_grant(grant, Arc::clone(&by.name), now).await?;
-        }
-        Ok(row)
+        let settled = self.store.settle_with(id, step, grant).await.map_err(granting::not_recorded)?;
+        let row = settled.map_err(over)?;
+        self.tell(&row);
+        Ok(*row)
     }
 
     /// Puts on record that a decision does not count.
@@ -223,6 +212,10 @@ impl Commons {
                 Err(row) => over(row),
             });
         }
+        if row.state.is_waiting() && self.ends_with_key(&row).await? {
+            let row = self.store.approval(id).await?.ok_or(NotDecided::Unknown(id))?;
+            return Err(over(Box::new(row)));
+        }
         // What has been let through and waits for its time can be stopped, or hurried if nobody was asked.
         let scheduled = row.state == State::ScheduledForExecution && (!approved || row.decision.is_none());
         if row.state == State::PendingApproval || scheduled { Ok(row) } else { Err(over(Box::new(row))) }
@@ -231,17 +224,6 @@ impl Commons {
     /// Whether it is for this process to say that time is over for an approval: it holds it, or nobody does any more.
     pub(super) fn keeps_time_of(&self, row: &ApprovalRow) -> bool {
         row.node == self.store.node() || !self.store.is_alive(row.node)
-    }
-
-    /// Moves an approval on and tells everybody.
-    pub(crate) async fn settle(&self, id: ApprovalId, step: Settled) -> Result<ApprovalRow, NotDecided> {
-        match self.store.settle(id, step).await? {
-            Ok(row) => {
-                self.tell(&row);
-                Ok(*row)
-            }
-            Err(row) => Err(over(row)),
-        }
     }
 
     /// Ends an approval that nobody decided in time.
@@ -302,32 +284,6 @@ impl Commons {
         };
         let settled = self.store.settle(row.id, step).await?;
         Ok(settled.map(|row| self.tell(&row)).is_ok())
-    }
-
-    async fn give(&self, id: GrantId, row: &ApprovalRow, scope: Scope) -> Result<(), gantry_store::Error> {
-        let asked = &row.asked;
-        let by = row.decision.as_ref().map_or_else(|| "".into(), |decision| Arc::clone(&decision.by));
-        let grant = GrantRow {
-            seq: 0,
-            id,
-            key: GrantKey {
-                project: Arc::clone(&row.project),
-                principal: Arc::clone(&row.principal),
-                agent_path: asked.agent_path.join(" > ").into(),
-                provider: Arc::clone(&asked.provider),
-                tool: Arc::clone(&asked.tool),
-            },
-            name: Arc::clone(&row.name),
-            fingerprint: asked.fingerprint,
-            policy: asked.policy,
-            rules: asked.rules.clone(),
-            session: (scope == Scope::Session).then_some(row.session),
-            by,
-            approval: Some(row.id),
-            created_us: clock::steady_us(),
-            revoked: None,
-        };
-        self.store.grant(grant).await
     }
 }
 

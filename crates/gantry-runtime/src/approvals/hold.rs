@@ -54,7 +54,7 @@ pub(crate) fn pending(
     asked.approvers = question.approvers().map(<[_]>::to_vec).collect();
     asked.auto_reject = options.auto_reject;
     asked.source = source(call.tool(), question.precondition());
-    asked.edited = before.is_some_and(|before| before.edited);
+    asked.sent = before.filter(|before| before.edited).map(|before| before.sent);
     let wait = options.auto_reject.then_some(options.timeout);
     let sent = call.arguments_digest();
     let mut row = row(cx, setup, call.tool(), asked, (State::PendingApproval, wait, sent));
@@ -122,7 +122,8 @@ fn asked(cx: &CallCx, setup: &Setup, request: &CallRequest, tool: &Tool) -> Aske
         priority: request.priority,
         turn: cx.turn,
         source: None,
-        edited: false,
+        own_session: !cx.session.is_standing(),
+        sent: None,
     }
 }
 

@@ -170,7 +170,7 @@ fn ended(row: &ApprovalRow) -> ToolError {
 
 /// The arguments that a person gave instead of those that were sent.
 fn executed<'a>(row: &'a ApprovalRow, decision: &'a DecisionRow) -> Option<&'a str> {
-    let before = row.asked.edited.then_some(&*row.asked.arguments);
+    let before = row.asked.sent.map(|_| &*row.asked.arguments);
     decision.modified_args.as_deref().or(before)
 }
 

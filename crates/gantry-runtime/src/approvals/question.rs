@@ -9,7 +9,7 @@ use gantry_mcp::exchange::{Answered, Question};
 use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
 
-/// Bytes of arguments that a question shows.
+/// Bytes of arguments that a question shows. What has more is not decided in a form: nobody says yes to what they do not see.
 const SHOWN_BYTES: usize = 4096;
 
 /// The way in which a caller waits.
@@ -31,13 +31,15 @@ pub(super) fn way(options: &ApprovalOptions, page: Option<&str>, cx: &CallCx, ro
     };
     let url = page.is_some() && can("url");
     // Who would not be listened to is not asked.
-    let form = cx.person.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
+    let may_form = cx.person.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
+    let form = may_form && is_shown_whole(row);
     match options.delivery {
         // Who knows tasks has been given one before it came to this.
         Delivery::Auto | Delivery::Tasks if url => Way::Url,
         Delivery::Auto | Delivery::Tasks if form => Way::Form,
         Delivery::Url if url => Way::Url,
         Delivery::Form if form => Way::Form,
+        Delivery::Form if may_form && url => Way::Url,
         Delivery::Auto
         | Delivery::Tasks
         | Delivery::Url
@@ -57,6 +59,8 @@ pub(super) fn question(row: &ApprovalRow, way: Way, page: Option<&str>) -> Optio
 }
 
 fn form(row: &ApprovalRow) -> Question {
+    let scopes: &[&str] =
+        if row.asked.own_session { &["once", "session", "always"] } else { &["once", "always"] };
     let params = json!({
         "mode": "form",
         "message": message(row),
@@ -65,7 +69,7 @@ fn form(row: &ApprovalRow) -> Question {
             "properties": {
                 "decision": { "type": "string", "title": "Decision", "enum": ["approve", "deny"] },
                 "scope": {
-                    "type": "string", "title": "For how long", "enum": ["once", "session", "always"],
+                    "type": "string", "title": "For how long", "enum": scopes,
                     "default": "once"
                 },
                 "reason": { "type": "string", "title": "Reason, which the agent reads" }
@@ -84,6 +88,11 @@ fn url(row: &ApprovalRow, page: &str) -> Question {
         "elicitationId": row.id,
     });
     Question { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
+}
+
+/// Whether a question shows all of the arguments.
+fn is_shown_whole(row: &ApprovalRow) -> bool {
+    raw::visible(&row.asked.arguments).len() <= SHOWN_BYTES
 }
 
 /// What is asked, in words.

@@ -51,7 +51,7 @@ impl Projects {
         let row = self.commons().decide(id, by, given, edited).await?;
         // The process that holds the call runs it, with the client that waits there; if that is gone, this one does.
         if row.state == State::ApprovedReady && !self.store().is_alive(row.node) {
-            self.take_up_here(row.clone());
+            self.take_up(row.id);
         }
         Ok(row)
     }
@@ -78,6 +78,9 @@ impl Projects {
 
     /// Runs a held call.
     pub(super) async fn resume(self: &Arc<Self>, row: &ApprovalRow, busy: Busy) -> Result<(), Refusal> {
+        if self.has_lost_its_caller(row, &busy).await {
+            return Ok(());
+        }
         let waits_here = self.commons().approvals().waiter_of(row).is_some();
         if let Some(parent) = row.parent.filter(|_| !waits_here) {
             if self.commons().is_running(parent, None) {
@@ -134,8 +137,10 @@ impl Projects {
             && let Some(home) = cx.session.home().filter(|home| !home.is_closing())
             && !cx.session.is_displaced()
         {
-            // What the client withdraws stops it; what stops it must not look as if the client had withdrawn it.
-            let cancel = cx.cancel.child_token();
+            // Others may wait for it besides this caller, so only one who is alone stops it by leaving (`attend`). A call
+            // below another stops with that one, and so does everybody who waits for it.
+            let above = if row.parent.is_some() { &cx.cancel } else { cx.session.cancellation() };
+            let cancel = above.child_token();
             return Ok((home, CallCx { id: row.call, cancel, ..cx }, Revived::default()));
         }
         let Context { runtime, agent } = self.context(&row.project, row.agent.as_deref()).await?;
@@ -176,6 +181,9 @@ impl Revived {
 
 /// The digest of the arguments as they were sent.
 fn sent(row: &ApprovalRow) -> Digest {
+    if let Some(sent) = row.asked.sent {
+        return sent;
+    }
     let canonical = gantry_core::json::canonical(&row.asked.arguments);
     canonical.map_or_else(|_| row.asked.binding, |canonical| Digest::of(canonical.text().as_bytes()))
 }
@@ -204,7 +212,7 @@ fn request(row: &ApprovalRow, modified: Option<Arc<str>>) -> CallRequest {
             sent: sent(row),
             sameness: row.sameness,
             decision,
-            edited: edited || row.asked.edited,
+            edited: edited || row.asked.sent.is_some(),
         })),
     }
 }

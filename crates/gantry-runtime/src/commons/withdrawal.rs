@@ -1,6 +1,7 @@
 //! Held calls that end together: those of a run that is canceled, and those of a caller who may not call any more.
 
 use super::Commons;
+use futures_util::future::join_all;
 use gantry_core::State;
 use gantry_core::id::SessionId;
 use gantry_store::{ApprovalFilter, ApprovalRow};
@@ -17,7 +18,11 @@ impl Commons {
     ///
     /// # Errors
     /// The store failed; some may have ended.
-    pub async fn withdraw_all(&self, principal: &Arc<str>, why: &str) -> Result<usize, gantry_store::Error> {
+    pub(crate) async fn withdraw_all(
+        &self,
+        principal: &Arc<str>,
+        why: &str,
+    ) -> Result<usize, gantry_store::Error> {
         let of = ApprovalFilter { principal: Some(Arc::clone(principal)), ..ApprovalFilter::default() };
         self.withdraw_where(&of, why).await
     }
@@ -46,14 +51,15 @@ impl Commons {
     }
 
     async fn withdraw_these(&self, rows: &[ApprovalRow], why: &str) -> Result<usize, gantry_store::Error> {
-        let mut n_ended = 0;
-        for row in rows {
-            if self.cancel_held(row, why).await? {
-                n_ended += 1;
-                // What another run, or another key of the name, asks for is a new call.
+        // At once, so that they share a commit.
+        let ended = join_all(rows.iter().map(|row| async {
+            let ended = self.cancel_held(row, why).await?;
+            if ended {
+                // What another run asks for is a new call.
                 self.store.collect(row.id).await?;
             }
-        }
-        Ok(n_ended)
+            Ok(usize::from(ended))
+        }));
+        ended.await.into_iter().sum()
     }
 }

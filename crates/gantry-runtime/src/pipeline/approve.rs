@@ -5,7 +5,7 @@
 
 use super::At;
 use super::record::Entry;
-use crate::approvals::hold;
+use crate::approvals::{granting, hold};
 use crate::clock;
 use gantry_core::approval::{Decision, Grant, Question, Void, redeem, redeem_grant};
 use gantry_core::error::{ErrorCode, Held, Refusal};
@@ -74,7 +74,10 @@ async fn granted(at: &At<'_>, mut question: Question) -> Result<Result<Permit, Q
         provider: Arc::clone(&tool.key.provider),
         tool: Arc::clone(&tool.key.tool),
     };
-    let found = at.rt.store.grants_for(key, tool.fingerprint, question.revision(), at.cx.session.id()).await;
+    let source = hold::source(tool, question.precondition());
+    let under = granting::under(question.revision(), source.as_ref());
+    let (what, session, now) = ((tool.fingerprint, under), at.cx.session.id(), clock::latest_us());
+    let found = at.rt.store.grants_for(key, what, session, now).await;
     let found = found.map_err(|error| unreadable(&error))?;
     for row in found {
         let grant = Grant { id: row.id, fingerprint: row.fingerprint, rules: row.rules, by: row.by };

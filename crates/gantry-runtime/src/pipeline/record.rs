@@ -377,7 +377,8 @@ fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
         characters_in: entry.characters_in,
         characters_out,
         cost_micros: 0,
-        finished_us: clock::now_us(),
+        // Those who wait for a held call, or come back for it, go by the steady clock.
+        finished_us: if entry.resumed.is_some() { clock::steady_us() } else { clock::now_us() },
         attempts: entry.attempts.load(Ordering::Relaxed),
         cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
         result: entry.keep_result.then(|| reply.to_kept_json()),

@@ -35,6 +35,7 @@ pub(crate) struct ApprovalItem<'a> {
     attempts: u32,
     estimated_cost: u64,
     delay_ms: u64,
+    session_grant: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +114,7 @@ impl<'a> ApprovalItem<'a> {
             attempts: row.attempts,
             estimated_cost: asked.estimated_cost,
             delay_ms: asked.delay_ms,
+            session_grant: asked.own_session,
             decided_by: decision.map(|decision| &*decision.by),
             decided_via: decision.map(|decision| &*decision.via),
             decided_at: decision.map(|decision| iso(decision.at_us)),

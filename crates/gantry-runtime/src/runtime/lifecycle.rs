@@ -188,6 +188,8 @@ impl Runtime {
             for session in self.sessions.all() {
                 session.cancellation().cancel();
             }
+            // Held calls may go on in sessions that were brought back for them.
+            self.commons.cancel_these(|call| call.runtime == self.number);
             if tokio::time::timeout(STOP, self.tasks.wait()).await.is_err() {
                 tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
             }

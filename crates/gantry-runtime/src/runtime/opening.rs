@@ -113,7 +113,8 @@ impl Runtime {
         }
         let door = [Door::Cli, Door::Http, Door::Mcp].into_iter().find(|known| known.as_str() == door);
         let begin = self.at_the_top(id, caller, door.unwrap_or(Door::Http));
-        self.begin(begin, None).await.map(|session| (session, true))
+        // It was opened once; that it is brought back, perhaps time and again, is no news.
+        self.place(begin, None).await
     }
 
     /// Forgets a session that was brought back, without ending what runs in it.
@@ -125,11 +126,32 @@ impl Runtime {
         Begin { id, caller, door, place: self.top(), standing: false, root: None, parent: None }
     }
 
+    /// Opens a session and tells of it.
     async fn begin(
         self: &Arc<Self>,
         begin: Begin,
         key: Option<StandingKey>,
     ) -> Result<Arc<Session>, Refusal> {
+        let (session, is_new) = self.place(begin, key).await?;
+        if is_new {
+            let caller = session.caller();
+            let opened = EventKind::SessionOpened {
+                session: session.id(),
+                principal: Arc::clone(&caller.principal),
+                agent: caller.agent.clone(),
+                door: session.door().as_str(),
+            };
+            self.events.emit(Some(&caller.principal), opened);
+        }
+        Ok(session)
+    }
+
+    /// Makes a session, unless another request has opened the same standing one in the meantime. Says whether it is new.
+    async fn place(
+        self: &Arc<Self>,
+        begin: Begin,
+        key: Option<StandingKey>,
+    ) -> Result<(Arc<Session>, bool), Refusal> {
         let resolved = self.resolved(begin.caller.agent.as_deref(), &begin.place)?;
         let budget = self.setup().limits.context_budget.map(Budget::new);
         let session = Arc::new(Session::new(begin, Arc::downgrade(self), resolved, budget));
@@ -138,7 +160,7 @@ impl Runtime {
         }
         let forgotten = match self.sessions.insert(&session, key) {
             Ok(forgotten) => forgotten,
-            Err(first) => return Ok(first),
+            Err(first) => return Ok((first, false)),
         };
         // Whoever closes this runtime, or takes this caller out of it, has seen either the session or this.
         if self.closing.is_cancelled() {
@@ -150,15 +172,7 @@ impl Runtime {
         for forgotten in forgotten {
             self.over(&forgotten).await;
         }
-        let caller = session.caller();
-        let opened = EventKind::SessionOpened {
-            session: session.id(),
-            principal: Arc::clone(&caller.principal),
-            agent: caller.agent.clone(),
-            door: session.door().as_str(),
-        };
-        self.events.emit(Some(&caller.principal), opened);
-        Ok(session)
+        Ok((session, true))
     }
 
     /// From now on the callers of this agent, and those who name none, belong elsewhere.

@@ -67,6 +67,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let mut waiting = Waiting::seconds(&app, &who, asked.wait)?;
     let part = Part { cursor: asked.cursor, limit: asked.limit };
+    let project = asked.project.clone();
     let filter = asked.filter(&who)?;
     let store = app.projects.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
@@ -80,6 +81,10 @@ pub(super) async fn list(
             |row| is_shown_to(row, &who),
         )
         .await?;
+        // What is on record of a project that is gone can still be looked up.
+        if let Some(project) = project.as_deref().filter(|_| page.items.is_empty()) {
+            query::known_project(&app, &who, Some(project))?;
+        }
         if !page.items.is_empty() || !waiting.more().await? {
             return Ok(json_response(StatusCode::OK, listed(&page)));
         }
@@ -129,7 +134,9 @@ async fn visible(app: &App, who: &Identity, id: ApprovalId) -> Result<ApprovalRo
 }
 
 fn unknown(id: ApprovalId) -> ApiError {
-    ApiError::not_found(format!("there is no approval {id}; /api/v1/approvals lists them"))
+    ApiError::not_found(format!(
+        "there is no approval {id}; gantry approvals --all or /api/v1/approvals lists them"
+    ))
 }
 
 /// The body of `POST /api/v1/approvals/{id}/decision`.

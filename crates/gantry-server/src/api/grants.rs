@@ -32,12 +32,16 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, ApiError> {
     asked.project.as_deref().map(|name| who.check_project(name)).transpose()?;
     let part = Part { cursor: asked.cursor, limit: asked.limit };
-    let project = asked.project.map(|name| vec![name.into()]);
+    let project = asked.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
     let filter = GrantFilter { projects, revoked: asked.revoked, ..GrantFilter::default() };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
     let page = query::gather(part, fetch, |row| row.seq, |_| 0, |row| is_shown_to(row, &who)).await?;
+    // What was granted in a project that is gone can still be looked up.
+    if let Some(project) = asked.project.as_deref().filter(|_| page.items.is_empty()) {
+        query::known_project(&app, &who, Some(project))?;
+    }
     let items: Vec<Value> = page.items.iter().map(item).collect();
     Ok(query::list(&items, page.next))
 }
@@ -87,6 +91,7 @@ fn item(row: &GrantRow) -> Value {
         "grantedBy": &*row.by,
         "approvalId": row.approval,
         "createdAt": iso(row.created_us),
+        "expiresAt": row.until_us.map(iso),
         "revokedAt": row.revoked.as_ref().map(|(at, _)| iso(*at)),
         "revokedBy": row.revoked.as_ref().map(|(_, by)| &**by),
     })

@@ -51,7 +51,8 @@ pub(super) async fn create(
 }
 
 fn not_made(error: ledger::Error) -> ApiError {
-    if matches!(error, ledger::Error::NameTaken { .. } | ledger::Error::TooManyKeys { .. }) {
+    use ledger::Error::{NameTaken, NameUsed, TooManyKeys};
+    if matches!(error, NameTaken { .. } | NameUsed { .. } | TooManyKeys { .. }) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, error.to_string());
     }
     error.into()
@@ -77,9 +78,8 @@ pub(super) async fn revoke(
     })?;
     let held = store.revoke_key(row.id, Arc::clone(&who.principal), now_us()).await?;
     app.keys.refresh().await?;
-    if held {
-        app.projects.commons().withdraw_all(&row.name, "the key of its caller was revoked").await?;
-    }
+    // What is just being held is met by the clerk, who looks again and again.
+    app.projects.commons().withdraw_ended(&row.name).await?;
     Ok(Json(json!({ "id": row.id, "name": &*row.name, "revoked": true, "held": held })))
 }
 

@@ -143,7 +143,8 @@ where
     let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE).min(PAGE);
     let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
     loop {
-        let page = fetch(cursor, limit).await?;
+        // Whoever wants few rows may see few of those there are.
+        let page = fetch(cursor, limit.max(USUAL_PAGE)).await?;
         seen += page.items.len();
         let mut rows = page.items.into_iter();
         for row in rows.by_ref() {
@@ -210,6 +211,18 @@ mod tests {
             }
             assert!(walk(limit, |_| false).await.is_empty());
         }
+    }
+
+    #[tokio::test]
+    async fn the_store_is_not_asked_row_by_row_for_the_few_that_are_wanted() {
+        let reads = std::cell::Cell::new(0);
+        let counted = |cursor, limit| {
+            reads.set(reads.get() + 1);
+            fetch(cursor, limit)
+        };
+        let part = Part { cursor: None, limit: Some(1) };
+        let page = gather(part, counted, |row| *row, |_| 0, |row| *row == 2).await.unwrap();
+        assert_eq!((page.items, page.next, reads.get()), (vec![2], Some(2), 2));
     }
 
     #[tokio::test]

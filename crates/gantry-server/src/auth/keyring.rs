@@ -10,9 +10,10 @@ use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
 use gantry_core::id::KeyId;
 use gantry_core::pattern::Pattern;
+use gantry_runtime::Projects;
+use gantry_runtime::clock::latest_us as now_us;
 use gantry_runtime::ledger::{self, KeyRow};
 use gantry_runtime::turns::Turns;
-use gantry_runtime::{Projects, clock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,11 +53,6 @@ impl Held {
     fn holds(&self) -> bool {
         !self.revoked && self.expires_us.is_none_or(|end| end > now_us())
     }
-}
-
-/// The later of the two clocks: neither a wall clock that is set back nor a machine that sleeps prolongs a key.
-pub(crate) fn now_us() -> i64 {
-    clock::now_us().max(clock::steady_us())
 }
 
 impl Keyring {

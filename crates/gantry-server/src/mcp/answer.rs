@@ -3,7 +3,7 @@
 use gantry_core::error::{ErrorCode, Upstream};
 use gantry_core::id::CallId;
 use gantry_core::json::write_string;
-use gantry_core::{Refusal, ToolError, raw};
+use gantry_core::{Refusal, State, ToolError, raw};
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_mcp::{Answer, ErrorObject, ToolAnswer};
 use gantry_runtime::Reply;
@@ -62,7 +62,8 @@ fn plain(reply: &Reply) -> Result<Answer, ErrorObject> {
             Err(ErrorObject::new(INVALID_PARAMS, error.message.clone()))
         }
         Err(error) if reply.is_held() => {
-            let message = format!("{} Once it is decided, {AGAIN}", error.message);
+            let once = if reply.state == State::Executing { "it has ended" } else { "it is decided" };
+            let message = format!("{} Once {once}, {AGAIN}", error.message);
             failed(reply.id, &ToolError { message, ..error.clone() })
         }
         Err(error) => failed(reply.id, error),

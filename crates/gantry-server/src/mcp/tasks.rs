@@ -4,6 +4,7 @@
 //! is asked about it is for the caller that made it alone.
 
 use super::answer::answer;
+use gantry_core::approval::WhoMay;
 use gantry_core::id::CallId;
 use gantry_core::{State, raw};
 use gantry_mcp::error::code::INVALID_PARAMS;
@@ -131,13 +132,11 @@ fn canceled(reply: &Reply) -> String {
 }
 
 fn waits(reply: &Reply) -> String {
-    let row = reply.approval.as_ref();
-    let named = row.map(|row| row.asked.approvers.iter().map(|names| names.join(" or ")).collect::<Vec<_>>());
-    let who = named.and_then(|lists| match lists.as_slice() {
-        [] => None,
-        [one] => Some(format!(" by {one}")),
-        several => Some(format!(" by somebody in all of these ({})", several.join("; "))),
-    });
-    let id = row.map(|row| format!(" ({})", row.id)).unwrap_or_default();
-    format!("waiting for approval{}{id}", who.unwrap_or_default())
+    let Some(row) = reply.approval.as_ref() else { return "waiting for approval".to_owned() };
+    let (who, id) = (WhoMay::by(&row.asked.approvers), row.id);
+    match who {
+        WhoMay::Anybody => format!("waiting for approval ({id})"),
+        WhoMay::OneOf(_) => format!("waiting for approval by {who} ({id})"),
+        WhoMay::Nobody(_) => format!("waiting for approval ({id}): {}", who.refusal()),
+    }
 }

@@ -7,11 +7,12 @@ use super::{Answer, Ledger, Newest, Next};
 use crate::approval::{ApprovalRow, DecisionRow, HeldAs, HoldLimits, NewApproval, RefusedDecision, Settled};
 use crate::body::{self, DecisionBody, HeadBody};
 use crate::error::Error;
+use crate::grant::GrantRow;
 use crate::keep::{self, now_us};
 use crate::options::{JOINED_FOR, REFUSALS_MAX};
 use crate::read::Kind;
 use crate::row::{Outcome, SessionKey, State};
-use crate::table::approvals;
+use crate::table::{approvals, grants};
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId};
 use gantry_core::limits::RECORDED_ARGUMENT_BYTES;
@@ -32,10 +33,15 @@ enum Place {
 impl Ledger<'_> {
     /// Holds a call, unless the same request is held already.
     pub(crate) fn hold(&mut self, new: &NewApproval, limits: HoldLimits) -> Answer<HeldAs> {
+        let mut row = row_of(new);
         match self.place(new, limits) {
             Ok(Place::Free) => {}
             Ok(Place::Same(row)) => return Ok(Ok(HeldAs::Joined(row))),
-            Ok(Place::Superseding(old)) => self.supersede(*old, new)?,
+            Ok(Place::Superseding(old)) => {
+                // It may have gone on in a session that was brought back for it.
+                row.asked.own_session &= old.asked.own_session;
+                self.supersede(*old, new)?;
+            }
             Err(error) => return Ok(Err(error)),
         }
         let (head, key) = (&new.head, new.idempotency.as_ref());
@@ -43,18 +49,19 @@ impl Ledger<'_> {
         self.append_head(Kind::Held, head, new.row.state, &body::encode(&body)?)?;
         self.remember_key(head, key)?;
         self.tally.touch(head.session, head.started_us);
-        let mut row = row_of(new);
         row.node = self.node;
         row.seq = approvals::insert(self.conn, &row)?;
         self.changed = true;
         Ok(Ok(HeldAs::Fresh(Box::new(row))))
     }
 
-    /// Moves an approval on, if its state allows that step; otherwise the answer is the row as it stands.
+    /// Moves an approval on, if its state allows that step; otherwise the answer is the row as it stands. A grant is given
+    /// with the step or neither is, and one who stops a call in its delay takes back what was given with the yes to it.
     pub(crate) fn settle(
         &mut self,
         id: ApprovalId,
         step: &Settled,
+        grant: Option<&GrantRow>,
     ) -> Answer<Result<Box<ApprovalRow>, Box<ApprovalRow>>> {
         let (row, newest) = match self.standing(id) {
             Ok(standing) => standing,
@@ -62,6 +69,15 @@ impl Ledger<'_> {
         };
         if !may_settle(row.state, step.to) {
             return Ok(Ok(Err(Box::new(row))));
+        }
+        if let Some(grant) = grant
+            && let Err(error) = grants::give(self.conn, grant)?
+        {
+            return Ok(Err(error));
+        }
+        let given = row.decision.as_ref().and_then(|decision| decision.grant);
+        if let (Some(given), State::RejectedByUser, Some(no)) = (given, step.to, &step.decision) {
+            grants::revoke(self.conn, given, &no.by, step.at_us)?;
         }
         let row = self.step(row, &newest, step)?;
         Ok(Ok(Ok(Box::new(row))))

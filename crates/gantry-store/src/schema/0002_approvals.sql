@@ -42,8 +42,14 @@ CREATE INDEX approvals_project ON approvals (project);
 CREATE INDEX approvals_session ON approvals (session);
 CREATE INDEX approvals_call ON approvals (call);
 CREATE INDEX approvals_due ON approvals (due_us) WHERE due_us IS NOT NULL;
+-- What each process is to run: however much others have, it does not walk over it.
+CREATE INDEX approvals_ready ON approvals (node, due_us)
+  WHERE state IN ('SCHEDULED_FOR_EXECUTION', 'APPROVED_READY');
 CREATE INDEX approvals_same ON approvals (sameness) WHERE collected = 0;
 CREATE INDEX approvals_waiting ON approvals (project, principal, agent, state)
+  WHERE state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY');
+-- Whose calls wait, so that those of callers whose keys have ended are found.
+CREATE INDEX approvals_callers ON approvals (principal)
   WHERE state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY');
 CREATE INDEX approvals_unannounced ON approvals (seq) WHERE announced = 0 AND state = 'PENDING_APPROVAL';
 CREATE INDEX approvals_ended ON approvals (exact, ended_us) WHERE ended_us IS NOT NULL;
@@ -65,6 +71,8 @@ CREATE TABLE grants (
   given_by TEXT NOT NULL,
   approval BLOB,
   created_us INTEGER NOT NULL,
+  -- When it ends by itself, with the key of whoever has it or gave it.
+  until_us INTEGER,
   revoked_us INTEGER,
   revoked_by TEXT
 ) STRICT;
@@ -84,9 +92,14 @@ CREATE TABLE keys (
   tools TEXT,
   created_us INTEGER NOT NULL,
   expires_us INTEGER,
-  revoked_us INTEGER
+  revoked_us INTEGER,
+  -- Whether what the key's name stood for was ended after the key had expired.
+  parted INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX keys_name ON keys (name) WHERE revoked_us IS NULL;
+CREATE INDEX keys_name ON keys (name);
+CREATE INDEX keys_lapsing ON keys (expires_us) WHERE parted = 0 AND revoked_us IS NULL;
+-- Who has ever called: a name under which calls are on record is given to no other key.
+CREATE INDEX sessions_principal ON sessions (principal, ended_us);
 
 -- Counts the transactions that changed one of the tables above, so that other processes can tell with one look.
 CREATE TABLE changes (

@@ -1,7 +1,7 @@
 //! The table of approvals. Every query is answered by an index, however many rows wait.
 
 use super::{all, did_change, each_project, first, json, optional_json, word};
-use crate::approval::{ApprovalFilter, ApprovalRow, Asked, DecisionRow, Omitted};
+use crate::approval::{ApprovalFilter, ApprovalRow, Asked, DecisionRow, Omitted, Ready};
 use crate::body;
 use crate::error::Error;
 use crate::ledger::execute;
@@ -57,7 +57,18 @@ const SAME: &str = select!(
     "WHERE sameness = ?1 AND collected = 0 AND (ended_us IS NULL OR ended_us > ?2)
      ORDER BY ended_us IS NOT NULL, seq DESC LIMIT 1"
 );
-const DUE: &str = select_slim!("INDEXED BY approvals_due WHERE due_us <= ?1 ORDER BY due_us LIMIT ?2");
+const READY: &str = "SELECT id, due_us, seq FROM approvals INDEXED BY approvals_ready
+     WHERE state IN ('SCHEDULED_FOR_EXECUTION', 'APPROVED_READY') AND node = ?1
+     AND due_us <= ?2 AND (due_us, seq) > (?3, ?4) ORDER BY due_us, seq LIMIT ?5";
+/// Each step goes to the first row of the next process, however many the one before has.
+const HOLDERS: &str = "WITH RECURSIVE holders (node) AS (
+       SELECT min(node) FROM approvals INDEXED BY approvals_ready
+         WHERE state IN ('SCHEDULED_FOR_EXECUTION', 'APPROVED_READY')
+       UNION ALL
+       SELECT (SELECT min(node) FROM approvals INDEXED BY approvals_ready
+           WHERE state IN ('SCHEDULED_FOR_EXECUTION', 'APPROVED_READY') AND node > holders.node)
+         FROM holders WHERE holders.node IS NOT NULL LIMIT ?1)
+     SELECT node FROM holders WHERE node IS NOT NULL";
 /// What was approved is due at 0, however much of it there is, and is not walked over.
 const EXPIRED: &str = select_slim!(
     "INDEXED BY approvals_due WHERE due_us BETWEEN 1 AND ?1 AND state = 'PENDING_APPROVAL' ORDER BY due_us LIMIT ?2"
@@ -182,9 +193,24 @@ pub(crate) fn waiting(conn: &Connection, limit: u32) -> Result<u32, Error> {
     first(conn, WAITING, [limit], |row| row.get(0)).map(Option::unwrap_or_default)
 }
 
-/// What is due, the longest due first, without long arguments.
-pub(crate) fn due(conn: &Connection, now_us: i64, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
-    all(conn, DUE, params![now_us, limit.min(PAGE_MAX)], read)
+/// What this process holds and nothing but time keeps from running, the longest due first, after that one.
+pub(crate) fn ready(
+    conn: &Connection,
+    node: NodeId,
+    now_us: i64,
+    after: Option<Ready>,
+    limit: u32,
+) -> Result<Vec<Ready>, Error> {
+    let (due_us, seq) = after.map_or((i64::MIN, 0), |after| (after.due_us, after.seq));
+    let values = params![node.as_bytes(), now_us, due_us, seq, limit.min(PAGE_MAX)];
+    all(conn, READY, values, |row| {
+        Ok(Ready { id: ApprovalId::from_bytes(row.get(0)?), due_us: row.get(1)?, seq: row.get(2)? })
+    })
+}
+
+/// The processes that hold calls that nobody has to decide about any more.
+pub(crate) fn holders(conn: &Connection) -> Result<Vec<NodeId>, Error> {
+    all(conn, HOLDERS, [PAGE_MAX], |row| row.get(0).map(NodeId::from_bytes))
 }
 
 /// What nobody has decided in time, the longest first, without long arguments.

@@ -1,6 +1,6 @@
 //! The table of grants.
 
-use super::{all, did_change, each_project, first, json};
+use super::{all, did_change, each_project, first, json, keys};
 use crate::body;
 use crate::error::Error;
 use crate::grant::{GrantFilter, GrantKey, GrantRow};
@@ -16,15 +16,21 @@ use std::sync::Arc;
 
 const COLUMNS: &str =
     "seq, id, project, principal, agent_path, provider, tool, name, fingerprint, policy, rules,
-     session, given_by, approval, created_us, revoked_us, revoked_by";
+     session, given_by, approval, created_us, until_us, revoked_us, revoked_by";
 const STANDING: &str = "SELECT count(*) FROM (SELECT 1 FROM grants WHERE revoked_us IS NULL LIMIT ?1)";
 
-/// Adds a grant; one that is there already is left as it is.
+/// Adds a grant, which ends no later than the keys of those whom it concerns; one that is there already is left as it is.
 pub(crate) fn give(conn: &Connection, grant: &GrantRow) -> Answer<()> {
     let standing: Option<u32> = first(conn, STANDING, [GRANTS_MAX], |row| row.get(0))?;
     if standing.is_some_and(|n_grants| n_grants >= GRANTS_MAX) {
         return Ok(Err(Error::TooManyGrants { limit: GRANTS_MAX }));
     }
+    let now = grant.created_us;
+    let ends = [
+        grant.until_us,
+        keys::standing(conn, &grant.key.principal, now)?.until_us(now),
+        keys::standing(conn, &grant.by, now)?.until_us(now),
+    ];
     let values = params![
         grant.id.as_bytes(),
         grant.key.project,
@@ -40,6 +46,7 @@ pub(crate) fn give(conn: &Connection, grant: &GrantRow) -> Answer<()> {
         grant.by,
         grant.approval.as_ref().map(ApprovalId::as_bytes),
         grant.created_us,
+        ends.into_iter().flatten().min(),
         grant.revoked.as_ref().map(|(at_us, _)| at_us),
         grant.revoked.as_ref().map(|(_, by)| by),
     ];
@@ -47,8 +54,8 @@ pub(crate) fn give(conn: &Connection, grant: &GrantRow) -> Answer<()> {
         conn,
         "INSERT INTO grants
          (id, project, principal, agent_path, provider, tool, name, fingerprint, policy, rules, session,
-          given_by, approval, created_us, revoked_us, revoked_by)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+          given_by, approval, created_us, until_us, revoked_us, revoked_by)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
          ON CONFLICT (id) DO NOTHING",
         values,
     )?;
@@ -73,18 +80,19 @@ pub(crate) fn revoke_of(conn: &Connection, name: &str, by: &str, at_us: i64) -> 
     Ok(())
 }
 
-/// The grants that hold for a call, the oldest first.
+/// The grants that hold for a call at that moment, the oldest first.
 pub(crate) fn find_for(
     conn: &Connection,
     key: &GrantKey,
     (fingerprint, policy): (Digest, Digest),
     session: SessionId,
+    now_us: i64,
 ) -> Result<Vec<GrantRow>, Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM grants
          WHERE project = ?1 AND principal = ?2 AND agent_path = ?3 AND provider = ?4 AND tool = ?5
          AND revoked_us IS NULL AND fingerprint = ?6 AND policy = ?7
-         AND (session IS NULL OR session = ?8) ORDER BY seq"
+         AND (session IS NULL OR session = ?8) AND coalesce(until_us > ?9, true) ORDER BY seq"
     );
     let values = params![
         key.project,
@@ -95,6 +103,7 @@ pub(crate) fn find_for(
         fingerprint.as_bytes(),
         policy.as_bytes(),
         session.as_bytes(),
+        now_us,
     ];
     all(conn, &sql, values, read)
 }
@@ -137,7 +146,7 @@ pub(crate) fn forget(conn: &Connection, before_us: i64, limit: i64) -> Result<()
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<GrantRow> {
-    let revoked: (Option<i64>, Option<Arc<str>>) = (row.get(15)?, row.get(16)?);
+    let revoked: (Option<i64>, Option<Arc<str>>) = (row.get(16)?, row.get(17)?);
     Ok(GrantRow {
         seq: row.get(0)?,
         id: GrantId::from_bytes(row.get(1)?),
@@ -156,6 +165,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<GrantRow> {
         by: row.get(12)?,
         approval: row.get::<_, Option<[u8; 16]>>(13)?.map(ApprovalId::from_bytes),
         created_us: row.get(14)?,
+        until_us: row.get(15)?,
         revoked: revoked.0.map(|at_us| (at_us, revoked.1.unwrap_or_default())),
     })
 }

@@ -71,34 +71,82 @@ async fn what_is_due_comes_in_its_order_and_what_was_approved_comes_at_once() {
         new.row.deadline_us = deadline_us;
         ids.push(hold(&store, new).await.id);
     }
-    let due = async |now: i64, limit: u32| -> Vec<_> {
-        let rows = store.due(now, limit).await.unwrap();
-        rows.iter().map(|row| ids.iter().position(|id| *id == row.id).unwrap()).collect()
-    };
     assert_eq!(store.next_due().await.unwrap(), Some(100));
-    assert_eq!((due(99, 10).await, due(200, 10).await), (vec![], vec![1, 3]));
-    assert_eq!(due(i64::MAX, 10).await, [1, 3, 0], "what never expires is not due");
+    let places = |found: Vec<ApprovalId>| -> Vec<usize> {
+        found.iter().map(|id| ids.iter().position(|known| known == id).unwrap()).collect()
+    };
+    let expired = async |now: i64, limit: u32| {
+        let rows = store.expired(now, limit).await.unwrap();
+        places(rows.iter().map(|row| row.id).collect())
+    };
+    assert_eq!((expired(99, 10).await, expired(200, 10).await), (vec![], vec![1, 3]));
+    assert_eq!(expired(i64::MAX, 10).await, [1, 3, 0], "what never expires is not due");
 
+    let ready = async |now: i64, limit: u32| {
+        let found = store.ready(store.node(), now, None, limit).await.unwrap();
+        places(found.iter().map(|ready| ready.id).collect())
+    };
     settle(&store, ids[0], State::ScheduledForExecution).await.unwrap();
-    assert_eq!(due(*START_US + 8_999_999, 10).await, [1, 3]);
-    assert_eq!(due(*START_US + 9_000_000, 10).await, [1, 3, 0]);
+    assert_eq!(ready(*START_US + 8_999_999, 10).await, [0; 0]);
+    assert_eq!(ready(*START_US + 9_000_000, 10).await, [0]);
     settle(&store, ids[2], State::ApprovedReady).await.unwrap();
     assert_eq!(store.next_due().await.unwrap(), Some(0));
-    assert_eq!((due(0, 10).await, due(300, 2).await), (vec![2], vec![2, 1]));
-    let expired = store.expired(i64::MAX, 10).await.unwrap();
-    assert_eq!(expired.iter().map(|row| row.id).collect::<Vec<_>>(), [ids[1], ids[3]], "only the pending");
+    assert_eq!(
+        (ready(0, 10).await, ready(i64::MAX, 10).await, ready(i64::MAX, 1).await),
+        (vec![2], vec![2, 0], vec![2])
+    );
+    assert_eq!(expired(i64::MAX, 10).await, [1, 3], "only the pending");
 
     let mut never = held("scheduled for no time");
     (never.row.state, never.row.deadline_us) = (State::ScheduledForExecution, None);
-    ids.push(hold(&store, never).await.id);
-    assert!(
-        store.due(0, 10).await.unwrap().iter().any(|row| row.id == ids[4]),
-        "a scheduled call would be lost"
-    );
-    for id in &ids {
+    let never = hold(&store, never).await.id;
+    let found = store.ready(store.node(), 0, None, 10).await.unwrap();
+    assert!(found.iter().any(|ready| ready.id == never), "a scheduled call would be lost");
+    for id in ids.iter().chain([&never]) {
         settle(&store, *id, State::CancelledBySystem).await.unwrap();
     }
-    assert_eq!((store.next_due().await.unwrap(), store.due(i64::MAX, 10).await.unwrap()), (None, vec![]));
+    assert_eq!(store.next_due().await.unwrap(), None);
+    assert_eq!((ready(i64::MAX, 10).await, expired(i64::MAX, 10).await), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn what_others_are_to_run_hides_nothing_and_is_walked_page_by_page() {
+    let fixture = Fixture::new();
+    let (store, other) = (fixture.open(), fixture.open());
+    for n in 0..5 {
+        let id = hold(&other, held(&format!("other {n}"))).await.id;
+        settle(&other, id, State::ApprovedReady).await.unwrap();
+    }
+    let mut own = Vec::new();
+    for n in 0..7 {
+        let id = hold(&store, held(&format!("own {n}"))).await.id;
+        // Who decides is not who runs it.
+        settle(&other, id, State::ApprovedReady).await.unwrap();
+        own.push(id);
+    }
+    hold(&store, held("undecided")).await;
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.ready(store.node(), 0, after, 3).await.unwrap();
+        found.extend(page.iter().map(|ready| ready.id));
+        after = page.last().copied();
+        if page.len() < 3 {
+            break;
+        }
+    }
+    assert_eq!(found, own);
+    assert_eq!(store.ready(other.node(), 0, None, 10).await.unwrap().len(), 5);
+    let mut holders = vec![store.node(), other.node()];
+    holders.sort_unstable_by_key(|node| *node.as_bytes());
+    assert_eq!(store.holders().await.unwrap(), holders);
+    for id in own {
+        settle(&store, id, State::CancelledBySystem).await.unwrap();
+    }
+    assert_eq!(
+        store.holders().await.unwrap(),
+        [other.node()],
+        "one that nobody has decided is not to be run"
+    );
 }
 
 #[tokio::test]
@@ -209,14 +257,14 @@ async fn lists_leave_long_arguments_where_they_are() {
     assert_eq!((&*slim.asked.arguments, slim.omitted.arguments, slim.is_whole()), ("", Some(bytes), false));
     assert_eq!(standing(&store, large.id).await, large);
 
-    // Nor do those who look after what waits read them.
+    // Nor do they read those that a person has given instead.
     let mut yes = step(State::ApprovedReady);
     yes.decision.as_mut().unwrap().modified_args = Some(long("instead", 60_000).row.asked.arguments);
     let decided = *store.settle(large.id, yes).await.unwrap().unwrap();
-    let due = store.due(i64::MAX, 1).await.unwrap().remove(0);
-    assert_eq!(due, decided.without_arguments());
-    assert_eq!(due.decision.as_ref().unwrap().modified_args, None);
-    assert!(due.omitted.modified_args.unwrap() > 60_000);
+    let slim = store.approvals(ApprovalFilter::default()).await.unwrap().items.remove(0);
+    assert_eq!(slim, decided.without_arguments());
+    assert_eq!(slim.decision.as_ref().unwrap().modified_args, None);
+    assert!(slim.omitted.modified_args.unwrap() > 60_000);
     assert_eq!(standing(&store, large.id).await, decided);
 }
 

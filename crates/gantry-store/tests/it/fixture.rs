@@ -180,7 +180,8 @@ fn asked() -> Asked {
         priority: Priority::High,
         turn: 3,
         source: None,
-        edited: false,
+        own_session: true,
+        sent: None,
     }
 }
 

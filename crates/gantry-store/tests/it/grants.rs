@@ -1,9 +1,9 @@
 //! Grants: what they hold for, and when they stop.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, held, hold, settle, standing, step};
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, GrantId, SessionId};
-use gantry_store::{Error, GrantFilter, GrantKey, GrantRow, Store};
+use gantry_store::{Error, GrantFilter, GrantKey, GrantRow, KeyRow, SessionKey, SessionRow, State, Store};
 
 fn key() -> GrantKey {
     GrantKey {
@@ -28,19 +28,23 @@ fn grant() -> GrantRow {
         by: "ann".into(),
         approval: Some(ApprovalId::mint()),
         created_us: 5,
+        until_us: None,
         revoked: None,
     }
 }
 
 const SESSION: [u8; 16] = [7; 16];
 
+/// The moment at which grants are looked for.
+const NOW: i64 = 100;
+
 async fn holding(store: &Store, key: GrantKey, definition: &[u8]) -> Vec<GrantId> {
     holding_under(store, key, definition, b"rules").await
 }
 
 async fn holding_under(store: &Store, key: GrantKey, definition: &[u8], rules: &[u8]) -> Vec<GrantId> {
-    let (definition, rules) = (Digest::of(definition), Digest::of(rules));
-    let found = store.grants_for(key, definition, rules, SessionId::from_bytes(SESSION)).await.unwrap();
+    let (what, session) = ((Digest::of(definition), Digest::of(rules)), SessionId::from_bytes(SESSION));
+    let found = store.grants_for(key, what, session, NOW).await.unwrap();
     found.into_iter().map(|grant| grant.id).collect()
 }
 
@@ -100,14 +104,133 @@ async fn grants_end_with_the_key_of_whoever_has_or_gave_them() {
         assert_eq!(ended(grant).await.unwrap().unwrap().revoked, Some((9, "person".into())), "{grant:?}");
     }
     assert_eq!(ended(&neither).await.unwrap().unwrap().revoked, None);
+}
 
-    // A key that has merely expired leaves its grants to nobody either.
-    let expired = gantry_store::KeyRow { expires_us: Some(1), ..crate::keys::key("bot") };
-    store.add_key(expired).await.unwrap();
-    let stale = of("bot", "ann");
-    store.grant(stale.clone()).await.unwrap();
-    store.add_key(crate::keys::key("bot")).await.unwrap();
-    assert!(ended(&stale).await.unwrap().unwrap().revoked.is_some());
+#[tokio::test]
+async fn a_grant_ends_at_the_moment_when_the_key_of_whoever_has_or_gave_it_expires() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let keep = async |name: &str, expires_us| {
+        store.add_key(KeyRow { created_us: 0, expires_us, ..crate::keys::key(name) }).await.unwrap();
+    };
+    keep("short", Some(NOW + 1)).await;
+    keep("long", Some(NOW + 9)).await;
+    keep("ever", None).await;
+    keep("gone", Some(4)).await;
+    let ends = async |principal: &str, by: &str, until_us| {
+        let key = GrantKey { principal: principal.into(), ..key() };
+        let given = GrantRow { key: key.clone(), by: by.into(), until_us, ..grant() };
+        store.grant(given.clone()).await.unwrap();
+        (store.grant_of(given.id).await.unwrap().unwrap().until_us, holding(&store, key, b"definition").await)
+    };
+    assert_eq!(ends("local", "person", None).await.0, None);
+    assert_eq!(ends("ever", "person", None).await.0, None);
+    assert_eq!(ends("long", "short", None).await.0, Some(NOW + 1));
+    assert_eq!(ends("short", "long", Some(NOW + 5)).await.0, Some(NOW + 1));
+    assert_eq!(ends("ever", "ever", Some(NOW + 5)).await.0, Some(NOW + 5));
+    // One that was given when there was no key any more never held.
+    assert_eq!(ends("gone", "person", None).await, (Some(5), vec![]));
+
+    let find = async |now| {
+        let key = GrantKey { principal: "long".into(), ..key() };
+        let what = (Digest::of(b"definition"), Digest::of(b"rules"));
+        store.grants_for(key, what, SessionId::from_bytes(SESSION), now).await.unwrap().len()
+    };
+    assert_eq!((find(NOW).await, find(NOW + 1).await), (1, 0), "nobody has to notice that it ended");
+}
+
+#[tokio::test]
+async fn grants_and_sessions_of_expired_keys_are_noted_as_ended_unless_a_newer_key_has_the_name() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let keep = async |name: &str, created_us, expires_us| {
+        let key = KeyRow { created_us, expires_us, ..crate::keys::key(name) };
+        store.add_key(key.clone()).await.unwrap();
+        key
+    };
+    let old = keep("ann", 0, Some(10)).await;
+    keep("bob", 0, Some(20)).await;
+    keep("ann", 11, None).await;
+    let given = async |by: &str| {
+        let grant = GrantRow { by: by.into(), created_us: 12, ..grant() };
+        store.grant(grant.clone()).await.unwrap();
+        grant.id
+    };
+    let (anns, bobs) = (given("ann").await, given("bob").await);
+    let hers = crate::fixture::session(SessionId::from_bytes([1; 16]), 12);
+    let hers = SessionRow { key: SessionKey { principal: "bob".into(), ..hers.key.clone() }, ..hers };
+    store.open_session(hers.clone()).await.unwrap();
+    store.flush().await.unwrap();
+    let ended = async |id| store.grant_of(id).await.unwrap().unwrap().revoked;
+
+    assert_eq!(store.lapse(19, 10).await.unwrap(), 1, "the first key of ann");
+    assert_eq!((ended(anns).await, ended(bobs).await), (None, None));
+    assert_eq!(store.lapse(20, 10).await.unwrap(), 1);
+    assert_eq!((ended(anns).await, ended(bobs).await), (None, Some((20, "the end of a key".into()))));
+    assert_eq!(store.standing_session(&hers.key, 0).await.unwrap(), None);
+    let version = store.version().await.unwrap();
+    assert_eq!(store.lapse(30, 10).await.unwrap(), 0, "once is enough");
+    assert_eq!(store.version().await.unwrap(), version);
+    // Nor does revoking the old key touch what the new one has.
+    assert!(!store.revoke_key(old.id, "person".into(), 31).await.unwrap());
+    assert_eq!(ended(anns).await, None);
+}
+
+#[tokio::test]
+async fn an_expired_key_that_is_revoked_takes_along_what_its_name_stood_for() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let ann = KeyRow { created_us: 0, expires_us: Some(10), ..crate::keys::key("ann") };
+    store.add_key(ann.clone()).await.unwrap();
+    let given = grant();
+    store.grant(given.clone()).await.unwrap();
+    assert!(!store.revoke_key(ann.id, "person".into(), 11).await.unwrap(), "it held no more");
+    assert_eq!(store.grant_of(given.id).await.unwrap().unwrap().revoked, Some((11, "person".into())));
+}
+
+#[tokio::test]
+async fn a_grant_is_written_with_its_decision_or_neither_is() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    fill(&conn, 10_000);
+    let new = held("a");
+    hold(&store, new.clone()).await;
+    let given = grant();
+    let yes = |to| {
+        let mut step = step(to);
+        step.decision.as_mut().unwrap().grant = Some(given.id);
+        step
+    };
+    let (id, to) = (new.row.id, State::ScheduledForExecution);
+    let full = store.settle_with(id, yes(to), Some(given.clone())).await;
+    assert!(matches!(full, Err(Error::TooManyGrants { limit: 10_000 })), "{full:?}");
+    assert_eq!(standing(&store, id).await.state, State::PendingApproval);
+    assert_eq!(store.grant_of(given.id).await.unwrap(), None);
+
+    conn.execute("DELETE FROM grants", []).unwrap();
+    store.settle_with(id, yes(to), Some(given.clone())).await.unwrap().unwrap();
+    assert_eq!(store.grant_of(given.id).await.unwrap().unwrap().revoked, None);
+    // Who comes too late gives nothing.
+    let late = GrantRow { id: GrantId::mint(), ..given.clone() };
+    assert!(store.settle_with(id, yes(to), Some(late.clone())).await.unwrap().is_err());
+    assert_eq!(store.grant_of(late.id).await.unwrap(), None);
+    // Who stops the call takes back what was given with the yes to it.
+    settle(&store, id, State::RejectedByUser).await.unwrap();
+    let ended = store.grant_of(given.id).await.unwrap().unwrap().revoked;
+    assert_eq!(ended.map(|(_, by)| by).as_deref(), Some("ann"));
+}
+
+/// Puts so many grants into the store.
+fn fill(conn: &rusqlite::Connection, n_grants: u32) {
+    conn.execute(
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+         INSERT INTO grants (id, project, principal, agent_path, provider, tool, name, fingerprint, policy, rules,
+             given_by, created_us)
+         SELECT randomblob(16), 'p', 'a', '', 's', 't', 's__t', zeroblob(32), zeroblob(32), '[]', 'ann', 0 FROM n",
+        [n_grants],
+    )
+    .unwrap();
 }
 
 #[tokio::test]
@@ -176,14 +299,7 @@ async fn ten_thousand_grants_hold_and_no_more() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let conn = rusqlite::Connection::open(fixture.path()).unwrap();
-    conn.execute(
-        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9999)
-         INSERT INTO grants (id, project, principal, agent_path, provider, tool, name, fingerprint, policy, rules,
-             given_by, created_us)
-         SELECT randomblob(16), 'p', 'a', '', 's', 't', 's__t', zeroblob(32), zeroblob(32), '[]', 'ann', 0 FROM n",
-        [],
-    )
-    .unwrap();
+    fill(&conn, 9999);
     let last = grant();
     store.grant(last.clone()).await.unwrap();
     assert!(matches!(store.grant(grant()).await, Err(Error::TooManyGrants { limit: 10_000 })));

@@ -1,10 +1,10 @@
 //! Credentials: kept, listed, revoked; a name belongs to one key at a time.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, held, hold, settle};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::{KeyId, SessionId};
-use gantry_store::{Error, KeyRow, SessionKey, SessionRow};
+use gantry_store::{Error, KeyRow, NewApproval, SessionKey, SessionRow, Standing, State, Store};
 
 fn now_us() -> i64 {
     i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap()
@@ -131,13 +131,86 @@ async fn a_thousand_keys_hold_and_no_more() {
 async fn keys_that_ended_long_ago_are_forgotten() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let (revoked, stands) = (key("revoked"), key("stands"));
+    let (revoked, stands, awaited) = (key("revoked"), key("stands"), key("awaited"));
     let expired = KeyRow { expires_us: Some(5), ..key("expired") };
-    for key in [&revoked, &stands, &expired] {
+    for key in [&revoked, &stands, &expired, &awaited] {
         store.add_key(key.clone()).await.unwrap();
     }
-    store.revoke_key(revoked.id, "ann".into(), 9).await.unwrap();
-    assert_eq!(fixture.open().keys().await.unwrap(), [stands]);
+    let call = call_of(&store, "awaited").await;
+    for key in [&revoked, &awaited] {
+        store.revoke_key(key.id, "ann".into(), 9).await.unwrap();
+    }
+    // What an expired key had is ended before it is forgotten, and one of which calls wait says that they may not run.
+    let names = async || {
+        let keys = fixture.open().keys().await.unwrap();
+        keys.iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["awaited", "expired", "stands"]);
+    store.lapse(now_us(), 10).await.unwrap();
+    settle(&store, call.row.id, State::CancelledBySystem).await.unwrap();
+    assert_eq!(names().await, ["stands"]);
+}
+
+/// A call of that name which waits.
+async fn call_of(store: &Store, name: &str) -> NewApproval {
+    let mut new = held(&KeyId::mint().to_string());
+    new.head.caller.principal = name.into();
+    hold(store, new.clone()).await;
+    new
+}
+
+#[tokio::test]
+async fn a_name_under_which_calls_are_on_record_is_given_to_no_other_key() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (first, other) = (key("bot"), key("ann"));
+    for key in [&first, &other] {
+        store.add_key(key.clone()).await.unwrap();
+    }
+    let row = crate::fixture::session(SessionId::mint(), now_us());
+    let row = SessionRow { key: SessionKey { principal: "bot".into(), ..row.key.clone() }, ..row };
+    store.open_session(row).await.unwrap();
+    for key in [&first, &other] {
+        store.revoke_key(key.id, "person".into(), now_us()).await.unwrap();
+    }
+    let used = store.add_key(key("bot")).await.unwrap_err();
+    assert!(matches!(&used, Error::NameUsed { name } if &**name == "bot"), "{used:?}");
+    assert!(used.to_string().contains("choose another name"), "{used}");
+    // One who has only decided is followed by another of the name, as the rules name approvers.
+    store.add_key(key("ann")).await.unwrap();
+}
+
+#[tokio::test]
+async fn callers_whose_keys_have_ended_are_found_by_what_they_wait_for() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let now = now_us();
+    let expires =
+        |name: &str, expires_us| KeyRow { created_us: now, expires_us: Some(expires_us), ..key(name) };
+    let (revoked, idle) = (key("revoked"), key("idle"));
+    for key in [&revoked, &idle, &key("holds"), &expires("expired", now + 10), &expires("later", now + 20)] {
+        store.add_key(key.clone()).await.unwrap();
+    }
+    for name in ["revoked", "expired", "expired", "later", "holds", "local"] {
+        call_of(&store, name).await;
+    }
+    for key in [&revoked, &idle] {
+        store.revoke_key(key.id, "person".into(), now).await.unwrap();
+    }
+    let found = async |at, limit| {
+        let found = store.ended_callers(at, limit).await.unwrap();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(found(now + 9, 9).await, ["revoked"]);
+    assert_eq!(found(now + 10, 9).await, ["expired", "revoked"]);
+    assert_eq!(found(now + 20, 9).await, ["expired", "later", "revoked"]);
+    assert_eq!(found(now + 20, 1).await, ["expired"]);
+    let stands = async |name: &str, at| store.standing_of(name.into(), at).await.unwrap();
+    assert_eq!(stands("local", now).await, Standing::NoKey);
+    assert_eq!(stands("holds", now).await, Standing::Holds { until_us: None });
+    assert_eq!(stands("later", now + 19).await, Standing::Holds { until_us: Some(now + 20) });
+    assert_eq!(stands("later", now + 20).await, Standing::Expired);
+    assert_eq!(stands("revoked", now).await, Standing::Revoked);
 }
 
 #[tokio::test]

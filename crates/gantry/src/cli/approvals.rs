@@ -72,7 +72,7 @@ pub(crate) struct Approve {
     /// Also for later calls of this tool by this caller until you revoke it or the tool changes
     #[arg(long, group = "for_how_long")]
     pub(crate) always: bool,
-    /// The same by name
+    /// For how long the yes holds, by name
     #[arg(long, value_enum, group = "for_how_long")]
     pub(crate) scope: Option<Scope>,
     /// Run it with these arguments instead, as JSON; @FILE reads them from a file, - from standard input
@@ -206,11 +206,20 @@ pub(crate) struct CreateKey {
     #[arg(long, value_name = "GLOB")]
     pub(crate) tools: Vec<String>,
     /// For how long it holds: 12h, 30d [default: until it is revoked]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) expires: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A span of time as the API reads it.
+fn span(typed: &str) -> Result<String, &'static str> {
+    let count = typed.strip_suffix(['s', 'm', 'h', 'd']).and_then(|count| count.parse::<u32>().ok());
+    match count {
+        Some(1..) => Ok(typed.to_owned()),
+        Some(0) | None => Err("write a span such as 90m, 12h or 30d"),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

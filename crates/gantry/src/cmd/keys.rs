@@ -2,8 +2,9 @@
 
 use crate::cli::{CreateKey, KeysAction, ListKeys, Role};
 use crate::desk::{Desk, Setup, encoded};
-use crate::exit::Done;
+use crate::exit::{Done, Usage};
 use crate::output::{self, Noted};
+use http::StatusCode;
 use serde_json::{Map, Value};
 
 pub(super) async fn run(
@@ -73,7 +74,9 @@ async fn listed(desk: &Desk, wanted: &ListKeys) -> anyhow::Result<Done> {
         output::talk("No key holds besides that of the data folder. gantry keys create makes one.");
         return Ok(Done::Well);
     }
-    let rows: Vec<Noted> = keys.iter().map(|key| (row(key), None)).collect();
+    // Where no key is kept to some tools, the column says nothing.
+    let limited = keys.iter().any(|key| key.get("tools").is_some_and(Value::is_array));
+    let rows: Vec<Noted> = keys.iter().map(|key| (row(key, limited), None)).collect();
     let head = ["ID", "NAME", "ROLE", "STATE", "PROJECTS", "AGENT", "TOOLS", "MADE (UTC)", "EXPIRES (UTC)"];
     let idle =
         [("STATE", "active"), ("PROJECTS", "all"), ("AGENT", ""), ("TOOLS", "all"), ("EXPIRES (UTC)", "")];
@@ -81,7 +84,7 @@ async fn listed(desk: &Desk, wanted: &ListKeys) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn row(key: &Value) -> Vec<String> {
+fn row(key: &Value, limited: bool) -> Vec<String> {
     let text = |name: &str| key.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let list = |name: &str| {
         let texts = key.get(name).and_then(Value::as_array);
@@ -97,14 +100,19 @@ fn row(key: &Value) -> Vec<String> {
         text("state"),
         list("projects"),
         text("agent"),
-        list("tools"),
+        // An agent's key decides about none.
+        if limited && text("role") == "agent" { "-".to_owned() } else { list("tools") },
         moment("createdAt"),
         moment("expiresAt"),
     ]
 }
 
 async fn revoked(desk: &Desk, named: &str, json: bool) -> anyhow::Result<Done> {
-    let body = desk.delete(&format!("/api/v1/keys/{}", encoded(named))).await?.expect_ok()?;
+    let answer = desk.delete(&format!("/api/v1/keys/{}", encoded(named))).await?;
+    if answer.status == StatusCode::NOT_FOUND {
+        return Err(Usage(format!("there is no key {named:?}; gantry keys lists them")).into());
+    }
+    let body = answer.expect_ok()?;
     let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
     let key = output::clean(&format!("{} ({})", text("id"), text("name")));
     if json {

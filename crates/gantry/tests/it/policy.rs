@@ -110,7 +110,11 @@ fn a_rule_that_asks_holds_the_call_until_a_person_says_yes() {
     let count = json!({ "file": file(&home, "c"), "text": "x" });
     let ran = home.run(["call", "test__count", &count.to_string()]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("counting costs") && ran.stderr.contains("--yes"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("counting costs") && ran.stderr.contains("gantry approvals approve appr_"),
+        "{}",
+        ran.stderr
+    );
     let held = home.call("test__count", &count);
     assert_eq!(held["error"]["code"], "APPROVAL_REQUIRED");
     let details = &held["error"]["details"];

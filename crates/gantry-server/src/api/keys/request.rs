@@ -61,7 +61,7 @@ impl NewKey {
             return Err(ApiError::invalid(message));
         }
         if RESERVED.contains(&&*self.name) {
-            return Err(ApiError::invalid(format!("{} is the name of no key; choose another", self.name)));
+            return Err(ApiError::invalid(format!("the name {} is reserved; choose another", self.name)));
         }
         Ok(())
     }

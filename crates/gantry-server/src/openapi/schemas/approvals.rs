@@ -52,6 +52,7 @@ fn approval() -> Value {
             "expiresAt": time("When it is rejected because nobody decided"), "scheduledFor": time("When it runs"),
             "attempts": { "type": "integer" }, "estimatedCost": { "type": "integer" },
             "delayMs": { "type": "integer", "description": "How long it waits after a yes" },
+            "sessionGrant": { "type": "boolean", "description": "Whether a yes may be for the session: its caller has one of its own" },
             "decidedBy": { "type": "string" }, "decidedVia": { "type": "string" }, "decidedAt": { "type": "string", "format": "date-time" },
             "decision": {
                 "type": "object",
@@ -91,7 +92,8 @@ fn grant() -> Value {
             "fingerprint": { "type": "string", "description": "Of the definition that it is for; it is void for any other" },
             "rules": words("The rules whose questions it answers"), "scope": { "enum": ["session", "always"] },
             "session": { "type": ["string", "null"] }, "grantedBy": { "type": "string" }, "approvalId": { "type": ["string", "null"] },
-            "createdAt": { "type": "string", "format": "date-time" }, "revokedAt": time("When it was revoked"),
+            "createdAt": { "type": "string", "format": "date-time" },
+            "expiresAt": time("When it ends by itself, with the key of whoever has it or gave it"), "revokedAt": time("When it was revoked"),
             "revokedBy": { "type": ["string", "null"] }
         }
     })

@@ -68,7 +68,8 @@ fn single_rows_are_found_by_their_index() {
 #[test]
 fn what_is_due_and_what_is_to_be_told_is_found_by_its_index() {
     let crowd = Crowd::new();
-    crowd.check(DUE, "SEARCH approvals USING INDEX approvals_due (due_us<?)");
+    crowd.check(READY, "SEARCH approvals USING INDEX approvals_ready (node=? AND due_us>? AND due_us<?)");
+    crowd.check(HOLDERS, "SEARCH approvals USING INDEX approvals_ready (node>?)");
     crowd.check(EXPIRED, "SEARCH approvals USING INDEX approvals_due (due_us>? AND due_us<?)");
     crowd.check(NEXT_DUE, "SEARCH approvals USING INDEX approvals_due (due_us>?)");
     crowd.check(UNANNOUNCED, "USING INDEX approvals_unannounced");

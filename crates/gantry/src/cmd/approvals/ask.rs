@@ -1,6 +1,6 @@
 //! Asking the person at the terminal about one request.
 
-use super::decision::Decision;
+use super::decision::{Decision, is_object};
 use super::editor;
 use super::follow::Pace;
 use super::item::Item;
@@ -9,6 +9,7 @@ use crate::cli::Scope;
 use crate::cmd::arguments;
 use crate::desk::Desk;
 use crate::output;
+use gantry_core::approval::WhoMay;
 
 /// Lines of arguments that a question shows, and characters of each.
 const SHOWN_LINES: usize = 40;
@@ -51,6 +52,32 @@ impl Otherwise {
     }
 }
 
+/// What can be answered to a question.
+#[derive(Debug, Clone, Copy)]
+struct Choices {
+    /// A yes for the rest of the session.
+    session: bool,
+    /// A look at all of the arguments, where they are cut.
+    full: bool,
+    otherwise: Otherwise,
+}
+
+impl Choices {
+    fn question(self) -> String {
+        let session = if self.session { " for this [s]ession," } else { "" };
+        let full = if self.full { " show in [f]ull," } else { "" };
+        format!("[a]pprove once,{session} al[w]ays, [e]dit, [d]eny,{full} {}?", self.otherwise.shown())
+    }
+
+    fn letters(self) -> String {
+        let session = self.session.then_some("s");
+        let full = self.full.then_some("f");
+        let letters =
+            [Some("a"), session, Some("w"), Some("e"), Some("d"), full, Some(self.otherwise.letter())];
+        letters.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Shows a request and asks what to do, until there is an answer or none is needed any more.
 pub(in crate::cmd) async fn ask(
     desk: &Desk,
@@ -59,13 +86,10 @@ pub(in crate::cmd) async fn ask(
     otherwise: Otherwise,
 ) -> anyhow::Result<Asked> {
     let mut edited = None;
-    show(item, None);
+    let mut choices = Choices { session: item.has_session(), full: show(item, None, false), otherwise };
     loop {
         keyboard.forget()?;
-        output::ask(&format!(
-            "[a]pprove once, for this [s]ession, al[w]ays, [e]dit, [d]eny, {}?",
-            otherwise.shown()
-        ));
+        output::ask(&choices.question());
         let line = match heard(desk, item, keyboard).await? {
             Heard::Line(line) => line.to_lowercase(),
             Heard::Nothing(asked) => return Ok(asked),
@@ -73,12 +97,13 @@ pub(in crate::cmd) async fn ask(
         let yes = |scope| Decision::yes(scope, edited.clone());
         match line.as_str() {
             "a" | "approve" => return Ok(Asked::Said(yes(Scope::Once))),
-            "s" | "session" => return Ok(Asked::Said(yes(Scope::Session))),
+            "s" | "session" if choices.session => return Ok(Asked::Said(yes(Scope::Session))),
             "w" | "always" => return Ok(Asked::Said(yes(Scope::Always))),
             "e" | "edit" => {
                 edited = changed(item, edited).await;
-                show(item, edited.as_deref());
+                choices.full = show(item, edited.as_deref(), false);
             }
+            "f" | "full" if choices.full => choices.full = show(item, edited.as_deref(), true),
             "d" | "deny" => {
                 output::ask("Why? The caller reads it; Enter for no reason:");
                 return Ok(match heard(desk, item, keyboard).await? {
@@ -87,7 +112,7 @@ pub(in crate::cmd) async fn ask(
                 });
             }
             other if other == otherwise.letter() => return Ok(Asked::Left),
-            _ => output::talk(&format!("Type one of a, s, w, e, d, {} and Enter.", otherwise.letter())),
+            _ => output::talk(&format!("Type one of {} and Enter.", choices.letters())),
         }
     }
 }
@@ -139,6 +164,10 @@ async fn changed(item: &Item, before: Option<String>) -> Option<String> {
         }
     };
     match arguments::parse(&text) {
+        Ok(arguments) if !is_object(&arguments) => {
+            output::talk("error: the arguments of a call are an object, {…}; nothing was changed");
+            before
+        }
         Ok(arguments) => {
             let arguments = output::pretty(arguments.get());
             (arguments != original).then_some(arguments)
@@ -150,8 +179,9 @@ async fn changed(item: &Item, before: Option<String>) -> Option<String> {
     }
 }
 
-/// Puts a request before the person.
-fn show(item: &Item, edited: Option<&str>) {
+/// Puts a request before the person, with the whole arguments or the beginning of long ones. Returns whether there is more
+/// of them.
+fn show(item: &Item, edited: Option<&str>, whole: bool) -> bool {
     output::talk("");
     output::talk(&output::loud(&format!("{} needs an approval", output::clean(item.tool()))));
     for (what, found) in about(item) {
@@ -164,25 +194,72 @@ fn show(item: &Item, edited: Option<&str>) {
         None => format!("  arguments  {} bytes", item.number("/argumentsBytes")),
         Some(_) => "  arguments  edited".to_owned(),
     });
-    for line in output::within(edited.unwrap_or(&arguments), SHOWN_LINES, SHOWN_CHARACTERS) {
-        output::talk(&format!("    {line}"));
+    let shown = edited.unwrap_or(&arguments);
+    let is_cut = !whole && is_long(shown);
+    if is_cut {
+        let beginning = output::within(shown, SHOWN_LINES, SHOWN_CHARACTERS);
+        beginning.iter().for_each(|line| output::talk(&format!("    {line}")));
+    } else {
+        shown.lines().for_each(|line| output::talk(&format!("    {line}")));
     }
     if edited.is_some() {
         output::talk("  These are your arguments; the call runs with them if you approve.");
+    } else if is_cut {
+        output::talk(&format!(
+            "  The arguments are cut; gantry approvals show {} shows all of it.",
+            item.id()
+        ));
     }
+    is_cut
+}
+
+/// Whether these arguments are too long to be put before somebody unasked.
+fn is_long(arguments: &str) -> bool {
+    arguments.lines().count() > SHOWN_LINES
+        || arguments.lines().any(|line| line.chars().count() > SHOWN_CHARACTERS)
 }
 
 fn about(item: &Item) -> [(&'static str, String); 6] {
     let agents = item.texts("/agentPath").join(" > ");
     let caller = format!("{} by {}", item.said("/caller/principal"), item.said("/caller/door"));
-    let approvers = item.approvers();
+    let takes = match item.who_may() {
+        WhoMay::Anybody => ("takes", String::new()),
+        who @ WhoMay::OneOf(_) => ("takes", format!("the yes of {who}")),
+        who @ WhoMay::Nobody(_) => ("but", who.refusal()),
+    };
     let id = format!("{}, {}", item.id(), item.due());
     [
         ("why", item.said("/reason").to_owned()),
         ("agent", agents),
         ("caller", caller),
         ("effect", item.said("/effect").to_owned()),
-        ("takes", if approvers.is_empty() { approvers } else { format!("the yes of {approvers}") }),
+        takes,
         ("request", id),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_is_what_there_is() {
+        let choices = |session, full| Choices { session, full, otherwise: Otherwise::Skip };
+        assert_eq!(
+            choices(true, false).question(),
+            "[a]pprove once, for this [s]ession, al[w]ays, [e]dit, [d]eny, s[k]ip?"
+        );
+        assert_eq!(choices(true, false).letters(), "a, s, w, e, d, k");
+        assert_eq!(
+            choices(false, true).question(),
+            "[a]pprove once, al[w]ays, [e]dit, [d]eny, show in [f]ull, s[k]ip?"
+        );
+        assert_eq!(choices(false, true).letters(), "a, w, e, d, f, k");
+    }
+
+    #[test]
+    fn arguments_are_long_by_their_lines_or_by_one_of_them() {
+        assert!(!is_long(&"x\n".repeat(SHOWN_LINES)) && is_long(&"x\n".repeat(SHOWN_LINES + 1)));
+        assert!(!is_long(&"x".repeat(SHOWN_CHARACTERS)) && is_long(&"x".repeat(SHOWN_CHARACTERS + 1)));
+    }
 }

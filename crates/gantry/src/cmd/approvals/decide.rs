@@ -1,6 +1,6 @@
 //! `gantry approvals approve`, `deny` and `cancel`.
 
-use super::decision::{Decision, Given};
+use super::decision::{Decision, Given, is_object};
 use super::find;
 use super::follow::{Followed, Until, follow};
 use super::item::Item;
@@ -17,6 +17,9 @@ use serde_json::Value;
 
 pub(super) async fn approve(setup: Setup, wanted: &Approve) -> anyhow::Result<Done> {
     let modified = wanted.args.as_deref().map(arguments::read).transpose()?;
+    if modified.as_ref().is_some_and(|arguments| !is_object(arguments)) {
+        return Err(Usage("--args takes an object, such as '{\"path\": \"copy.txt\"}'".into()).into());
+    }
     let is_running = setup.server()?.is_some();
     if wanted.no_wait && !is_running {
         let message = "no Gantry runs on this data folder, so the call runs in this process, which has to wait for it; \
@@ -54,7 +57,7 @@ async fn approved(desk: &Desk, wanted: &Approve, decision: &Decision) -> anyhow:
     let mut keyboard = Keyboard::new()?;
     output::talk(&format!("{}. Ctrl-C leaves it.", in_words(&item)));
     let until = Until { time: None, decided: false };
-    let followed = follow(desk, item.call(), until, &mut keyboard).await?;
+    let followed = follow(desk, (item.call(), item.id()), until, &mut keyboard).await?;
     ended(desk, &item, followed, wanted.json).await
 }
 

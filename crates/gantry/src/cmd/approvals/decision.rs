@@ -5,6 +5,7 @@ use crate::cli::Scope;
 use crate::desk::{Answer, Desk, encoded};
 use gantry_core::raw;
 use http::StatusCode;
+use serde_json::value::RawValue;
 
 /// A decision.
 #[derive(Debug)]
@@ -24,6 +25,11 @@ pub(in crate::cmd) enum Given {
     Refused(Answer),
     /// What was said cannot be, such as arguments that do not fit. Nothing was decided.
     Invalid(Answer),
+}
+
+/// Whether these can be the arguments of a call.
+pub(super) fn is_object(arguments: &RawValue) -> bool {
+    arguments.get().starts_with('{')
 }
 
 impl Decision {

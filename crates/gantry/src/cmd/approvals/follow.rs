@@ -4,6 +4,7 @@ use super::item::{POLL_SECONDS, is_over};
 use super::keyboard::Keyboard;
 use crate::desk::{Answer, Desk, encoded};
 use crate::output;
+use anyhow::Context as _;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -35,10 +36,10 @@ pub(in crate::cmd) struct Until {
     pub(in crate::cmd) decided: bool,
 }
 
-/// Waits until a call is over.
+/// Waits until a call is over that was approved, or is to be, by this approval.
 pub(in crate::cmd) async fn follow(
     desk: &Desk,
-    call: &str,
+    (call, approval): (&str, &str),
     until: Until,
     keyboard: &mut Keyboard,
 ) -> anyhow::Result<Followed> {
@@ -53,7 +54,7 @@ pub(in crate::cmd) async fn follow(
             desk.get(&path).await
         };
         let answer = tokio::select! {
-            answer = look => answer?,
+            answer = look => answer.with_context(|| cut_off(approval))?,
             () = keyboard.interrupted() => {
                 // What the terminal shows for the keys stays on a line of its own.
                 output::talk("");
@@ -75,6 +76,14 @@ pub(in crate::cmd) async fn follow(
             return Ok(Followed::Late);
         }
     }
+}
+
+/// What to do when the Gantry is gone that was waited with.
+fn cut_off(approval: &str) -> String {
+    format!(
+        "waiting for the call was cut off; once Gantry runs again, `gantry approvals show {approval}` says how the call \
+         stands. Look at that before you repeat it"
+    )
 }
 
 /// Keeps one who asks again and again from asking without a pause.

@@ -5,6 +5,7 @@ use super::words;
 use crate::desk::{Answer, Desk, encoded};
 use crate::output;
 use anyhow::Context as _;
+use gantry_core::approval::WhoMay;
 use gantry_core::raw;
 use serde_json::Value;
 
@@ -111,23 +112,25 @@ impl Item {
         if path.is_empty() { self.said("/caller/principal").to_owned() } else { path.join(" > ") }
     }
 
-    /// Whose yes it takes, in words; nothing if anybody's who may decide at all.
-    pub(super) fn approvers(&self) -> String {
+    /// Whose yes it takes.
+    pub(in crate::cmd) fn who_may(&self) -> WhoMay<'_> {
         let lists = self.at("/approvers").and_then(Value::as_array).into_iter().flatten();
-        let names = |list: &Value| -> Vec<String> {
-            let names = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-            names.map(str::to_owned).collect()
-        };
-        let lists: Vec<Vec<String>> = lists.map(names).filter(|names| !names.is_empty()).collect();
-        let Some(first) = lists.first() else { return String::new() };
-        // One decision is one person's, so it takes somebody whom every list names.
-        let everywhere = first.iter().filter(|name| lists.iter().all(|names| names.contains(name)));
-        let common: Vec<&str> = everywhere.map(String::as_str).collect();
-        if common.is_empty() {
-            let lists: Vec<String> = lists.iter().map(|names| names.join(" or ")).collect();
-            return format!("somebody in all of these ({})", lists.join("; "));
-        }
-        common.join(" or ")
+        WhoMay::by(lists.map(|names| names.as_array().into_iter().flatten().filter_map(Value::as_str)))
+    }
+
+    /// Whether the yes of whoever sits here counts: the command line is the person's of the data folder.
+    pub(in crate::cmd) fn is_mine(&self) -> bool {
+        self.who_may().includes("person")
+    }
+
+    /// Whether rules ask for a person's yes; otherwise it only waits for its time.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.texts("/rules").is_empty()
+    }
+
+    /// Whether a yes can hold for the rest of the caller's session.
+    pub(super) fn has_session(&self) -> bool {
+        self.at("/sessionGrant") != Some(&Value::Bool(false))
     }
 
     /// What was decided, by whom and by which door, in words; nothing if nobody did.
@@ -184,15 +187,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_takes_the_yes_of_somebody_whom_every_list_names() {
+    fn it_takes_the_yes_of_those_whom_the_rules_name() {
         for (lists, words) in [
-            (json!([]), ""),
-            (json!([["ann", "ben"]]), "ann or ben"),
+            (json!([]), "any approver"),
             (json!([["ann", "ben"], ["ben", "person"]]), "ben"),
-            (json!([["ann"], ["ben", "cy"]]), "somebody in all of these (ann; ben or cy)"),
+            (json!([["ann"], ["ben"]]), "nobody is in every list (ann; ben), so it cannot be approved"),
         ] {
             let item = Item::new(&json!({ "approvers": lists }).to_string()).unwrap();
-            assert_eq!(item.approvers(), words, "{lists}");
+            assert_eq!(item.who_may().to_string(), words, "{lists}");
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup};
 use crate::exit::Done;
 use crate::output::{self, Noted};
+use gantry_core::approval::WhoMay;
 
 pub(super) async fn list(setup: Setup, wanted: &ListApprovals) -> anyhow::Result<Done> {
     let desk = setup.records().await?;
@@ -17,9 +18,9 @@ pub(super) async fn list(setup: Setup, wanted: &ListApprovals) -> anyhow::Result
 }
 
 async fn listed(desk: &Desk, wanted: &ListApprovals) -> anyhow::Result<Done> {
-    let state = wanted.state.as_deref().map(words::typed_state);
+    let state = wanted.state.as_deref().map(words::typed_state).transpose()?;
     let states = match &state {
-        Some(state) => vec![Some(state.as_str())],
+        Some(state) => vec![Some(*state)],
         None if wanted.all => vec![None],
         None => WAITING.map(Some).into(),
     };
@@ -92,7 +93,11 @@ async fn shown(desk: &Desk, wanted: &OneApproval) -> anyhow::Result<Done> {
     }
     if item.is_pending() {
         let id = item.id();
-        output::talk(&format!("Decide with gantry approvals approve {id}, or deny {id} --reason TEXT."));
+        output::talk(&if item.is_mine() {
+            format!("Decide with gantry approvals approve {id}, or deny {id} --reason TEXT.")
+        } else {
+            format!("Your yes does not count; gantry approvals deny {id} --reason TEXT says no.")
+        });
     }
     Ok(Done::Well)
 }
@@ -125,13 +130,11 @@ fn lines(item: &Item) -> Vec<String> {
     say("call", said("/callId"));
     say("step", if item.said("/stepId") == item.call() { String::new() } else { said("/stepId") });
     say("rules", item.texts("/rules").join(", "));
-    say(
-        "may decide",
-        match item.approvers() {
-            names if names.is_empty() => "every approver".to_owned(),
-            names => names,
-        },
-    );
+    // What only waits for its time takes nobody's yes.
+    if item.is_asked() {
+        let who = item.who_may();
+        say("may decide", if let WhoMay::Nobody(_) = who { who.refusal() } else { who.to_string() });
+    }
     say("asked", moment("/createdAt"));
     let due = |pointer: &str| match words::ahead(item.said(pointer)) {
         ahead if ahead.is_empty() || item.is_over() => moment(pointer),
@@ -142,8 +145,8 @@ fn lines(item: &Item) -> Vec<String> {
     say(
         "waits",
         match item.number("/delayMs") {
-            0 => String::new(),
-            ms => format!("{ms} ms after the yes"),
+            ms if ms > 0 && item.is_asked() => format!("{ms} ms after the yes"),
+            _ => String::new(),
         },
     );
     say(

@@ -1,5 +1,7 @@
 //! Requests in words: where they stand, how long ago, by whom.
 
+use crate::exit::Usage;
+use gantry_core::State;
 use jiff::Timestamp;
 
 /// Where a request or call stands, by the word that people use; every end has its own.
@@ -20,9 +22,8 @@ pub(in crate::cmd) fn state(state: &str) -> &str {
     }
 }
 
-/// The API's word for what a person typed.
-pub(super) fn typed_state(typed: &str) -> String {
-    let known = gantry_core::State::ALL.iter().map(|known| known.as_str());
+/// The API's word for what a person typed, which may be the API's or the people's.
+pub(super) fn typed_state(typed: &str) -> Result<&'static str, Usage> {
     let meant = typed.to_lowercase();
     let meant = match meant.as_str() {
         "pending" => "waiting",
@@ -30,7 +31,13 @@ pub(super) fn typed_state(typed: &str) -> String {
         "executing" => "running",
         other => other,
     };
-    known.into_iter().find(|known| state(known) == meant).map_or_else(|| typed.to_uppercase(), str::to_owned)
+    let known = || State::ALL.iter().map(|known| known.as_str());
+    known().find(|known| state(known) == meant || known.eq_ignore_ascii_case(meant)).ok_or_else(|| {
+        // A call that was refused was never one to ask about.
+        let asked = known().filter(|known| *known != State::Refused.as_str());
+        let words: Vec<&str> = asked.map(state).collect();
+        Usage(format!("there is no state {typed:?}; it is one of {}", words.join(", ")))
+    })
 }
 
 /// A span of time, roughly, as people say it.
@@ -69,13 +76,20 @@ mod tests {
 
     #[test]
     fn apr_7_every_end_has_a_word_of_its_own() {
-        let words: Vec<&str> = gantry_core::State::ALL.iter().map(|known| state(known.as_str())).collect();
+        let words: Vec<&str> = State::ALL.iter().map(|known| state(known.as_str())).collect();
         for (n, word) in words.iter().enumerate() {
             assert!(!words[..n].contains(word) && !word.contains('_'), "{word}");
-            assert_eq!(state(&typed_state(word)), *word);
+            assert_eq!(state(typed_state(word).unwrap()), *word);
         }
-        assert_eq!(typed_state("pending"), "PENDING_APPROVAL");
-        assert_eq!(typed_state("rejected_by_user"), "REJECTED_BY_USER");
+        assert_eq!(typed_state("pending").unwrap(), "PENDING_APPROVAL");
+        assert_eq!(typed_state("rejected_by_user").unwrap(), "REJECTED_BY_USER");
+        let unknown = typed_state("foo").unwrap_err().to_string();
+        assert!(
+            unknown.starts_with("there is no state \"foo\"; it is one of waiting, scheduled, "),
+            "{unknown}"
+        );
+        let told = |word: &str| unknown.contains(word) || word == "refused";
+        assert!(words.iter().all(|word| told(word)), "{unknown}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) async fn go_on(desk: &Desk, call: &Call, answer: Answer) -> anyhow::R
     let patience = call.patience;
     if patience.no_wait || (pending && patience.wait.is_none() && (call.json || !output::can_ask())) {
         if !call.json {
-            say_how(desk, &answer, pending);
+            say_how(desk, &answer, pending).await?;
         }
         return Ok(After::Left(answer));
     }
@@ -47,11 +47,12 @@ pub(super) async fn go_on(desk: &Desk, call: &Call, answer: Answer) -> anyhow::R
     let mut keyboard = Keyboard::new()?;
     say_waiting(desk, &answer, pending).await?;
     let until = Until { time, decided: true };
-    let followed = follow(desk, text(&answer, "/id"), until, &mut keyboard).await?;
-    Ok(match followed {
-        Followed::Over(over) => After::Over(reply::settled(over)),
-        Followed::Late | Followed::Interrupted | Followed::Asked => left(desk, answer),
-    })
+    let named = (text(&answer, "/id"), text(&answer, "/approvalId"));
+    let followed = follow(desk, named, until, &mut keyboard).await?;
+    match followed {
+        Followed::Over(over) => Ok(After::Over(reply::settled(over))),
+        Followed::Late | Followed::Interrupted | Followed::Asked => left(desk, answer).await,
+    }
 }
 
 /// Asks the person until the call is over or left waiting. A call that has changed since they looked is asked about again.
@@ -68,7 +69,7 @@ async fn asked(desk: &Desk, answer: Answer) -> anyhow::Result<After> {
                     Given::Refused(refused) => {
                         say_error(&refused);
                         if refused.status == StatusCode::FORBIDDEN {
-                            return Ok(left(desk, answer));
+                            return left(desk, answer).await;
                         }
                     }
                     Given::Invalid(invalid) => {
@@ -77,10 +78,10 @@ async fn asked(desk: &Desk, answer: Answer) -> anyhow::Result<After> {
                     }
                 },
                 Asked::Overtaken(item) => say_decided(&item),
-                Asked::Left | Asked::Interrupted => return Ok(left(desk, answer)),
+                Asked::Left | Asked::Interrupted => return left(desk, answer).await,
             }
         }
-        match follow(desk, &call, Until { time: None, decided: false }, &mut keyboard).await? {
+        match follow(desk, (&call, &id), Until { time: None, decided: false }, &mut keyboard).await? {
             Followed::Over(over) => return Ok(After::Over(reply::settled(over))),
             Followed::Asked => {}
             Followed::Late | Followed::Interrupted => {
@@ -96,30 +97,36 @@ async fn asked(desk: &Desk, answer: Answer) -> anyhow::Result<After> {
     }
 }
 
-fn left(desk: &Desk, answer: Answer) -> After {
+async fn left(desk: &Desk, answer: Answer) -> anyhow::Result<After> {
     let (id, pending) = (text(&answer, "/approvalId"), text(&answer, "/state") == "PENDING_APPROVAL");
     output::talk(&format!("It waits as {id}."));
-    output::talk(&format!("hint: {}", later(desk, id, pending)));
+    output::talk(&format!("hint: {}", later(desk, id, pending).await?));
     output::talk(&format!("hint: gantry approvals cancel {id} withdraws it"));
-    After::Left(answer)
+    Ok(After::Left(answer))
 }
 
 /// Says that a call waits, and what can be done about it.
-fn say_how(desk: &Desk, answer: &Answer, pending: bool) {
+async fn say_how(desk: &Desk, answer: &Answer, pending: bool) -> anyhow::Result<()> {
     reply::complain(answer);
     let id = text(answer, "/approvalId");
-    output::talk(&format!("hint: {}", later(desk, id, pending)));
+    output::talk(&format!("hint: {}", later(desk, id, pending).await?));
     output::talk(&if pending {
-        "hint: or repeat it with --yes to approve it yourself, or with --wait to wait for a decision"
-            .to_owned()
+        "hint: the same call again with --wait waits for the decision".to_owned()
     } else {
         format!("hint: gantry approvals cancel {id} withdraws it")
     });
+    Ok(())
 }
 
 /// What makes a call that waits go on.
-fn later(desk: &Desk, id: &str, pending: bool) -> String {
-    match (pending, desk.is_running()) {
+async fn later(desk: &Desk, id: &str, pending: bool) -> anyhow::Result<String> {
+    if pending {
+        let item = Item::get(desk, id).await?;
+        if !item.is_mine() {
+            return Ok(output::clean(&item.who_may().refusal()));
+        }
+    }
+    Ok(match (pending, desk.is_running()) {
         (true, true) => format!("gantry approvals approve {id} lets it run"),
         (true, false) => {
             format!(
@@ -128,7 +135,7 @@ fn later(desk: &Desk, id: &str, pending: bool) -> String {
         }
         (false, true) => format!("gantry approvals show {id} says how it stands"),
         (false, false) => "no Gantry runs here; it runs when the next gantry serve does".to_owned(),
-    }
+    })
 }
 
 /// Says for what a call is waited.

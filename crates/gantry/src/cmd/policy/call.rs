@@ -6,6 +6,7 @@ use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup};
 use crate::exit::Done;
 use crate::output;
+use gantry_core::approval::WhoMay;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -72,7 +73,7 @@ fn show(asked: &str, found: &Value) -> Vec<String> {
                 format!("{tool} would be held for a person"),
                 format!("  - by {}", by("rules")),
                 format!("  - because {}", text(found, "/reason")),
-                format!("  - {} may decide", deciders(found.get("approvers"))),
+                format!("  - {}", deciders(found.get("approvers"))),
             ]
         }
         "denied" => vec![format!("{tool} would be denied"), format!("  - {error}")],
@@ -84,17 +85,12 @@ fn show(asked: &str, found: &Value) -> Vec<String> {
     lines
 }
 
-/// Who may decide: somebody of every list.
+/// Who may decide, in a sentence.
 fn deciders(lists: Option<&Value>) -> String {
-    let lists = lists.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut lists: Vec<String> = lists.iter().map(|names| list(Some(names)).join(" or ")).collect();
-    // Several rules often name the same people.
-    lists.sort();
-    lists.dedup();
-    match lists.as_slice() {
-        [] => "whoever may approve".to_owned(),
-        [one] => one.clone(),
-        several => format!("only who is in all of these ({})", several.join("; ")),
+    let lists = lists.and_then(Value::as_array).into_iter().flatten();
+    match WhoMay::by(lists.map(|names| list(Some(names)))) {
+        who @ (WhoMay::Anybody | WhoMay::OneOf(_)) => format!("{who} may decide"),
+        nobody @ WhoMay::Nobody(_) => format!("{nobody}; change the rules"),
     }
 }
 
@@ -122,10 +118,15 @@ mod tests {
                 "  - it would wait 500 ms before it runs",
             ]
         );
-        assert_eq!(
-            deciders(Some(&json!([["ann"], ["ben", "ann"]]))),
-            "only who is in all of these (ann; ben or ann)"
-        );
-        assert_eq!(deciders(Some(&json!([]))), "whoever may approve");
+        for (lists, words) in [
+            (json!([]), "any approver may decide"),
+            (json!([["ann"], ["ben", "ann"]]), "ann may decide"),
+            (
+                json!([["ann"], ["ben"]]),
+                "nobody is in every list (ann; ben), so it cannot be approved; change the rules",
+            ),
+        ] {
+            assert_eq!(deciders(Some(&lists)), words);
+        }
     }
 }

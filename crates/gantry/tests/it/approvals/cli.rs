@@ -65,10 +65,11 @@ fn apr_6_a_held_call_says_how_to_approve_it_and_is_listed_with_all_that_there_is
     let listed = run(&home, &["approvals", "--json"]).json();
     let (id, call) = (listed[0]["id"].as_str().unwrap(), listed[0]["callId"].as_str().unwrap());
     assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
-    for words in ["[APPROVAL_REQUIRED]", &format!("gantry approvals approve {id}"), "--yes", "--wait"] {
+    for words in ["[APPROVAL_REQUIRED]", &format!("gantry approvals approve {id}"), "--wait"] {
         assert!(ran.stderr.contains(words), "{words}: {ran:?}");
     }
     assert!(ran.stderr.contains("it runs with that command"), "no server runs: {ran:?}");
+    assert!(!ran.stderr.contains("--yes"), "that would be a second call: {ran:?}");
     for args in [["approvals"].as_slice(), &["approvals", "list", "--project", "default"]] {
         let table = run(&home, args);
         let lines: Vec<&str> = table.stdout.lines().collect();
@@ -83,7 +84,7 @@ fn apr_6_a_held_call_says_how_to_approve_it_and_is_listed_with_all_that_there_is
         &format!("{id} is waiting\n"),
         "tool         test__count of test",
         &format!("call         {call}"),
-        "may decide   every approver",
+        "may decide   any approver",
         "caller       person by cli",
         "    {\n      \"file\": \"counted\",\n      \"text\": \"a\"\n    }\n",
     ] {
@@ -169,9 +170,15 @@ fn apr_6_with_a_running_server_an_approval_is_given_to_it_and_waited_for_on_requ
 fn apr_3_edited_arguments_are_run_instead_and_refused_if_they_do_not_fit() {
     let home = home();
     let id = held(&home, "old");
-    for (arguments, code) in [("{\"text\": 17}", 2), ("[1]", 2), ("{", 2), ("{\"a\":1,\"a\":2}", 2)] {
+    for (arguments, words) in [
+        ("{\"text\": 17}", "text"),
+        ("[1]", "--args takes an object"),
+        ("{", "not JSON"),
+        ("{\"a\":1,\"a\":2}", "a"),
+    ] {
         let ran = run(&home, &["approvals", "approve", &id, "--args", arguments]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{arguments}: {ran:?}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments}: {ran:?}");
+        assert!(ran.stderr.contains(words) && !ran.stderr.contains("modifiedArgs"), "{arguments}: {ran:?}");
         assert_eq!(item(&home, &id)["state"], "PENDING_APPROVAL", "{arguments}");
     }
     home.write("new.json", &count("new"));
@@ -240,5 +247,9 @@ fn apr_1_requests_are_listed_by_state_and_project() {
     assert_eq!(listed(&["--all"]).len(), 2);
     assert!(listed(&["--state", "scheduled"]).is_empty());
     let ran = run(&home, &["approvals", "--state", "sleeping"]);
-    assert!(ran.code == 2 && ran.stderr.contains("PENDING_APPROVAL"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("waiting, scheduled, approved"), "{ran:?}");
+    for args in [["approvals", "list", "--project=nosuch"], ["approvals", "watch", "--project=nosuch"]] {
+        let ran = run(&home, &args);
+        assert!(ran.code == 2 && ran.stderr.contains("there is no such project"), "{ran:?}");
+    }
 }

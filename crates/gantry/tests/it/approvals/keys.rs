@@ -1,5 +1,7 @@
 //! Keys of the store: what each role may do, and where a key is kept to.
 
+mod ended;
+mod lasting;
 mod places;
 
 use super::api::{code, count, counted, decide, delete, get, held, home, ids, over, post};
@@ -127,6 +129,23 @@ fn apr_7_a_key_that_does_not_hold_is_refused_without_a_word_of_why() {
 }
 
 #[test]
+fn apr_6_a_key_is_taken_by_its_scheme_however_that_is_written() {
+    let home = Home::new();
+    let server = home.serve();
+    let key = text(&server, &json!({ "name": "anna", "role": "approver" }));
+    let sent =
+        |value: &str| server.request(http::Method::GET, "/api/v1/approvals", &[("authorization", value)], "");
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        assert_eq!(sent(&format!("{scheme} {key}")).status, 200, "{scheme}");
+    }
+    for value in ["Basic YW5uYTp4", &key, "Bearer"] {
+        let refused = sent(value);
+        assert_eq!(code(&refused), (401, "PERMISSION_DENIED".into()), "{value}");
+        assert!(refused.text.contains("send Authorization: Bearer <key>"), "{refused:?}");
+    }
+}
+
+#[test]
 fn apr_7_what_was_granted_to_a_key_or_by_it_ends_with_it() {
     let home = home("test__count");
     let server = home.serve();
@@ -146,30 +165,10 @@ fn apr_7_what_was_granted_to_a_key_or_by_it_ends_with_it() {
     }
     let left = server.get_as_admin("/api/v1/grants").json();
     assert_eq!(left["items"], json!([]));
-    // Somebody else with the name of an old key has none of what that had.
-    let other = make(&server, &json!({ "name": "bot", "role": "agent" }));
-    let body = json!({ "tool": "test__count", "arguments": count("other bot") });
-    ids(&post(&other, "/api/v1/calls", &body));
+    // Nor has somebody else with the name of an approver what that one gave.
+    make(&server, &json!({ "name": "anna", "role": "approver" }));
     held(&server, "test__count", &count("nobody"));
     assert_eq!(counted(&home), ["to bot", "by anna"]);
-}
-
-#[test]
-fn apr_7_a_key_of_another_role_does_not_go_on_with_the_session_of_an_old_one() {
-    let home = Home::with_test_tools();
-    let server = home.serve();
-    let session = |who: &LocalServer| {
-        let body = json!({ "tool": "test__echo", "arguments": { "text": "x" } });
-        let id = post(who, "/api/v1/calls", &body).json()["id"].as_str().expect("an id").to_owned();
-        get(who, &format!("/api/v1/calls/{id}")).json()["record"]["session"].clone()
-    };
-    let old = make(&server, &json!({ "name": "bot", "role": "agent" }));
-    let before = session(&old);
-    assert_eq!(session(&old), before, "requests of one key share a session");
-    delete(&server.admin(), "/api/v1/keys/bot");
-    let new = make(&server, &json!({ "name": "bot", "role": "approver" }));
-    let after = session(&new);
-    assert!(after.is_string() && after != before, "{after}");
 }
 
 #[test]

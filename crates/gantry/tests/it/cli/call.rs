@@ -16,7 +16,11 @@ fn data_goes_to_stdout_and_talk_to_stderr() {
     assert!(failed.stderr.contains("[FILE_NOT_FOUND]"), "{failed:?}");
     let asked = run(&home, &["call", "delete_file", r#"{"path": "a.txt"}"#]);
     assert_eq!(asked.stdout, "");
-    assert!(asked.stderr.contains("a person has to approve") && asked.stderr.contains("--yes"), "{asked:?}");
+    assert!(
+        asked.stderr.contains("a person has to approve")
+            && asked.stderr.contains("gantry approvals approve appr_"),
+        "{asked:?}"
+    );
 }
 
 #[test]

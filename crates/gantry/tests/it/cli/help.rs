@@ -54,6 +54,13 @@ fn the_help_of_the_program_reads_well() {
           help       Print this message or the help of the given subcommand(s)
 
         Options:
+          -h, --help
+                  Print help (see a summary with '-h')
+
+          -V, --version
+                  Print version
+
+        Global options:
           -c, --config <FILE>
                   Configuration file [default: gantry.yaml, .json or .toml in the working folder] [env:
                   GANTRY_CONFIG]
@@ -63,12 +70,6 @@ fn the_help_of_the_program_reads_well() {
 
           -v, --verbose...
                   Say more: -v tells every call, -vv everything
-
-          -h, --help
-                  Print help (see a summary with '-h')
-
-          -V, --version
-                  Print version
 
         Examples:
           gantry serve

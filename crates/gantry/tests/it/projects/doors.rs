@@ -186,6 +186,7 @@ fn pol_1_a_project_that_is_not_there_is_404_over_http_and_nothing_more_is_said()
         (Method::GET, "/api/v1/explain?project=nowhere&tool=s__pid", Value::Null),
         (Method::GET, "/api/v1/explain?project=nowhere", Value::Null),
         (Method::GET, "/api/v1/events?follow=false&project=nowhere", Value::Null),
+        (Method::GET, "/api/v1/approvals?wait=20&project=nowhere", Value::Null),
         (Method::GET, "/api/v1/lock?project=nowhere", Value::Null),
         (Method::POST, "/api/v1/lock", json!({ "project": "nowhere" })),
         (Method::POST, "/mcp/nowhere", body.clone()),

@@ -119,7 +119,7 @@ fn apr_5_another_server_behind_the_same_name_is_asked_about_again() {
     let before = item(&site.server, &held.id)["fingerprint"].clone();
     // Word for word the same tool, of another program.
     let mut other = pulled();
-    other["args"] = json!(["-c", "exec $FAULTY --journal other.txt --definition-version $(cat version)"]);
+    other["args"] = json!(["-c", "tee -a other.txt | $FAULTY --definition-version $(cat version)"]);
     let config = json!({ "approvals": approvals, "mcpServers": { "s": other } });
     site.home.write("gantry.yaml", &config.to_string());
     assert_eq!(site.reload().status, 200);
@@ -127,8 +127,12 @@ fn apr_5_another_server_behind_the_same_name_is_asked_about_again() {
     approve(&site.server, &held);
     let asked = asked_again(&site.server, &held);
     assert_eq!(asked["fingerprint"], before, "{asked}");
-    let calls = |journal: &str| site.requests(journal, "tools/call");
-    assert_eq!((calls("journal.txt"), calls("other.txt")), (0, 0));
+    assert_eq!((&asked["attempts"], &item(&site.server, &held.id)["attempts"]), (&json!(0), &json!(0)));
+    let calls = || site.requests("other.txt", "tools/call");
+    assert_eq!(calls(), 0);
+    approve(&site.server, &again(&asked));
+    assert_eq!(over(&site.server, &again(&asked))["state"], "COMPLETED_SUCCESS");
+    assert_eq!(calls(), 1, "a yes to that one is for that one");
 }
 
 #[test]
@@ -279,4 +283,31 @@ fn apr_5_a_call_that_is_asked_about_again_can_be_denied_and_its_caller_is_told()
     );
     assert_ne!(Held::of(&repeated).id, held.id);
     assert_eq!(home.read("a.txt"), "changed");
+}
+
+#[test]
+fn apr_5_a_directory_that_is_not_as_it_was_seen_is_asked_about_again_before_it_is_deleted() {
+    let home = Home::new();
+    for (path, content) in [("old/a.txt", "a"), ("kept.txt", "kept")] {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, content).expect("a file");
+    }
+    let server = home.serve();
+    let held = hold(&server, None, "delete_file", &json!({ "path": "old", "recursive": true }));
+    assert!(text(&item(&server, &held.id)["reason"]).contains("the 1 entry in it"));
+    // Nobody is asked about this, and it would be gone with the rest.
+    let moved = call(
+        &server,
+        None,
+        &json!({ "tool": "move_file", "arguments": { "from": "kept.txt", "to": "old/kept.txt" } }),
+    );
+    assert_eq!(moved.status, 200, "{moved:?}");
+    approve(&server, &held);
+    let asked = asked_again(&server, &held);
+    assert!(text(&asked["reason"]).contains("the 2 entries in it"), "{asked}");
+    assert!(home.path().join("old/kept.txt").exists() && home.path().join("old/a.txt").exists());
+    approve(&server, &again(&asked));
+    assert_eq!(over(&server, &again(&asked))["state"], "COMPLETED_SUCCESS");
+    assert!(!home.path().join("old").exists());
 }

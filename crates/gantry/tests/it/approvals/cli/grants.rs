@@ -39,8 +39,12 @@ fn apr_10_a_yes_has_one_scope() {
     let id = held(&home, "a");
     let both = run(&home, &["approvals", "approve", &id, "--once", "--always"]);
     assert_eq!(both.code, 2, "{both:?}");
-    let named = run(&home, &["approvals", "approve", &id, "--scope", "session", "--json"]);
-    assert_eq!((named.code, &named.json()["decision"]["scope"]), (0, &json!("session")), "{named:?}");
+    // `gantry call` has no session of its own.
+    let refused = run(&home, &["approvals", "approve", &id, "--scope", "session"]);
+    let told = refused.stderr.contains("no session of its own; decide `once`, or `always`");
+    assert!(refused.code != 0 && told, "{refused:?}");
+    let named = run(&home, &["approvals", "approve", &id, "--scope", "always", "--json"]);
+    assert_eq!((named.code, &named.json()["decision"]["scope"]), (0, &json!("always")), "{named:?}");
     let grants = run(&home, &["approvals", "grants", "--json"]).json();
-    assert_eq!(grants[0]["scope"], "session");
+    assert_eq!(grants[0]["scope"], "always");
 }

@@ -65,13 +65,20 @@ fn apr_1_a_key_is_limited_as_it_was_made() {
         made(&["--role", "approver", "--project", "default", "--tools", "db__*", "--tools", "read_*"]);
     assert_eq!(limited["projects"], json!(["default"]), "{limited}");
     assert_eq!(limited["tools"], json!(["db__*", "read_*"]), "{limited}");
+    made(&["--role", "agent", "--name", "bot"]);
+    made(&["--role", "admin", "--name", "root"]);
     let table = run(&home, &["keys"]).stdout;
     assert!(table.contains("db__*, read_*") && !table.contains("EXPIRES"), "{table}");
+    let tools = |name: &str| {
+        let line = table.lines().find(|line| line.contains(name)).expect("it is listed");
+        line.split_whitespace().rev().nth(2).expect("before the time").to_owned()
+    };
+    assert_eq!((tools("bot").as_str(), tools("root").as_str()), ("-", "all"), "an agent decides nothing");
     for (args, words) in [
         (["--role", "agent", "--project", "nowhere"], "there is no project \"nowhere\""),
         (["--role", "agent", "--agent", "nobody"], "there is no agent \"nobody\""),
-        (["--role", "agent", "--expires", "soon"], "30d"),
-        (["--role", "agent", "--name", "person"], "choose another"),
+        (["--role", "agent", "--expires", "1w"], "--expires <TIME>': write a span such as 90m, 12h or 30d"),
+        (["--role", "agent", "--name", "person"], "the name person is reserved; choose another"),
         (["--role", "boss", "--name", "x"], "possible values"),
     ] {
         let args: Vec<&str> = ["keys", "create"].into_iter().chain(args).collect();
@@ -79,7 +86,8 @@ fn apr_1_a_key_is_limited_as_it_was_made() {
         assert!(ran.code == 2 && ran.stdout.is_empty() && ran.stderr.contains(words), "{args:?}: {ran:?}");
     }
     let unknown = run(&home, &["keys", "revoke", "nobody"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("there is no key \"nobody\""), "{unknown:?}");
+    assert!(unknown.code == 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("there is no key \"nobody\"; gantry keys lists them"), "{unknown:?}");
 }
 
 #[test]
@@ -101,4 +109,31 @@ fn apr_1_only_those_whom_the_rule_names_may_approve_and_the_prompt_says_who() {
     assert_eq!(terminal.end().code, 1);
     let (path, yes) = (format!("/api/v1/approvals/{id}/decision"), json!({ "approved": true }).to_string());
     assert_eq!(asked(&server, key.trim(), Method::POST, &path, &yes), 200);
+}
+
+#[test]
+fn apr_1_a_call_whose_lists_have_no_name_in_common_says_that_nobody_can_approve_it() {
+    let home = gantry_testkit::Home::with_test_tools().config(
+        r"
+policies: [{ name: mine, tools: [test__count], decide: ask, approvers: [ann] }]
+approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [ben] } }
+",
+    );
+    let nobody = "nobody is in every list (ann; ben), so it cannot be approved; change the rules";
+    let ran = run(&home, &["call", "test__count", &count("a")]);
+    assert!(ran.stderr.contains(&format!("hint: {nobody}, or deny it")), "{ran:?}");
+    assert!(!ran.stderr.contains("lets it run"), "{ran:?}");
+    let id = held(&home, "a");
+    let shown = run(&home, &["approvals", "show", &id]).stdout;
+    assert!(shown.contains(&format!("may decide   {nobody}, or deny it\n")), "{shown}");
+    let judged = run(&home, &["policy", "test", "test__count", &count("a")]);
+    assert!(judged.code == 1 && judged.stdout.contains(&format!("  - {nobody}\n")), "{judged:?}");
+    let mut terminal = super::terminal::Terminal::start(&home, &["call", "test__count", &count("b")]);
+    terminal.until(&format!("but        {nobody}, or deny it"));
+    terminal.until("[l]eave it waiting?");
+    terminal.enter("d");
+    terminal.until("Why?");
+    terminal.enter("");
+    assert_eq!(terminal.end().code, 1);
+    assert_eq!(run(&home, &["approvals", "deny", &id]).code, 0);
 }

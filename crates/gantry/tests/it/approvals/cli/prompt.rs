@@ -95,7 +95,7 @@ fn apr_6_only_an_answer_decides() {
     let mut terminal = asked(&home, "a");
     for typed in ["", "y", "yes", "approve it", "k"] {
         terminal.enter(typed);
-        terminal.until("Type one of a, s, w, e, d, l");
+        terminal.until("Type one of a, w, e, d, l");
         terminal.until(QUESTION);
     }
     assert_eq!(only(&home)["state"], "PENDING_APPROVAL");
@@ -200,21 +200,22 @@ fn apr_6_a_question_that_expires_says_so() {
 }
 
 #[test]
-fn apr_10_a_yes_for_the_session_or_for_always_is_a_grant() {
+fn apr_10_a_yes_for_always_is_a_grant_and_none_for_the_session_is_offered() {
     let home = home();
     let _server = home.serve();
-    assert_eq!(answered(&home, "a", "s").code, 0);
-    let ran = run(&home, &["call", "test__count", &count("b")]);
-    assert_eq!(ran.code, 0, "it is the same session: {ran:?}");
+    let mut terminal = asked(&home, "a");
+    assert!(!terminal.screen().contains("[s]ession"), "{}", terminal.screen());
+    terminal.enter("w");
+    assert_eq!(terminal.end().code, 0);
     let grants = run(&home, &["approvals", "grants", "--json"]).json();
-    assert_eq!((&grants[0]["scope"], &grants[0]["tool"]), (&json!("session"), &json!("test__count")));
+    assert_eq!((&grants[0]["scope"], &grants[0]["tool"]), (&json!("always"), &json!("test__count")));
+    assert_eq!(run(&home, &["call", "test__count", &count("b")]).code, 0);
     let id = grants[0]["id"].as_str().unwrap();
     assert_eq!(run(&home, &["approvals", "revoke", id]).code, 0);
     assert_eq!(answered(&home, "c", "w").code, 0);
     let grants = run(&home, &["approvals", "grants"]).stdout;
     assert!(grants.contains("always") && !grants.contains(id), "{grants}");
-    assert_eq!(run(&home, &["call", "test__count", &count("d")]).code, 0);
-    assert_eq!(counted(&home), ["a", "b", "c", "d"]);
+    assert_eq!(counted(&home), ["a", "b", "c"]);
 }
 
 #[test]
@@ -242,9 +243,14 @@ fn apr_6_long_arguments_are_cut_with_their_length_and_shown_whole_elsewhere() {
     let mut terminal = asked(&home, &long);
     let screen = terminal.screen();
     assert!(screen.contains("… (50") && !screen.contains(&long), "{screen}");
+    let id = only(&home)["id"].as_str().unwrap().to_owned();
+    assert!(screen.contains(&format!("gantry approvals show {id} shows all of it")), "{screen}");
+    assert!(screen.contains(", show in [f]ull, "), "{screen}");
+    terminal.enter("f");
+    let screen = terminal.until(QUESTION);
+    assert!(screen.contains(&long) && !screen.contains("[f]ull"), "{screen}");
     terminal.enter("l");
     terminal.end();
-    let id = only(&home)["id"].as_str().unwrap().to_owned();
     assert!(run(&home, &["approvals", "show", &id]).stdout.contains(&long));
     assert_eq!(item(&home, &id)["arguments"]["text"], json!(long));
 }

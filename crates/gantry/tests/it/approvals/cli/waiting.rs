@@ -135,6 +135,9 @@ fn apr_8_a_call_that_waits_for_its_time_is_left_listed_and_withdrawn() {
     assert!(ran.stderr.contains(&format!("gantry approvals cancel {id}")), "{ran:?}");
     let table = run(&home, &["approvals"]).stdout;
     assert!(table.contains("scheduled") && table.contains("runs in "), "{table}");
+    let shown = run(&home, &["approvals", "show", &id]).stdout;
+    assert!(shown.contains("\n  runs         20") && shown.contains(" UTC (in "), "{shown}");
+    assert!(!shown.contains("may decide") && !shown.contains("after the yes"), "it takes none: {shown}");
     assert_eq!(run(&home, &["approvals", "cancel", &id]).code, 0);
     assert_eq!(item(&home, &id)["state"], "CANCELLED_BY_SYSTEM");
     // Ctrl-C leaves it too.
@@ -152,6 +155,8 @@ fn apr_8_a_yes_to_a_call_that_then_waits_for_its_time_says_when() {
     let home =
         home_with("requiresApprovalTools: [test__count], toolSpecificDelays: { test__count: 3600000 }");
     let id = held(&home, "a");
+    let shown = run(&home, &["approvals", "show", &id]).stdout;
+    assert!(shown.contains("waits        3600000 ms after the yes"), "{shown}");
     let ran = run(&home, &["approvals", "approve", &id]);
     assert!(ran.code == 0 && ran.stdout.contains("runs in "), "{ran:?}");
     assert!(ran.stderr.contains("gantry serve"), "{ran:?}");

@@ -39,6 +39,7 @@ fn decides(sdk: &Sdk, era: &str) {
     let fields = &form["requestedSchema"]["properties"];
     assert_eq!(fields["decision"]["enum"], json!(["approve", "deny"]), "{era}: {form}");
     assert_eq!(fields["scope"]["enum"], json!(["once", "session", "always"]), "{era}: {form}");
+    assert_eq!(item["sessionGrant"], true, "a client of `gantry mcp` has its session: {item}");
     let shown = [&item["state"], &item["decidedBy"], &item["decidedVia"], &item["caller"]["principal"]];
     assert_eq!(shown, ["COMPLETED_SUCCESS", "person", "elicitation", "mcp"], "{era}: {item}");
 

@@ -1,0 +1,104 @@
+//! Whose yes a call takes, where rules name who may give it.
+
+use std::fmt;
+
+/// Whose yes a call takes. One decision is one person's, so it must be somebody whom every list names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhoMay<'a> {
+    /// Whoever may decide at all: no rule names anybody.
+    Anybody,
+    /// One of these.
+    OneOf(Vec<&'a str>),
+    /// Nobody: these lists have no name in common.
+    Nobody(Vec<Vec<&'a str>>),
+}
+
+impl<'a> WhoMay<'a> {
+    /// By the lists of the rules; a list without names is none.
+    pub fn by<L, N>(lists: impl IntoIterator<Item = L>) -> Self
+    where
+        L: IntoIterator<Item = &'a N>,
+        N: AsRef<str> + ?Sized + 'a,
+    {
+        // Limit: there are as many lists as rules that ask, which the configuration bounds.
+        let mut named: Vec<Vec<&'a str>> = Vec::new();
+        for list in lists {
+            let list: Vec<&str> = list.into_iter().map(AsRef::as_ref).collect();
+            // Several rules often name the same people.
+            if !list.is_empty() && !named.contains(&list) {
+                named.push(list);
+            }
+        }
+        let Some(first) = named.first() else { return Self::Anybody };
+        let common: Vec<&str> =
+            first.iter().copied().filter(|name| named.iter().all(|list| list.contains(name))).collect();
+        if common.is_empty() { Self::Nobody(named) } else { Self::OneOf(common) }
+    }
+
+    /// Whether the yes of somebody of this name counts.
+    #[must_use]
+    pub fn includes(&self, name: &str) -> bool {
+        match self {
+            Self::Anybody => true,
+            Self::OneOf(names) => names.contains(&name),
+            Self::Nobody(_) => false,
+        }
+    }
+
+    /// What to tell somebody whose yes does not count.
+    #[must_use]
+    pub fn refusal(&self) -> String {
+        match self {
+            Self::Anybody | Self::OneOf(_) => format!("this call takes the yes of {self}"),
+            Self::Nobody(_) => format!("{self}; change the rules, or deny it"),
+        }
+    }
+}
+
+/// Who that is; of nobody, why.
+impl fmt::Display for WhoMay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anybody => f.write_str("any approver"),
+            Self::OneOf(names) => f.write_str(&names.join(" or ")),
+            Self::Nobody(lists) => {
+                let lists: Vec<String> = lists.iter().map(|names| names.join(" or ")).collect();
+                write!(f, "nobody is in every list ({}), so it cannot be approved", lists.join("; "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_the_yes_of_somebody_whom_every_list_names() {
+        let cases: [(&[&[&str]], &str, &str); 6] = [
+            (&[], "any approver", "this call takes the yes of any approver"),
+            (&[&[]], "any approver", "this call takes the yes of any approver"),
+            (&[&["ann", "ben"]], "ann or ben", "this call takes the yes of ann or ben"),
+            (&[&["ann", "ben"], &["ann", "ben"], &[]], "ann or ben", "this call takes the yes of ann or ben"),
+            (&[&["ann", "ben"], &["ben", "person"]], "ben", "this call takes the yes of ben"),
+            (
+                &[&["ann"], &["ben", "cy"], &["ann"]],
+                "nobody is in every list (ann; ben or cy), so it cannot be approved",
+                "nobody is in every list (ann; ben or cy), so it cannot be approved; change the rules, or deny it",
+            ),
+        ];
+        for (lists, who, refusal) in cases {
+            let may = WhoMay::by(lists.iter().map(|names| names.iter().copied()));
+            assert_eq!((may.to_string().as_str(), may.refusal().as_str()), (who, refusal), "{lists:?}");
+        }
+    }
+
+    #[test]
+    fn a_yes_counts_of_those_who_are_named() {
+        let may = |lists: &[&'static [&'static str]]| {
+            WhoMay::by(lists.iter().map(|names| names.iter().copied())).includes("ben")
+        };
+        assert!(may(&[]) && may(&[&["ann", "ben"], &["ben"]]));
+        assert!(!may(&[&["ann"]]) && !may(&[&["ann"], &["ben"]]));
+    }
+}

@@ -1,0 +1,130 @@
+//! Several who wait for one call, and what becomes of it when one of them leaves.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_calls_wait_for_one_decision_and_get_one_result() {
+    let home = Home::new().await;
+    let first = home.call("act", "{\"n\":1}").await;
+    let cx = home.cx().await;
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let (runtime, cx) = (home.runtime(), CallCx::new(&cx.session));
+            let request = CallRequest {
+                tool: "act".into(),
+                arguments: Some("{ \"n\": 1 }".into()),
+                ..CallRequest::default()
+            };
+            tokio::spawn(async move { runtime.call(cx, request).await })
+        })
+        .collect();
+    let other = home.call("act", "{\"n\":2}").await;
+    assert_ne!(id(&other), id(&first));
+    home.decide(id(&first), yes()).await.unwrap();
+    for reply in futures_util::future::join_all(waiting).await {
+        let reply = reply.unwrap();
+        assert_eq!((reply.id, reply.conversation()), (first.id, "{\"n\":1} 1".to_owned()));
+    }
+    assert_eq!(home.ran(), 1);
+    // It was given to somebody, so the same request is a new one now.
+    let anew = home.call("act", "{\"n\":1}").await;
+    assert_ne!(id(&anew), id(&first));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_one_of_two_that_wait_leaves_the_call_is_still_the_others() {
+    let home = Home::new().await;
+    let session = home.cx().await.session;
+    let (first, second) = (CallCx::new(&session), CallCx::new(&session));
+    let call = |cx: CallCx| {
+        let (runtime, request) = (home.runtime(), request("act", "{\"n\":1}"));
+        tokio::spawn(async move { runtime.call(cx, request).await })
+    };
+    let (leaves, leaving) = (first.cancel.clone(), call(first));
+    let pending = home.pending().await;
+    let stays = call(second);
+    // Both wait before the first one leaves.
+    until(|| waiters(&home, pending.id) == 2).await;
+    leaves.cancel();
+    assert!(leaving.await.unwrap().is_held());
+    home.decide(pending.id, yes()).await.unwrap();
+    assert_eq!(stays.await.unwrap().conversation(), "{\"n\":1} 1");
+}
+
+/// How many wait for an approval.
+fn waiters(home: &Home, id: ApprovalId) -> usize {
+    home.projects.commons().approvals().desk().waiting.get(&id).map_or(0, |waiting| waiting.waiters.len())
+}
+
+/// Calls what is slow, and waits for it.
+fn wait(home: &Home, cx: CallCx) -> tokio::task::JoinHandle<Reply> {
+    let runtime = home.runtime();
+    tokio::spawn(async move { runtime.call(cx, request("slow", "{}")).await })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_who_leaves_while_the_call_runs_does_not_stop_it() {
+    let home = Home::new().await;
+    let session = home.cx().await.session;
+    let (first, second) = (CallCx::new(&session), CallCx::new(&session));
+    let (leaves, leaving) = (first.cancel.clone(), wait(&home, first));
+    let pending = home.pending().await;
+    let stays = wait(&home, second);
+    until(|| waiters(&home, pending.id) == 2).await;
+    home.begin(pending.id).await;
+    leaves.cancel();
+    let left = leaving.await.unwrap();
+    assert_eq!((left.state, left.effect), (State::Executing, gantry_core::error::EffectState::Possible));
+    assert!(left.conversation().contains("was approved and runs as"), "{}", left.conversation());
+    home.let_go();
+    assert_eq!(stays.await.unwrap().conversation(), "{} 1");
+    assert_eq!(home.row(pending.id).await.state, State::CompletedSuccess);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_waits_alone_and_leaves_stops_the_call_that_runs() {
+    let home = Home::new().await;
+    let cx = home.cx().await;
+    let (leaves, leaving) = (cx.cancel.clone(), wait(&home, cx));
+    let pending = home.pending().await;
+    until(|| waiters(&home, pending.id) == 1).await;
+    home.begin(pending.id).await;
+    leaves.cancel();
+    let left = leaving.await.unwrap();
+    assert_eq!(left.outcome.as_ref().err().map(|error| error.code), Some(ErrorCode::Canceled), "{left:?}");
+    assert_eq!(home.row(pending.id).await.state, State::CompletedFailure);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_joins_a_call_that_runs_is_not_told_that_it_waits() {
+    let home = Home::new().await;
+    let first = home.call("slow", "{}").await;
+    home.begin(id(&first)).await;
+    let joined = home.call("slow", "{}").await;
+    assert_eq!((joined.id, joined.state), (first.id, State::Executing));
+    assert_eq!(joined.effect, gantry_core::error::EffectState::Possible);
+    let told = joined.conversation();
+    assert!(told.contains(&format!("runs as {}", id(&first))) && !told.contains("Nothing was run"), "{told}");
+    home.let_go();
+    assert_eq!(home.over(&first).await.conversation(), "{} 1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_knew_of_a_call_may_come_back_for_what_takes_its_place() {
+    let home = Home::new().await;
+    let (cx, approvals) = (home.cx().await, Arc::clone(home.projects.commons().approvals()));
+    let mut rows = Vec::new();
+    for n in 0..3 {
+        rows.push(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await);
+    }
+    let first = approvals.wait(&rows[0], &cx);
+    let second = first.instead(&rows[1], &cx);
+    drop(first);
+    assert!(second.is_alone());
+    approvals.told(rows[1].id);
+    let third = second.instead(&rows[2], &cx);
+    drop(second);
+    assert!(!third.is_alone(), "somebody else was told of it");
+    drop(third);
+    assert!(approvals.desk().waiting.is_empty());
+}
