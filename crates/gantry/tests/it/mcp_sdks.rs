@@ -69,7 +69,7 @@ impl Playing {
 }
 
 /// A file of the installed clients; a name without a folder is a program of the machine.
-fn installed(name: &str) -> PathBuf {
+pub(crate) fn installed(name: &str) -> PathBuf {
     if !name.contains('/') {
         return name.into();
     }

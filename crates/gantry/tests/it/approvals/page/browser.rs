@@ -1,5 +1,6 @@
 //! A real browser for one test: Chromium, driven by playwright in Node.
 
+use crate::mcp_sdks::installed;
 use gantry_testkit::Server;
 use serde_json::{Value, json};
 use std::env;
@@ -32,7 +33,7 @@ impl Browser {
             .args(["--input-type=module", "-e", SCRIPT])
             .arg(program())
             // Where the script finds its packages.
-            .current_dir(packages())
+            .current_dir(installed("node/node_modules").parent().expect("a folder"))
             .env("HOME", folder.path())
             .env("TMPDIR", folder.path())
             .stdin(Stdio::piped())
@@ -111,18 +112,4 @@ fn program() -> PathBuf {
     found.find(|file| file.is_file()).unwrap_or_else(|| {
         panic!("none of {names:?} is there; `cargo xtask test --only tools` says how to get one")
     })
-}
-
-/// The folder in which playwright is installed.
-fn packages() -> PathBuf {
-    let test = env::current_exe().expect("the running program has a path");
-    let built = || test.ancestors().nth(3).expect("a target folder").join("clients");
-    let folder = env::var_os("GANTRY_TEST_CLIENTS").map_or_else(built, PathBuf::from).join("node");
-    let installed = folder.join("node_modules/playwright-core").is_dir();
-    assert!(
-        installed,
-        "no playwright in {}; `cargo xtask test --only clients` installs it",
-        folder.display()
-    );
-    folder
 }
