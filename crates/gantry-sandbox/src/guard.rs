@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -55,7 +56,15 @@ static IS_GUARD_CAPABLE: AtomicBool = AtomicBool::new(false);
 pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     IS_GUARD_CAPABLE.store(true, Ordering::Relaxed);
     let mut args = args.into_iter().skip(1);
-    if args.next()? != GUARD_ARG {
+    let first = args.next()?;
+    if first == crate::jail::HELPER_ARG {
+        return Some(if crate::jail::helper_main() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(GUARD_FAILURE)
+        });
+    }
+    if first != GUARD_ARG {
         return None;
     }
     let Some(job) = Job::parse(args) else {
@@ -102,7 +111,7 @@ impl Job {
         let control = args.next()?.to_str()?.parse().ok()?;
         let (program, name) = (args.next()?, args.next()?);
         let control = sys::adopt(control).ok()?;
-        sys::close_all_but(&control);
+        sys::close_all_but(control.as_fd());
         Some(Self { control: control.into(), program, name, args: args.collect() })
     }
 

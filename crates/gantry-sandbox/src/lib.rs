@@ -23,6 +23,7 @@
 mod child;
 mod error;
 mod guard;
+pub mod jail;
 mod spec;
 mod sys;
 mod tree;

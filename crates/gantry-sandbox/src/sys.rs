@@ -1,11 +1,13 @@
 //! The system calls that neither std nor rustix wraps safely, and what differs between systems.
 //!
-//! Invariant: all `unsafe` code of this crate is here and in `sys/linux.rs`.
+//! Invariant: all `unsafe` code of this crate is here, in `sys/linux.rs` and in `sys/jail.rs`.
 #![expect(
     unsafe_code,
     reason = "fork, signal masks, inherited descriptors and pre_exec have no safe wrapper"
 )]
 
+#[cfg(target_os = "linux")]
+pub(crate) mod jail;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]

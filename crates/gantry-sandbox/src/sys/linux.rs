@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
@@ -29,7 +29,7 @@ pub(crate) fn set_process_name(name: &str) -> io::Result<()> {
 }
 
 /// Closes what this process has inherited by accident: all but the standard descriptors and `keep`.
-pub(crate) fn close_all_but(keep: &OwnedFd) {
+pub(crate) fn close_all_but(keep: BorrowedFd<'_>) {
     let close = |first: RawFd, last: RawFd| {
         if first <= last {
             // SAFETY: it runs before this process has opened anything, so no owner loses a descriptor.

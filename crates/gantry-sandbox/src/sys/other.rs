@@ -1,7 +1,7 @@
 //! Stand-ins where there is no Linux: no orphans are caught, and the guard looks at intervals instead of being told.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
@@ -26,7 +26,7 @@ pub(crate) fn set_process_name(_name: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn close_all_but(_keep: &OwnedFd) {}
+pub(crate) fn close_all_but(_keep: BorrowedFd<'_>) {}
 
 #[derive(Debug)]
 pub(crate) struct Signals;

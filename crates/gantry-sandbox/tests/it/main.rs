@@ -8,5 +8,6 @@
 )]
 
 mod end;
+mod jail;
 mod start;
 mod world;

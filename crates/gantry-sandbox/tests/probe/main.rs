@@ -1,4 +1,7 @@
-//! `sandbox-probe`: starts the shell script it is given, passes on its first line, and then waits to be killed.
+//! `sandbox-probe`: starts the shell script it is given, passes on its first line, and then waits to be killed; or runs a
+//! script in a jail.
+
+mod jail;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -9,13 +12,15 @@ fn main() -> ExitCode {
     if let Some(code) = gantry_sandbox::guard_main(std::env::args_os()) {
         return code;
     }
-    let started = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .and_then(|runtime| runtime.block_on(hold()));
+    let started =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().and_then(
+            |runtime| match std::env::args_os().nth(1) {
+                Some(word) if word == "jail" => runtime.block_on(jail::run(std::env::args_os().skip(2))),
+                _ => runtime.block_on(hold()).map(|()| ExitCode::SUCCESS),
+            },
+        );
     match started {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             io::stderr().write_all(error.to_string().as_bytes()).ok();
             ExitCode::FAILURE

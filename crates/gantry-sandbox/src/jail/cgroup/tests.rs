@@ -1,0 +1,119 @@
+//! Control groups on a folder that only looks like one: what is read, and what is written where.
+
+use super::{Cgroups, own_group};
+use crate::jail::Limits;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const MOUNTS: &str = "\
+24 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
+30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
+31 24 0:27 /x /other rw - cgroup2 cgroup2 rw
+";
+
+/// A delegated group with the files that the kernel would put there.
+fn delegated(controllers: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let files =
+        [("cgroup.controllers", controllers), ("cgroup.subtree_control", ""), ("cgroup.procs", "11\n12\n")];
+    for (name, content) in files {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    folder
+}
+
+fn read(folder: &Path, path: &str) -> String {
+    fs::read_to_string(folder.join(path)).unwrap()
+}
+
+#[test]
+fn the_own_group_is_found_below_the_mount_of_version_2() {
+    let found = |membership| own_group(membership, MOUNTS);
+    let mixed = "4:memory:/a\n0::/system.slice/gantry.service\n";
+    assert_eq!(found(mixed), Some(PathBuf::from("/sys/fs/cgroup/system.slice/gantry.service")));
+    for without in ["4:memory:/a\n", "0::/\n", "0::/../outside\n", ""] {
+        assert_eq!(found(without), None, "{without:?}");
+    }
+    assert_eq!(own_group("0::/a\n", "24 1 8:1 / / rw - ext4 /dev/root rw\n"), None);
+}
+
+#[test]
+fn the_processes_of_the_unit_move_down_before_limits_are_enabled() {
+    let folder = delegated("cpu memory pids");
+    Cgroups::open(folder.path(), folder.path()).unwrap();
+    assert_eq!(read(folder.path(), "gantry-own/cgroup.procs"), "12");
+    assert_eq!(read(folder.path(), "cgroup.subtree_control"), "+memory +pids");
+}
+
+#[test]
+fn nothing_moves_where_the_system_has_already_put_gantry_below() {
+    let folder = delegated("memory pids");
+    fs::write(folder.path().join("cgroup.subtree_control"), "memory pids").unwrap();
+    Cgroups::open(folder.path(), &folder.path().join("main")).unwrap();
+    assert!(!folder.path().join("gantry-own").exists());
+    assert_eq!(read(folder.path(), "cgroup.subtree_control"), "memory pids");
+}
+
+#[test]
+fn a_group_without_the_limits_is_of_no_use() {
+    let folder = delegated("cpu io");
+    Cgroups::open(folder.path(), folder.path()).unwrap_err();
+    assert!(!folder.path().join("gantry-own").exists());
+}
+
+#[test]
+fn a_job_gets_a_group_with_its_limits() {
+    let folder = delegated("memory pids");
+    let cgroups = Cgroups::open(folder.path(), folder.path()).unwrap();
+    let limits = Limits {
+        wall: Duration::from_secs(1),
+        cpu: Duration::from_secs(1),
+        memory: 5 << 20,
+        processes: 10,
+        written: 0,
+        output: 0,
+    };
+    let leaf = cgroups.leaf(&limits).unwrap();
+    leaf.admit(4711).unwrap();
+    let expected = [
+        ("cgroup.procs", "4711"),
+        ("memory.max", "5242880"),
+        ("memory.swap.max", "0"),
+        ("memory.oom.group", "1"),
+        ("pids.max", "14"),
+    ];
+    for (file, value) in expected {
+        assert_eq!(read(&leaf.0, file), value, "{file}");
+    }
+    assert_ne!(cgroups.leaf(&limits).unwrap().0, leaf.0);
+
+    assert!(!leaf.ran_out_of_memory());
+    fs::write(leaf.0.join("memory.events"), "oom 0\noom_kill 0\n").unwrap();
+    assert!(!leaf.ran_out_of_memory());
+    fs::write(leaf.0.join("memory.events"), "oom 1\noom_kill 3\n").unwrap();
+    assert!(leaf.ran_out_of_memory());
+}
+
+#[test]
+fn groups_of_dead_gantrys_are_removed_and_those_of_living_ones_stay() {
+    let folder = delegated("memory pids");
+    let cgroups = Cgroups::open(folder.path(), folder.path()).unwrap();
+    let names = ["gantry-job-1-0", "gantry-job-2-0", "other"];
+    for name in names {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    cgroups.remove_stale(|pid| pid == "1");
+    assert_eq!(names.map(|name| folder.path().join(name).exists()), [true, false, true]);
+}
+
+#[test]
+fn a_group_is_killed_before_it_is_removed() {
+    let folder = delegated("memory pids");
+    let group = folder.path().join("gantry-job-1-0");
+    fs::create_dir(&group).unwrap();
+    // Here it keeps the folder from being removed; in a real group it does not.
+    fs::write(group.join("cgroup.kill"), "").unwrap();
+    drop(super::Leaf(group.clone()));
+    assert_eq!(read(&group, "cgroup.kill"), "1");
+}

@@ -1,0 +1,170 @@
+//! What runs in the jail, within which limits, and what came of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the workspace is in the jail.
+pub const WORKSPACE: &str = "/workspace";
+/// Where [`Job::store`] is in the jail.
+pub const STORE: &str = "/store";
+/// Where [`Job::files`] are in the jail; read-only.
+pub const FILES: &str = "/run/gantry";
+/// The home folder in the jail; empty and gone with the run.
+pub const HOME: &str = "/home/gantry";
+/// Where a job with a network finds its only partner: a proxy, in a network that has nothing else.
+pub const PROXY: &str = "127.0.0.1:3128";
+
+/// One program to run in the jail.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// A path in the jail, or a name to look up on the PATH of `env`. Never looked up in the workspace.
+    pub program: OsString,
+    /// The arguments after the program's name.
+    pub args: Vec<OsString>,
+    /// The whole environment, but for HOME, TMPDIR and LANG, which the jail sets if this does not.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Where it starts, relative to the workspace; it must be beneath it.
+    pub folder: PathBuf,
+    /// What it reads on its standard input.
+    pub input: Arc<[u8]>,
+    /// What it may do with the workspace.
+    pub access: Access,
+    /// Whether there is a listener at [`PROXY`] for it to talk to. Without, there is no network at all.
+    pub network: bool,
+    /// Folders and files outside the workspace that it may read, at the same path in the jail.
+    pub toolchains: Arc<[PathBuf]>,
+    /// A folder of Gantry's that it may write, at [`STORE`] in the jail.
+    pub store: Option<PathBuf>,
+    /// Names and contents of files at [`FILES`].
+    pub files: Vec<(String, Vec<u8>)>,
+    /// How much it may take.
+    pub limits: Limits,
+}
+
+/// What a job may do with the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// Read it.
+    Read,
+    /// Read and change it, but for what is protected.
+    Write,
+}
+
+/// How much a job may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// From its start to its end.
+    pub wall: Duration,
+    /// Seconds of processor time of each process.
+    pub cpu: Duration,
+    /// Bytes of memory of all its processes together.
+    pub memory: u64,
+    /// Processes and threads at once.
+    pub processes: u32,
+    /// Bytes that all its processes together write to disk; no single file gets larger either.
+    pub written: u64,
+    /// Bytes that are kept of its standard output, and of its standard error. The rest is read and dropped.
+    pub output: usize,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// What it wrote to its standard output.
+    pub stdout: Captured,
+    /// What it wrote to its standard error.
+    pub stderr: Captured,
+    /// How it ended.
+    pub end: End,
+    /// From its start to its end.
+    pub duration: Duration,
+}
+
+/// The beginning of what a job wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// Not more than [`Limits::output`].
+    pub bytes: Vec<u8>,
+    /// How much there was.
+    pub total: u64,
+}
+
+impl Captured {
+    /// Whether there was more than what is kept.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.total > self.bytes.len() as u64
+    }
+
+    /// As text; what is no UTF-8 is replaced.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// How a job ended. Whatever it started has ended with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which is not of a limit.
+    Signalled(i32),
+    /// It took too long.
+    WallLimit,
+    /// A process of it used too much processor time.
+    CpuLimit,
+    /// Its processes took too much memory.
+    MemoryLimit,
+    /// It wrote too much to disk.
+    WriteLimit,
+}
+
+/// How a jail is built on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// `native` or `bubblewrap`.
+    pub name: &'static str,
+    /// What differs from the whole of it, for people; empty as a rule.
+    pub notes: Vec<String>,
+}
+
+/// Why there is no jail on this machine, so that nothing is run that needs one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("programs cannot be confined on this machine: {cause}; {fix}")]
+pub struct Unavailable {
+    /// What the system refuses.
+    pub cause: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// Why a job was not run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// There is no such program in the jail.
+    #[error("there is no program `{}` in the sandbox", .program.display())]
+    NoProgram { program: OsString },
+    /// The workspace, or a folder in it, cannot be used.
+    #[error("{what}: {reason}")]
+    Ground { what: String, reason: String },
+    /// A step of building the jail failed.
+    #[error("the sandbox cannot be set up: {step}: {reason}")]
+    Setup { step: String, reason: String },
+    /// The jail broke: whether the program ran to its end is not known. All of it is dead.
+    #[error("the sandbox broke: {0}")]
+    Broken(String),
+}
+
+impl JailError {
+    /// Whether the program may have run.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        matches!(self, Self::Broken(_))
+    }
+}

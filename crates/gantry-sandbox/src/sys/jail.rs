@@ -1,0 +1,160 @@
+//! The system calls of the jail that rustix does not wrap, or not as safe ones.
+
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+
+use super::{FIRST_EXTRA, set_signal_mask};
+
+/// The last number of a signal.
+const LAST_SIGNAL: i32 = 64;
+
+/// Bytes for what is on record about a user.
+const RECORD_LIMIT: usize = 64 << 10;
+
+/// What to change about a mount.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MountChange<'a> {
+    /// Also the mounts beneath it.
+    pub(crate) is_recursive: bool,
+    /// `MOUNT_ATTR_*` to set.
+    pub(crate) set: u64,
+    /// Let users and groups appear as this user namespace maps them.
+    pub(crate) id_map: Option<BorrowedFd<'a>>,
+}
+
+/// Puts this process, which must have a single thread, into new namespaces.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the descriptor table, which is what could be pulled away under somebody, is none of the flags' business:
+    // the process has one thread.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// Changes a mount that is opened; it also becomes private.
+pub(crate) fn change_mount(mount: impl AsFd, change: MountChange<'_>) -> io::Result<()> {
+    let mut set = change.set;
+    if change.id_map.is_some() {
+        set |= libc::MOUNT_ATTR_IDMAP;
+    }
+    let attributes = libc::mount_attr {
+        attr_set: set,
+        attr_clr: 0,
+        propagation: libc::MS_PRIVATE,
+        userns_fd: change.id_map.map_or(0, |namespace| u64::from(namespace.as_raw_fd().cast_unsigned())),
+    };
+    let mut flags = libc::AT_EMPTY_PATH;
+    if change.is_recursive {
+        flags |= libc::AT_RECURSIVE;
+    }
+    // SAFETY: the path is an empty C string, and the structure is as long as is said; the kernel only reads both.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A child that has ended and was taken away.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dead {
+    pub(crate) pid: Pid,
+    pub(crate) status: ExitStatus,
+    /// The processor time of it and of the children that it had taken away itself.
+    pub(crate) time: Duration,
+}
+
+/// Takes away one dead child, if there is any.
+pub(crate) fn reap_one() -> io::Result<Option<Dead>> {
+    let mut status = 0;
+    // SAFETY: all zeros are a valid value of a structure of integers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both results are written to variables that live longer than the call.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    if pid == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    let span = |value: libc::timeval| {
+        Duration::from_secs(value.tv_sec.unsigned_abs()) + Duration::from_micros(value.tv_usec.unsigned_abs())
+    };
+    let time = span(usage.ru_utime) + span(usage.ru_stime);
+    Ok(Pid::from_raw(pid).map(|pid| Dead { pid, status: ExitStatus::from_raw(status), time }))
+}
+
+/// Ends this process, a copy of another one, without running what the other one has planned for its end.
+pub(crate) fn exit(code: u8) -> ! {
+    // SAFETY: it takes a number and does not return.
+    unsafe { libc::_exit(code.into()) }
+}
+
+/// Kills every process of this process namespace but this one, which is its first.
+pub(crate) fn kill_others() {
+    // SAFETY: it has no memory to get wrong. There may be nobody to kill.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+}
+
+/// Gives every signal its default effect, whatever this process was started with, and lets all of them through.
+pub(crate) fn reset_signals() -> io::Result<()> {
+    for signal in 1..=LAST_SIGNAL {
+        // SAFETY: no handler is installed, so no code can be called. Signals that cannot be changed are refused.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    set_signal_mask(libc::sigemptyset)
+}
+
+/// Has every descriptor but the standard ones closed at the next execution.
+pub(crate) fn close_extra_on_exec() -> io::Result<()> {
+    // SAFETY: nothing is closed now, so no owner loses a descriptor.
+    let result = unsafe {
+        libc::syscall(libc::SYS_close_range, FIRST_EXTRA, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Brings the loopback device of this network namespace up.
+pub(crate) fn loopback_up(socket: impl AsFd) -> io::Result<()> {
+    // SAFETY: all zeros are a valid value of this structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (slot, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *slot = byte.cast_signed() as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: the structure is the one that this request reads, and lives longer than the call.
+    let result = unsafe {
+        libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The home folder of this user, as the machine has it on record.
+pub(crate) fn home() -> Option<PathBuf> {
+    let mut buffer = vec![0; RECORD_LIMIT];
+    // SAFETY: all zeros are a valid value of a structure of integers and pointers.
+    let mut record: libc::passwd = unsafe { std::mem::zeroed() };
+    let mut found = std::ptr::null_mut();
+    // SAFETY: the record and the buffer, which is as long as is said, live longer than what is read from them below.
+    let result = unsafe {
+        let uid = libc::getuid();
+        libc::getpwuid_r(uid, &raw mut record, buffer.as_mut_ptr(), buffer.len(), &raw mut found)
+    };
+    if result != 0 || found.is_null() || record.pw_dir.is_null() {
+        return None;
+    }
+    // SAFETY: a record that was found has a C string there, in the buffer.
+    let home = unsafe { CStr::from_ptr(record.pw_dir) };
+    Some(PathBuf::from(OsStr::from_bytes(home.to_bytes())))
+}

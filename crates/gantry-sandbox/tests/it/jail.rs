@@ -1,0 +1,11 @@
+//! Jobs in the jail: what they get, what they cannot get at, what they may take, and how they end.
+
+mod basics;
+mod cell;
+mod end;
+mod levels;
+mod limits;
+mod protected;
+mod users;
+mod walls;
+mod yard;

@@ -1,0 +1,492 @@
+//! What a job may take. Whatever reaches a limit ends with everything it started.
+
+use std::fs;
+use std::time::Duration;
+
+use gantry_sandbox::jail::{End, Ran};
+
+use super::cell::Cell;
+use super::yard::{WAYS, Yard};
+
+/// Starts daemons as daemons do it, which ignore every signal that can be ignored.
+const DAEMONS: &str = "import os, signal, time\n\
+    for n in range(20):\n\
+    \x20   if os.fork() == 0:\n\
+    \x20       os.setsid()\n\
+    \x20       if os.fork(): os._exit(0)\n\
+    \x20       for s in range(1, 65):\n\
+    \x20           try: signal.signal(s, signal.SIG_IGN)\n\
+    \x20           except OSError: pass\n\
+    \x20       time.sleep(1000)\n\
+    for n in range(20): os.wait()\n\
+    print('ready', flush=True)\n";
+
+#[track_caller]
+fn assert_end(ran: &Ran, end: End) {
+    assert_eq!(ran.end, end, "{}\n{}", ran.stdout.text(), ran.stderr.text());
+}
+
+#[tokio::test]
+async fn output_beyond_the_limit_is_counted_and_dropped() {
+    let cell = Cell::new();
+    let mut job = cell.shell("head -c 200000000 /dev/zero; head -c 100000 /dev/zero | tr '\\0' x >&2");
+    job.limits.output = 1000;
+    let ran = cell.run(job).await;
+    assert_end(&ran, End::Exited(0));
+    assert_eq!((ran.stdout.bytes, ran.stdout.total), (vec![0; 1000], 200_000_000));
+    assert_eq!((ran.stderr.bytes.len(), ran.stderr.total), (1000, 100_000));
+}
+
+#[tokio::test]
+async fn a_job_that_takes_too_long_is_ended_with_its_daemons() {
+    let cell = Cell::new();
+    let mut job = cell.python(&format!("{DAEMONS}time.sleep(1000)"));
+    job.limits.wall = Duration::from_secs(2);
+    let ran = cell.run(job).await;
+    assert_end(&ran, End::WallLimit);
+    assert_eq!(ran.stdout.text(), "ready\n");
+    assert!(ran.duration >= Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_job_that_ends_takes_its_daemons_along() {
+    let cell = Cell::new();
+    let ran = cell.run(cell.python(DAEMONS)).await;
+    assert_end(&ran, End::Exited(0));
+    assert_eq!(ran.stdout.text(), "ready\n");
+}
+
+#[tokio::test]
+async fn a_job_that_spins_in_threads_and_processes_is_ended() {
+    let cell = Cell::new();
+    let mut job =
+        cell.shell("for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; while :; do :; done");
+    job.limits.wall = Duration::from_secs(1);
+    assert_end(&cell.run(job).await, End::WallLimit);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_bounded() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import os, time\n\
+         n = 0\n\
+         try:\n\
+         \x20   while True:\n\
+         \x20       if os.fork() == 0: time.sleep(1000)\n\
+         \x20       n += 1\n\
+         except OSError as e: print(n, e.errno)",
+    );
+    job.limits.processes = 40;
+    let ran = cell.run(job).await;
+    assert_end(&ran, End::Exited(0));
+    assert_eq!(ran.stdout.text(), "39 11\n");
+
+    let mut job = cell.job("bash", &["-c", ":(){ :|:& };: ; sleep 1000"]);
+    job.limits.processes = 40;
+    job.limits.wall = Duration::from_secs(2);
+    let ran = cell.run(job).await;
+    assert!(matches!(ran.end, End::WallLimit | End::Exited(_)), "{ran:?}");
+}
+
+#[tokio::test]
+async fn two_jobs_have_their_own_processes_to_spend() {
+    let cell = Cell::new();
+    let job = || {
+        let mut job = cell.shell("for i in 1 2 3 4 5 6 7 8; do sleep 1 & done; wait");
+        job.limits.processes = 10;
+        job
+    };
+    let ground = cell.ground();
+    let (one, two) = tokio::join!(cell.sandbox.start(&ground, job()), cell.sandbox.start(&ground, job()));
+    let (one, two) = tokio::join!(one.expect("it starts").end(), two.expect("it starts").end());
+    assert_eq!([one.expect("it runs").end, two.expect("it runs").end], [End::Exited(0); 2]);
+}
+
+#[tokio::test]
+async fn too_much_memory_in_one_process_is_the_end() {
+    let cell = Cell::new();
+    let mut job = cell.python("b = bytearray(1 << 30)\nprint('survived')");
+    job.limits.memory = 128 << 20;
+    let ran = cell.run(job).await;
+    assert_end(&ran, End::MemoryLimit);
+    assert_eq!(ran.stdout.text(), "");
+}
+
+#[tokio::test]
+async fn too_much_memory_in_many_processes_is_the_end() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import os, time\n\
+         for n in range(8):\n\
+         \x20   if os.fork() == 0:\n\
+         \x20       b = bytearray(60 << 20)\n\
+         \x20       time.sleep(1000)\n\
+         time.sleep(1000)",
+    );
+    job.limits.memory = 256 << 20;
+    assert_end(&cell.run(job).await, End::MemoryLimit);
+}
+
+#[tokio::test]
+async fn a_process_that_hides_is_seen_all_the_same() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import ctypes, os, time\n\
+         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
+         if os.fork() == 0: time.sleep(1000)\n\
+         b = bytearray(1 << 30)\nprint('survived')",
+    );
+    job.limits.memory = 128 << 20;
+    assert_end(&cell.run(job).await, End::MemoryLimit);
+}
+
+#[tokio::test]
+async fn memory_that_processes_share_counts_once() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import os, time\n\
+         b = bytearray(100 << 20)\n\
+         for n in range(8):\n\
+         \x20   if os.fork() == 0: time.sleep(1); os._exit(0)\n\
+         for n in range(8): os.wait()",
+    );
+    job.limits.memory = 256 << 20;
+    assert_end(&cell.run(job).await, End::Exited(0));
+}
+
+#[tokio::test]
+async fn memory_that_belongs_to_no_process_counts_or_cannot_be_had() {
+    let cell = Cell::new();
+    let mut job = cell.python("import os\ntry: os.memfd_create('x')\nexcept OSError as e: print(e.errno)");
+    job.limits.memory = 64 << 20;
+    assert_eq!(cell.output(job).await, "38\n");
+
+    for path in ["/tmp/x", "/home/gantry/x"] {
+        let mut job = cell.shell(&format!("head -c 60000000 /dev/zero > {path}; sleep 1000"));
+        job.limits.memory = 50 << 20;
+        assert_end(&cell.run(job).await, End::MemoryLimit);
+    }
+
+    let script = "import ctypes\n\
+        c = ctypes.CDLL(None, use_errno=True)\n\
+        print(c.msgget(0, 0o1600), ctypes.get_errno(), c.semget(0, 1, 0o1600), ctypes.get_errno())\n\
+        print(c.shmget(0, 4096, 0o1600), ctypes.get_errno())";
+    assert_eq!(cell.output(cell.python(script)).await, "-1 1 -1 1\n-1 1\n");
+}
+
+#[tokio::test]
+async fn memory_that_outlives_its_mapping_cannot_be_had() {
+    let cell = Cell::new();
+    let script = "import mmap, os\n\
+        def no(f):\n\
+        \x20   try: f(); print('mapped')\n\
+        \x20   except OSError as e: print(e.errno)\n\
+        no(lambda: mmap.mmap(-1, 4096))\n\
+        zero = os.open('/dev/zero', os.O_RDWR)\n\
+        no(lambda: mmap.mmap(zero, 4096, flags=mmap.MAP_SHARED))\n\
+        print(os.read(zero, 3), len(mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)))";
+    assert_eq!(cell.output(cell.python(script)).await, "1\n19\nb'\\x00\\x00\\x00' 4096\n");
+}
+
+#[tokio::test]
+async fn pages_of_files_do_not_count_however_often_they_are_mapped() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import mmap, os, time\n\
+         with open('f', 'wb') as f: f.write(b'x' * (60 << 20))\n\
+         f = os.open('f', os.O_RDONLY)\n\
+         maps = [mmap.mmap(f, 0, prot=mmap.PROT_READ) for _ in range(4)]\n\
+         for m in maps:\n\
+         \x20   for n in range(0, 60 << 20, 4096): m[n]\n\
+         del m\n\
+         time.sleep(0.2)\n\
+         print('done')",
+    );
+    job.limits.memory = 100 << 20;
+    assert_eq!(cell.output(job).await, "done\n");
+}
+
+#[tokio::test]
+async fn processes_that_work_together_still_can() {
+    let cell = Cell::new();
+    fs::write(
+        cell.path().join("together.py"),
+        "import multiprocessing as mp\n\
+         from multiprocessing import shared_memory\n\
+         def add(value, queue, name):\n\
+         \x20   with value.get_lock(): value.value += 1\n\
+         \x20   memory = shared_memory.SharedMemory(name); queue.put(bytes(memory.buf[:2]))\n\
+         def square(n): return n * n\n\
+         if __name__ == '__main__':\n\
+         \x20   memory = shared_memory.SharedMemory(create=True, size=4096); memory.buf[:2] = b'hi'\n\
+         \x20   value, queue = mp.Value('i', 0), mp.Queue()\n\
+         \x20   jobs = [mp.Process(target=add, args=(value, queue, memory.name)) for _ in range(3)]\n\
+         \x20   for job in jobs: job.start()\n\
+         \x20   found = [queue.get() for _ in jobs]\n\
+         \x20   for job in jobs: job.join()\n\
+         \x20   memory.unlink()\n\
+         \x20   with mp.Pool(2) as pool: print(value.value, found[0], pool.map(square, range(4)))\n",
+    )
+    .expect("a file");
+    let job = cell.job("/usr/bin/python3", &["together.py"]);
+    assert_eq!(cell.output(job).await, "3 b'hi' [0, 1, 4, 9]\n");
+}
+
+#[tokio::test]
+async fn tables_of_pages_that_are_not_there_count() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import mmap, time\n\
+         m = mmap.mmap(-1, 60 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n\
+         for n in range(0, 60 << 30, 2 << 20): m[n]\n\
+         time.sleep(1000)",
+    );
+    job.limits.memory = 64 << 20;
+    assert_end(&cell.run(job).await, End::MemoryLimit);
+    let huge = "import mmap\nmmap.mmap(-1, 2 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)";
+    assert!(cell.run(cell.python(huge)).await.stderr.text().contains("PermissionError"));
+}
+
+#[tokio::test]
+async fn what_waits_in_sockets_counts() {
+    let cell = Cell::new();
+    let script = |pairs: u32| {
+        format!(
+            "import os, socket, time\n\
+             for n in range(4):\n\
+             \x20   if os.fork() == 0: break\n\
+             kept = []\n\
+             for n in range({pairs}):\n\
+             \x20   kept += socket.socketpair()\n\
+             \x20   kept[-1].setblocking(False)\n\
+             \x20   try:\n\
+             \x20       while True: kept[-1].send(b'x' * 65536)\n\
+             \x20   except BlockingIOError: pass\n\
+             time.sleep({pairs} / 10)"
+        )
+    };
+    let mut job = cell.python(&script(500));
+    job.limits.memory = 200 << 20;
+    assert_end(&cell.run(job).await, End::MemoryLimit);
+    let mut job = cell.python(&script(8));
+    job.limits.memory = 200 << 20;
+    assert_end(&cell.run(job).await, End::Exited(0));
+}
+
+#[tokio::test]
+async fn files_in_memory_are_bounded() {
+    let cell = Cell::new();
+    let script = "for d in /tmp /dev/shm /home/gantry; do head -c 300000000 /dev/zero > $d/x || true; stat -c %s $d/x; rm $d/x; done";
+    let mut job = cell.shell(script);
+    job.limits.memory = 4 << 30;
+    job.limits.written = 4 << 30;
+    let sizes: Vec<u64> = cell.output(job).await.lines().map(|size| size.parse().expect("a size")).collect();
+    assert_eq!(sizes, [256 << 20, 64 << 20, 64 << 20]);
+}
+
+#[tokio::test]
+async fn too_much_processor_time_is_the_end() {
+    let cell = Cell::new();
+    let ignoring = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass";
+    for script in ["while True: pass", ignoring] {
+        let mut job = cell.python(script);
+        job.limits.cpu = Duration::from_secs(1);
+        assert_end(&cell.run(job).await, End::CpuLimit);
+    }
+}
+
+#[tokio::test]
+async fn no_file_gets_larger_than_all_that_may_be_written() {
+    let cell = Cell::new();
+    let mut job = cell.python("open('big', 'wb').truncate(1 << 30)");
+    job.limits.written = 1 << 20;
+    let ran = cell.run(job).await;
+    assert!(matches!(ran.end, End::WriteLimit | End::Exited(1)), "{ran:?}");
+    let mut job = cell.shell("exec head -c 100000000 /dev/zero > big");
+    job.limits.written = 1 << 20;
+    assert_end(&cell.run(job).await, End::WriteLimit);
+    assert_eq!(fs::metadata(cell.path().join("big")).expect("a file").len(), 1 << 20);
+}
+
+#[tokio::test]
+async fn too_much_written_by_all_together_is_the_end() {
+    let cell = Cell::new();
+    let mut job = cell.shell("i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > f$i; done");
+    job.limits.written = 20 << 20;
+    let ran = cell.run(job).await;
+    assert_end(&ran, End::WriteLimit);
+    let files = fs::read_dir(cell.path()).expect("a folder");
+    let written: u64 = files.map(|file| file.expect("a file").metadata().expect("its size").len()).sum();
+    assert!(written < 200 << 20, "{written}");
+}
+
+#[tokio::test]
+async fn what_children_write_that_nobody_waits_for_counts() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import os, signal, time\n\
+         signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
+         for n in range(1000):\n\
+         \x20   if os.fork() == 0:\n\
+         \x20       open('f%d' % n, 'wb').write(b'x' * 1000000)\n\
+         \x20       time.sleep(0.1); os._exit(0)\n\
+         \x20   time.sleep(0.05)",
+    );
+    job.limits.written = 10 << 20;
+    assert_end(&cell.run(job).await, End::WriteLimit);
+}
+
+#[tokio::test]
+async fn what_orphans_write_that_end_at_once_counts() {
+    let cell = Cell::new();
+    let mut job = cell.python(
+        "import os, time\n\
+         for n in range(40):\n\
+         \x20   if os.fork() == 0:\n\
+         \x20       if os.fork() == 0:\n\
+         \x20           open('f%d' % n, 'wb').write(b'x' * 1000000)\n\
+         \x20       os._exit(0)\n\
+         \x20   os.wait()\n\
+         time.sleep(1000)",
+    );
+    job.limits.written = 20 << 20;
+    assert_end(&cell.run(job).await, End::WriteLimit);
+}
+
+#[tokio::test]
+async fn space_cannot_be_taken_without_writing() {
+    let cell = Cell::new();
+    let script = "import ctypes, os\n\
+        c = ctypes.CDLL(None, use_errno=True)\n\
+        f = os.open('x', os.O_RDWR | os.O_CREAT)\n\
+        off = ctypes.c_long\n\
+        print([(c.fallocate(f, m, off(0), off(4096)), ctypes.get_errno()) for m in (0, 1, 16)])\n\
+        print(c.fallocate(f, 3, off(0), off(4096)))\n\
+        os.posix_fallocate(f, 0, 4096)\n\
+        print(os.stat('x').st_size)";
+    assert_eq!(cell.output(cell.python(script)).await, "[(-1, 95), (-1, 95), (-1, 95)]\n0\n4096\n");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn space_cannot_be_taken_by_requests_to_the_file_system() {
+    let cell = Cell::new();
+    // FS_IOC_RESVSP, FS_IOC_RESVSP64, BTRFS_IOC_SUBVOL_CREATE; then FICLONE, with a descriptor that is none.
+    let script = "import ctypes, os, struct\n\
+        c = ctypes.CDLL(None, use_errno=True)\n\
+        f = os.open('x', os.O_RDWR | os.O_CREAT)\n\
+        room = struct.pack('hhiqqiI4i', 0, 0, 0, 0, 1 << 30, 0, 0, 0, 0, 0, 0)\n\
+        for request in (0x40305828, 0x4030582a, 0x5000940e, 0x40305828 | 1 << 32):\n\
+        \x20   print(c.syscall(16, f, ctypes.c_ulong(request), room), ctypes.get_errno())\n\
+        print(os.fstat(f).st_blocks)\n\
+        print(c.syscall(16, f, ctypes.c_ulong(0x40049409), -1), ctypes.get_errno())";
+    assert_eq!(cell.output(cell.python(script)).await, "-1 25\n-1 25\n-1 25\n-1 25\n0\n-1 9\n");
+}
+
+#[tokio::test]
+async fn what_is_written_to_a_workspace_in_memory_counts() {
+    let mut cell = Cell::new();
+    cell.folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    if rustix::process::geteuid().is_root() {
+        // Not every kernel can show root's files there as another user's.
+        std::os::unix::fs::chown(cell.path(), Some(54321), Some(54321)).expect("root may");
+    }
+    let script = "for n in 1 2 3 4 5 6 7 8; do head -c 10000000 /dev/zero > f$n; done; sleep 1000";
+    let mut job = cell.shell(script);
+    job.limits.written = 20 << 20;
+    assert_end(&cell.run(job).await, End::WriteLimit);
+    for n in 1..=8 {
+        fs::remove_file(cell.path().join(format!("f{n}"))).ok();
+    }
+    let mut job = cell.shell(script);
+    job.limits.memory = 50 << 20;
+    assert_end(&cell.run(job).await, End::MemoryLimit);
+}
+
+#[test]
+fn who_hides_from_a_look_is_limited_all_the_same() {
+    let write = "for n in range(8):\n    with open('f%d' % n, 'wb') as f: f.write(b'x' * 10000000)\n";
+    for way in WAYS {
+        let yard = Yard::new(way, &[]).limit("written", 20);
+        let script = format!(
+            "import ctypes, time\nassert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0\n{write}time.sleep(1000)\n"
+        );
+        fs::write(yard.at("hide.py"), script).expect("a file");
+        yard.open_up();
+        let ran = yard.run("exec python3 hide.py");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.contains("WriteLimit"), "{way:?}: {said}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_read_is_not_run_unwatched() {
+    for way in WAYS {
+        let yard = Yard::new(way, &[]).limit("written", 20);
+        let script = "cp /usr/bin/dd mine; chmod 111 mine; for n in 1 2 3 4 5 6 7 8; do ./mine if=/dev/zero of=f$n bs=1M \
+                      count=10; done; ./mine if=/dev/zero of=/dev/null";
+        let ran = yard.run(script);
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.contains("WriteLimit") || said.contains("cannot be looked at"), "{way:?}: {said}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn a_process_whose_first_thread_has_ended_is_seen() {
+    let cell = Cell::new();
+    let write = "[open('f%d' % n, 'wb').write(b'x' * 10000000) for n in range(8)]";
+    for (what, end) in [("bytearray(1 << 30)", End::MemoryLimit), (write, End::WriteLimit)] {
+        let mut job = cell.python(&format!(
+            "import ctypes, threading, time\n\
+             def work():\n\
+             \x20   time.sleep(0.2)\n\
+             \x20   kept = {what}\n\
+             \x20   time.sleep(1000)\n\
+             threading.Thread(target=work).start()\n\
+             ctypes.CDLL(None).syscall(60, 0)"
+        ));
+        job.limits.memory = 128 << 20;
+        job.limits.written = 20 << 20;
+        assert_end(&cell.run(job).await, end);
+    }
+}
+
+#[tokio::test]
+async fn a_signal_that_a_job_sends_itself_is_no_limit() {
+    let cell = Cell::new();
+    for (name, number) in [("XCPU", 24), ("XFSZ", 25), ("KILL", 9)] {
+        assert_end(&cell.run(cell.shell(&format!("kill -{name} $$"))).await, End::Signalled(number));
+    }
+}
+
+#[tokio::test]
+async fn descriptors_are_bounded() {
+    let cell = Cell::new();
+    let script = "import os\nn = 0\n\
+        try:\n\
+        \x20   while True: os.dup(0); n += 1\n\
+        except OSError as e: print(n, e.errno)";
+    assert_eq!(cell.output(cell.python(script)).await, "1021 24\n");
+}
+
+#[tokio::test]
+async fn no_limit_can_be_lifted_and_none_of_the_first_process_changed() {
+    let cell = Cell::new();
+    let script = "import ctypes, os, resource as r\n\
+        def no(f, *a):\n\
+        \x20   try: f(*a)\n\
+        \x20   except (OSError, ValueError): return\n\
+        \x20   print('allowed', f, a)\n\
+        for l in (r.RLIMIT_CPU, r.RLIMIT_NPROC, r.RLIMIT_NOFILE, r.RLIMIT_FSIZE):\n\
+        \x20   no(r.setrlimit, l, (1 << 40, 1 << 40))\n\
+        \x20   no(r.prlimit, 1, l, (1, 1))\n\
+        no(os.sched_setaffinity, 1, [0])\n\
+        no(os.sched_setscheduler, 1, os.SCHED_IDLE, os.sched_param(0))\n\
+        no(os.setpriority, os.PRIO_PROCESS, 1, 19)\n\
+        no(os.setpriority, os.PRIO_PGRP, 1, 19)\n\
+        for s in range(1, 65): no(os.kill, 1, s)\n\
+        print('done')";
+    assert_eq!(cell.output(cell.python(script)).await, "done\n");
+}

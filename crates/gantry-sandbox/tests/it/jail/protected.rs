@@ -1,0 +1,347 @@
+//! What is protected in a workspace stays as it is, whatever a job tries, and nothing is left of its protection.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::yard::{WAYS, Way, Yard, survivors};
+use crate::world::eventually;
+
+#[test]
+fn a_job_can_not_read_what_is_hidden() {
+    for way in WAYS {
+        let yard = Yard::new(way, &[".gantry/db", "deep/er/key.pem", "plain"]);
+        let yard = yard.protect("hidden", &[".gantry", "deep/er/key.pem", "my.db-journal"]);
+        let before = yard.entries();
+        let attempts = survivors(&[
+            "cat .gantry/db",
+            "grep . deep/er/key.pem",
+            "rm -r .gantry",
+            "mv .gantry elsewhere",
+            "touch .gantry/x",
+            "mv deep dope",
+            "mv deep/er deep/err",
+            "ln deep/er/key.pem copy && grep . copy",
+            "echo x > my.db-journal",
+            "umount .gantry",
+            "cat .gantry/../.gantry/db",
+            "cat /proc/self/root/workspace/.gantry/db",
+            "grep -r gantry/db .",
+        ]);
+        assert_eq!(yard.output(&format!("{attempts} ls -A .gantry; cat plain")), "plain", "{way:?}");
+        assert_eq!(yard.entries(), before);
+        assert_eq!(yard.read(".gantry/db"), ".gantry/db");
+        assert_eq!(yard.read("deep/er/key.pem"), "deep/er/key.pem");
+    }
+}
+
+#[test]
+fn a_job_can_neither_change_nor_make_what_is_sealed() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", "agents/one.md", "free/file"]);
+        let yard = yard.protect("sealed", &["gantry.yaml", "conf/in/x.json", ".env", "new/y.json"]);
+        let yard = yard.protect("folder", &["agents", "tools"]);
+        let before = yard.entries();
+        let attempts = survivors(&[
+            "echo x > gantry.yaml",
+            "echo x >> gantry.yaml",
+            "rm -f gantry.yaml && test ! -e gantry.yaml",
+            "mv gantry.yaml other",
+            "mv free/file gantry.yaml",
+            "ln -sf free/file gantry.yaml && cat gantry.yaml",
+            "ln gantry.yaml other",
+            "chmod 777 gantry.yaml",
+            "touch gantry.yaml",
+            "truncate -s 0 gantry.yaml",
+            "touch .env",
+            "echo x > .env",
+            "mv free/file .env",
+            "ln -s free/file .env",
+            "rm .env",
+            "mkdir new/z",
+            "echo x > new/y.json",
+            "rmdir new",
+            "mv free new",
+            "mv conf other",
+            "rm -r conf",
+            "mv conf/in conf/out",
+            "echo x > conf/in/x.json",
+            "touch agents/two.md",
+            "rm agents/one.md",
+            "mv agents other",
+            "mkdir tools/t",
+            "rmdir tools",
+            "mv free tools",
+            "mount --bind free agents",
+            "umount agents",
+        ]);
+        let shown = yard.output(&format!("{attempts} cat gantry.yaml conf/in/x.json agents/one.md"));
+        assert_eq!(shown, "gantry.yamlconf/in/x.jsonagents/one.md", "{way:?}");
+        assert_eq!(yard.entries(), before, "{way:?}");
+        for file in ["gantry.yaml", "conf/in/x.json", "agents/one.md"] {
+            assert_eq!(yard.read(file), file);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_protected_can_be_changed() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", "free/file"]);
+        let yard = yard.protect("sealed", &["gantry.yaml", "conf/in/x.json", ".env"]);
+        yard.output(
+            "echo new > free/file && mv free fried && touch conf/other conf/in/other && rm conf/other \
+             && echo x > GANTRY.YAML && mkdir -p .ENV/d && ln fried/file copy",
+        );
+        assert_eq!(yard.read("fried/file"), "new\n");
+        assert_eq!(yard.read("GANTRY.YAML"), "x\n", "another spelling is another file here");
+        assert_eq!(yard.read("gantry.yaml"), "gantry.yaml");
+        let expected = [
+            "d .ENV",
+            "d .ENV/d",
+            "d conf",
+            "d conf/in",
+            "d fried",
+            "f GANTRY.YAML",
+            "f conf/in/other",
+            "f conf/in/x.json",
+            "f copy",
+            "f fried/file",
+            "f gantry.yaml",
+        ];
+        assert_eq!(yard.entries(), expected, "{way:?}");
+    }
+}
+
+#[test]
+fn a_link_to_what_is_protected_can_not_be_turned_elsewhere() {
+    for way in [Way::Native, Way::OrdinaryNative] {
+        let yard = Yard::new(way, &["real/gantry.yaml", "evil/gantry.yaml"]);
+        symlink("real", yard.at("conf")).expect("a link");
+        symlink("real/gantry.yaml", yard.at("link.yaml")).expect("a link");
+        yard.open_up();
+        let yard = yard.protect("sealed", &["conf/gantry.yaml", "link.yaml"]);
+        let before = yard.entries();
+        let attempts = survivors(&[
+            "rm conf",
+            "ln -sfn evil conf && ls -l conf | grep evil",
+            "mv -T evil conf",
+            "mv conf other",
+            "rm link.yaml",
+            "mv evil/gantry.yaml link.yaml",
+            "echo x > link.yaml",
+            "mv real other",
+            "echo x > real/gantry.yaml",
+        ]);
+        assert_eq!(yard.output(&attempts), "", "{way:?}");
+        assert_eq!(yard.entries(), before);
+        assert_eq!(yard.read("conf/gantry.yaml"), "real/gantry.yaml");
+        assert_eq!(yard.read("link.yaml"), "real/gantry.yaml");
+    }
+}
+
+#[test]
+fn bubblewrap_refuses_what_it_can_not_cover() {
+    let yard = Yard::new(Way::OrdinaryBubblewrap, &["real.yaml"]);
+    symlink("real.yaml", yard.at("gantry.yaml")).expect("a link");
+    let yard = yard.protect("sealed", &["gantry.yaml"]);
+    let ran = yard.run("touch made");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(!ran.status.success() && said.contains("it is a link"), "{said}");
+    assert!(!yard.at("made").exists());
+}
+
+#[test]
+fn who_swaps_folders_all_the_time_gets_nothing_else_mounted_over_or_made() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["a/b/gantry.yaml", "free/b/gantry.yaml"]);
+        let yard = yard.protect("sealed", &["a/b/gantry.yaml", "a/b/.env", "a/c/.env"]);
+        let swap = "for n in $(seq 60); do mv a x; ln -s free a; mv free y; ln -s a free; rm -f a free; mv y free; \
+                    mv x a; ln -sfn /etc a/c; done 2>/dev/null; true";
+        let mut swapping = yard.start(swap);
+        for _ in 0..4 {
+            // It may be refused at a bad moment, but it must not do harm.
+            let ran = yard.run("echo x > a/b/gantry.yaml; echo x > a/b/.env; mkdir a/c/d");
+            assert!(!ran.status.success(), "{way:?}");
+        }
+        swapping.wait().expect("it ends");
+        assert_eq!(yard.read("a/b/gantry.yaml"), "a/b/gantry.yaml", "{way:?}");
+        assert!(!yard.at("a/b/.env").exists() && !yard.at("a/c").exists(), "{way:?}: {:?}", yard.entries());
+    }
+}
+
+#[test]
+fn processes_that_share_a_workspace_do_not_uncover_each_other() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["gantry.yaml"]);
+        let yard =
+            yard.protect("sealed", &["gantry.yaml", ".env", "a/b.json"]).protect("hidden", &[".gantry"]);
+        let script = "for n in $(seq 40); do touch .env a/b.json .gantry/x gantry.yaml && exit 9; rm -rf a .env && exit 8; \
+                      echo x > .env && exit 7; done 2>/dev/null; true";
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..4).for_each(|_| drop(yard.output(script))));
+            }
+        });
+        assert_eq!(yard.entries(), ["f gantry.yaml"], "{way:?}");
+        assert_eq!(yard.read("gantry.yaml"), "gantry.yaml");
+    }
+}
+
+/// Waits until nothing of a job holds the lock of the workspace any more.
+async fn is_left(yard: &Yard) {
+    let folder = fs::File::open(yard.at("")).expect("a folder");
+    eventually("the end of the jail", || flock(&folder, FlockOperation::NonBlockingLockExclusive)).await;
+}
+
+#[tokio::test]
+async fn what_a_killed_gantry_leaves_is_removed_by_the_next_job() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["gantry.yaml"]);
+        let yard = yard.protect("sealed", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
+        let mut owner = yard.start("echo x > ready; sleep 1000");
+        eventually("the job", || yard.at("ready").exists().then_some(())).await;
+        owner.kill().expect("it runs");
+        owner.wait().expect("it is dead");
+        is_left(&yard).await;
+        let left = ["d .gantry", "f gantry.yaml", "f ready", "s .env"];
+        assert_eq!(yard.entries(), left, "{way:?}");
+        assert_eq!(yard.output("rm ready; touch .env 2>/dev/null || echo sealed"), "sealed\n", "{way:?}");
+        assert_eq!(yard.entries(), ["f gantry.yaml"], "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_ends_when_something_protected_is_replaced_outside() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["gantry.yaml"]);
+        let yard = yard.protect("sealed", &["gantry.yaml"]);
+        let owner = yard.start("touch ready; sleep 1000");
+        eventually("the job", || yard.at("ready").exists().then_some(())).await;
+        fs::write(yard.at("new"), "replaced").expect("a file");
+        fs::rename(yard.at("new"), yard.at("gantry.yaml")).expect("it is replaced");
+        let ran = owner.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.contains("was replaced while the job ran"), "{way:?}: {said}");
+        assert_eq!(yard.read("gantry.yaml"), "replaced");
+    }
+}
+
+/// The only child of a process.
+fn child_of(pid: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[tokio::test]
+async fn a_job_that_keeps_its_first_process_busy_ends_as_well() {
+    for way in [Way::Native, Way::OrdinaryNative] {
+        let yard = Yard::new(way, &["gantry.yaml"]);
+        let yard = yard.protect("sealed", &["gantry.yaml"]);
+        let owner = yard.start("touch ready; sleep 1000");
+        eventually("the job", || yard.at("ready").exists().then_some(())).await;
+        // A thread of the owner that has started the helper need not be the first one.
+        let tasks = fs::read_dir(format!("/proc/{}/task", owner.id())).expect("it runs");
+        let helper = tasks.filter_map(|task| {
+            let children = fs::read_to_string(task.ok()?.path().join("children")).ok()?;
+            children.split_ascii_whitespace().next()?.parse::<u32>().ok()
+        });
+        let first = helper.last().and_then(child_of).expect("a first process");
+        let first = rustix::process::Pid::from_raw(first.cast_signed()).expect("a process");
+        rustix::process::kill_process(first, rustix::process::Signal::STOP).expect("it is stopped");
+        fs::write(yard.at("new"), "replaced").expect("a file");
+        fs::rename(yard.at("new"), yard.at("gantry.yaml")).expect("it is replaced");
+        let ran = owner.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.contains("was replaced while the job ran"), "{way:?}: {said}");
+    }
+}
+
+#[test]
+fn git_works_and_what_it_runs_can_not_be_changed() {
+    let git = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a \
+               GIT_COMMITTER_EMAIL=a@example.com";
+    for way in WAYS {
+        let yard = Yard::new(way, &["file"]);
+        let yard = yard.protect("sealed", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
+        yard.output(&format!("{git}; git init -q && git add --all && git commit -q -m one"));
+        let config = yard.read(".git/config");
+        let attempts = survivors(&[
+            "echo x > .git/hooks/pre-commit",
+            "mv .git/hooks .git/other",
+            "git config core.fsmonitor evil",
+            "echo x >> .git/config",
+            "rm -f .git/config && test ! -e .git/config",
+            "mv .git other",
+            "rm -rf .git && git init -q",
+            "echo ../evil > .git/commondir",
+            "echo x > .git/config.worktree",
+            "mkdir .git/modules/x",
+            "mkdir .git/worktrees/x",
+            "echo '* filter=x' > .git/info/attributes",
+            "git worktree add ../wt",
+        ]);
+        // Removing it all would leave no repository to go on with.
+        let attempts = attempts.replace("rm -rf .git &&", "false &&");
+        let work = "echo more > file; git add --all; git commit -q -m two; git switch -q -c other; git stash list; \
+                    git gc -q; git status --porcelain; git log --format=%s";
+        assert_eq!(yard.output(&format!("{git}; {attempts} {work}")), "two\none\n", "{way:?}");
+        assert_eq!(yard.read(".git/config"), config);
+        for gone in ["commondir", "config.worktree", "modules", "worktrees", "hooks/pre-commit"] {
+            assert!(!yard.at(".git").join(gone).exists(), "{way:?}: {gone}");
+        }
+        assert_eq!(yard.output("git ls-files"), "file\n");
+    }
+}
+
+#[test]
+fn what_is_mounted_below_the_workspace_is_not_part_of_it() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can mount anything to try it with.
+        return;
+    }
+    for owner in [0, 54321] {
+        let yard = Yard::new(Way::Native, &["a/m/under", "p/", "plain"]);
+        std::os::unix::fs::chown(yard.at(""), Some(owner), Some(owner)).expect("root may");
+        let job = yard.command("ls -A a/m p; touch a/m/x p/x 2>/dev/null || cat plain");
+        let mount = "mount -t tmpfs none \"$0/a/m\" && echo x > \"$0/a/m/secret\" && mount -t proc none \"$0/p\" && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", mount])
+            .arg(yard.at(""))
+            .arg(job.get_program())
+            .args(job.get_args());
+        command.env("GANTRY_SANDBOX", "native").env("MARK", &yard.world.mark);
+        let ran = command.output().expect("it runs");
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert_eq!(text, "a/m:\n\np:\nplain", "{owner}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+}
+
+#[test]
+fn a_repository_elsewhere_in_the_workspace_can_not_be_changed() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["file", ".bare/hooks/"]);
+        yard.output("git init -q --separate-git-dir=.bare . && printf 'gitdir: ./.bare' > .git");
+        let attempts = survivors(&[
+            "echo x >> .bare/config",
+            "git config core.fsmonitor evil",
+            "echo x > .bare/hooks/pre-commit",
+            "mv .bare other",
+            "echo x > .git",
+            "echo ../evil > .bare/commondir",
+        ]);
+        assert_eq!(yard.output(&format!("{attempts} git add file; git ls-files")), "file\n", "{way:?}");
+    }
+}
+
+#[test]
+fn a_job_with_a_workspace_that_belongs_to_gantry_is_not_run() {
+    let yard = Yard::new(Way::Native, &["inner/file"]).protect("hidden", &[""]);
+    let ran = yard.run("touch made");
+    assert!(!ran.status.success());
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("belongs to Gantry itself"));
+    assert_eq!(yard.entries(), ["d inner", "f inner/file"]);
+}
