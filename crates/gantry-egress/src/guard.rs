@@ -3,6 +3,8 @@
 //! A name is looked up once for each connection, and what was looked at here is what is connected to. So a name that
 //! points elsewhere a moment later gains nothing.
 
+use crate::Url;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -131,45 +133,125 @@ pub fn is_public(address: IpAddr) -> bool {
 /// # Errors
 /// The first one that is neither.
 pub fn allowed(addresses: impl IntoIterator<Item = IpAddr>, private: &[Cidr]) -> Result<(), NotAllowed> {
-    let is_open = |address: IpAddr| {
-        let plain = address.to_canonical();
-        is_public(address) || private.iter().any(|range| range.contains(address) || range.contains(plain))
-    };
-    match addresses.into_iter().find(|address| !is_open(*address)) {
+    match addresses.into_iter().find(|address| !is_public(*address) && !is_opened(*address, private)) {
         Some(address) => Err(NotAllowed(address)),
         None => Ok(()),
     }
+}
+
+/// Whether an address is in one of the ranges; one of the fourth version also as the sixth writes it.
+fn is_opened(address: IpAddr, private: &[Cidr]) -> bool {
+    let plain = address.to_canonical();
+    private.iter().any(|range| range.contains(address) || range.contains(plain))
+}
+
+/// The address that stands in place of a name, however it is written.
+#[must_use]
+pub fn literal(url: &Url) -> Option<IpAddr> {
+    url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Why there is no address to connect to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unresolved {
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    #[error("the name cannot be looked up: {0}")]
+    Lookup(#[from] io::Error),
+    #[error("looking up the name took more than {} s", LOOKUP.as_secs())]
+    Slow,
+    #[error("the name has no address")]
+    Nowhere,
 }
 
 /// Looks up names for a client that connects to allowed addresses only.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     private: Arc<[Cidr]>,
+    names: Names,
+}
+
+/// Who knows where a name leads.
+#[derive(Clone)]
+enum Names {
+    System,
+    #[cfg(test)]
+    Script(Arc<Script>),
+}
+
+#[cfg(test)]
+type Script = dyn Fn(&str) -> Vec<IpAddr> + Send + Sync;
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Names")
+    }
 }
 
 impl Guard {
     pub(crate) fn new(private: &[Cidr]) -> Self {
-        Self { private: private.into() }
+        Self { private: private.into(), names: Names::System }
+    }
+
+    /// The same with names that a test makes up.
+    #[cfg(test)]
+    pub(crate) fn scripted(
+        private: &[Cidr],
+        script: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static,
+    ) -> Self {
+        Self { private: private.into(), names: Names::Script(Arc::new(script)) }
     }
 
     /// Checks an address whose host is no name: nothing is looked up for it.
     pub(crate) fn check_literal(&self, url: &str) -> Result<(), NotAllowed> {
         // What cannot be read here cannot be sent to either.
-        let Ok(url) = reqwest::Url::parse(url) else { return Ok(()) };
-        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        host.parse().map_or(Ok(()), |address| allowed([address], &self.private))
+        let Some(address) = Url::parse(url).ok().as_ref().and_then(literal) else { return Ok(()) };
+        allowed([address], &self.private)
+    }
+
+    /// Whether the address may be connected to because somebody has opened it by name.
+    pub(crate) fn is_opened(&self, address: IpAddr) -> bool {
+        is_opened(address, &self.private)
+    }
+
+    /// Where a host is: looked up once, and every address may be connected to.
+    pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Unresolved> {
+        let mut found = match host.trim_start_matches('[').trim_end_matches(']').parse() {
+            Ok(address) => vec![address],
+            Err(_) => self.look_up(host).await?,
+        };
+        allowed(found.iter().copied(), &self.private)?;
+        found.truncate(ADDRESSES);
+        if found.is_empty() { Err(Unresolved::Nowhere) } else { Ok(found) }
+    }
+
+    async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
+        match &self.names {
+            Names::System => {
+                let lookup = tokio::net::lookup_host((name, 0));
+                let found =
+                    tokio::time::timeout(LOOKUP, lookup).await.map_err(|_elapsed| Unresolved::Slow)??;
+                Ok(found.map(|address| address.ip()).collect())
+            }
+            #[cfg(test)]
+            Names::Script(script) => Ok(script(name)),
+        }
     }
 }
 
 impl reqwest::dns::Resolve for Guard {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let private = Arc::clone(&self.private);
+        let guard = self.clone();
         Box::pin(async move {
-            let lookup = tokio::net::lookup_host((name.as_str(), 0));
-            let mut found: Vec<SocketAddr> = tokio::time::timeout(LOOKUP, lookup).await??.collect();
-            allowed(found.iter().map(SocketAddr::ip), &private)?;
-            found.truncate(ADDRESSES);
-            Ok(Box::new(found.into_iter()) as reqwest::dns::Addrs)
+            match guard.addresses(name.as_str()).await {
+                Ok(found) => {
+                    let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
+                    Ok(Box::new(found) as reqwest::dns::Addrs)
+                }
+                // As itself, so that it is found among the causes.
+                Err(Unresolved::NotAllowed(refused)) => Err(refused.into()),
+                Err(error) => Err(error.into()),
+            }
         })
     }
 }

@@ -82,14 +82,33 @@ impl HttpClient {
     }
 
     /// A client that connects to public addresses only, and to those in the private ranges that are given here. It uses
-    /// no proxy: that would look names up by itself.
+    /// no proxy: that would look names up by itself. Bodies that come compressed are unpacked piece by piece, so that
+    /// limits count what is unpacked.
     ///
     /// # Errors
     /// HTTP cannot be set up.
     pub fn guarded(private: &[Cidr]) -> Result<Self, HttpError> {
-        let guard = Guard::new(private);
+        Self::guarded_by(Guard::new(private))
+    }
+
+    fn guarded_by(guard: Guard) -> Result<Self, HttpError> {
         let resolver = guard.clone();
-        Self::build(|| builder().no_proxy().dns_resolver(resolver.clone()), Some(guard))
+        Self::build(
+            || builder().gzip(true).deflate(true).no_proxy().dns_resolver(resolver.clone()),
+            Some(guard),
+        )
+    }
+
+    /// A client for [`crate::proxy`]: guarded, and what it relays stays as it is.
+    pub(crate) fn relaying(guard: &Guard) -> Result<Self, HttpError> {
+        Self::build(|| builder().no_proxy().dns_resolver(guard.clone()), Some(guard.clone()))
+    }
+
+    /// The same for a test, which trusts one authority only.
+    #[cfg(test)]
+    pub(crate) fn trusting(guard: &Guard, authority: &reqwest::Certificate) -> Result<Self, HttpError> {
+        let builder = || builder().tls_certs_only([authority.clone()]).no_proxy().dns_resolver(guard.clone());
+        Self::build(builder, Some(guard.clone()))
     }
 
     fn build(builder: impl Fn() -> reqwest::ClientBuilder, guard: Option<Guard>) -> Result<Self, HttpError> {
@@ -107,7 +126,7 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request and returns as soon as the head of the answer is there.
+    /// Sends a request and returns as soon as the head of the answer is there. A redirect is an error.
     ///
     /// Cancel-safety: dropping the future closes the connection.
     ///
@@ -120,36 +139,63 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
+        let response = self.exchange(method, url, headers, body).await?;
+        if response.status().is_redirection() {
+            let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
+            let target = target.map_or_else(|| "nowhere".to_owned(), shown);
+            return Err(HttpError::Redirect { address: response.address, target });
+        }
+        Ok(response)
+    }
+
+    /// The same for who judges redirects: they come back as answers, and are not followed.
+    ///
+    /// Cancel-safety: dropping the future closes the connection.
+    ///
+    /// # Errors
+    /// See [`HttpError`].
+    pub async fn exchange(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
+        let body = (!body.is_empty()).then(|| body.into());
+        let response = self.stream(method, url, headers, body).await?;
+        Ok(HttpResponse { address: shown(url), inner: response })
+    }
+
+    /// The same with a body that may still be on its way.
+    pub(crate) async fn stream(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Option<reqwest::Body>,
+    ) -> Result<reqwest::Response, HttpError> {
         let address = shown(url);
         if let Some(Err(refused)) = self.guard.as_ref().map(|guard| guard.check_literal(url)) {
             return Err(HttpError::NotAllowed { address, found: refused.0 });
         }
         let mut request = self.inner.request(method, url).headers(headers);
-        if !body.is_empty() {
+        if let Some(body) = body {
             request = request.body(body);
         }
-        let response = match request.send().await {
-            Ok(response) => response,
+        match request.send().await {
+            Ok(response) => Ok(response),
             Err(error) if let Some(refused) = guard::refusal(&error) => {
-                return Err(HttpError::NotAllowed { address, found: refused.0 });
+                Err(HttpError::NotAllowed { address, found: refused.0 })
             }
             Err(error) if error.is_connect() => {
                 let secure = address.starts_with("https:");
                 let about_tls = secure.then(|| tls::explained(&error, self.roots)).flatten();
                 let reason = about_tls.unwrap_or_else(|| reason(error));
-                return Err(HttpError::Connect { address, reason });
+                Err(HttpError::Connect { address, reason })
             }
-            Err(error) if error.is_builder() => {
-                return Err(HttpError::Request { address, reason: reason(error) });
-            }
-            Err(error) => return Err(HttpError::Broken { address, reason: reason(error) }),
-        };
-        if response.status().is_redirection() {
-            let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
-            let target = target.map_or_else(|| "nowhere".to_owned(), shown);
-            return Err(HttpError::Redirect { address, target });
+            Err(error) if error.is_builder() => Err(HttpError::Request { address, reason: reason(error) }),
+            Err(error) => Err(HttpError::Broken { address, reason: reason(error) }),
         }
-        Ok(HttpResponse { address, inner: response })
     }
 }
 
@@ -162,6 +208,9 @@ fn builder() -> reqwest::ClientBuilder {
         .pool_max_idle_per_host(IDLE_PER_HOST)
         .tcp_nodelay(true)
         .tcp_keepalive(KEEP_ALIVE)
+        // What MCP servers send is passed on as it came.
+        .no_gzip()
+        .no_deflate()
         .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
 }
 
@@ -323,6 +372,29 @@ mod tests {
             let answer = post(&["127.0.0.1/32", "::1/128"], &url).await.unwrap();
             assert_eq!(answer.status(), StatusCode::NO_CONTENT);
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_once_for_each_request_and_checked_each_time() {
+        use std::sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        };
+        let looked_up = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&looked_up);
+        let guard = Guard::scripted(&["127.0.0.1".parse().unwrap()], move |_| {
+            let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
+            vec![if first { "127.0.0.1" } else { "169.254.169.254" }.parse().unwrap()]
+        });
+        let client = HttpClient::guarded_by(guard).unwrap();
+        let url = once(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+        let url = url.replace("127.0.0.1", "flip.example");
+        let ask = || client.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new());
+        assert_eq!(ask().await.unwrap().status(), StatusCode::OK);
+        assert!(
+            matches!(ask().await, Err(HttpError::NotAllowed { found, .. }) if found.to_string() == "169.254.169.254")
+        );
+        assert_eq!(looked_up.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]

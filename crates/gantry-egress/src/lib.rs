@@ -1,10 +1,15 @@
 //! Outbound HTTP, made in one place only.
 //!
 //! [`LocalServer`] is the Gantry server that runs on the same machine, for the command line; [`HttpClient`] reaches
-//! other people's servers. Nothing outside this crate opens an HTTP connection.
+//! other people's servers, and [`proxy`] lets jailed jobs do so. Nothing outside this crate opens an HTTP connection.
 
 pub mod guard;
+pub mod host;
 mod http_client;
+pub mod proxy;
+
+/// An address, read as browsers read it: every spelling of an IP address comes out as that address.
+pub use reqwest::Url;
 
 pub use http_client::{HttpClient, HttpError, HttpResponse};
 

@@ -1,0 +1,155 @@
+//! Hosts as rules name them: `example.com`, `*.example.com`, `*`, each with a port if need be.
+//!
+//! Names are read by the same parser that reads the addresses they are compared with, so that both are spelled alike.
+
+use crate::Url;
+
+/// A text that names no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} names no host; write example.com, *.example.com for all below it, or * for any, perhaps with :port"
+)]
+pub struct NoHost(String);
+
+/// Which hosts a rule means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    Any,
+    Exact(String),
+    /// All names that end with this, which begins with a dot.
+    Below(String),
+}
+
+/// A host in a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    name: Name,
+    port: Option<u16>,
+}
+
+impl HostPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// It names no host.
+    pub fn parse(text: &str) -> Result<Self, NoHost> {
+        let no_host = || NoHost(text.to_owned());
+        // Any label will do in the place of the star, for it is the rest that is read.
+        let (sample, below) = match text.strip_prefix("*.") {
+            Some(rest) => (format!("x.{rest}"), true),
+            None => (text.to_owned(), false),
+        };
+        let any = sample == "*" || sample.starts_with("*:");
+        let sample = if any { sample.replacen('*', "x", 1) } else { sample };
+        if sample.contains(['*', '/', '\\', '?', '#', '@']) || sample.contains(char::is_whitespace) {
+            return Err(no_host());
+        }
+        // Each scheme hides its own port, so the other one tells.
+        let read = |scheme: &str| Url::parse(&format!("{scheme}://{sample}/")).map_err(|_unread| no_host());
+        let (plain, secure) = (read("http")?, read("https")?);
+        let port = plain.port().or(secure.port());
+        let host = name(&plain).ok_or_else(no_host)?;
+        let name = match (any, below) {
+            (true, _) => Name::Any,
+            (_, true) => Name::Below(
+                host.strip_prefix('x').filter(|rest| rest.len() > 1).ok_or_else(no_host)?.to_owned(),
+            ),
+            (false, false) => Name::Exact(host.to_owned()),
+        };
+        Ok(Self { name, port })
+    }
+
+    /// Whether it means this host, as [`name`] spells it.
+    #[must_use]
+    pub fn has_host(&self, host: &str) -> bool {
+        match &self.name {
+            Name::Any => true,
+            Name::Exact(name) => name == host,
+            Name::Below(ending) => host.len() > ending.len() && host.ends_with(ending),
+        }
+    }
+
+    /// The port that it names, if any.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+}
+
+/// The host of an address without the dot that may end it: `example.com.` is `example.com`.
+#[must_use]
+pub fn name(url: &Url) -> Option<&str> {
+    let host = url.host_str()?;
+    Some(host.strip_suffix('.').unwrap_or(host)).filter(|host| !host.is_empty())
+}
+
+/// Whether a path has dots or separators in disguise, which another reader may take for such. A rule about what is below
+/// a path cannot tell where those lead.
+#[must_use]
+pub fn hides_separators(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    ["%2e", "%2f", "%5c"].iter().any(|hidden| path.contains(hidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, yes: &[&str], no: &[&str]) {
+        let parsed = HostPattern::parse(pattern).unwrap();
+        let host = |text: &str| name(&Url::parse(&format!("https://{text}/")).unwrap()).unwrap().to_owned();
+        for text in yes {
+            assert!(parsed.has_host(&host(text)), "{text} is in {pattern}");
+        }
+        for text in no {
+            assert!(!parsed.has_host(&host(text)), "{text} is not in {pattern}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_meant_by_its_name_and_by_no_look_alike() {
+        let look_alikes = ["example.com.evil.tld", "evilexample.com", "example.com@evil.tld", "exаmple.com"];
+        check("example.com", &["example.com", "EXAMPLE.com.", "example.com:8443"], &look_alikes);
+        check("Example.COM.", &["example.com"], &["www.example.com"]);
+        check("*.example.com", &["a.example.com", "a.b.example.com."], &look_alikes);
+        check("*.example.com", &[], &["example.com", "aexample.com", "x.example.org"]);
+        check("bücher.example", &["xn--bcher-kva.example", "BÜCHER.example"], &["bucher.example"]);
+        check("*", &["example.com", "8.8.8.8", "[2606:4700::1]"], &[]);
+        check("127.0.0.1", &["127.1", "0x7f000001", "①②⑦.⓪.⓪.①"], &["127.0.0.2", "127.0.0.1.example"]);
+        check("[::1]", &["[0:0:0:0:0:0:0:1]"], &["[::2]", "127.0.0.1"]);
+    }
+
+    #[test]
+    fn ports_are_read_also_where_they_are_usual() {
+        let port = |text: &str| HostPattern::parse(text).unwrap().port();
+        assert_eq!(port("example.com"), None);
+        assert_eq!(port("example.com:80"), Some(80));
+        assert_eq!(port("*.example.com:443"), Some(443));
+        assert_eq!(port("*:8080"), Some(8080));
+        assert_eq!(port("[::1]:9"), Some(9));
+    }
+
+    #[test]
+    fn what_names_no_host_is_refused() {
+        for bad in [
+            "",
+            ".",
+            "*.",
+            "a*.example.com",
+            "*.*.com",
+            "**",
+            "example.com/x",
+            "u@example.com",
+            "a b",
+            "example.com:99999",
+            "*.0.0.1",
+            "[::1",
+            "http://example.com",
+            "example.com?x",
+            "300.1.1.1",
+        ] {
+            assert!(HostPattern::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

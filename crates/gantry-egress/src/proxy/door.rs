@@ -1,0 +1,176 @@
+//! The gates that every target of a job passes, and the list of who came through.
+
+use super::Report;
+use super::meter::Budget;
+use super::rules::{Credential, Rules};
+use crate::guard::{Guard, Unresolved};
+use crate::{HttpClient, Url, host};
+use http::{StatusCode, Uri};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Ports that are open on every public host.
+const WEB_PORTS: [u16; 2] = [80, 443];
+
+/// Why a job does not get what it asked for: the status, and a line for it.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    pub(super) reason: String,
+}
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, reason: reason.into() }
+    }
+
+    fn forbidden(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, reason)
+    }
+
+    fn unclear(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, reason)
+    }
+}
+
+/// Where a job wants to go.
+#[derive(Debug)]
+pub(super) struct Target {
+    host: String,
+    port: u16,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl Target {
+    pub(super) fn of(url: &Url) -> Result<Self, Refused> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refused::unclear("addresses with a user are not taken"));
+        }
+        let host = host::name(url).ok_or_else(|| Refused::unclear("there is no host in the address"))?;
+        let port = url.port_or_known_default().ok_or_else(|| Refused::unclear("there is no port"))?;
+        Ok(Self { host: host.to_owned(), port })
+    }
+
+    /// The target of `CONNECT host:port`.
+    pub(super) fn of_tunnel(uri: &Uri) -> Result<Self, Refused> {
+        let unclear = || Refused::unclear("CONNECT needs host:port");
+        let authority =
+            uri.authority().filter(|authority| authority.port_u16().is_some()).ok_or_else(unclear)?;
+        let url = Url::parse(&format!("http://{authority}/")).map_err(|_unread| unclear())?;
+        Self::of(&url)
+    }
+}
+
+/// One job at the proxy.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) rules: Arc<Rules>,
+    pub(super) budget: Arc<Budget>,
+    guard: Guard,
+    /// For requests with a credential. Most jobs have none, and trust takes a while to load.
+    secure: OnceLock<Result<HttpClient, String>>,
+    log: Mutex<Report>,
+}
+
+impl Door {
+    pub(super) fn new(rules: Arc<Rules>) -> Self {
+        let guard = Guard::new(&rules.private);
+        Self::guarded_by(guard, rules)
+    }
+
+    pub(super) fn guarded_by(guard: Guard, rules: Arc<Rules>) -> Self {
+        let budget = Arc::new(Budget::new(rules.max_bytes));
+        Self { rules, budget, guard, secure: OnceLock::new(), log: Mutex::default() }
+    }
+
+    /// The same with a client that trusts whom a test wants it to.
+    #[cfg(test)]
+    pub(super) fn trusting(self, client: HttpClient) -> Self {
+        Self { secure: OnceLock::from(Ok(client)), ..self }
+    }
+
+    /// The client for requests with a credential; it has the same guard.
+    pub(super) fn secure(&self) -> Result<&HttpClient, Refused> {
+        let make = || HttpClient::relaying(&self.guard).map_err(|error| error.to_string());
+        let client = self.secure.get_or_init(make).as_ref();
+        client.map_err(|reason| Refused::new(StatusCode::BAD_GATEWAY, reason))
+    }
+
+    /// The credential for an address that is asked for in the clear, and the address to ask for with it.
+    pub(super) fn credential(&self, url: &Url) -> Option<(&Credential, Url)> {
+        let mut secure = url.clone();
+        // Neither can fail for an address with a host.
+        secure.set_scheme("https").ok()?;
+        secure.set_port(url.port().filter(|port| *port != 443)).ok()?;
+        let credential = self.rules.credentials.iter().find(|credential| credential.is_for(&secure))?;
+        Some((credential, secure))
+    }
+
+    /// Whether there are bytes left.
+    pub(super) fn has_bytes(&self) -> Result<(), Refused> {
+        if self.budget.is_over() {
+            let limit = self.rules.max_bytes;
+            return Err(Refused::forbidden(format!("this job has used up its {limit} bytes of network")));
+        }
+        Ok(())
+    }
+
+    /// Where the target is, if the job may go there. Nothing else may be connected to.
+    pub(super) async fn admit(&self, target: &Target) -> Result<Vec<SocketAddr>, Refused> {
+        self.has_bytes()?;
+        let Target { host, port } = target;
+        let listed = self.listed(target)?;
+        let found = self.guard.addresses(host).await.map_err(|error| match error {
+            Unresolved::NotAllowed(_) => Refused::forbidden(format!("{host} is not at a public address")),
+            Unresolved::Lookup(_) | Unresolved::Slow | Unresolved::Nowhere => {
+                Refused::new(StatusCode::BAD_GATEWAY, format!("{host}: {error}"))
+            }
+        })?;
+        let opened = found.iter().all(|address| self.guard.is_opened(*address));
+        if !listed && !opened && !WEB_PORTS.contains(port) {
+            return Err(Refused::forbidden(format!("port {port} of {host} is not open to jobs")));
+        }
+        Ok(found.into_iter().map(|address| SocketAddr::new(address, *port)).collect())
+    }
+
+    /// Whether a rule names the very port.
+    fn listed(&self, Target { host, port }: &Target) -> Result<bool, Refused> {
+        let Some(patterns) = &self.rules.hosts else { return Ok(false) };
+        let of_host: Vec<_> = patterns.iter().filter(|pattern| pattern.has_host(host)).collect();
+        if of_host.iter().any(|pattern| pattern.port() == Some(*port)) {
+            return Ok(true);
+        }
+        if of_host.iter().any(|pattern| pattern.port().is_none()) {
+            return Ok(false);
+        }
+        Err(Refused::forbidden(format!("{host}:{port} is not among the hosts that this job may reach")))
+    }
+
+    pub(super) fn note_reached(&self, target: &Target) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut log.hosts, target, Report::HOSTS);
+    }
+
+    pub(super) fn note_refused(&self, target: &Target) {
+        tracing::debug!(%target, "a job was not let to a host");
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut log.refused, target, Report::REFUSED);
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        Report { bytes: self.budget.spent(), ..log.clone() }
+    }
+}
+
+fn note(list: &mut Vec<String>, target: &Target, most: usize) {
+    let name = target.to_string();
+    if list.len() < most && !list.contains(&name) {
+        list.push(name);
+    }
+}

@@ -1,0 +1,32 @@
+//! Connects to what was admitted.
+
+use super::door::{Door, Refused, Target};
+use http::StatusCode;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// How long connecting may take, all addresses of a host together.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A connection to the target, if the job may have one. What came of it is noted.
+pub(super) async fn reach(door: &Door, target: &Target) -> Result<TcpStream, Refused> {
+    let addresses = door.admit(target).await.inspect_err(|_refused| door.note_refused(target))?;
+    let unreachable = |reason: String| {
+        Refused::new(StatusCode::BAD_GATEWAY, format!("{target} cannot be connected to: {reason}"))
+    };
+    match tokio::time::timeout(CONNECT, first(&addresses)).await {
+        Ok(Ok(stream)) => {
+            door.note_reached(target);
+            Ok(stream)
+        }
+        Ok(Err(error)) => Err(unreachable(error.to_string())),
+        Err(_) => Err(unreachable("it does not answer".into())),
+    }
+}
+
+async fn first(addresses: &[SocketAddr]) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(addresses).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

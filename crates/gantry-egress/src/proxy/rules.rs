@@ -1,0 +1,106 @@
+//! What one job may reach, and with whose word.
+
+use crate::Url;
+use crate::guard::Cidr;
+use crate::host::{self, HostPattern, hides_separators};
+use http::HeaderValue;
+use std::time::Duration;
+
+/// What one job may reach.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Private addresses that are open to it; on them, every port is.
+    pub private: Vec<Cidr>,
+    /// The hosts that it may reach; none means every public one. Without a port, a pattern means the ports 80 and 443.
+    pub hosts: Option<Vec<HostPattern>>,
+    /// What is added to requests that the job makes in the clear. Hosts with a credential may be reached.
+    pub credentials: Vec<Credential>,
+    /// Connections at once; more have to wait.
+    pub max_connections: usize,
+    /// Bytes of the whole job, both ways.
+    pub max_bytes: u64,
+    /// How long nothing may move on a connection.
+    pub idle: Duration,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            private: Vec::new(),
+            hosts: None,
+            credentials: Vec::new(),
+            max_connections: 64,
+            max_bytes: 1024 * 1024 * 1024,
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a server wants to see from us, and the job must not.
+#[derive(Clone)]
+pub struct Credential {
+    host: String,
+    port: u16,
+    /// The path that it is for, with everything below it; empty for the whole server.
+    path: String,
+    authorization: HeaderValue,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { host, port, path, .. } = self;
+        write!(f, "Credential(https://{host}:{port}{path})")
+    }
+}
+
+/// A credential that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadCredential {
+    /// It would be sent in the clear, or to nobody.
+    #[error("a credential is for https://host, perhaps with a port and a path, and not for {0:?}")]
+    Address(String),
+    /// It cannot stand in a header.
+    #[error("the credential for {0} has characters that no header may have")]
+    Value(String),
+}
+
+impl Credential {
+    /// `authorization` is sent as that header to `https://host[:port]`, and only to what is at or below its path if it has
+    /// one.
+    ///
+    /// # Errors
+    /// The address is none for a credential, or the value is none for a header.
+    pub fn new(address: &str, authorization: &str) -> Result<Self, BadCredential> {
+        let bad = || BadCredential::Address(address.to_owned());
+        let url = Url::parse(address).map_err(|_unread| bad())?;
+        let bare = url.username().is_empty() && url.password().is_none();
+        if url.scheme() != "https" || !bare || url.query().is_some() || url.fragment().is_some() {
+            return Err(bad());
+        }
+        if hides_separators(url.path()) {
+            return Err(bad());
+        }
+        let host = host::name(&url).ok_or_else(bad)?.to_owned();
+        let port = url.port_or_known_default().ok_or_else(bad)?;
+        let mut authorization = HeaderValue::from_str(authorization)
+            .map_err(|_illegal| BadCredential::Value(format!("https://{host}:{port}")))?;
+        authorization.set_sensitive(true);
+        Ok(Self { host, port, path: url.path().trim_end_matches('/').to_owned(), authorization })
+    }
+
+    /// Whether it is for this address, over TLS.
+    pub(super) fn is_for(&self, url: &Url) -> bool {
+        let below = match url.path().strip_prefix(self.path.as_str()) {
+            Some(_) if self.path.is_empty() => true,
+            Some(rest) => (rest.is_empty() || rest.starts_with('/')) && !hides_separators(url.path()),
+            None => false,
+        };
+        below
+            && self.host == host::name(url).unwrap_or_default()
+            && url.port_or_known_default() == Some(self.port)
+    }
+
+    pub(super) fn authorization(&self) -> &HeaderValue {
+        &self.authorization
+    }
+}
