@@ -32,6 +32,7 @@ mod reader;
 mod recovery;
 mod row;
 mod schema;
+pub mod search;
 mod table;
 mod tally;
 mod writer;
