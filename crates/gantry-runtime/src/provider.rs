@@ -7,9 +7,18 @@
 //! async fn bypass(provider: &dyn Provider, cx: &CallCx) { provider.execute(cx, "{}").await; }
 //! ```
 
+pub mod code;
+pub mod develop;
+pub mod git;
 pub(crate) mod mcp;
 pub mod output;
+pub mod own;
 mod raw_output;
+pub(crate) mod schema;
+pub mod search;
+pub mod shell;
+pub mod web;
+pub mod workshop;
 pub mod workspace;
 
 pub use raw_output::{Content, RawOutput};

@@ -21,6 +21,7 @@ mod remove;
 mod rename;
 mod spec;
 mod state;
+pub(super) mod within;
 mod write;
 
 use crate::context::CallCx;

@@ -161,7 +161,7 @@ async fn a_question_without_a_request_outlives_the_newest_one_of_its_session() {
         go.cancel();
     };
     let both = async { tokio::join!(first, second).0 };
-    let first = timeout(Duration::from_secs(60), both).await.expect("the question was dropped");
+    let first = Box::pin(timeout(Duration::from_secs(60), both)).await.expect("the question was dropped");
     assert_eq!(first.unwrap(), r#"{"action":"accept"}"#);
 }
 

@@ -9,6 +9,7 @@ use super::odd;
 use crate::servers::LockDiff;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
+use gantry_sandbox::jail::holds_a_place;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -168,6 +169,9 @@ fn read(file: &Path) -> Result<Option<Pinned>, String> {
         )
     };
     let text = match fs::metadata(file).and_then(|metadata| {
+        if holds_a_place(&metadata) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         if metadata.len() > MAX_BYTES {
             return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
         }

@@ -7,6 +7,7 @@ use super::place::{Descent, Kind, Root, names, open_dir, stat_at};
 use super::protect::{Fences, Id};
 use super::state::{modified, size};
 use gantry_core::Fault;
+use gantry_sandbox::jail::looks_like_a_place;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -65,7 +66,8 @@ impl Listing<'_> {
             }
             // What is gone by now is not there.
             let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
-            if self.fences.has(Id::of(&stat)) {
+            // What stands in for something while a program runs is nobody's file.
+            if self.fences.has(Id::of(&stat)) || looks_like_a_place(stat.st_mode) {
                 continue;
             }
             let shown = format!("{prefix}{}", printable(name.as_bytes()));

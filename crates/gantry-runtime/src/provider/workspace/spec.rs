@@ -1,6 +1,7 @@
 //! How the file tools present themselves: names, schemas, hints.
 
 use super::FsTools;
+use crate::provider::schema::{CHANGES, READS, count as size, flag, object, part, text};
 use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
 use serde_json::{Value, json};
 
@@ -8,22 +9,6 @@ use serde_json::{Value, json};
 pub(super) const INSTRUCTIONS: &str = "Files are named by paths relative to the workspace root, with forward \
 slashes (\"src/main.rs\"); \".\" is the root. Absolute paths and paths that lead outside are refused. Overwriting \
 and deleting wait for a person's approval; creating, reading, listing and moving to a free name do not.";
-
-/// The hints of a tool that changes nothing.
-const READS: Annotations = Annotations {
-    read_only_hint: Some(true),
-    destructive_hint: Some(false),
-    idempotent_hint: Some(true),
-    open_world_hint: Some(false),
-};
-
-/// The hints of a tool that changes something, which can be changed back.
-const CHANGES: Annotations = Annotations {
-    read_only_hint: Some(false),
-    destructive_hint: Some(false),
-    idempotent_hint: Some(false),
-    open_world_hint: Some(false),
-};
 
 /// The tools.
 pub(super) fn tools() -> Vec<ToolSpec> {
@@ -77,7 +62,7 @@ fn list_directory() -> ToolSpec {
         output_schema: Some(object(
             &["entries"],
             &json!({
-                "entries": { "type": "array", "description": "The entries, sorted by name.", "items": object_part(
+                "entries": { "type": "array", "description": "The entries, sorted by name.", "items": part(
                     &["name", "type", "size", "modified"],
                     &json!({
                         "name": text(
@@ -218,30 +203,6 @@ fn move_file() -> ToolSpec {
         own_rule: OwnRule::Depends,
         raw: None,
     }
-}
-
-fn object(required: &[&str], properties: &Value) -> Value {
-    let mut schema = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema" });
-    if let (Value::Object(schema), Value::Object(part)) = (&mut schema, object_part(required, properties)) {
-        schema.extend(part);
-    }
-    schema
-}
-
-fn object_part(required: &[&str], properties: &Value) -> Value {
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
-fn text(description: &str) -> Value {
-    json!({ "type": "string", "description": description })
-}
-
-fn flag(description: &str) -> Value {
-    json!({ "type": "boolean", "default": false, "description": description })
-}
-
-fn size(description: &str) -> Value {
-    json!({ "type": "integer", "minimum": 0, "description": description })
 }
 
 fn encoding(description: &str) -> Value {

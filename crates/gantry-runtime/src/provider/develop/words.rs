@@ -1,0 +1,59 @@
+//! Texts of programs as results and questions have them: cut to a size, without what could mislead a reader.
+
+use gantry_sandbox::jail::Ran;
+
+/// A text that somebody gave, in messages.
+const SHOWN_CHARS: usize = 200;
+/// The end of what a program said, in results.
+pub(super) const TAIL_BYTES: usize = 20 * 1024;
+
+/// A text with control characters escaped, and cut to a sensible length.
+pub(super) fn shown(text: &str) -> String {
+    let mut out: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// The beginning of a text, in whole characters.
+pub(super) fn head(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
+}
+
+/// The end of a text, in whole characters.
+pub(super) fn tail(text: &str, bytes: usize) -> &str {
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes))..).unwrap_or_default()
+}
+
+/// The end of what a program said on both its outputs, and whether there was more. What it said on its standard error
+/// comes last: there it says why it failed.
+pub(super) fn output(ran: &Ran) -> (String, bool) {
+    let (stdout, stderr) = (plain(&ran.stdout.text()), plain(&ran.stderr.text()));
+    let gap = if stdout.is_empty() || stderr.is_empty() || stdout.ends_with('\n') { "" } else { "\n" };
+    // Neither output takes all the room from the other.
+    let half = TAIL_BYTES / 2;
+    let said = if stdout.len() > half && stderr.len() > half {
+        format!("{}\n{}", tail(&stdout, half - 1), tail(&stderr, half))
+    } else {
+        format!("{stdout}{gap}{stderr}")
+    };
+    let kept = tail(&said, TAIL_BYTES).to_owned();
+    let cut = kept.len() < stdout.len() + gap.len() + stderr.len();
+    (kept, cut || ran.stdout.is_truncated() || ran.stderr.is_truncated())
+}
+
+/// A text without the sequences that colour a terminal.
+pub(super) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\x1b' && chars.peek() == Some(&'[') {
+            chars.next();
+            chars.by_ref().find(|c| ('@'..='~').contains(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,18 @@
+# git_diff: which files differ, a field with nothing in it, and how.
+staged=$1 context=$2 from=$3 to=$4
+shift 4
+say_top
+tree() {
+    [ -z "$1" ] || git rev-parse --quiet --verify "$1^{tree}"
+}
+from=$(tree "$from") || exit 41
+to=$(tree "$to") || exit 41
+compare() {
+    git diff $how --no-color --no-ext-diff --no-textconv --find-renames --submodule=short \
+        --src-prefix=a/ --dst-prefix=b/ $staged $from $to -- "$@"
+}
+how='--raw --numstat --abbrev=10 -z'
+compare "$@" || exit
+say ''
+how="--patch --unified=$context"
+compare "$@"

@@ -1,0 +1,5 @@
+aside
+stage "$@"
+identify
+say "$ref" "$head" "$merge" "$tree" "$author"
+say_changes

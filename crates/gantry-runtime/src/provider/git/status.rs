@@ -1,0 +1,192 @@
+//! `git_status`: where a repository stands, and which files are not as committed.
+
+use super::changes::{FILES, status_word};
+use super::fault;
+use super::repository::{Fields, Repository, Script, Top};
+use gantry_core::Fault;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The state of a repository.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct State {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    clean: bool,
+    files: Vec<File>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+/// One file that is not as committed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct File {
+    path: String,
+    status: &'static str,
+    index: char,
+    worktree: char,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+}
+
+pub(super) async fn run(repository: &Repository<'_>) -> Result<Value, Fault> {
+    let script = Script::looks("git_status", &[include_str!("sh/status.sh")]);
+    let ran = repository.ask(script, "reading the status").await?;
+    let state = read(&ran.stdout.bytes, ran.stdout.is_truncated())?;
+    serde_json::to_value(state).map_err(|_unlikely| fault::unreadable("the status"))
+}
+
+fn read(bytes: &[u8], is_cut: bool) -> Result<State, Fault> {
+    let mut fields = Fields::of(bytes);
+    let top = Top::of(fields.must("where the repository is")?)?;
+    let operation = fields.text("what is under way")?;
+    let mut state =
+        State { operation: (!operation.is_empty()).then_some(operation), clean: true, ..State::default() };
+    while let Some(field) = fields.next() {
+        if let Some(header) = field.strip_prefix(b"# ") {
+            state.head_line(&String::from_utf8_lossy(header));
+            continue;
+        }
+        state.clean = false;
+        if state.files.len() == FILES {
+            state.truncated = true;
+            break;
+        }
+        match file(field, &mut fields, &top) {
+            Some(file) => state.files.push(file),
+            // The last entry may have been cut off.
+            None if is_cut => break,
+            None => return Err(fault::unreadable("an entry of the status")),
+        }
+    }
+    state.truncated |= is_cut;
+    Ok(state)
+}
+
+impl State {
+    fn head_line(&mut self, line: &str) {
+        let Some((key, value)) = line.split_once(' ') else { return };
+        match (key, value) {
+            ("branch.oid", "(initial)") | ("branch.head", "(detached)") => {}
+            ("branch.oid", hash) => self.head = Some(hash.to_owned()),
+            ("branch.head", name) => self.branch = Some(name.to_owned()),
+            ("branch.upstream", name) => self.upstream = Some(name.to_owned()),
+            ("branch.ab", counts) => {
+                let mut counts = counts.split(' ').map(|count| count.get(1..)?.parse().ok());
+                self.ahead = counts.next().flatten();
+                self.behind = counts.next().flatten();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An entry. The number of words before the name depends on its kind, and only the name can have spaces.
+fn file(field: &[u8], fields: &mut Fields<'_>, top: &Top) -> Option<File> {
+    let kind = *field.first()?;
+    let words = match kind {
+        b'1' => 8,
+        b'2' => 9,
+        b'u' => 10,
+        b'?' | b'!' => 1,
+        _ => return None,
+    };
+    let mut parts = field.splitn(words + 1, |byte| *byte == b' ').skip(1);
+    if words == 1 {
+        let path = top.path(parts.next()?);
+        return Some(File { path, status: "untracked", index: '?', worktree: '?', from: None });
+    }
+    let &[index, worktree] = parts.next()? else { return None };
+    let path = top.path(parts.last()?);
+    let from = if kind == b'2' { Some(top.path(fields.next()?)) } else { None };
+    let status = match (kind, index, worktree) {
+        (b'u', ..) => "conflicted",
+        (_, _, b'D') => "deleted",
+        (_, b'.', worktree) => status_word(worktree)?,
+        (_, index, _) => status_word(index)?,
+    };
+    Some(File { path, status, index: index.into(), worktree: worktree.into(), from })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_of(path: &str, status: &'static str, letters: &str) -> File {
+        let mut letters = letters.chars();
+        let (index, worktree) = (letters.next().unwrap(), letters.next().unwrap());
+        File { path: path.into(), status, index, worktree, from: None }
+    }
+
+    #[test]
+    fn every_kind_of_entry_is_read_whatever_the_names() {
+        let text =
+            b"/workspace\0merge\0# branch.oid abc\0# branch.head main\0# branch.upstream origin/main\0\
+            # branch.ab +2 -13\0\
+            1 M. N... 100644 100644 100644 aaa bbb with space\0\
+            1 .D N... 100644 100644 000000 aaa aaa new\nline\0\
+            1 AM N... 000000 100644 100644 000 bbb \xff\\x\0\
+            1 .T N... 100644 100644 120000 aaa aaa link\0\
+            2 R. N... 100644 100644 100644 aaa aaa R100 to name\0from name\0\
+            2 .C N... 100644 100644 100644 aaa aaa C75 copy\0orig\0\
+            u UU N... 100644 100644 100644 100644 aaa bbb ccc fight\0\
+            ? un tracked\0";
+        let state = read(text, false).unwrap();
+        let head = (state.branch.as_deref(), state.head.as_deref(), state.upstream.as_deref());
+        assert_eq!(head, (Some("main"), Some("abc"), Some("origin/main")));
+        assert_eq!(
+            (state.ahead, state.behind, state.clean, state.truncated),
+            (Some(2), Some(13), false, false)
+        );
+        assert_eq!(state.operation.as_deref(), Some("merge"));
+        assert_eq!(
+            state.files,
+            [
+                file_of("with space", "modified", "M."),
+                file_of("new\nline", "deleted", ".D"),
+                file_of("\\xff\\x5cx", "added", "AM"),
+                file_of("link", "typechange", ".T"),
+                File { from: Some("from name".into()), ..file_of("to name", "renamed", "R.") },
+                File { from: Some("orig".into()), ..file_of("copy", "copied", ".C") },
+                file_of("fight", "conflicted", "UU"),
+                file_of("un tracked", "untracked", "??"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_repository_without_commits_or_branch_is_read_too() {
+        let state = read(b"/workspace\0\0# branch.oid (initial)\0# branch.head (detached)\0", false).unwrap();
+        assert_eq!(state, State { clean: true, ..State::default() });
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_workspace() {
+        let state = read(b"/workspace/a b\0\0# branch.oid x\0? c\0", false).unwrap();
+        assert_eq!(state.files, [file_of("a b/c", "untracked", "??")]);
+        assert!(read(b"/workspaces\0\0", false).is_err());
+        assert!(read(b"/\0\0", false).is_err());
+    }
+
+    #[test]
+    fn a_long_list_is_cut_and_says_so() {
+        let mut text = b"/workspace\0\0".to_vec();
+        for n in 0..=FILES {
+            text.extend(format!("? f{n}\0").bytes());
+        }
+        let state = read(&text, false).unwrap();
+        assert_eq!((state.files.len(), state.truncated), (FILES, true));
+        assert!(read(b"/workspace\0\0? a\x002 R. cut", true).unwrap().truncated);
+        assert!(read(b"/workspace\0\x002 R. x\0", false).is_err());
+    }
+}

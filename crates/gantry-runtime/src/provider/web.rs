@@ -1,0 +1,144 @@
+//! The web tools: fetch a page, search the web.
+//!
+//! What an agent asks for passes four gates: the address is read as browsers read it and judged in that form, every
+//! address that its name leads to is checked where the connection is made, each redirect passes the same two, and no
+//! proxy stands in between. A URL on the allow-list is fetched; for any other one a person is asked.
+//!
+//! **Invariant:** what an agent is told about a host that it cannot reach is the same whether nothing answers there or
+//! Gantry does not go there. Only the log knows which.
+
+mod answer;
+mod fault;
+mod fetch;
+mod follow;
+mod gate;
+mod markdown;
+mod pattern;
+mod search;
+mod spec;
+
+pub use pattern::UrlPattern;
+pub use search::SearchApi;
+
+use super::own;
+use super::{BoxFuture, Provider, RawOutput};
+use crate::context::CallCx;
+use fetch::Fetch;
+use gantry_core::names::Style;
+use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError};
+use gantry_egress::guard::Cidr;
+use gantry_egress::{HttpClient, HttpError};
+use gate::Gate;
+use search::Search;
+use std::sync::OnceLock;
+
+/// What the web tools may reach.
+#[derive(Debug, Clone, Default)]
+pub struct WebOptions {
+    /// What may be fetched without asking.
+    pub allow: Vec<UrlPattern>,
+    /// Private addresses that are open to both tools.
+    pub private: Vec<Cidr>,
+    /// Who answers `web_search`; without anybody there is no such tool.
+    pub search: Option<SearchApi>,
+}
+
+/// The web tools.
+#[derive(Debug)]
+pub struct Web {
+    origin: Origin,
+    tools: Vec<ToolSpec>,
+    private: Vec<Cidr>,
+    /// Made when it is first needed: loading whom to trust takes a while.
+    client: OnceLock<Result<HttpClient, HttpError>>,
+    gate: Gate,
+    search: Option<Search>,
+}
+
+impl Web {
+    /// The tools; `web_search` only with somebody to ask.
+    ///
+    /// # Errors
+    /// The address of the search service is none, or its key cannot be sent.
+    pub fn new(options: WebOptions) -> Result<Self, HttpError> {
+        let WebOptions { allow, private, search } = options;
+        let mut tools = vec![spec::web_fetch()];
+        tools.extend(search.is_some().then(spec::web_search));
+        Ok(Self {
+            origin: own::origin(),
+            tools,
+            client: OnceLock::new(),
+            gate: Gate::new(allow, private.clone()),
+            private,
+            search: search.map(Search::new).transpose()?,
+        })
+    }
+
+    fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Refusal> {
+        match tool {
+            spec::FETCH => Ok(Fetch::parse(arguments, &self.gate)?.verdict(&self.gate)),
+            spec::SEARCH => Ok(OwnVerdict::default()),
+            _ => Err(missing(tool).into()),
+        }
+    }
+
+    fn client(&self) -> Result<&HttpClient, Fault> {
+        let made = self.client.get_or_init(|| HttpClient::guarded(&self.private));
+        made.as_ref().map_err(|error| {
+            Fault::without_effect(ToolError::new(ErrorCode::InternalError, error.to_string()))
+        })
+    }
+
+    async fn run(&self, permit: &Permit) -> Result<RawOutput, Fault> {
+        let tool = permit.tool().spec.name.as_str();
+        let result = match (tool, &self.search) {
+            (spec::FETCH, _) => follow::run(self.client()?, &self.gate, permit).await?,
+            (spec::SEARCH, Some(search)) => search.run(self.client()?, permit).await?,
+            _ => return Err(Fault::without_effect(missing(tool))),
+        };
+        Ok(RawOutput::Json(result.to_string()))
+    }
+}
+
+fn missing(tool: &str) -> ToolError {
+    ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool {tool} here"))
+}
+
+impl Provider for Web {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn style(&self) -> Style {
+        Style::Bare
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        self.tools.clone()
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        _: &'a CallCx,
+        call: &'a ResolvedCall,
+    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+        Box::pin(std::future::ready(self.look(&call.tool().spec.name, call.arguments())))
+    }
+
+    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+        Box::pin(self.run(permit))
+    }
+
+    fn instructions(&self) -> Option<String> {
+        Some(spec::INSTRUCTIONS.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Pages and what they read like.
+
+use super::*;
+
+#[track_caller]
+fn check(html: &str, expected: &str) {
+    let url = Url::parse("https://a.test/dir/page.html").unwrap();
+    assert_eq!(convert(html, &url).text, expected, "{html}");
+}
+
+#[test]
+fn words_are_kept_and_machinery_is_not() {
+    check("<p>One <!-- no -->two</p>\n\n  <p>three", "One two\n\nthree");
+    check("<script>if (a<b) { '</div>' }</script>x<style>p{}</style><svg><path d='M'/></svg>y", "xy");
+    check("<nav><ul><li>Home<nav>in</nav></ul></nav><main>Text</main>", "Text");
+    check("a<br>b<br/>c<hr>d", "a\nb\nc\n\n---\n\nd");
+    check("a &amp; b &lt;c&gt; &eacute;&#8212;&#x1F600; &unknown; &", "a & b <c> é—😀 &unknown; &");
+    check("<div>a</div><div>b</div><span>c</span> <span>d</span>", "a\nb\nc d");
+    check("5 < 6 and <3", "5 < 6 and <3");
+    check("", "");
+}
+
+#[test]
+fn the_title_is_apart() {
+    let url = Url::parse("https://a.test/").unwrap();
+    let page = convert(
+        "<html><head><title>\n A &amp; <b>B </title><meta charset=x></head><body><h1>Head</h1>",
+        &url,
+    );
+    assert_eq!((page.title.as_deref(), page.text.as_str()), (Some("A & <b>B"), "# Head"));
+    assert_eq!(convert("<title> </title>x", &url).title, None);
+}
+
+#[test]
+fn headings_emphasis_and_code_are_marked() {
+    check("<h1>A</h1><h2 id=x>B <em>c</em></h2>text<h6></h6>more", "# A\n\n## B _c_\n\ntext\n\nmore");
+    check("a<b> bold </b>c <strong></strong><i>it</i>.", "a **bold** c _it_.");
+    check(
+        "use <code>x = `1`</code> or <kbd>y</kbd>",
+        "use ``x = `1` `` or `y`".replace("` ``", "```").as_str(),
+    );
+    check(
+        "<pre><code class=\"hljs language-rust\">\nfn main() {\n    a &lt; b;\n}\n</code></pre>after",
+        "```rust\nfn main() {\n    a < b;\n}\n```\n\nafter",
+    );
+    check("<pre>a\n  <b>b</b><br>c", "```\na\n  b\nc\n```");
+    check("<b>open <p>two</p> lines</b>", "open\n\ntwo\n\nlines");
+}
+
+#[test]
+fn links_are_absolute_and_only_of_the_web() {
+    check("<a href='../x?a=1&amp;b=2'>up</a>", "[up](https://a.test/x?a=1&b=2)");
+    check(
+        "see <a href=//b.test/ >there</a>, <a href=\"mailto:a@b.test\">mail</a>",
+        "see [there](https://b.test/), [mail](mailto:a@b.test)",
+    );
+    check("<a href='javascript:alert(1)'>j</a> <a href='data:text/html,x'>d</a> <a name=n>n</a>", "j d n");
+    check("<a href=/1>one<a href=/2>two</a>", "[one](https://a.test/1)[two](https://a.test/2)");
+    check("<a href=/1></a><a href=/2><h3>Head\nline</h3></a>", "### [Head line](https://a.test/2)");
+    check("<base href='https://c.test/y/'><a href=z>z</a>", "[z](https://c.test/y/z)");
+    check(
+        "<img alt='A cat' src=cat.png><img src=x><img alt=b src='data:x'>",
+        "![A cat](https://a.test/dir/cat.png)b",
+    );
+}
+
+#[test]
+fn lists_and_quotes_are_indented() {
+    check("<ul><li>a<li>b<ol start=3><li>c</li><li>d</li></ol></li></ul>e", "- a\n- b\n  3. c\n  4. d\n\ne");
+    check("<ul><li><p>a</p><p>b</p></li></ul>", "- a\n\n  b");
+    check("<blockquote><p>a</p>b<br>c</blockquote>d", "> a\n\n> b\n> c\n\nd");
+    check("<ul><li><pre>x\ny</pre></li></ul>", "- ```\n  x\n  y\n  ```");
+    check("<dl><dt>a<dd>b</dl>", "a\nb");
+}
+
+#[test]
+fn simple_tables_are_tables() {
+    check(
+        "<table><thead><tr><th>A<th>B</thead><tr><td>1 | 2</td><td><p>x</p><a href=/l>y</a></td></tr></table>z",
+        "| A | B |\n|---|---|\n| 1 \\| 2 | x [y](https://a.test/l) |\n\nz",
+    );
+    check("<table><tr><td>a<table><tr><td>b<td>c</table></td></tr></table>", "| a b c |\n|---|");
+    check("<tr><td>stray</td>", "stray");
+}
+
+#[test]
+fn attributes_are_read_in_every_form() {
+    let tag = |html: &'static str, name: &str| {
+        let Some(tokens::Token::Open(tag)) = Tokens::new(html).next() else { panic!("{html}") };
+        tag.attribute(name)
+    };
+    assert_eq!(tag("<a HREF = 'x>y' >", "href").as_deref(), Some("x>y"));
+    assert_eq!(tag("<a data-href=n href=\"a&amp;b\"/>", "href").as_deref(), Some("a&b"));
+    assert_eq!(tag("<a disabled href=b>", "href").as_deref(), Some("b"));
+    assert_eq!(tag("<a disabled>", "disabled").as_deref(), Some(""));
+    assert_eq!(tag("<a = é=1 \" href=c>", "href").as_deref(), Some("c"));
+    assert_eq!(tag("<a>", "href"), None);
+}
+
+#[test]
+fn no_page_is_too_deep_or_too_broken() {
+    let url = Url::parse("https://a.test/").unwrap();
+    let many = 50_000;
+    for html in [
+        "<div>".repeat(many),
+        "<ul><li>a".repeat(many / 4),
+        "<blockquote>a\n".repeat(many / 4),
+        "<b>x".repeat(many),
+        "<a href=/x>x".repeat(many / 4),
+        "<table><tr><td>x".repeat(many / 4),
+        "<".repeat(many),
+        "<a '".repeat(many),
+        "<a href=\"".repeat(many),
+        "<!--".repeat(many),
+        "<script>".repeat(many),
+        "<script></scrip".repeat(many / 8),
+        "&".repeat(many),
+        "&#x".repeat(many),
+        "</b>".repeat(many),
+        "<td>".repeat(many),
+        "<pre>\n".repeat(many / 4),
+        "<nav>".repeat(many),
+    ] {
+        let page = convert(&html, &url);
+        assert!(page.text.len() <= MARKDOWN_BYTES + html.len(), "{}", page.text.len());
+        plain(&html, 100);
+    }
+}
+
+#[test]
+fn markdown_that_grows_beyond_the_limit_is_cut() {
+    let url = Url::parse(&format!("https://a.test/{}/", "d".repeat(8000))).unwrap();
+    let page = convert(&"<a href=x>x</a> ".repeat(10_000), &url);
+    assert!(page.truncated && page.text.len() < MARKDOWN_BYTES + 20_000);
+    let deep = format!("{}<pre>{}", "<ul>".repeat(20), "\n".repeat(4_000_000));
+    assert!(convert(&deep, &url).text.len() < MARKDOWN_BYTES + 100);
+}
+
+#[test]
+fn a_snippet_is_words_on_one_line() {
+    assert_eq!(plain("The <strong>Rust</strong>y &amp;\n<br>old<p>tool", 100), "The Rusty & old tool");
+    assert_eq!(plain("abcdef", 3), "abc…");
+    assert_eq!(plain("<script>x</script>", 3), "");
+}
