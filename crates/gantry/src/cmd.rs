@@ -41,7 +41,7 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Call(call) => call::run(setup, call).await,
         Command::Tools { who, format, json } => tools::run(setup, &who, format, json).await,
         Command::Approvals { action, list } => approvals::run(setup, action, &list).await,
-        Command::Servers { action, of, json } => servers::run(setup, action, &of, json).await,
+        Command::Servers { action, of, json } => Box::pin(servers::run(setup, action, &of, json)).await,
         Command::Agents { action, of, json } => agents::run(setup, action, &of, json).await,
         Command::Lock { look, place, json } => lock::run(setup, look, &place, json).await,
         Command::Events(events) => events::run(setup, &events).await,

@@ -41,8 +41,9 @@ pub use env::{Env, FixedEnv, ProcessEnv};
 pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use model::{
-    Agent, Approvals, Arguments, Builtin, BuiltinPolicy, Config, Decide, Defaults, Entries, Examples, Gated,
-    Located, MAIN_PROJECT, McpServer, PerPattern, Policy, Project, Queue, Server, Store, ToolSource, Tools,
+    Agent, Approvals, Arguments, Builtin, BuiltinPolicy, Code, Config, Decide, Defaults, Embeddings, Entries,
+    Examples, Gated, Git, Located, MAIN_PROJECT, McpServer, Own, PerPattern, Policy, Project, Queue, Server,
+    Store, ToolSource, Tools, Web, WebSearch, WebSearchApi,
 };
 pub use reference::{EXAMPLE, reference};
 pub use stamp::Stamp;

@@ -14,6 +14,7 @@ mod reload;
 mod wiring;
 
 pub use cli::reference as cli_reference;
+pub use wiring::tools_reference;
 
 use gantry_runtime::options::ProviderOptions;
 use gantry_runtime::provider::Provider;

@@ -4,6 +4,7 @@ mod configuration;
 mod plan;
 
 pub(crate) use configuration::Configuration;
+pub use plan::tools_reference;
 pub(crate) use plan::{policies, rule};
 
 use crate::Extra;

@@ -9,6 +9,7 @@ use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
+use gantry_sandbox::jail::Sandbox;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,7 @@ async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
     let config = &setup.loaded.config;
     let meant = config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     checks.extend(meant.map(|(name, it)| good("workspace", of(name, &it.workspace.display().to_string()))));
+    checks.push(sandbox());
     checks.push(good("data folder", setup.folder.path().display().to_string()));
     checks.push(match setup.folder.server() {
         Some(note) => good("server", format!("running at http://{} (process {})", note.address, note.pid)),
@@ -86,6 +88,19 @@ async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
     ledger(&desk, checks).await;
     projects::examine(&desk, only, checks).await;
     desk.close().await;
+}
+
+/// How programs are confined that tools start; without, there are no such tools.
+fn sandbox() -> Check {
+    match Sandbox::find() {
+        Ok(sandbox) => {
+            let level = sandbox.level();
+            let found = std::iter::once(level.name).chain(level.notes.iter().map(String::as_str));
+            let words = found.collect::<Vec<_>>().join("; ");
+            if level.notes.is_empty() { good("sandbox", words) } else { odd("sandbox", words) }
+        }
+        Err(unavailable) => odd("sandbox", format!("none, so no tool runs programs: {unavailable}")),
+    }
 }
 
 /// Whether a running Gantry goes by the configuration that is on the disk.

@@ -6,6 +6,7 @@
 pub(super) mod agents;
 mod approvals;
 pub(super) mod catalogue;
+mod own;
 mod servers;
 mod view;
 
@@ -87,6 +88,7 @@ fn project(
         workspace_at: view.get("workspace").map(|node| view.at(node.line)),
         defaults,
         tools: Tools { workspace: source(&own), builtin },
+        own: own::own(view, checked.base),
         mcp_servers,
         agents,
         approvals: approvals::approvals(&view.section("approvals")),

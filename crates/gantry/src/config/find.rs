@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use super::build::absolute;
@@ -69,8 +70,13 @@ pub(super) fn file(source: &Source, folder: &Path, env: &dyn Env) -> Result<Opti
 
 /// Whether something of this name is there. A folder (which some container tools put where a mounted file is missing)
 /// or a dangling link counts, so that it is reported: to run on defaults instead would drop every rule of the file.
+/// A socket does not count: nobody can write a configuration into one, and the sandbox puts one where a file is missing
+/// so that no job makes it.
 fn exists(path: &Path) -> bool {
-    !path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    match path.symlink_metadata() {
+        Ok(metadata) => !metadata.file_type().is_socket(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 fn named(folder: &Path, name: PathBuf, origin: &str) -> Result<Found, Problem> {

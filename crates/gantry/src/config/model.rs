@@ -8,6 +8,7 @@ use std::time::Duration;
 use gantry_core::tool::Effect;
 use gantry_mcp::client::{Declared, Protocol};
 use gantry_runtime::options::ApprovalOptions;
+use gantry_runtime::provider::workshop::Quota;
 use gantry_runtime::servers::{Health, Off, Reach};
 
 use super::error::Location;
@@ -51,6 +52,8 @@ pub struct Project {
     /// What the project leaves out is as in the file's own.
     pub defaults: Defaults,
     pub tools: Tools,
+    /// What Gantry's own tools may do.
+    pub own: Own,
     /// By id, those of the catalogue included.
     pub mcp_servers: BTreeMap<String, McpServer>,
     /// By name, those in files of their own included.
@@ -105,6 +108,91 @@ pub struct Queue {
     pub at: Location,
 }
 
+/// What Gantry's own tools besides those on files may do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Own {
+    pub code: Code,
+    pub web: Web,
+    pub git: Git,
+    pub embeddings: Option<Embeddings>,
+}
+
+/// What programs that tools start may take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Code {
+    pub network: bool,
+    pub code: Quota,
+    pub builds: Quota,
+    /// Absolute.
+    pub toolchains: Vec<PathBuf>,
+    /// Addresses of package registries, by ecosystem.
+    pub registries: BTreeMap<String, String>,
+}
+
+/// What the web tools may reach.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Web {
+    pub allow: Vec<String>,
+    /// As `address/bits`.
+    pub private: Vec<String>,
+    pub search: Option<WebSearch>,
+}
+
+/// The service behind `web_search`.
+#[derive(Clone, PartialEq)]
+pub struct WebSearch {
+    pub api: WebSearchApi,
+    pub url: Option<String>,
+    pub key: Option<String>,
+    pub at: Location,
+}
+
+impl std::fmt::Debug for WebSearch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebSearch").field("api", &self.api).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// How a service is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebSearchApi {
+    Searxng,
+    Brave,
+    Tavily,
+}
+
+/// A model that `search_code` ranks with.
+#[derive(Clone, PartialEq)]
+pub struct Embeddings {
+    pub url: String,
+    pub model: String,
+    pub key: Option<String>,
+}
+
+impl std::fmt::Debug for Embeddings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Embeddings")
+            .field("url", &self.url)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the git tools commit and push. What they show to servers is secret, so it shows nothing of itself.
+#[derive(Clone, PartialEq)]
+pub struct Git {
+    /// Origins, and what is shown to them.
+    pub credentials: Vec<(String, String)>,
+    /// A name and an address.
+    pub author: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for Git {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Git").field("author", &self.author).finish_non_exhaustive()
+    }
+}
+
 /// The catalogue of tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tools {
@@ -120,16 +208,18 @@ pub struct Builtin {
     /// How they are offered and run.
     pub source: ToolSource,
     pub policy: BuiltinPolicy,
-    /// The only folders and files that they touch: absolute, in the workspace, at least one.
-    pub allowed_paths: Vec<PathBuf>,
     pub at: Location,
 }
 
 /// What such tools do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuiltinPolicy {
-    FsRead,
-    FsWrite,
+    /// Reads at these paths only: absolute, in the workspace, at least one.
+    FsRead(Vec<PathBuf>),
+    /// Writes at these paths only.
+    FsWrite(Vec<PathBuf>),
+    /// Runs these commands only: names, or absolute paths; at least one.
+    ShellExec { commands: Vec<String> },
 }
 
 /// How the tools of one provider are offered and run.

@@ -85,8 +85,7 @@ const TOOL_FILES: &str = "
 ## Files for tools
 
 An entry of the catalogue may be a file of its own, `tools/<id>/tool.json` beside the configuration; those of a project are
-below `projects/<project>/` there. The folder's name is the id, and the keys are those of `tools.<id>`. An entry whose
-`builtinPolicy` is `shell_exec`, which comes with a later version, is left out, with a warning.
+below `projects/<project>/` there. The folder's name is the id, and the keys are those of `tools.<id>`.
 ";
 
 fn write_section(page: &mut String, keys: &'static [Key], path: &str) -> fmt::Result {

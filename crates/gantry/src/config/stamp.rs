@@ -2,6 +2,7 @@
 
 use super::Loaded;
 use super::beside::{AGENTS, TOOLS, names};
+use gantry_sandbox::jail::holds_a_place;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -49,7 +50,7 @@ impl Loaded {
 
 impl Mark {
     fn of(path: &Path) -> Option<Self> {
-        let metadata = path.metadata().ok()?;
+        let metadata = path.metadata().ok().filter(|metadata| !holds_a_place(metadata))?;
         Some(Self {
             bytes: metadata.len(),
             changed: metadata.modified().ok(),

@@ -99,6 +99,8 @@ pub(super) enum Unit {
     Milliseconds,
     Bytes,
     Tokens,
+    Megabytes,
+    Seconds,
 }
 
 /// What 0 means. It is never "without limit".
@@ -166,6 +168,8 @@ impl Unit {
             Self::Milliseconds => "a whole number of milliseconds",
             Self::Bytes => "a whole number of bytes",
             Self::Tokens => "a whole number of tokens",
+            Self::Megabytes => "a whole number of megabytes",
+            Self::Seconds => "a whole number of seconds",
         }
     }
 }

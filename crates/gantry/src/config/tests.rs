@@ -7,6 +7,7 @@ mod bounds;
 mod catalogue;
 mod files;
 mod markdown;
+mod own;
 mod projects;
 mod refused;
 mod servers;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use gantry_core::limits::PATTERN_BYTES;
+use gantry_runtime::provider::web::UrlPattern;
 
 use super::transport::Transport;
 
@@ -46,6 +47,10 @@ pub(super) enum Rule {
     Secret,
     /// A range of IP addresses.
     Network,
+    /// What a tool may fetch without asking.
+    Site,
+    /// A key of somebody else's service.
+    Key,
 }
 
 /// How a text is judged.
@@ -84,6 +89,8 @@ impl Rule {
             }
             Self::Secret => "text of at least 16 characters",
             Self::Network => "an IP address or a range of them, such as 127.0.0.1/32",
+            Self::Site => "a host, *. and a domain, or an http:// or https:// address that may end in *",
+            Self::Key => "text without spaces",
         }
     }
 
@@ -117,6 +124,8 @@ impl Rule {
             Self::WebUrl => Transport::Http.takes(text),
             Self::Secret => text.chars().count() >= MIN_SECRET_CHARS,
             Self::Network => network(text).is_some(),
+            Self::Site => UrlPattern::parse(text).is_ok(),
+            Self::Key => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()),
         };
         if good { Judgement::Good } else { Judgement::Bad }
     }
@@ -125,7 +134,7 @@ impl Rule {
 impl Rule {
     /// Whether the text may be a secret, or hold one.
     pub(super) fn is_secret(self) -> bool {
-        matches!(self, Self::Secret | Self::WebUrl)
+        matches!(self, Self::Secret | Self::WebUrl | Self::Key)
     }
 }
 

@@ -1,44 +1,30 @@
 //! From the configuration of a project to the plan that its runtimes are built from.
 
+mod own;
+mod page;
 mod policies;
 
+pub use page::tools_reference;
 pub(crate) use policies::{policies, rule};
 
 use crate::Extra;
-use crate::config::{Agent, BuiltinPolicy, Entries, Error, Located, McpServer, Problem, Project, ToolSource};
+use crate::config::{Agent, Entries, Error, Located, McpServer, Problem, Project, ToolSource};
 use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::{Selection, Use};
 use gantry_runtime::options::{AgentOptions, ProviderOptions};
-use gantry_runtime::provider::Provider;
-use gantry_runtime::provider::workspace::{Fenced, FilePolicy, FsTools, NAMESPACE, Workspace};
+use gantry_runtime::provider::workspace::{Fenced, NAMESPACE};
 use gantry_runtime::servers::ServerSettings;
 use gantry_runtime::{Options, Plan};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The plan of one project. Opens its workspace; starts nothing.
 pub(super) fn plan(name: &str, project: &Project, fenced: &Fenced, extra: &Extra) -> anyhow::Result<Plan> {
     let mut options = options(name, project)?;
-    let providers = providers(project, fenced).with_context(|| format!("project {name}"))?;
+    let providers = own::providers(project, fenced).with_context(|| format!("project {name}"))?;
     options.providers.extend(extra.options.iter().map(|(id, options)| (Arc::clone(id), options.clone())));
     Ok(Plan { options, providers: providers.into_iter().chain(extra.providers.iter().cloned()).collect() })
-}
-
-/// Gantry's own tools in a project.
-fn providers(project: &Project, fenced: &Fenced) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
-    let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
-    if project.tools.workspace.enabled {
-        providers.push(Arc::new(Workspace::open(&project.workspace, fenced.clone())?));
-    }
-    for (id, builtin) in project.tools.builtin.iter().filter(|(_, builtin)| builtin.source.enabled) {
-        let tools = match builtin.policy {
-            BuiltinPolicy::FsRead => FsTools::Read,
-            BuiltinPolicy::FsWrite => FsTools::Write,
-        };
-        let policy = FilePolicy { tools, allowed: builtin.allowed_paths.clone() };
-        providers.push(Arc::new(Workspace::catalogue(id, &project.workspace, fenced.clone(), &policy)?));
-    }
-    Ok(providers)
 }
 
 fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
@@ -50,11 +36,14 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
         .collect();
     let catalogue = project.tools.builtin.iter().map(|(id, builtin)| (id.as_str(), &builtin.source));
     let sources = catalogue.chain([(NAMESPACE, &project.tools.workspace)]);
-    let providers = sources.map(|(id, source)| (Arc::from(id), provider(source, &mut problems))).collect();
+    let mut providers: HashMap<Arc<str>, ProviderOptions> =
+        sources.map(|(id, source)| (Arc::from(id), provider(source, &mut problems))).collect();
+    own::give_time(project, &mut providers);
     let trace = project.defaults.trace_mcp;
     let servers =
         project.mcp_servers.iter().map(|(id, s)| server_settings(id, s, trace, &mut problems)).collect();
     let policies = Arc::new(policies::compiled(project, &mut problems));
+    own::check(project, &mut problems);
     if let Some(error) = Error::all(problems) {
         return Err(error.into());
     }

@@ -63,7 +63,6 @@ pub(in crate::config) fn provider(
             let view = View { node: Some(node), keys: TOOLS.builtin, file };
             Some(Provider::Builtin(builtin(&view, &place.workspace)))
         }
-        ProviderKind::Shell => None,
     }
 }
 
@@ -89,17 +88,21 @@ fn builtin(view: &View<'_>, workspace: &Path) -> Builtin {
     let timeout = timeouts.duration("requestMs").or_else(|| policy.duration("timeout"));
     source.request_timeout = timeout.or(source.request_timeout);
     source.allowed = view.texts("exposedTools").or(source.allowed);
-    let paths = policy
-        .texts("allowedPaths")
-        .or_else(|| view.section("permissions").texts("allowedPaths"))
-        .map(|paths| paths.iter().filter_map(|path| within(workspace, &path.value)).collect());
+    let paths = policy.texts("allowedPaths").or_else(|| view.section("permissions").texts("allowedPaths"));
+    let paths = match paths {
+        Some(paths) => paths.iter().filter_map(|path| within(workspace, &path.value)).collect(),
+        None => vec![workspace.to_owned()],
+    };
+    let commands = policy.texts("allowedCommands").unwrap_or_default();
     Builtin {
         source,
         policy: match policy.text("name").as_deref() {
-            Some("fs_write") => BuiltinPolicy::FsWrite,
-            _ => BuiltinPolicy::FsRead,
+            Some("fs_write") => BuiltinPolicy::FsWrite(paths),
+            Some("shell_exec") => BuiltinPolicy::ShellExec {
+                commands: commands.into_iter().map(|command| command.value).collect(),
+            },
+            _ => BuiltinPolicy::FsRead(paths),
         },
-        allowed_paths: paths.unwrap_or_else(|| vec![workspace.to_owned()]),
         at: view.here(),
     }
 }

@@ -11,8 +11,11 @@ use crate::config::tree::{Entry, Node, Value, find, quoted};
 pub(super) const OWN_PROVIDERS: [&str; 2] = [WORKSPACE, "outputs"];
 const WORKSPACE: &str = "workspace";
 
-/// The tools that come with a later version. Files that have them are in use elsewhere.
+/// Which tools run commands; the others work on files.
 const SHELL: &str = "shell_exec";
+
+const COMMANDS: &str = "builtinPolicy.allowedCommands";
+const PATHS: &str = "builtinPolicy.allowedPaths";
 
 /// Keys that say the same, of which an entry can have one. A dot leads into a group.
 const SYNONYMS: [(&str, &str); 5] = [
@@ -62,11 +65,7 @@ impl Walk<'_, '_> {
                 self.foreign(node, path, keys.builtin, (keys.mcp, "mcp"));
                 self.section(node, path, keys.builtin);
                 self.allowed_twice(node, path);
-            }
-            Some(ProviderKind::Shell) => {
-                let what = if matches!(path, Trail::Root(_)) { String::new() } else { format!("{path}: ") };
-                let words = format!("{SHELL} {LATER}; it is left out, and agents that use it do not have it");
-                return self.warn(node.line, format!("{what}{words}"));
+                self.commands(node, path);
             }
             None => return self.unkind(node, path, keys.mcp),
         }
@@ -126,6 +125,21 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// What is for commands is for those tools that run some, and they need it; what is for files is for the others.
+    fn commands(&mut self, node: &Node, path: &Trail<'_>) {
+        let runs = policy(node).is_some_and(|name| name == SHELL);
+        let (needed, foreign) = if runs { (COMMANDS, PATHS) } else { ("", COMMANDS) };
+        let policy = path.key("builtinPolicy");
+        if runs && find_deep(node, needed).is_none() {
+            let advice = "name the commands that may be run";
+            self.report(node.line, format!("{policy} needs the key \"allowedCommands\": {advice}"));
+        }
+        if let Some(entry) = find_deep(node, foreign) {
+            let kinds = if runs { "fs_read and fs_write" } else { SHELL };
+            self.report(entry.line, format!("{} is for {kinds}; remove it", policy.key(&entry.key)));
+        }
+    }
+
     fn health_check(&mut self, node: &Node, path: &Trail<'_>) {
         let Some(kind) = find_deep(node, "healthCheck.kind") else { return };
         if let Some(word) = kind.node.value.as_text().filter(|word| word.text != "jsonrpc") {
@@ -142,15 +156,12 @@ impl Walk<'_, '_> {
 pub(in crate::config) enum ProviderKind {
     Mcp,
     Builtin,
-    /// Of a later version.
-    Shell,
 }
 
 /// The kind of an entry, if it has one that is known.
 pub(in crate::config) fn kind_of(node: &Node) -> Option<ProviderKind> {
     match find(node, "kind")?.node.value.as_text()?.text.as_str() {
         "mcp" => Some(ProviderKind::Mcp),
-        "builtin" if policy(node).is_some_and(|name| name == SHELL) => Some(ProviderKind::Shell),
         "builtin" => Some(ProviderKind::Builtin),
         _ => None,
     }

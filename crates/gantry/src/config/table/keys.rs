@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod catalogue;
 mod defaults;
+mod own;
 mod projects;
 mod servers;
 
@@ -93,6 +94,10 @@ pub(in crate::config) static ROOT: &[Key] = &[
         "Which calls wait for a person or for their time, who may decide, and how a person hears of them.",
     ),
     section("policies", Kind::Items(POLICY), "Rules that refuse calls or ask a person about them."),
+    own::CODE,
+    own::WEB,
+    own::GIT,
+    own::SEARCH,
     section("store", Kind::Section(STORE), "Where Gantry keeps its records."),
     section(
         "projects",
@@ -103,8 +108,6 @@ pub(in crate::config) static ROOT: &[Key] = &[
     later("restTools"),
     later("openapiSpecs"),
     later("models"),
-    later("code"),
-    later("web"),
     later("auth"),
 ];
 

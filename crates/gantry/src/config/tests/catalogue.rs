@@ -32,6 +32,14 @@ fn refused(text: &str, expected: Expect) {
     }
 }
 
+/// Where file tools work.
+pub(super) fn paths(builtin: &Builtin) -> &[std::path::PathBuf] {
+    match &builtin.policy {
+        BuiltinPolicy::FsRead(paths) | BuiltinPolicy::FsWrite(paths) => paths,
+        BuiltinPolicy::ShellExec { .. } => panic!("no file tools: {builtin:?}"),
+    }
+}
+
 #[test]
 fn an_entry_of_kind_mcp_is_one_more_server() {
     let found = server(
@@ -83,15 +91,15 @@ fn an_entry_of_kind_builtin_is_tools_on_a_part_of_the_workspace() {
         "builtinPolicy: { name: fs_write, allowedPaths: [./docs, notes/a.txt, /home/project/abs, .] }, \
          exposedTools: ['read_*'], timeouts: { requestMs: 7 }, queue: disk, cache: 5, toolsDenied: [d]",
     );
-    assert_eq!(found.policy, BuiltinPolicy::FsWrite);
+    assert!(matches!(found.policy, BuiltinPolicy::FsWrite(_)));
     let paths = ["/home/project/docs", "/home/project/notes/a.txt", "/home/project/abs", "/home/project"];
-    assert_eq!(found.allowed_paths, paths.map(std::path::PathBuf::from));
+    assert_eq!(super::catalogue::paths(&found), paths.map(std::path::PathBuf::from));
     assert_eq!(values(found.source.allowed.as_deref().unwrap()), ["read_*"]);
     assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
     assert_eq!((found.source.queue.as_deref(), found.source.enabled), (Some("disk"), true));
     let bare = builtin("builtinPolicy: { name: fs_read }");
-    assert_eq!((bare.policy, bare.source.allowed), (BuiltinPolicy::FsRead, None));
-    assert_eq!(bare.allowed_paths, [Path::new("/home/project")]);
+    assert_eq!(bare.policy, BuiltinPolicy::FsRead(vec!["/home/project".into()]));
+    assert_eq!(bare.source.allowed, None);
 }
 
 #[test]
@@ -99,10 +107,10 @@ fn what_a_policy_and_permissions_of_other_programs_say_holds() {
     let found =
         builtin("builtinPolicy: { name: fs_read, timeout: 7 }, permissions: { allowedPaths: [docs] }");
     assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
-    assert_eq!(found.allowed_paths, [Path::new("/home/project/docs")]);
+    assert_eq!(paths(&found), [Path::new("/home/project/docs")]);
     let same = "builtinPolicy: { name: fs_read, allowedPaths: [a, b] }, permissions: { filesystem: true, network: false, \
                 allowedPaths: [b, a] }";
-    assert_eq!(builtin(same).allowed_paths.len(), 2);
+    assert_eq!(paths(&builtin(same)).len(), 2);
     refused(
         "tools:\n  a: { kind: builtin, builtinPolicy: { name: fs_read }, permissions: { filesystem: none } }\n  \
          b: { kind: builtin, builtinPolicy: { name: fs_read }, permissions: { filesystem: false, read: x } }\n  \
@@ -124,24 +132,35 @@ fn what_a_policy_and_permissions_of_other_programs_say_holds() {
 }
 
 #[test]
-fn a_shell_is_left_out_and_everything_else_holds() {
+fn a_shell_has_commands_and_the_others_have_paths() {
     let folder = Folder::with(&[
         (
             "gantry.yaml",
-            "tools:\n  shell: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [ls], timeout: 5 } }\n\
+            "tools:\n  shell: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [ls, /bin/cat], timeout: 5 } }\n\
              agents: { a: { tools: { use: [shell] } } }\n",
         ),
         (
             "tools/sh/tool.json",
-            r#"{ "id": "sh", "kind": "builtin", "builtinPolicy": { "name": "shell_exec" }, "permissions": {} }"#,
+            r#"{ "id": "sh", "kind": "builtin", "builtinPolicy": { "name": "shell_exec", "allowedCommands": ["git"] } }"#,
         ),
-        ("tools/files/tool.json", r#"{ "kind": "builtin", "builtinPolicy": { "name": "fs_read" } }"#),
     ]);
     let loaded = folder.load();
-    assert_eq!(loaded.config.main.tools.builtin.keys().collect::<Vec<_>>(), ["files"]);
-    expect![[r#"
-        gantry.yaml:2: tools.shell: shell_exec is not available in this version of Gantry; it is left out, and agents that use it do not have it
-        tools/sh/tool.json:1: shell_exec is not available in this version of Gantry; it is left out, and agents that use it do not have it"#]].assert_eq(&loaded.warnings.join("\n"));
+    let policies: Vec<_> = loaded.config.main.tools.builtin.values().map(|it| it.policy.clone()).collect();
+    let shell = |commands: &[&str]| BuiltinPolicy::ShellExec {
+        commands: commands.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(policies, [shell(&["git"]), shell(&["ls", "/bin/cat"])]);
+    refused(
+        "tools:\n  a: { kind: builtin, builtinPolicy: { name: shell_exec } }\n  \
+         b: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [ls], allowedPaths: [a] } }\n  \
+         c: { kind: builtin, builtinPolicy: { name: fs_read, allowedCommands: [ls] } }\n  \
+         d: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [] } }\n",
+        expect![[r#"
+            gantry.yaml:2: tools.a.builtinPolicy needs the key "allowedCommands": name the commands that may be run
+            gantry.yaml:3: tools.b.builtinPolicy.allowedPaths is for fs_read and fs_write; remove it
+            gantry.yaml:4: tools.c.builtinPolicy.allowedCommands is for shell_exec; remove it
+            gantry.yaml:5: tools.d.builtinPolicy.allowedCommands must be a list of at least 1, each text that is not empty, found 0"#]],
+    );
 }
 
 #[test]
@@ -164,7 +183,7 @@ fn allowed_paths_start_at_the_workspace_and_stay_in_it() {
     let config = yaml(
         "tools: { x: { kind: builtin, builtinPolicy: { name: fs_read, allowedPaths: [a, /home/other/b] } } }\nworkspace: ../other\n",
     );
-    let paths = &config.main.tools.builtin["x"].allowed_paths;
+    let paths = paths(&config.main.tools.builtin["x"]);
     assert_eq!(
         paths,
         &["/home/project/../other/a", "/home/project/../other/b"].map(std::path::PathBuf::from)
@@ -219,8 +238,8 @@ fn a_bad_entry_is_refused_in_the_words_it_was_written_in() {
             gantry.yaml:14: tools.mixed.builtinPolicy is for kind builtin; remove it
             gantry.yaml:15: tools.mixed2.command is for kind mcp; remove it
             gantry.yaml:16: tools.nopolicy needs the key "builtinPolicy"
-            gantry.yaml:17: tools.shell.builtinPolicy.name must be fs_read or fs_write, found "fs_exec"
-            gantry.yaml:17: "tools.shell.builtinPolicy.allowedCommands" is not available in this version of Gantry; remove it
+            gantry.yaml:17: tools.shell.builtinPolicy.name must be fs_read or fs_write or shell_exec, found "fs_exec"
+            gantry.yaml:17: tools.shell.builtinPolicy.allowedCommands is for shell_exec; remove it
             gantry.yaml:18: "agent" in tools is a name of Gantry's own; choose another
             gantry.yaml:19: "a!" in tools must be a name of 1 to 64 letters, digits, spaces and _ - . / @
             gantry.yaml:20: unknown key "comand" in tools.near; did you mean "command"?
@@ -298,7 +317,7 @@ fn an_entry_may_have_a_file() {
     assert_eq!(args, &[folder.path("servers/search.js").display().to_string()]);
     let Some(Off::Unusable(reason)) = &search.off else { panic!("it is on") };
     assert!(reason.starts_with("tools/search/tool.json:9: env.TOKEN: ${NONE}"), "{reason}");
-    assert_eq!(main.tools.builtin["files"].allowed_paths, [folder.path("w/docs")]);
+    assert_eq!(paths(&main.tools.builtin["files"]), [folder.path("w/docs")]);
     assert_eq!((main.mcp_servers.len(), main.tools.builtin.len()), (1, 1));
     expect![[r#"
         tools/a!/tool.json: not read, because the name of its folder is not a name of 1 to 64 letters, digits, spaces and _ - . / @; rename it

@@ -1,6 +1,8 @@
 //! Finding and reading files: flags, variables, names, `.env`, limits.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use super::{Folder, refused};
@@ -77,6 +79,34 @@ fn what_only_has_the_name_of_a_configuration_is_refused() {
         std::os::unix::fs::symlink("gone", folder.path("gantry.json")).unwrap();
         assert_eq!(folder.refused(), "gantry.json: there is no such file; check the path");
     }
+}
+
+#[test]
+fn a_socket_that_holds_the_place_of_a_configuration_is_none() {
+    let folder = Folder::with(&[]);
+    for name in ["gantry.yaml", "gantry.toml", ".env"] {
+        hold_the_place(&folder.path(name));
+    }
+    assert_eq!(folder.load().file, None);
+    folder.write("gantry.json", r#"{ "agents": { "a": {} } }"#);
+    let loaded = folder.load();
+    assert!(loaded.config.main.agents.contains_key("a"), "the one that is there counts");
+    let before = loaded.stamp();
+    for name in ["gantry.yaml", "gantry.toml", ".env"] {
+        fs::remove_file(folder.path(name)).unwrap();
+    }
+    assert_eq!(before, loaded.stamp(), "what only held a place changes nothing when it goes");
+
+    hold_the_place(&folder.path("named.yaml"));
+    let named = Source { config: Some("named.yaml".into()), ..folder.source() };
+    let refusal = refused(&named, &FixedEnv::default());
+    assert_eq!(refusal, "named.yaml: this is not a file; remove it or name another");
+}
+
+/// Makes the socket that the sandbox makes.
+fn hold_the_place(path: &Path) {
+    UnixListener::bind(path).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o0)).unwrap();
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn the_files_of_a_project_are_below_its_folder() {
     assert_eq!(config.main.agents.keys().collect::<Vec<_>>(), ["main"]);
     let a = &config.projects["a"];
     assert_eq!(a.agents.keys().collect::<Vec<_>>(), ["theirs"]);
-    assert_eq!(a.tools.builtin["t"].allowed_paths, [folder.path("w")]);
+    assert_eq!(super::catalogue::paths(&a.tools.builtin["t"]), [folder.path("w")]);
     assert_eq!(a.agents["theirs"].at.to_string(), "projects/a/agents/theirs.md:2");
 }
 

@@ -6,7 +6,7 @@ use super::load;
 use crate::config::tree::Format;
 
 #[track_caller]
-fn check(text: &str, expected: Expect) {
+pub(super) fn check(text: &str, expected: Expect) {
     check_as(Format::Yaml, text, expected);
 }
 
@@ -42,26 +42,24 @@ fn all_problems_come_together_in_the_order_of_lines() {
             gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
             gantry.yaml:5: defaults.maxDepth must be a whole number, found -1
             gantry.yaml:7: queues.q needs the key "concurrent"
-            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, store, projects"#]],
+            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, code, web, git, search, store, projects"#]],
     );
 }
 
 #[test]
 fn keys_of_later_versions_are_refused_by_name() {
     check(
-        "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\ncode: {}\nweb: {}\nauth: {}\n\
-         projects: { a: { workspace: a, web: {} } }\nstore: { url: 'postgres://h/db' }\n\
+        "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\nauth: {}\n\
+         projects: { a: { workspace: a, auth: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
         expect![[r#"
             gantry.yaml:1: "restTools" is not available in this version of Gantry; remove it
             gantry.yaml:2: "openapiSpecs" is not available in this version of Gantry; remove it
             gantry.yaml:3: "models" is not available in this version of Gantry; remove it
-            gantry.yaml:4: "code" is not available in this version of Gantry; remove it
-            gantry.yaml:5: "web" is not available in this version of Gantry; remove it
-            gantry.yaml:6: "auth" is not available in this version of Gantry; remove it
-            gantry.yaml:7: "projects.a.web" is not available in this version of Gantry; remove it
-            gantry.yaml:8: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
-            gantry.yaml:9: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
+            gantry.yaml:4: "auth" is not available in this version of Gantry; remove it
+            gantry.yaml:5: "projects.a.auth" is not available in this version of Gantry; remove it
+            gantry.yaml:6: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
+            gantry.yaml:7: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
     );
 }
 

@@ -2,8 +2,7 @@
 
 use super::{
     CACHE, DAY, NONE, PROVIDER_QUEUE, REQUEST_TIMEOUT, SECOND, TOOLS_ALLOWED, TOOLS_CACHE, TOOLS_DENIED,
-    TOOLS_QUEUE, TOOLS_TIMEOUT, granted, inert, key, later, number, refused, section, servers,
-    without_effect,
+    TOOLS_QUEUE, TOOLS_TIMEOUT, granted, inert, key, number, refused, section, servers, without_effect,
 };
 use crate::config::table::{Catalogue, Fallback, Key, Kind, Unit, Zero};
 use crate::config::text::Rule;
@@ -172,9 +171,9 @@ const REQUEST: Key = key(
 const POLICY: &[Key] = &[
     key(
         "name",
-        Kind::Choice(&["fs_read", "fs_write"], &["shell_exec"]),
+        Kind::Choice(&["fs_read", "fs_write", "shell_exec"], &[]),
         Fallback::Required,
-        "Which tools: those that read files, or those that write them.",
+        "Which tools: those that read files, those that write them, or the one that runs commands.",
         "fs_read",
     ),
     ALLOWED_PATHS,
@@ -185,7 +184,13 @@ const POLICY: &[Key] = &[
         "Another spelling of `requestTimeoutMs`.",
         "5000",
     ),
-    later("allowedCommands"),
+    key(
+        "allowedCommands",
+        Kind::Texts(Rule::NotEmpty, 1),
+        Fallback::Absent("`shell_exec` needs it"),
+        "The only commands that `shell_exec` runs: names of the system's programs, or absolute paths.",
+        "[git, ls, /usr/bin/make]",
+    ),
 ];
 
 const PERMISSIONS: &[Key] = &[

@@ -1,6 +1,6 @@
 //! The keys of a project besides the file's own.
 
-use super::{POLICY, agents, approvals, catalogue, defaults, key, later, refused, servers};
+use super::{POLICY, agents, approvals, catalogue, defaults, key, later, own, refused, servers};
 use crate::config::table::{Fallback, Key, Kind};
 use crate::config::text::Rule;
 
@@ -55,6 +55,10 @@ pub(super) const PROJECT: &[Key] = &[
         "As `policies`. Those at the top of the file are not inherited.",
         r#"[{ name: no-deletes, tools: ["delete_*"], decide: deny }]"#,
     ),
+    own::CODE,
+    own::WEB,
+    own::GIT,
+    own::SEARCH,
     refused("server", ONCE),
     refused("queues", "is set once, at the top of the file, and shared by all projects; move it there"),
     refused("store", ONCE),
@@ -62,8 +66,6 @@ pub(super) const PROJECT: &[Key] = &[
     later("restTools"),
     later("openapiSpecs"),
     later("models"),
-    later("code"),
-    later("web"),
     later("auth"),
 ];
 

@@ -1,0 +1,163 @@
+//! Gantry's own tools in a project.
+
+use crate::config::{self, BuiltinPolicy, Own as Settings, Problem, Project, WebSearchApi};
+use gantry_egress::guard::Cidr;
+use gantry_runtime::options::ProviderOptions;
+use gantry_runtime::provider::Provider;
+use gantry_runtime::provider::code::{Code, MAX_TIMEOUT, RUN_CODE};
+use gantry_runtime::provider::develop::{Develop, DevelopOptions, Registries};
+use gantry_runtime::provider::git::{Git, GitOptions};
+use gantry_runtime::provider::own::Own;
+use gantry_runtime::provider::search::{Embeddings, SearchCode, SearchOptions};
+use gantry_runtime::provider::shell::Shell;
+use gantry_runtime::provider::web::{SearchApi, UrlPattern, Web, WebOptions};
+use gantry_runtime::provider::workshop::{Workshop, WorkshopOptions};
+use gantry_runtime::provider::workspace::{Fenced, FilePolicy, FsTools, NAMESPACE, Workspace};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tools that have a time limit among their arguments, and the longest that one can ask for.
+const PATIENT: [(&str, Duration); 9] = [
+    (RUN_CODE, Duration::from_secs(MAX_TIMEOUT)),
+    ("run_tests", Duration::from_secs(3600)),
+    ("format_code", Duration::from_secs(600)),
+    ("install_package", Duration::from_secs(1800)),
+    ("git_commit", Duration::from_secs(600)),
+    ("git_push", Duration::from_secs(600)),
+    ("web_fetch", Duration::from_secs(300)),
+    ("web_search", Duration::from_secs(60)),
+    ("search_code", Duration::from_secs(120)),
+];
+/// How much longer a call may take than what it waits for. The tool itself ends what runs too long and says what came
+/// of it; the limit of the call is the last resort.
+const GRACE: Duration = Duration::from_secs(10);
+/// The folder for packages in the data of a project.
+const PACKAGES: &str = "packages";
+/// The file of the index of `search_code` there.
+const INDEX: &str = "search.db";
+
+/// The tools of the workspace, and those of the catalogue.
+pub(super) fn providers(project: &Project, fenced: &Fenced) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
+    // The first one says best what is wrong with a workspace.
+    let files = Workspace::open(&project.workspace, fenced.clone())?;
+    let workshop = Arc::new(Workshop::open(workshop(project, fenced)));
+    let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
+    if project.tools.workspace.enabled {
+        providers.push(Arc::new(Own::new(own(files, project, fenced, &workshop)?)));
+    }
+    for (id, builtin) in project.tools.builtin.iter().filter(|(_, builtin)| builtin.source.enabled) {
+        let files = |tools, allowed: &[_]| {
+            let policy = FilePolicy { tools, allowed: allowed.to_vec() };
+            Workspace::catalogue(id, &project.workspace, fenced.clone(), &policy).map(Arc::new)
+        };
+        providers.push(match &builtin.policy {
+            BuiltinPolicy::FsRead(allowed) => files(FsTools::Read, allowed)?,
+            BuiltinPolicy::FsWrite(allowed) => files(FsTools::Write, allowed)?,
+            BuiltinPolicy::ShellExec { commands } => {
+                let limit = builtin.source.request_timeout;
+                Arc::new(Shell::new(id, Arc::clone(&workshop), commands.clone(), limit))
+            }
+        });
+    }
+    Ok(providers)
+}
+
+/// The parts of what is under the id of the workspace.
+fn own(
+    files: Workspace,
+    project: &Project,
+    fenced: &Fenced,
+    workshop: &Arc<Workshop>,
+) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
+    let Settings { code, git, embeddings, .. } = &project.own;
+    let registry = |name: &str| code.registries.get(name).cloned();
+    let registries = Registries {
+        npm: registry("npm"),
+        pip: registry("pip"),
+        cargo: registry("cargo"),
+        go: registry("go"),
+    };
+    let search = SearchOptions {
+        workspace: project.workspace.clone(),
+        fenced: fenced.clone(),
+        index: project.data.join(INDEX),
+        embeddings: embeddings.clone().map(|it| Embeddings { url: it.url, model: it.model, api_key: it.key }),
+    };
+    let git = GitOptions { credentials: git.credentials.clone(), author: git.author.clone() };
+    Ok(vec![
+        Arc::new(files),
+        Arc::new(SearchCode::open(search)?),
+        Arc::new(Code::new(Arc::clone(workshop))),
+        Arc::new(Develop::new(Arc::clone(workshop), DevelopOptions { registries })),
+        Arc::new(Git::new(Arc::clone(workshop), git)),
+        Arc::new(Web::new(web(&project.own.web)?)?),
+    ])
+}
+
+fn web(web: &config::Web) -> anyhow::Result<WebOptions> {
+    let patterns = web.allow.iter().map(|pattern| UrlPattern::parse(pattern).map_err(anyhow::Error::msg));
+    let search = web.search.clone().map(|search| {
+        let key = search.key.unwrap_or_default();
+        match search.api {
+            WebSearchApi::Searxng => SearchApi::Searxng { url: search.url.unwrap_or_default() },
+            WebSearchApi::Brave => SearchApi::Brave { url: search.url, key },
+            WebSearchApi::Tavily => SearchApi::Tavily { url: search.url, key },
+        }
+    });
+    Ok(WebOptions { allow: patterns.collect::<Result<_, _>>()?, private: private(web), search })
+}
+
+/// What a search service needs to be asked at all, and where credentials can go.
+pub(super) fn check(project: &Project, problems: &mut Vec<Problem>) {
+    for (origin, _) in
+        project.own.git.credentials.iter().filter(|(origin, _)| !origin.starts_with("https://"))
+    {
+        let advice = "what is secret is sent over https only; correct the origin, or remove it";
+        problems.push(Problem::general(format!("git.credentials: {origin}: {advice}")));
+    }
+    let Some(search) = &project.own.web.search else { return };
+    let missing = match search.api {
+        WebSearchApi::Searxng if search.url.is_none() => {
+            "searxng needs the key \"url\": the address of your instance"
+        }
+        WebSearchApi::Brave if search.key.is_none() => "brave needs the key \"apiKey\"",
+        WebSearchApi::Tavily if search.key.is_none() => "tavily needs the key \"apiKey\"",
+        WebSearchApi::Searxng | WebSearchApi::Brave | WebSearchApi::Tavily => return,
+    };
+    problems.push(Problem::at(&search.at, format!("web.search: {missing}")));
+}
+
+fn private(web: &config::Web) -> Vec<Cidr> {
+    web.private.iter().filter_map(|range| range.parse().ok()).collect()
+}
+
+fn workshop(project: &Project, fenced: &Fenced) -> WorkshopOptions {
+    let code = &project.own.code;
+    WorkshopOptions {
+        workspace: project.workspace.clone(),
+        fenced: fenced.clone(),
+        store: project.data.join(PACKAGES),
+        code: code.code,
+        builds: code.builds,
+        network: code.network,
+        private: private(&project.own.web),
+        toolchains: code.toolchains.clone(),
+    }
+}
+
+/// Lets calls take as long as what they may ask for, unless the configuration says otherwise.
+pub(super) fn give_time(project: &Project, providers: &mut HashMap<Arc<str>, ProviderOptions>) {
+    if let Some(own) = providers.get_mut(NAMESPACE).filter(|own| own.timeout.is_none()) {
+        for (tool, longest) in PATIENT {
+            own.tools_timeout.entry(tool.to_owned()).or_insert(longest + GRACE);
+        }
+    }
+    for (id, builtin) in &project.tools.builtin {
+        let Some(options) = providers.get_mut(id.as_str()) else { continue };
+        if matches!(builtin.policy, BuiltinPolicy::ShellExec { .. }) {
+            let longest = options.timeout.unwrap_or(Duration::from_secs(MAX_TIMEOUT));
+            options.timeout = Some(longest + GRACE);
+        }
+    }
+}
