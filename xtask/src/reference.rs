@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{Program, target_dir};
 
 /// What the generator calls a page, and where the page is.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 5] = [
     ("config", "docs/reference/config.md"),
     ("errors", "docs/reference/errors.md"),
     ("cli", "docs/reference/cli.md"),
+    ("tools", "docs/reference/tools.md"),
     ("openapi", "docs/reference/openapi.json"),
 ];
 

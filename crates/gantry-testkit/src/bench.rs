@@ -17,6 +17,8 @@ mod options;
 mod pipeline;
 mod projects;
 mod report;
+mod sandbox;
+mod search;
 mod toolset;
 mod upstream;
 
@@ -54,12 +56,16 @@ pub enum Section {
     List,
     /// `tools/call` of an MCP server, directly and through Gantry.
     Upstream,
+    /// Programs in the sandbox.
+    Sandbox,
+    /// `search_code`.
+    Search,
     /// Memory of a Gantry that has nothing to do.
     Idle,
 }
 
 impl Section {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Pipeline,
         Self::Mcp,
         Self::Toolset,
@@ -67,6 +73,8 @@ impl Section {
         Self::Approvals,
         Self::List,
         Self::Upstream,
+        Self::Sandbox,
+        Self::Search,
         Self::Idle,
     ];
 
@@ -79,6 +87,8 @@ impl Section {
             Self::Approvals => "approvals",
             Self::List => "list",
             Self::Upstream => "upstream",
+            Self::Sandbox => "sandbox",
+            Self::Search => "search",
             Self::Idle => "idle",
         }
     }
@@ -92,6 +102,8 @@ impl Section {
             Self::Approvals => approvals::measure(time).await,
             Self::List => list::measure(time).await,
             Self::Upstream => upstream::measure(time).await,
+            Self::Sandbox => sandbox::measure(time).await,
+            Self::Search => search::measure(time).await,
             Self::Idle => upstream::idle().await,
         }
     }

@@ -4,6 +4,8 @@ use crate::server::Server;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt, lchown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -23,7 +25,19 @@ pub struct Home {
     folder: TempDir,
     program: Program,
     env: Vec<(String, String)>,
+    user: Option<User>,
 }
+
+/// Another user than the one who runs the test.
+#[derive(Debug)]
+struct User {
+    id: u32,
+    /// Where this user finds the program: the folder in which it was built need not be open to others.
+    folder: TempDir,
+}
+
+/// The PATH of a user who has nothing but the system's programs.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What a command did.
 #[derive(Debug)]
@@ -60,7 +74,23 @@ impl Home {
 
     fn of(program: Program) -> Self {
         let folder = tempfile::Builder::new().prefix("gantry-home-").tempdir().expect("a temporary folder");
-        Self { folder, program, env: Vec::new() }
+        Self { folder, program, env: Vec::new(), user: None }
+    }
+
+    /// The same, with the program run by another user, whose home this becomes with everything that is in it whenever the
+    /// program is started. Only root can do that.
+    #[must_use]
+    pub fn run_by(mut self, id: u32) -> Self {
+        let program = self.executable();
+        let folder =
+            tempfile::Builder::new().prefix("gantry-program-").tempdir().expect("a temporary folder");
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("an open folder");
+        let copy = folder.path().join(program.file_name().expect("a name"));
+        if std::fs::hard_link(&program, &copy).is_err() {
+            std::fs::copy(&program, &copy).expect("a copy of the program");
+        }
+        self.user = Some(User { id, folder });
+        self
     }
 
     /// The same, with this configuration as `gantry.yaml`.
@@ -105,10 +135,11 @@ impl Home {
     /// The path of the program under test.
     #[must_use]
     pub fn executable(&self) -> PathBuf {
-        executable(match self.program {
+        let name = match self.program {
             Program::Real => "gantry",
             Program::WithTestTools => "test-gantry",
-        })
+        };
+        self.user.as_ref().map_or_else(|| executable(name), |user| user.folder.path().join(name))
     }
 
     /// A command that runs the program here, with no environment of the machine's leaking into it.
@@ -120,6 +151,10 @@ impl Home {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
+        }
+        if let Some(user) = &self.user {
+            give(self.path(), user.id);
+            command.uid(user.id).gid(user.id).env("HOME", self.path()).env("PATH", SYSTEM_PATH);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
@@ -170,6 +205,19 @@ impl Home {
     #[must_use]
     pub fn serve_with(&self, args: &[&str]) -> Server {
         Server::start(self, args)
+    }
+}
+
+/// Makes a folder with everything in it a user's.
+pub fn give(folder: &Path, user: u32) {
+    lchown(folder, Some(user), Some(user)).expect("only root gives things away");
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            give(&entry.path(), user);
+        } else if let Err(error) = lchown(entry.path(), Some(user), Some(user)) {
+            // What a running program has just taken away need not be given to it.
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{}", entry.path().display());
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod connection;
 pub mod coordination;
 pub mod faulty;
 pub mod fixture;
+pub mod git_server;
 pub mod home;
 pub mod process;
 pub mod provider;
@@ -32,3 +33,23 @@ pub use server::Server;
 pub fn long() -> bool {
     std::env::var_os("GANTRY_TEST_LONG").is_some()
 }
+
+/// The tools that Gantry has without a configuration, by name.
+pub const BUILT_IN: [&str; 16] = [
+    "delete_file",
+    "format_code",
+    "git_commit",
+    "git_diff",
+    "git_log",
+    "git_push",
+    "git_status",
+    "install_package",
+    "list_directory",
+    "move_file",
+    "read_file",
+    "run_code",
+    "run_tests",
+    "search_code",
+    "web_fetch",
+    "write_file",
+];

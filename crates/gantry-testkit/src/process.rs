@@ -34,6 +34,24 @@ pub fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
+/// The processes anywhere on the machine that run and have this text among their words or variables, with their words. Those
+/// of other users can be looked into by root only.
+#[must_use]
+pub fn marked(text: &str) -> Vec<(u32, String)> {
+    let has = |pid: u32, file: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let found = all().into_iter().filter(|pid| has(*pid, "cmdline") || has(*pid, "environ"));
+    found.filter(|pid| is_running(*pid)).map(|pid| (pid, command_line(pid))).collect()
+}
+
+/// How many children of a process have ended and were not fetched by it.
+#[must_use]
+pub fn zombies(pid: u32) -> usize {
+    all().into_iter().filter(|child| stat(*child) == Some(('Z', pid))).count()
+}
+
 /// How many files, pipes and sockets a process has open.
 #[must_use]
 pub fn open_files(pid: u32) -> usize {
@@ -93,10 +111,16 @@ mod tests {
     #[test]
     fn a_child_is_found_with_its_words_and_is_gone_when_it_has_ended() {
         let own = std::process::id();
-        let mut child = Command::new("sleep").arg("600").spawn().expect("it starts");
+        let mark = format!("a mark of {own}");
+        let mut child = Command::new("sleep").arg("600").env("MARK", &mark).spawn().expect("it starts");
         let pid = child.id();
         assert!(descendants(own).contains(&pid) && is_running(pid));
+        assert_eq!(marked(&mark), [(pid, "sleep 600 ".to_owned())]);
         child.kill().expect("it runs");
+        while is_running(pid) {
+            std::thread::yield_now();
+        }
+        assert!(zombies(own) >= 1 && marked(&mark).is_empty());
         child.wait().expect("it ends");
         assert!(!descendants(own).contains(&pid) && !is_running(pid));
         assert_eq!(command_line(pid), "");

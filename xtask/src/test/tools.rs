@@ -13,6 +13,8 @@ const NEXTEST: &str = "cargo-nextest@0.9.143";
 const MIN_NODE: u32 = 20;
 /// Fails unless Python is new enough and can make virtual environments, which Debian packages apart.
 const PYTHON_CHECK: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+/// The only place where Gantry takes it from.
+const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 /// The browsers that will do, the same as in the tests.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Names the browser to use, by its path or as one of the search path.
@@ -36,8 +38,8 @@ pub(super) fn ensure(root: &Path, options: &Options) -> Result<Outcome> {
         let complaints: Vec<_> = missing.into_iter().map(|program| program.complaint).collect();
         bail!(
             "{}\nInstall git, Node.js {MIN_NODE} or newer (https://nodejs.org), Python 3.10 or newer with venv \
-             (https://python.org), and Chromium (Debian's package `chromium`) or Google Chrome; on Debian, \
-             `cargo xtask test --install` as root or with sudo tries apt-get",
+             (https://python.org), Chromium (Debian's package `chromium`) or Google Chrome, bubblewrap as {BUBBLEWRAP} \
+             and ripgrep; on Debian, `cargo xtask test --install` as root or with sudo tries apt-get",
             complaints.join("\n")
         );
     }
@@ -60,7 +62,7 @@ fn ensure_nextest(root: &Path) -> Result<()> {
 fn missing_programs(root: &Path) -> Vec<Missing> {
     let probe = |name: &str, args: &[&str]| Program::new(name, root).args(args).probe();
     let absent = |answer: Option<String>, complaint: &str| answer.is_none().then(|| complaint.to_owned());
-    let needs: [(Option<String>, &[&str]); 5] = [
+    let needs: [(Option<String>, &[&str]); 7] = [
         (node_complaint(probe("node", &["--version"]).as_deref()), &["nodejs"]),
         (absent(probe("npm", &["--version"]), "npm was not found"), &["npm"]),
         (absent(probe("git", &["--version"]), "git was not found"), &["git"]),
@@ -72,6 +74,11 @@ fn missing_programs(root: &Path) -> Vec<Missing> {
             &["python3", "python3-venv"],
         ),
         (absent(browser(root), &browser_complaint(env::var(BROWSER).ok().as_deref())), &["chromium"]),
+        (
+            absent(probe(BUBBLEWRAP, &["--version"]), &format!("bubblewrap was not found at {BUBBLEWRAP}")),
+            &["bubblewrap"],
+        ),
+        (absent(probe("rg", &["--version"]), "rg (ripgrep) was not found"), &["ripgrep"]),
     ];
     let missing =
         needs.into_iter().map(|(complaint, packages)| Some(Missing { complaint: complaint?, packages }));

@@ -13,7 +13,7 @@ Usage: cargo xtask bench [options]
 Options:
   --seconds S     Seconds per measurement and round, 0.1 to 60; 3 unless told
   --only SECTION  Run one section: pipeline, mcp, toolset, projects, approvals, list,
-                  upstream or idle
+                  upstream, sandbox, search or idle
   --json FILE     Write the figures to this file too
 
 Tables go to standard output, progress to standard error.

@@ -1,6 +1,6 @@
-//! Prints a generated reference page: config, errors, cli or openapi.
+//! Prints a generated reference page: config, errors, cli, tools or openapi.
 
-#![expect(clippy::print_stdout, reason = "the page is this program's output")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the page is this program's output")]
 
 use std::process::ExitCode;
 
@@ -9,6 +9,13 @@ fn main() -> ExitCode {
         Some("config") => gantry::config::reference(),
         Some("errors") => errors(),
         Some("cli") => gantry::cli_reference(),
+        Some("tools") => match tools() {
+            Ok(page) => page,
+            Err(error) => {
+                eprintln!("{error:#}");
+                return ExitCode::FAILURE;
+            }
+        },
         Some("openapi") => {
             serde_json::to_string_pretty(&gantry_server::openapi::document()).unwrap_or_default() + "\n"
         }
@@ -16,6 +23,11 @@ fn main() -> ExitCode {
     };
     print!("{page}");
     ExitCode::SUCCESS
+}
+
+fn tools() -> anyhow::Result<String> {
+    let folder = tempfile::tempdir()?;
+    gantry::tools_reference(folder.path())
 }
 
 fn errors() -> String {

@@ -1,0 +1,178 @@
+//! `search_code` on this repository and on a generated tree of 50,000 files: literal search beside ripgrep, and ranked
+//! search once everything is indexed. Each call goes through the whole pipeline; each `rg` is a process of its own.
+
+mod tree;
+
+use super::report::{Figures, Table};
+use super::{ROUNDS, Section, progress};
+use anyhow::{Context as _, Result, ensure};
+use gantry_core::{CallRequest, Caller, Door, Role};
+use gantry_runtime::provider::search::{SearchCode, SearchOptions};
+use gantry_runtime::provider::workspace::Fenced;
+use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Runtime, Session};
+use gantry_store::Store;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Files of the generated tree.
+const FILES: usize = 50_000;
+/// How long indexing may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub(super) async fn measure(time: Duration) -> Result<Table> {
+    let mut table = Table::new(
+        "search_code beside rg, and ranked once indexed (rg as a process, search_code through the pipeline)",
+        &["tree", "search"],
+    );
+    let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
+    progress(Section::Search, 0, &format!("writing {FILES} files"));
+    let generated = folder.path().join("tree");
+    tree::write(&generated, FILES)?;
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let rare = [tree::word(5_000), tree::word(4_321)].join(" ");
+    let common = [tree::word(1), tree::word(2), tree::word(40)].join(" ");
+    let name = format!("{}_{}", tree::word(900), tree::word(30));
+    let trees = [
+        (
+            "repository",
+            repository,
+            "OUTCOME_UNKNOWN",
+            ["ledger entry", "how is a permit made", "tool"].map(str::to_owned),
+        ),
+        ("50,000 files", generated, tree::NEEDLE, [rare, common, name]),
+    ];
+    for (label, path, needle, questions) in trees {
+        let bench = Bench::start(&path).await?;
+        let (took, n_files) = bench.index(&questions[0]).await?;
+        let what = format!("indexing {n_files} files");
+        table.add(&[label, &what], vec![("s", took.as_secs_f64()), ("index MB", bench.index_mb()?)]);
+        for round in 0..ROUNDS {
+            bench.compare(&mut table, (round, label, needle, time)).await?;
+            for (kind, question) in ["rare words", "common words", "an identifier"].iter().zip(&questions) {
+                progress(Section::Search, round, &format!("{label}, ranked: {question}"));
+                let figures =
+                    repeat(time, async || bench.call(&json!({ "query": question })).await.map(drop)).await?;
+                table.add(&[label, &format!("ranked, {kind}")], figures);
+            }
+        }
+        bench.runtime.shutdown(Duration::from_secs(1)).await;
+    }
+    Ok(table)
+}
+
+/// A runtime with `search_code` on a folder.
+struct Bench {
+    runtime: Arc<Runtime>,
+    session: Arc<Session>,
+    workspace: PathBuf,
+    folder: TempDir,
+}
+
+impl Bench {
+    async fn start(workspace: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
+        let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
+        let search = SearchCode::open(SearchOptions {
+            workspace: workspace.to_owned(),
+            fenced: Fenced::default(),
+            index: folder.path().join("search.db"),
+            embeddings: None,
+        })?;
+        let options = Options::new(folder.path().to_owned());
+        let commons = Commons::new(store, &recovery, Process::default());
+        let runtime = Runtime::start(Plan { options, providers: vec![Arc::new(search)] }, &commons).await?;
+        let caller = Caller {
+            principal: "local".into(),
+            role: Role::Agent,
+            agent: None,
+            above: Arc::default(),
+            project: Arc::clone(runtime.project()),
+        };
+        let session =
+            runtime.open_session(caller, Door::Http).await.ok().context("the session was refused")?;
+        Ok(Self { runtime, session, workspace: workspace.to_owned(), folder })
+    }
+
+    async fn call(&self, arguments: &Value) -> Result<Value> {
+        let request = CallRequest {
+            tool: "search_code".to_owned(),
+            arguments: Some(arguments.to_string().into()),
+            ..CallRequest::default()
+        };
+        let reply = self.runtime.call(CallCx::new(&self.session), request).await;
+        ensure!(reply.is_ok(), "search_code failed: {}", reply.conversation());
+        Ok(serde_json::from_str(&reply.conversation()).unwrap_or_default())
+    }
+
+    /// Has everything indexed, and says how long that took and of how many files.
+    async fn index(&self, question: &str) -> Result<(Duration, u64)> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let answer = self.call(&json!({ "query": question })).await?;
+            if answer["indexed"]["done"] == true {
+                return Ok((start.elapsed(), answer["indexed"]["files"].as_u64().unwrap_or(0)));
+            }
+        }
+        anyhow::bail!("indexing took longer than {PATIENCE:?}")
+    }
+
+    fn index_mb(&self) -> Result<f64> {
+        Ok(std::fs::metadata(self.folder.path().join("search.db"))?.len() as f64 / 1e6)
+    }
+
+    /// The same literal search by both, which must find the same.
+    async fn compare(
+        &self,
+        table: &mut Table,
+        (round, label, needle, time): (usize, &str, &str, Duration),
+    ) -> Result<()> {
+        progress(Section::Search, round, &format!("{label}, literal: {needle}"));
+        let arguments = json!({ "query": needle, "mode": "literal", "maxResults": 1000 });
+        let found = self.call(&arguments).await?["matches"].as_array().map_or(0, Vec::len);
+        ensure!(found > 0, "search_code does not find {needle}");
+        let figures = repeat(time, async || self.call(&arguments).await.map(drop)).await?;
+        table.add(&[label, "literal, search_code"], figures);
+        let Ok(by_rg) = self.rg(needle) else { return Ok(()) };
+        ensure!(by_rg == found, "rg finds {by_rg} lines, search_code {found}");
+        table.add(&[label, "literal, rg"], repeat(time, async || self.rg(needle).map(drop)).await?);
+        Ok(())
+    }
+
+    /// How many lines ripgrep finds.
+    fn rg(&self, needle: &str) -> Result<usize> {
+        let output = Command::new("rg")
+            .args([
+                "--line-number",
+                "--no-heading",
+                "--no-config",
+                "--fixed-strings",
+                "--smart-case",
+                "--",
+                needle,
+                ".",
+            ])
+            .current_dir(&self.workspace)
+            .stdin(Stdio::null())
+            .output()
+            .context("rg cannot be started")?;
+        Ok(output.stdout.iter().filter(|byte| **byte == b'\n').count())
+    }
+}
+
+/// Does something again and again.
+async fn repeat(time: Duration, mut work: impl AsyncFnMut() -> Result<()>) -> Result<Figures> {
+    let end = Instant::now() + time;
+    let mut times = Vec::new();
+    while times.len() < 5 || Instant::now() < end {
+        let start = Instant::now();
+        work().await?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |part: usize| times.get((times.len() - 1) * part / 100).copied().unwrap_or(f64::NAN);
+    Ok(vec![("p50 ms", at(50)), ("p95 ms", at(95))])
+}
