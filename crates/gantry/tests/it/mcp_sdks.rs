@@ -1,12 +1,9 @@
 //! Clients that others wrote, on the official SDKs of both generations, against `gantry mcp` and `gantry serve`.
 
-use gantry_testkit::{Home, Ran, Server};
+use gantry_testkit::{BUILT_IN, Home, Ran, Server};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-
-/// The tools that Gantry has without a configuration.
-const BUILT_IN: [&str; 5] = ["delete_file", "list_directory", "move_file", "read_file", "write_file"];
 
 /// The newest version with a handshake, and the one without.
 const LEGACY: &str = "2025-11-25";

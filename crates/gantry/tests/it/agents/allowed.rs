@@ -40,9 +40,12 @@ fn pol_7_a_tool_in_the_allow_list_runs_and_that_is_logged() {
         let own = events.iter().find(|event| event["call"] == *id).expect("an event of the call");
         assert_eq!(own["tool"], "files__read_text_file", "{own}");
     }
-    let said = site.server.said();
-    assert!(said.contains("[VRB] tool request → files__read_text_file\n"), "{said}");
-    assert!(said.contains("[VRB] tool response ← files__read_text_file\n"), "{said}");
+    // Lines are written after the answer is sent.
+    for line in
+        ["[VRB] tool request → files__read_text_file\n", "[VRB] tool response ← files__read_text_file\n"]
+    {
+        site.server.eventually(line, || site.server.said().contains(line));
+    }
     let row = &site.rows("files__read_text_file")[0];
     assert_eq!((&row["agent"], &row["state"]), (&json!("a"), &json!("COMPLETED_SUCCESS")), "{row}");
 }

@@ -3,7 +3,7 @@
 use super::{Site, faulty, path, real, with};
 use crate::passthrough::{Door, Talk};
 use crate::results::mcp_tools;
-use gantry_testkit::Home;
+use gantry_testkit::{BUILT_IN, Home};
 use serde_json::{Value, json};
 
 /// The tools that a graph has, under their bare names.
@@ -68,7 +68,7 @@ fn pol_3_a_star_selects_the_whole_pool() {
     for name in GRAPH.into_iter().chain(["read_file", "time__convert_time", "time__get_current_time"]) {
         assert!(names.iter().any(|found| found == name), "{name} in {names:?}");
     }
-    assert_eq!(names.len(), GRAPH.len() + 5 + 2, "{names:?}");
+    assert_eq!(names.len(), GRAPH.len() + BUILT_IN.len() + 2, "{names:?}");
 }
 
 #[test]

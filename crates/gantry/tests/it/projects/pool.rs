@@ -2,6 +2,7 @@
 
 use super::{Site, heard_in, is_running, pair, with};
 use crate::passthrough::{Door, Talk};
+use gantry_testkit::BUILT_IN;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ fn pol_1_the_pool_has_builtin_tools_and_those_that_its_servers_list() {
         let items = listed["items"].as_array().unwrap().iter();
         items.filter(|tool| tool["provider"]["kind"] == kind && tool["provider"]["id"] == provider).count()
     };
-    assert_eq!(of("builtin", "workspace"), 5, "{listed}");
+    assert_eq!(of("builtin", "workspace"), BUILT_IN.len(), "{listed}");
     assert!(of("builtin", "docs") > 0, "{listed}");
     let server = site.status("default", "s");
     assert_eq!(json!(of("mcp", "s")), server["tools"], "all that the server lists");
