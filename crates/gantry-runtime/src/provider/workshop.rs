@@ -98,14 +98,20 @@ pub struct Task {
     pub output: usize,
 }
 
-/// Whom a job with a network may reach.
-#[derive(Debug, Clone, Default)]
+/// Whom a job with a network may reach. It holds secrets, so it shows little of itself.
+#[derive(Clone, Default)]
 pub struct Reach {
     /// The hosts, such as `example.com`, `*.example.com` or `example.com:8443`; none means every public one.
     pub hosts: Option<Vec<String>>,
     /// Secrets for some origins, which the proxy adds: an origin such as `https://example.com`, and the value of the
     /// header Authorization.
     pub credentials: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reach").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
 }
 
 impl Task {
