@@ -31,7 +31,9 @@ let home;
 async function startGantry(program) {
   home = await mkdtemp(join(tmpdir(), 'gantry-conformance-'));
   const server = { type: 'http', url: upstream, prefix: false, roots: true };
-  const config = { server: { bind: '127.0.0.1:0' }, mcpServers: { suite: server } };
+  // Every listed tool is called: without Gantry's own, all of them are the mock server's.
+  const tools = { workspace: { enabled: false } };
+  const config = { server: { bind: '127.0.0.1:0' }, mcpServers: { suite: server }, tools };
   await writeFile(join(home, 'gantry.json'), JSON.stringify(config));
   gantry = spawn(program, ['serve'], { cwd: home, stdio: ['ignore', 'ignore', 'pipe'] });
   const said = [];
