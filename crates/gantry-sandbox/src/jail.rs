@@ -112,6 +112,14 @@ impl Running {
     }
 }
 
+/// Waits until nothing is left of jobs that have ended or that nobody waits for any more: call it before this process ends,
+/// or it ends before what stood in for protected paths is taken out of the workspace. It does not wait for ever, and where
+/// there was no job not at all.
+pub async fn settled() {
+    #[cfg(target_os = "linux")]
+    launch::settled().await;
+}
+
 /// Runs the helper; returns whether there was anything to help with.
 pub(crate) fn helper_main() -> bool {
     #[cfg(target_os = "linux")]

@@ -1,7 +1,10 @@
 //! The second rung: bubblewrap builds the walls, and the helper, started in them as their first process, does the rest.
 //!
-//! What a job sees is the same as on the first rung, said in arguments. bubblewrap goes by paths; so the first process
-//! compares what it finds with what Gantry had opened, and goes no further if that is something else.
+//! What a job sees is the same as on the first rung, said in arguments. bubblewrap goes by paths, and a job on the same
+//! workspace can change where those lead at any moment. So the first process compares the workspace, the store and what
+//! each cover shows with what Gantry had opened, and goes no further if that is something else (see `inside/covers.rs`).
+//! What bubblewrap makes on the way cannot be undone by that, so it is not even started beside a job that could lead it
+//! elsewhere: see [`keep_apart`].
 //!
 //! Not `--die-with-parent`: it is bound to the thread that starts bubblewrap, which may end at any time. The control
 //! socket, which the helper holds, ties the jail to Gantry.
@@ -21,6 +24,8 @@ use std::process::Command;
 pub(crate) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 /// Where the helper's executable is in the jail.
 const HELPER: &str = "/run/gantry-helper";
+/// What comes to be protected only when it is made.
+const REPOSITORY: &str = ".git";
 /// The user and the group in the jail.
 const INSIDE: &str = "1000";
 /// Bytes for a folder in memory that holds nothing but what other things are mounted on.
@@ -65,6 +70,32 @@ struct Arguments {
 /// Whether it is installed.
 pub(crate) fn is_installed() -> bool {
     Path::new(BUBBLEWRAP).is_file()
+}
+
+/// Keeps a job away from a repository that another job could turn into something else while bubblewrap lays the covers:
+/// one that has run since before there was a repository, so that nothing in it is held in place. bubblewrap follows links
+/// anywhere, and makes what it does not find to mount on. All else that is protected is held in place in every jail.
+pub(crate) fn keep_apart(opened: &OwnedFd, workspace: &Workspace) -> Result<(), JailError> {
+    let (repository, access) = (workspace.path.join(REPOSITORY), workspace.access);
+    let is_held = workspace.covers.iter().any(|cover| cover.path.starts_with(REPOSITORY));
+    let failed = |reason: String| JailError::Ground {
+        what: format!("{} cannot be protected", repository.display()),
+        reason,
+    };
+    let is_free = match access {
+        // It changes nothing, and covers nothing there.
+        Access::Read => Ok(true),
+        Access::Write if is_held => sys::jail::is_marked(opened).map(|is_marked| !is_marked),
+        Access::Write => sys::jail::mark(opened).map(|()| true),
+    };
+    match is_free {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(failed(
+            "a job that still runs was started before it was made, and can change it; try again when that job has ended"
+                .to_owned(),
+        )),
+        Err(error) => Err(failed(format!("the workspace cannot be locked: {error}"))),
+    }
 }
 
 /// The command that starts the helper in the walls; the helper's arguments are to be added.

@@ -17,6 +17,8 @@ mod site;
 pub(crate) use site::{Cover, How, Occupied};
 
 use super::JailError;
+#[cfg(target_os = "linux")]
+use rustix::fs::FileType;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -70,19 +72,22 @@ impl Ground {
     }
 }
 
-/// Whether this only holds the place of something that is missing, for as long as jobs run: a socket, or a folder.
+/// Whether this only holds the place of something that is missing, for as long as jobs run: a socket, a folder, or a file
+/// without effect.
 #[must_use]
 #[cfg(target_os = "linux")]
 pub fn holds_a_place(metadata: &Metadata) -> bool {
-    site::stand_in::is_marked(std::os::unix::fs::MetadataExt::mode(metadata)) && !was_filled(metadata)
+    use std::os::unix::fs::MetadataExt as _;
+    looks_like_a_place(metadata.mode(), metadata.len()) && !was_filled(metadata)
 }
 
-/// The same by the mode alone, for those who have no more. A folder into which somebody has put something by now counts
-/// as well.
+/// The same for those who have no more than the mode and the size. A folder counts that has something in it: whoever
+/// wants to know has to look.
 #[must_use]
 #[cfg(target_os = "linux")]
-pub fn looks_like_a_place(mode: u32) -> bool {
-    site::stand_in::is_marked(mode)
+pub fn looks_like_a_place(mode: u32, size: u64) -> bool {
+    let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
+    site::stand_in::is_marked(mode) && !(is_file && size > site::stand_in::LONGEST)
 }
 
 /// Whether something was put into a folder since it was made: then it is somebody's. Where the file system does not keep
@@ -96,7 +101,7 @@ fn was_filled(metadata: &Metadata) -> bool {
 /// Whether this only holds the place of something that is missing; never so, because there are no jails here.
 #[must_use]
 #[cfg(not(target_os = "linux"))]
-pub fn looks_like_a_place(_mode: u32) -> bool {
+pub fn looks_like_a_place(_mode: u32, _size: u64) -> bool {
     false
 }
 

@@ -37,8 +37,9 @@ use super::plan::{self, At as _, FILES_LIMIT, Failure, Plan, Report, Step, Walls
 use super::{STORE, WORKSPACE, bubblewrap};
 use crate::sys;
 
-/// What the helper and the first process are called in a list of processes.
+/// What the helper and the first process are called in a list of processes, and the helper before it has a plan.
 const PROCESS_NAME: &str = "sandbox-jail";
+const IDLE_NAME: &str = "sandbox-idle";
 
 /// A job on its way into the jail.
 struct Order {
@@ -58,7 +59,7 @@ pub(crate) fn main() -> bool {
     };
     let result = match &order.plan.walls {
         Walls::Native(_) => native(&order),
-        Walls::Given => given(&order),
+        Walls::Given { .. } => given(&order),
     };
     if let Err(failure) = result {
         // If Gantry is gone, nobody wants to know.
@@ -73,24 +74,25 @@ fn receive() -> io::Result<Order> {
     // Away from the terminal of Gantry: Ctrl-C is for Gantry, which stops its jobs in good order.
     rustix::process::setsid().ok();
     sys::block_signals()?;
-    sys::set_process_name(PROCESS_NAME)?;
+    sys::set_process_name(IDLE_NAME)?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let (plan, descriptors) = plan::receive::<Plan>(&control)?;
+    sys::set_process_name(PROCESS_NAME)?;
     let mut descriptors = descriptors.into_iter();
     rustix::stdio::dup2_stdin(descriptors.next().ok_or(Errno::BADF)?)?;
-    if plan.files.iter().map(|(_, length)| length).sum::<u64>() > FILES_LIMIT {
-        return Err(Errno::FBIG.into());
-    }
+    let mut room = FILES_LIMIT;
     let mut contents = Vec::new();
     for (_, length) in &plan.files {
-        let mut content = Vec::new();
-        (&control).take(*length).read_to_end(&mut content)?;
+        room = room.checked_sub(*length).ok_or(Errno::FBIG)?;
+        let mut content = vec![0; usize::try_from(*length).map_err(io::Error::other)?];
+        (&control).read_exact(&mut content)?;
         contents.push(content);
     }
     Ok(Order { control, plan, folders: descriptors.collect(), contents })
 }
 
-/// Finds itself in walls that somebody else has built. They were described by paths, which may lead elsewhere by now.
+/// Finds itself in walls that somebody else has built. They were described by paths, which may lead elsewhere by now; the
+/// covers are looked at when they are watched.
 fn given(order: &Order) -> Result<(), Failure> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Confine, "dumpable")?;
     for (folder, at) in order.folders.iter().zip([WORKSPACE, STORE]) {

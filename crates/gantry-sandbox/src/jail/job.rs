@@ -150,9 +150,12 @@ pub enum JailError {
     /// There is no such program in the jail.
     #[error("there is no program `{}` in the sandbox", .program.display())]
     NoProgram { program: OsString },
-    /// The workspace, or a folder in it, cannot be used.
+    /// The workspace cannot be used.
     #[error("{what}: {reason}")]
     Ground { what: String, reason: String },
+    /// The job cannot start in this folder of the workspace.
+    #[error("`{folder}` cannot be the working folder: {reason}; name a folder of the workspace")]
+    Folder { folder: String, reason: String },
     /// A step of building the jail failed.
     #[error("the sandbox cannot be set up: {step}: {reason}")]
     Setup { step: String, reason: String },

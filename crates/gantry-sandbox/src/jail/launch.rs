@@ -4,10 +4,13 @@
 //! One task per job does that, so that it comes to its end in good order also when nobody waits for it any more. The
 //! control socket is what the job lives by: when it closes, everything in the jail dies.
 
+mod helper;
+mod life;
+mod living;
 mod prepare;
 mod reports;
 
-use std::io;
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,21 +18,17 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
-use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use super::cgroup::Leaf;
 use super::ground::Ground;
 use super::ladder::Rung;
 use super::plan::{Failure, Step};
 use super::{Captured, End, JailError, Job, Limits, Ran, Running};
-use prepare::Prepared;
-use reports::Reports;
-
-/// How long it may take until the program is executed.
-const START_LIMIT: Duration = Duration::from_secs(10);
+use life::{Life, Pipes};
+use living::Living;
+pub(super) use living::settled;
 
 /// How much longer than its own limit a job may live before it is ended from outside.
 const WALL_RESERVE: Duration = Duration::from_secs(1);
@@ -39,10 +38,6 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long the probe of a way to build jails may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
-
-/// How much is repeated of what a helper that failed has said, and how long that may take to come.
-const SAID: usize = 400;
-const SAID_LIMIT: Duration = Duration::from_secs(1);
 
 /// How much of a job's output is read at once.
 const CHUNK: usize = 64 << 10;
@@ -80,7 +75,7 @@ pub(crate) async fn start(
     let (wanted, unwanted) = oneshot::channel();
     let (start, started) = oneshot::channel();
     let (end, ended) = oneshot::channel();
-    let task = Task { way: way.clone(), limits: job.limits, unwanted };
+    let task = Task { way: way.clone(), limits: job.limits, unwanted, living: Living::begin() };
     tokio::spawn(task.run(ground, job, start, end));
     let stopping = |_gone| Refused::Error(JailError::Broken("Gantry is stopping".to_owned()));
     let (listener, notes) = started.await.map_err(stopping)??;
@@ -115,6 +110,7 @@ struct Task {
     way: Way,
     limits: Limits,
     unwanted: oneshot::Receiver<()>,
+    living: Living,
 }
 
 impl Task {
@@ -126,10 +122,12 @@ impl Task {
         end: oneshot::Sender<Result<Ran, JailError>>,
     ) {
         let (way, input) = (self.way.clone(), Arc::clone(&job.input));
+        let is_probe = ground.is_none();
         // Finding paths, locking and forking block.
         let preparing = tokio::task::spawn_blocking(move || prepare::prepare(&way, ground, &job));
         let prepared = preparing.await.unwrap_or_else(|error| Err(broken("starting", &error)));
-        let (mut life, pipes) = match prepared.and_then(Life::begin) {
+        let begun = prepared.and_then(|(prepared, handed)| Ok((Life::begin(prepared)?, handed)));
+        let ((mut life, pipes), handed) = match begun {
             Ok(begun) => begun,
             Err(refused) => {
                 // Nobody may be left to hear it.
@@ -137,8 +135,12 @@ impl Task {
                 return;
             }
         };
-        let begun = match life.started().await {
-            Ok(begun) => begun,
+        let started = match handed {
+            Ok(()) => life.started().await,
+            Err(refused) => Err(refused),
+        };
+        let started = match started {
+            Ok(started) => started,
             Err(refused) => {
                 life.end(Ok(None)).await.ok();
                 start.send(Err(pipes.complete(refused).await)).ok();
@@ -146,7 +148,7 @@ impl Task {
             }
         };
         let output = Streams::flow(pipes, input, self.limits.output);
-        if start.send(Ok(begun)).is_err() {
+        if start.send(Ok(started)).is_err() {
             life.end(Ok(None)).await.ok();
             return;
         }
@@ -158,91 +160,10 @@ impl Task {
         };
         let ended = life.end(ended).await;
         end.send(output.collect(ended).await).ok();
-    }
-}
-
-/// A helper and what it lives by.
-struct Life {
-    reports: Reports,
-    process: tokio::process::Child,
-    /// Let go when everything is dead.
-    occupied: Option<super::ground::Occupied>,
-    leaf: Option<Leaf>,
-    since: Instant,
-}
-
-/// The job's ends of its standard streams.
-struct Pipes {
-    stdin: OwnedFd,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-}
-
-impl Pipes {
-    /// Adds to a refusal what the helper has said about it. Everything is dead.
-    async fn complete(self, refused: Refused) -> Refused {
-        let Refused::Silent(_) = refused else { return refused };
-        // Should the pipe be held open all the same, then there is nothing to be told.
-        let said = timeout(SAID_LIMIT, capture(self.stderr, SAID)).await.unwrap_or_default();
-        Refused::Silent(said.text().split_whitespace().collect::<Vec<_>>().join(" "))
-    }
-}
-
-impl Life {
-    fn begin(prepared: Prepared) -> Result<(Self, Pipes), Refused> {
-        let Prepared { control, mut process, stdin, occupied, leaf } = prepared;
-        let pipes = Pipes { stdin, stdout: process.stdout.take(), stderr: process.stderr.take() };
-        let reports = Reports::new(control).map_err(|error| broken("the control socket", &error))?;
-        Ok((Self { reports, process, occupied, leaf, since: Instant::now() }, pipes))
-    }
-
-    /// Waits until the program is executed.
-    async fn started(&mut self) -> Started {
-        match timeout(START_LIMIT, self.reports.started()).await {
-            Ok(started) => started,
-            Err(_) if self.reports.may_run => {
-                Err(Refused::Error(JailError::Broken("the start of the program took too long".to_owned())))
-            }
-            Err(_) => Err(Refused::Late),
-        }
-    }
-
-    /// Waits for the report of the job's end, but not for one that cannot come any more: the walls of somebody else can
-    /// fall without the helper in them noticing.
-    async fn ended(&mut self) -> io::Result<Option<(End, Duration)>> {
-        tokio::select! {
-            ended = self.reports.ended() => return ended,
-            _ = self.process.wait() => {}
-        }
-        timeout(SAID_LIMIT, self.reports.ended()).await.unwrap_or(Ok(None))
-    }
-
-    /// Ends what has not ended, and waits until everything is dead.
-    async fn end(self, ended: io::Result<Option<(End, Duration)>>) -> Result<(End, Duration), JailError> {
-        let Self { reports, mut process, occupied, leaf, since } = self;
-        drop(reports);
-        let dead = timeout(END_LIMIT, process.wait()).await;
-        // The kernel ends a whole control group for its memory, the helper included.
-        let is_out_of_memory = leaf.as_ref().is_some_and(Leaf::ran_out_of_memory);
-        // Both look at files, and may have to wait.
-        let let_go = tokio::task::spawn_blocking(move || drop((leaf, occupied)));
-        if let Err(error) = let_go.await {
-            tracing::warn!(%error, "a job was not tidied up after");
-        }
-        match dead {
-            Ok(Ok(_)) => match ended {
-                Ok(Some(ended)) => Ok(ended),
-                Ok(None) if is_out_of_memory => Ok((End::MemoryLimit, since.elapsed())),
-                Ok(None) => {
-                    Err(JailError::Broken("it ended without a report of how the job ended".to_owned()))
-                }
-                Err(error) => Err(JailError::Broken(error.to_string())),
-            },
-            Ok(Err(error)) => Err(JailError::Broken(format!("its helper cannot be waited for: {error}"))),
-            Err(_) => Err(JailError::Broken(format!(
-                "something in it did not end within {} s of SIGKILL; look for processes in uninterruptible sleep",
-                END_LIMIT.as_secs()
-            ))),
+        drop(self.living);
+        if self.way.rung == Rung::Native && !is_probe {
+            let laid_by = tokio::task::spawn_blocking(move || helper::lay_by(self.way.helper));
+            laid_by.await.ok();
         }
     }
 }
@@ -323,10 +244,13 @@ impl Refused {
         match failure.step {
             Step::Find => return JailError::NoProgram { program: program.to_owned() },
             Step::Folder => {
-                return JailError::Ground {
-                    what: format!("the folder `{}` of the workspace", failure.detail),
-                    reason,
+                reason = match Errno::from_io_error(&failure.error()) {
+                    Some(Errno::XDEV) => "it leads outside of the workspace".to_owned(),
+                    Some(Errno::NOENT) => "it does not exist".to_owned(),
+                    Some(Errno::NOTDIR) => "it is not a folder".to_owned(),
+                    _ => reason,
                 };
+                return JailError::Folder { folder: failure.detail, reason };
             }
             Step::IdMap => reason.push_str(
                 "; give the workspace to an ordinary user (chown -R), or run Gantry as one: \

@@ -55,8 +55,9 @@ pub(crate) struct Plan {
 pub(crate) enum Walls {
     /// The helper.
     Native(View),
-    /// They stand: the helper is the first process of a process namespace and sees the jail as its root.
-    Given,
+    /// They stand: the helper is the first process of a process namespace and sees the jail as its root, with these
+    /// covers over the workspace.
+    Given { covers: Vec<Cover> },
 }
 
 /// What is to be seen in a jail besides what is in every one.
@@ -174,7 +175,8 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
     }
 }
 
-/// Sends a frame.
+/// Sends a frame, all at once unless it is long: several processes report on one socket, and each can be killed at any
+/// moment.
 pub(crate) fn send(
     mut control: &UnixStream,
     frame: &impl Serialize,
@@ -187,10 +189,12 @@ pub(crate) fn send(
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many descriptors in a frame"));
     }
-    let sent = rustix::net::sendmsg(control, &[IoSlice::new(&length)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    let parts = [IoSlice::new(&length), IoSlice::new(&text)];
+    let send = || rustix::net::sendmsg(control, &parts, &mut ancillary, SendFlags::NOSIGNAL);
+    let sent = rustix::io::retry_on_intr(send)?;
     // The descriptors went with the first byte; what is left goes without.
     control.write_all(length.get(sent..).unwrap_or_default())?;
-    control.write_all(&text)
+    control.write_all(text.get(sent.saturating_sub(length.len())..).unwrap_or_default())
 }
 
 /// Receives what is there, at most as much as the buffer takes, with its descriptors.
@@ -224,4 +228,40 @@ pub(crate) fn receive<T: DeserializeOwned>(mut control: &UnixStream) -> io::Resu
     let mut text = vec![0; length];
     control.read_exact(&mut text)?;
     Ok((serde_json::from_slice(&text)?, descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::os::fd::AsFd as _;
+
+    #[test]
+    fn a_report_is_sent_at_once_so_that_no_death_can_tear_it() {
+        // This kind of socket keeps apart what was sent apart.
+        let packets = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (ours, theirs) = socketpair(packets.0, packets.1, packets.2, None).unwrap();
+        let report = Report::Broken { reason: "something".to_owned() };
+        send(&ours.into(), &report, &[theirs.as_fd()]).unwrap();
+        let (mut packet, mut descriptors) = ([0; 256], Vec::new());
+        let length = receive_some(&theirs, &mut packet, &mut descriptors).unwrap();
+        assert_eq!(descriptors.len(), 1);
+        let (announced, text) = packet[..length].split_first_chunk::<4>().unwrap();
+        assert_eq!(u32::from_le_bytes(*announced) as usize, text.len());
+        assert!(
+            matches!(serde_json::from_slice(text), Ok(Report::Broken { reason }) if reason == "something")
+        );
+    }
+
+    #[test]
+    fn a_long_frame_arrives_whole() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let long = "x".repeat(4 << 20);
+        std::thread::scope(|scope| {
+            scope.spawn(|| send(&ours, &long, &[theirs.as_fd()]).unwrap());
+            let (text, descriptors) = receive::<String>(&theirs).unwrap();
+            assert!(text == long);
+            assert_eq!(descriptors.len(), 1);
+        });
+    }
 }

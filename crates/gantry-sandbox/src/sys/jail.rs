@@ -103,8 +103,43 @@ pub(crate) fn exit(code: u8) -> ! {
 
 /// Kills every process of this process namespace but this one, which is its first.
 pub(crate) fn kill_others() {
-    // SAFETY: it has no memory to get wrong. There may be nobody to kill.
-    unsafe { libc::kill(-1, libc::SIGKILL) };
+    signal_others(libc::SIGKILL);
+}
+
+/// Stops every process of this process namespace but this one, which is its first.
+pub(crate) fn stop_others() {
+    signal_others(libc::SIGSTOP);
+}
+
+/// Lets those go on.
+pub(crate) fn continue_others() {
+    signal_others(libc::SIGCONT);
+}
+
+fn signal_others(signal: libc::c_int) {
+    // SAFETY: it has no memory to get wrong. There may be nobody to send it to.
+    unsafe { libc::kill(-1, signal) };
+}
+
+/// Marks an opened file or folder until nobody has this opening of it any more, in whatever process.
+pub(crate) fn mark(opened: impl AsFd) -> io::Result<()> {
+    lock(opened, libc::F_OFD_SETLK, libc::F_RDLCK).map(drop)
+}
+
+/// Whether somebody has marked another opening of the same file or folder.
+pub(crate) fn is_marked(opened: impl AsFd) -> io::Result<bool> {
+    Ok(lock(opened, libc::F_OFD_GETLK, libc::F_WRLCK)? != libc::F_UNLCK)
+}
+
+/// Asks for a lock on all of it, or about it. Returns the kind of lock that is in the way of that.
+fn lock(opened: impl AsFd, command: libc::c_int, kind: libc::c_int) -> io::Result<libc::c_int> {
+    // SAFETY: all zeros are a valid value of a structure of integers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the structure is the one that these commands take, and lives longer than the call.
+    let result = unsafe { libc::fcntl(opened.as_fd().as_raw_fd(), command, &raw mut lock) };
+    if result == 0 { Ok(lock.l_type.into()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives every signal its default effect, whatever this process was started with, and lets all of them through.

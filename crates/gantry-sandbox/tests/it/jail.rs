@@ -6,6 +6,7 @@ mod end;
 mod levels;
 mod limits;
 mod protected;
+mod races;
 mod users;
 mod walls;
 mod yard;

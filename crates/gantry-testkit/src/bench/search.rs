@@ -7,6 +7,8 @@ use super::report::{Figures, Table};
 use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
+use gantry_runtime::provider::Provider;
+use gantry_runtime::provider::own::Own;
 use gantry_runtime::provider::search::{SearchCode, SearchOptions};
 use gantry_runtime::provider::workspace::Fenced;
 use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Runtime, Session};
@@ -84,7 +86,8 @@ impl Bench {
         })?;
         let options = Options::new(folder.path().to_owned());
         let commons = Commons::new(store, &recovery, Process::default());
-        let runtime = Runtime::start(Plan { options, providers: vec![Arc::new(search)] }, &commons).await?;
+        let own: Arc<dyn Provider> = Arc::new(Own::workspace(vec![Box::new(search)]));
+        let runtime = Runtime::start(Plan { options, providers: vec![own] }, &commons).await?;
         let caller = Caller {
             principal: "local".into(),
             role: Role::Agent,

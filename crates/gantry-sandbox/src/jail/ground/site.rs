@@ -38,9 +38,9 @@ struct Id(u64, u64);
 
 /// A workspace while one job runs on it.
 ///
-/// **Contract:** it is dropped when nothing of the job lives any more, because then the stand-ins go. The helper keeps a
-/// copy of `dir` for as long as anything in the jail can run: the lock that holds the stand-ins in place comes with it,
-/// also when Gantry is killed. No job may have it.
+/// **Contract:** [`Occupied::leave`] is for when nothing of the job lives any more, because then the stand-ins go. Merely
+/// dropped, it leaves them to the next job. The helper keeps a copy of `dir` for as long as anything in the jail can run:
+/// the lock that holds the stand-ins in place comes with it, also when Gantry is killed. No job may have it.
 #[derive(Debug)]
 pub(crate) struct Occupied {
     /// The folder, opened for reading, with the lock.
@@ -80,6 +80,27 @@ impl Occupied {
     pub(crate) fn path(&self) -> &Path {
         &self.site.path
     }
+
+    /// Leaves the workspace when nothing of the job lives any more. The last to leave takes the stand-ins away.
+    pub(crate) fn leave(self) {
+        if let Some(_alone) = Lock::alone(&self.dir) {
+            self.site.tidy();
+        }
+    }
+
+    /// The same when it is not known whether something of the job still dies: whatever does has the lock as well. If that
+    /// takes too long, the stand-ins are left to the next job.
+    pub(crate) fn leave_when_free(self) {
+        let Self { dir, site, .. } = self;
+        // A lock belongs to an opening, and this one is shared with the jail.
+        let own = rustix::fs::openat(&dir, ".", FOLDER, Mode::empty());
+        drop(dir);
+        if let Ok(own) = own
+            && let Some(_alone) = Lock::alone_in_time(&own)
+        {
+            site.tidy();
+        }
+    }
 }
 
 impl Site {
@@ -87,7 +108,7 @@ impl Site {
     pub(super) fn open(workspace: &Path, protected: Protected) -> Result<Self, JailError> {
         let path = std::fs::canonicalize(workspace).map_err(|error| unusable(workspace, &error))?;
         place::check(&path)?;
-        let failed = |error: Errno| unusable(&path, &error);
+        let failed = |error: Errno| unusable(&path, &words(error, &path));
         let dir = rustix::fs::open(&path, FOLDER, Mode::empty()).map_err(failed)?;
         let id = Id::of(&rustix::fs::fstat(&dir).map_err(failed)?);
         let site = Self { path, dir, id, protected };
@@ -98,15 +119,27 @@ impl Site {
     /// Secures it for one job.
     pub(super) fn occupy(self: &Arc<Self>, access: Access) -> Result<Occupied, JailError> {
         self.is_in_place()?;
-        let failed = |error: Errno| unusable(&self.path, &error);
+        let failed = |error: Errno| unusable(&self.path, &words(error, &self.path));
         // Opened anew, because a lock belongs to an opening and each job has its own.
         let dir = rustix::fs::openat(&self.dir, ".", FOLDER, Mode::empty()).map_err(failed)?;
         let stat = rustix::fs::fstat(&dir).map_err(failed)?;
         Lock::share(&dir, &self.path)?;
         let owner = (stat.st_uid, stat.st_gid);
-        let mut occupied = Occupied { dir, owner, covers: Vec::new(), site: Arc::clone(self) };
-        occupied.covers = Survey::secure(self, access)?;
-        Ok(occupied)
+        let occupied = |covers| Occupied { dir, owner, covers, site: Arc::clone(self) };
+        match Survey::secure(self, access) {
+            Ok(covers) => Ok(occupied(covers)),
+            Err(error) => {
+                occupied(Vec::new()).leave();
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the stand-ins away; only for whoever is alone. A leftover of one who could not is found by the next.
+    fn tidy(&self) {
+        if let Err(error) = self.is_in_place().and_then(|()| Survey::tidy(self)) {
+            tracing::warn!(%error, "stand-ins for protected paths are left in the workspace");
+        }
     }
 
     fn dir(&self) -> BorrowedFd<'_> {
@@ -132,20 +165,17 @@ impl Id {
     }
 }
 
-/// The last to leave takes the stand-ins away; a leftover of one who could not is found by the next.
-impl Drop for Occupied {
-    fn drop(&mut self) {
-        let Some(_alone) = Lock::alone(&self.dir) else { return };
-        let tidied = self.site.is_in_place().and_then(|()| Survey::tidy(&self.site));
-        if let Err(error) = tidied {
-            tracing::warn!(%error, "stand-ins for protected paths are left in the workspace");
-        }
-    }
-}
-
 /// The workspace cannot be used.
 fn unusable(workspace: &Path, reason: &dyn Display) -> JailError {
     JailError::Ground { what: format!("the workspace {}", workspace.display()), reason: reason.to_string() }
+}
+
+/// What the system says, and what to do if it denies a right in this folder.
+fn words(error: Errno, folder: &Path) -> String {
+    match error {
+        Errno::ACCESS => format!("{error}; `chmod u+rwx {}` gives the right back", folder.display()),
+        error => error.to_string(),
+    }
 }
 
 /// Something in it cannot be protected.

@@ -79,6 +79,14 @@ fn write(ground: &Ground) -> Occupied {
     ground.occupy(Access::Write).unwrap()
 }
 
+/// What one job finds covered that is over at once.
+fn covered(ground: &Ground) -> Vec<String> {
+    let occupied = write(ground);
+    let lines = lines(&occupied.covers);
+    occupied.leave();
+    lines
+}
+
 /// One line per cover.
 fn lines(covers: &[Cover]) -> Vec<String> {
     let line = |cover: &Cover| {
@@ -129,9 +137,9 @@ fn what_is_missing_is_stood_in_for_until_the_last_job_ends() {
     assert_eq!(lines(&two.covers), expected);
     let during = ["d .gantry", "d agents", "d conf", "f my.db-journal", "f plain.txt", "s gantry.yaml"];
     assert_eq!(fixture.entries(), during);
-    drop(one);
+    one.leave();
     assert_eq!(fixture.entries(), during);
-    drop(two);
+    two.leave();
     assert_eq!(fixture.entries(), before);
 }
 
@@ -139,13 +147,37 @@ fn what_is_missing_is_stood_in_for_until_the_last_job_ends() {
 fn a_leftover_of_a_killed_gantry_is_used_and_removed_by_the_next_job() {
     let fixture = Fixture::new();
     let ground = fixture.ground(&[".gantry"], &["gantry.yaml"], &["agents"]);
-    // Its memory is gone, and the kernel has closed its descriptors.
-    let killed = std::mem::ManuallyDrop::new(write(&ground));
-    rustix::fs::flock(&killed.dir, rustix::fs::FlockOperation::Unlock).unwrap();
+    let killed = write(&ground);
+    let before = lines(&killed.covers);
+    drop(killed);
 
     let next = write(&ground);
-    assert_eq!(lines(&next.covers), lines(&killed.covers));
-    drop(next);
+    assert_eq!(lines(&next.covers), before);
+    next.leave();
+    assert_eq!(fixture.entries(), [""; 0]);
+}
+
+#[test]
+fn nothing_is_taken_away_under_a_jail_that_may_still_live() {
+    let fixture = Fixture::new();
+    let ground = fixture.ground(&[".gantry"], &["gantry.yaml"], &["agents"]);
+    let during = ["d .gantry", "d agents", "s gantry.yaml"];
+    // What the helper holds.
+    let held = |occupied: &Occupied| occupied.dir.try_clone().unwrap();
+
+    let dropped = write(&ground);
+    let jail = held(&dropped);
+    drop(dropped);
+    assert_eq!(fixture.entries(), during);
+    drop(jail);
+
+    let left = write(&ground);
+    let jail = held(&left);
+    left.leave_when_free();
+    assert_eq!(fixture.entries(), during);
+    drop(jail);
+
+    write(&ground).leave_when_free();
     assert_eq!(fixture.entries(), [""; 0]);
 }
 
@@ -153,12 +185,11 @@ fn a_leftover_of_a_killed_gantry_is_used_and_removed_by_the_next_job() {
 fn a_stand_in_of_another_kind_that_was_left_over_is_covered_as_what_it_is() {
     let fixture = Fixture::new();
     let earlier = fixture.ground(&[], &["agents"], &["gantry.yaml"]);
-    let killed = std::mem::ManuallyDrop::new(write(&earlier));
-    rustix::fs::flock(&killed.dir, rustix::fs::FlockOperation::Unlock).unwrap();
+    drop(write(&earlier));
 
     let occupied = write(&fixture.ground(&[], &["gantry.yaml"], &["agents"]));
     assert_eq!(lines(&occupied.covers), ["seal agents", "seal gantry.yaml/"]);
-    drop(occupied);
+    occupied.leave();
     assert_eq!(fixture.entries(), [""; 0]);
 }
 
@@ -173,7 +204,7 @@ fn what_people_have_stays() {
     let occupied = write(&ground);
     // Somebody makes the real thing while the job runs.
     fs::write(fixture.at(".gantry/data"), "").unwrap();
-    drop(occupied);
+    occupied.leave();
     let kept: Vec<_> = fixture.entries().into_iter().filter(|entry| !entry.contains(".gantry")).collect();
     assert_eq!(kept, before);
     assert!(fixture.at(".gantry/data").exists());
@@ -201,7 +232,7 @@ fn a_link_on_the_way_and_what_it_leads_to_are_both_covered() {
         "seal real/conf/gantry.yaml",
         "hide way",
     ];
-    assert_eq!(lines(&write(&ground).covers), expected);
+    assert_eq!(covered(&ground), expected);
 }
 
 #[test]
@@ -212,7 +243,7 @@ fn a_path_that_is_spelled_through_links_outside_is_found_inside() {
     symlink(fixture.at(""), &link).unwrap();
     let sealed = vec![link.join("a/../a/./gantry.yaml"), link.join(".env"), "/etc/passwd".into()];
     let ground = Ground::open(&link, Protected { sealed, ..Protected::default() }).unwrap();
-    assert_eq!(lines(&write(&ground).covers), ["seal .env", "pin a/", "seal a/gantry.yaml"]);
+    assert_eq!(covered(&ground), ["seal .env", "pin a/", "seal a/gantry.yaml"]);
 }
 
 #[test]
@@ -226,7 +257,7 @@ fn covers_that_others_make_superfluous_are_left_out() {
         &["agents/one/agent.json", "data/deep"],
         &["agents"],
     );
-    assert_eq!(lines(&write(&ground).covers), ["seal agents/", "hide agents/one/secret", "hide data/"]);
+    assert_eq!(covered(&ground), ["seal agents/", "hide agents/one/secret", "hide data/"]);
 }
 
 #[test]
@@ -234,7 +265,7 @@ fn a_file_in_the_way_of_a_protected_path_is_sealed() {
     let fixture = Fixture::new();
     fixture.file("agents");
     let ground = fixture.ground(&[], &["agents/one/agent.json"], &[]);
-    assert_eq!(lines(&write(&ground).covers), ["seal agents"]);
+    assert_eq!(covered(&ground), ["seal agents"]);
 }
 
 #[test]
@@ -279,7 +310,7 @@ fn the_parts_of_a_repository_that_run_programs_are_sealed_and_git_works_on() {
     fixture.git(&["stash", "list"]);
     fixture.git(&["gc", "-q"]);
     fixture.git(&["fsck"]);
-    drop(occupied);
+    occupied.leave();
     for gone in ["commondir", "config.worktree", "info/attributes", "modules", "worktrees"] {
         assert!(!fixture.at(".git").join(gone).exists(), "{gone}");
     }
@@ -296,7 +327,7 @@ fn a_half_written_stand_in_is_mended() {
     fs::set_permissions(&common, fs::Permissions::from_mode(0o1644)).unwrap();
     let occupied = write(&ground);
     fixture.git(&["status"]);
-    drop(occupied);
+    occupied.leave();
     assert!(!common.exists());
 }
 
@@ -304,9 +335,9 @@ fn a_half_written_stand_in_is_mended() {
 fn there_is_nothing_to_seal_before_there_is_a_repository() {
     let fixture = Fixture::new();
     let ground = fixture.ground(&[], &[], &[]);
-    assert_eq!(lines(&write(&ground).covers), [""; 0]);
+    assert_eq!(covered(&ground), [""; 0]);
     fs::create_dir(fixture.at(".git")).unwrap();
-    assert_eq!(lines(&write(&ground).covers), [""; 0]);
+    assert_eq!(covered(&ground), [""; 0]);
 }
 
 #[test]
@@ -314,9 +345,9 @@ fn a_repository_is_one_while_anything_is_left_of_it() {
     let fixture = Fixture::new();
     fixture.git(&["init", "-q"]);
     let ground = fixture.ground(&[], &[], &[]);
-    let before = lines(&write(&ground).covers);
+    let before = covered(&ground);
     fs::remove_file(fixture.at(".git/HEAD")).unwrap();
-    assert_eq!(lines(&write(&ground).covers), before);
+    assert_eq!(covered(&ground), before);
 }
 
 #[test]
@@ -325,13 +356,13 @@ fn a_git_file_is_sealed_and_a_git_link_is_covered_with_where_it_leads() {
     fs::write(fixture.at(".git"), "gitdir: elsewhere").unwrap();
     let ground = fixture.ground(&[], &[], &[]);
     // What it leads to is missing: a job must not make it.
-    assert_eq!(lines(&write(&ground).covers), ["seal .git", "seal elsewhere/"]);
+    assert_eq!(covered(&ground), ["seal .git", "seal elsewhere/"]);
 
     fs::remove_file(fixture.at(".git")).unwrap();
     fixture.git(&["init", "-q"]);
     fs::rename(fixture.at(".git"), fixture.at("repository")).unwrap();
     symlink("repository", fixture.at(".git")).unwrap();
-    let covers = lines(&write(&ground).covers);
+    let covers = covered(&ground);
     for expected in ["hide .git", "pin repository/", "seal repository/hooks/", "seal repository/config"] {
         assert!(covers.iter().any(|cover| cover == expected), "{covers:?}");
     }
@@ -354,13 +385,13 @@ fn a_repository_that_a_git_file_leads_to_is_sealed_with_the_one_it_is_part_of() 
     fixture.file("a.txt");
     fixture.git(&["add", "a.txt"]);
     fixture.git(&["commit", "-q", "-m", "one"]);
-    drop(occupied);
+    occupied.leave();
     assert_eq!(fixture.git(&["log", "--format=%s"]), "one\n");
 
     fs::create_dir_all(fixture.at("tree")).unwrap();
     fs::write(fixture.at("tree/commondir"), "../.bare\n").unwrap();
     fs::write(fixture.at(".git"), "gitdir: tree").unwrap();
-    let covers = lines(&write(&ground).covers);
+    let covers = covered(&ground);
     for expected in
         ["seal .git", "seal .bare/config", "seal .bare/hooks/", "seal tree/commondir", "seal tree/hooks/"]
     {
@@ -375,7 +406,7 @@ fn a_git_folder_that_is_a_link_by_now_is_not_written_through() {
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("HEAD"), "").unwrap();
     symlink(&elsewhere, fixture.at(".git")).unwrap();
-    drop(write(&fixture.ground(&[], &[], &[])));
+    write(&fixture.ground(&[], &[], &[])).leave();
     assert!(!elsewhere.join("info").exists());
 }
 
@@ -391,9 +422,21 @@ fn a_stand_in_that_somebody_has_filled_is_theirs() {
     fixture.file("agents/one.md");
     fs::File::open(fixture.at("agents")).unwrap().set_modified(later).unwrap();
     assert!(!holds("agents") && holds(".gantry"));
-    drop(occupied);
+    occupied.leave();
     assert!(!fixture.at(".gantry").exists() && fixture.at("agents/one.md").exists());
     assert_eq!(fs::metadata(fixture.at("agents")).unwrap().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn a_file_with_content_holds_no_place_whatever_its_mode() {
+    let fixture = Fixture::new();
+    fixture.file("gantry.yaml");
+    fs::write(fixture.at("empty"), "").unwrap();
+    for path in ["gantry.yaml", "empty"] {
+        fs::set_permissions(fixture.at(path), fs::Permissions::from_mode(0o1644)).unwrap();
+    }
+    let holds = |path: &str| super::holds_a_place(&fs::metadata(fixture.at(path)).unwrap());
+    assert!(!holds("gantry.yaml") && holds("empty"));
 }
 
 #[test]
@@ -446,7 +489,7 @@ fn many_jobs_at_once_leave_nothing() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..50 {
-                    assert_eq!(write(&ground).covers.len(), 5);
+                    assert_eq!(covered(&ground).len(), 5);
                 }
             });
         }

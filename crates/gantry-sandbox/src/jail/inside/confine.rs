@@ -15,11 +15,8 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs,
 };
 
-use crate::jail::plan::{Failure, Step};
+use crate::jail::plan::{Failure, Step, Walls};
 use crate::jail::{Access, HOME, Limits, STORE, WORKSPACE};
-
-/// Processes of the jail's user that are none of the job's: the helper and the first process.
-const OWN_PROCESSES: u64 = 2;
 
 /// Open files of each process.
 const DESCRIPTORS: u64 = 1024;
@@ -37,12 +34,17 @@ const NO_DUMP: u64 = 1;
 const RULES: ABI = ABI::V6;
 
 /// Sets the limits that the kernel watches. Each is at most what this process has.
-pub(super) fn limit(limits: &Limits) -> io::Result<()> {
+pub(super) fn limit(limits: &Limits, walls: &Walls) -> io::Result<()> {
+    // Processes of the jail's user that are none of the job's: the first process, and the helper if it is another one.
+    let own_processes = match walls {
+        Walls::Native(_) => 2,
+        Walls::Given { .. } => 1,
+    };
     let seconds = limits.cpu.as_secs().max(1);
     lower(Resource::Cpu, seconds, seconds + 1)?;
     for (resource, most) in [
         (Resource::Fsize, limits.written),
-        (Resource::Nproc, u64::from(limits.processes) + OWN_PROCESSES),
+        (Resource::Nproc, u64::from(limits.processes) + own_processes),
         (Resource::As, ADDRESS_SPACE.max(limits.memory.saturating_mul(4))),
         (Resource::Nofile, DESCRIPTORS),
         (Resource::Memlock, LOCKED),

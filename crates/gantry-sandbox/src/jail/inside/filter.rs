@@ -214,9 +214,10 @@ fn forbidden(memory_is_bounded: bool) -> io::Result<Rules> {
         requests.push(all([is(1, request)?])?);
     }
     rules.insert(libc::SYS_ioctl, requests);
-    let families =
+    let families @ [local, ..] =
         [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(|family| u64::from(family.cast_unsigned()));
     rules.insert(libc::SYS_socket, vec![none_of(0, &families)?]);
+    rules.insert(libc::SYS_socketpair, vec![none_of(0, &[local])?]);
     rules.insert(libc::SYS_personality, vec![none_of(0, &PERSONALITIES)?]);
     // Memory that is set aside for others, and shows nowhere.
     let mut mappings = vec![all([has(3, u64::from(libc::MAP_HUGETLB.cast_unsigned()))?])?];
@@ -230,8 +231,9 @@ fn forbidden(memory_is_bounded: bool) -> io::Result<Rules> {
         rules.insert(number, vec![all([is(0, 1)?])?]);
     }
     rules.insert(libc::SYS_sched_setaffinity, vec![all([is(0, 1)?])?]);
-    for number in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
-        rules.insert(number, vec![all([is(1, 1)?])?]);
+    for (number, one_process) in PRIORITIES {
+        // All processes of a user, or of a group, can be more than the job's own.
+        rules.insert(number, vec![all([not(0, one_process)?])?, all([is(1, 1)?])?]);
     }
     for (number, mode) in MODES {
         rules.insert(*number, owners_rights(*mode, &[])?);
@@ -246,6 +248,10 @@ fn forbidden(memory_is_bounded: bool) -> io::Result<Rules> {
     }
     Ok(rules)
 }
+
+/// Calls that set a priority, and what says in their first argument that it is that of one process.
+const PRIORITIES: [(c_long, u64); 2] =
+    [(libc::SYS_setpriority, libc::PRIO_PROCESS as u64), (libc::SYS_ioprio_set, 1)];
 
 /// Calls with the mode of a file, and at which place.
 const MODES: &[(c_long, u8)] = &[

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 
+use super::covers::Laid;
 use super::proc::Proc;
 use super::space::Space;
 use super::usage::{Look, Usage};
@@ -63,6 +64,7 @@ pub(super) fn run(order: &Order, built: Option<Built<'_>>) -> Result<(), Failure
         );
     }
     let mounts = proc.mounts().at(Step::Covers, "watching them")?;
+    let covers = Laid::find(order)?;
     let limits = &order.plan.limits;
     let space = Space::new(&order.folders, order.plan.access, limits.written);
     let space = space.at(Step::Limits, "the file system of a folder shows no use of it")?;
@@ -83,7 +85,7 @@ pub(super) fn run(order: &Order, built: Option<Built<'_>>) -> Result<(), Failure
     }
     open_null().and_then(|null| let_go(&null)).at(Step::Execute, "pipes")?;
     notes.extend(executed(&ours)?);
-    let watch = Watch { order, program, usage, mounts, is_uncovered: false, started };
+    let watch = Watch { order, program, usage, mounts, covers, is_uncovered: false, started };
     plan::send(&order.control, &Report::Started { notes }, &[]).at(Step::Execute, "report")?;
     let report = match watch.run() {
         Ok(None) => return Ok(()),
@@ -117,6 +119,7 @@ struct Watch<'a> {
     usage: Usage,
     /// Tells when a mount of the jail has changed.
     mounts: OwnedFd,
+    covers: Laid,
     is_uncovered: bool,
     started: Instant,
 }
@@ -137,8 +140,8 @@ impl Watch<'_> {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let [_, gone, is_uncovered] = events.map(|event| !event.revents().is_empty());
-            if is_uncovered {
+            let [_, gone, is_changed] = events.map(|event| !event.revents().is_empty());
+            if is_changed || !self.covers.is_whole() {
                 return Err(uncovered());
             }
             if gone {

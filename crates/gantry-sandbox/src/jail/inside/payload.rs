@@ -27,7 +27,7 @@ pub(super) fn run(order: &Order, first: &UnixStream) -> Result<Infallible, Failu
     sys::jail::reset_signals().at(Step::Confine, "signals")?;
     enter(&plan.folder).at(Step::Folder, plan.folder.display())?;
     let program = find(plan).at(Step::Find, "")?;
-    confine::limit(&plan.limits).at(Step::Limits, "")?;
+    confine::limit(&plan.limits, &plan.walls).at(Step::Limits, "")?;
     confine::give_up_capabilities().at(Step::Confine, "capabilities")?;
     let mut notes = Vec::new();
     if !confine::restrict_files(plan.access)? {

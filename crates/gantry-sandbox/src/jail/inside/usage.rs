@@ -8,7 +8,14 @@
 //! one that waits for it. Who has the kernel do that (by ignoring SIGCHLD) loses those counts; what was seen of them
 //! before is kept. Empty files and folders count nothing, nor does what goes to a file system over the network. What is
 //! not counted is noticed when it is much: see `space.rs`.
+//!
+//! **Whoever comes and goes.** Memory can be passed on from one process to the next, each of which is gone before it is
+//! looked at. So processes are listed until there is nobody new, and a job that goes on starting some is stopped for the
+//! moment that it takes to count them.
 
+mod texts;
+
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,10 +24,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::time::{ClockId, clock_gettime};
+use texts::{field, has_memory, hidden, is_still, resident, socket_count, write_count};
 
 use super::proc::{Proc, open_folder};
 use super::space::Space;
 use super::view::IN_MEMORY;
+use crate::sys;
 
 /// What a file in memory takes besides its contents.
 const FILE_COST: u64 = 1024;
@@ -36,6 +45,14 @@ const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// How often it must be seen exactly that a job has too much memory.
 const EXACT_LOOKS: u32 = 2;
+
+/// How often processes are listed until there is nobody new, and how many looks in a row may do without.
+const ROUNDS: usize = 4;
+const UNSETTLED_LOOKS: u32 = 3;
+
+/// How long processes may take to stop, and how often it is asked whether they have.
+const STOP_LIMIT: Duration = Duration::from_millis(50);
+const STOP_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The most that the list of what a process has read and written is long.
 const OWN_LIMIT: usize = 1024;
@@ -53,6 +70,8 @@ pub(super) struct Usage {
     in_memory: Vec<OwnedFd>,
     space: Space,
     written: Written,
+    /// Looks in a row in which somebody new was found to the end.
+    unsettled: u32,
 }
 
 /// What a look has shown.
@@ -74,6 +93,48 @@ struct Process {
     status: String,
 }
 
+/// Bytes of memory, and whether all processes were seen.
+#[derive(Debug, Clone, Copy)]
+struct Exact {
+    memory: u64,
+    is_settled: bool,
+}
+
+/// Why a look is not brought to its end.
+#[derive(Debug)]
+enum Halt {
+    Because(Look),
+    Error(io::Error),
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Asks whether a look may go on.
+type GoOn<'a> = &'a dyn Fn() -> Result<(), Halt>;
+
+/// Everybody in the jail but this process, for as long as they are stopped.
+///
+/// This also lets go on whom the job had stopped itself. Each of its processes can do that at any time, and none can tell
+/// the difference; and only a job that does nothing but start processes comes to it.
+struct Stopped(());
+
+impl Stopped {
+    fn everybody() -> Self {
+        sys::jail::stop_others();
+        Self(())
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        sys::jail::continue_others();
+    }
+}
+
 /// Bytes written, by those that live and those that are gone.
 #[derive(Debug, Default)]
 struct Written {
@@ -91,7 +152,7 @@ impl Usage {
         set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         let own = proc.file("self/io");
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        Ok(Self { proc, own: own?, in_memory, space, written: Written::default() })
+        Ok(Self { proc, own: own?, in_memory, space, written: Written::default(), unsettled: 0 })
     }
 
     /// Looks at all processes, unless something is more urgent.
@@ -99,43 +160,101 @@ impl Usage {
         let (since, busy_before) = (Instant::now(), processor_time());
         let is_slow =
             || since.elapsed() > WAIT_LIMIT || processor_time().saturating_sub(busy_before) > LOOK_LIMIT;
-        let stop = || match () {
-            () if is_urgent() => Some(Look::Interrupted),
-            () if is_slow() => Some(Look::Slow),
-            () => None,
+        let go_on = || match () {
+            () if is_urgent() => Err(Halt::Because(Look::Interrupted)),
+            () if is_slow() => Err(Halt::Because(Look::Slow)),
+            () => Ok(()),
         };
-        let processes = self.proc.processes()?;
+        match self.whole_look(memory_limit, &go_on) {
+            Ok(look) | Err(Halt::Because(look)) => Ok(look),
+            Err(Halt::Error(error)) => Err(error),
+        }
+    }
+
+    fn whole_look(&mut self, memory_limit: u64, go_on: GoOn<'_>) -> Result<Look, Halt> {
         let taken = self.space.taken()?;
         let apart = self.apart_from_processes()?.saturating_add(taken.in_memory);
         let mut memory = apart;
         // This process has inherited what orphans have written.
         let mut written = self.inherited()?;
-        let mut living = Vec::new();
-        for pid in processes {
-            if let Some(stopped) = stop() {
-                return Ok(stopped);
-            }
-            // One that is gone by now takes nothing.
-            let Some(one) = self.process(pid) else { continue };
+        let mut is_settled = self.each(go_on, |one| {
             memory = memory.saturating_add(resident(&one.status));
-            written = written.saturating_add(self.written_of(&one)?);
-            living.push(one);
-        }
+            written = written.saturating_add(self.written_of(one)?);
+            Ok(())
+        })?;
         // Twice, because those that end meanwhile leave their part of what is shared to the others.
         for _ in 0..EXACT_LOOKS {
             if memory <= memory_limit {
                 break;
             }
-            memory = apart;
-            for one in &living {
-                if let Some(stopped) = stop() {
-                    return Ok(stopped);
-                }
-                memory = memory.saturating_add(self.exact(one).unwrap_or_default());
-            }
+            let exact = self.exact(go_on)?;
+            memory = apart.saturating_add(exact.memory);
+            is_settled = exact.is_settled;
+        }
+        self.unsettled = if is_settled { 0 } else { self.unsettled + 1 };
+        if self.unsettled == UNSETTLED_LOOKS {
+            self.unsettled = 0;
+            memory = apart.saturating_add(self.stopped(go_on)?);
+        } else if !is_settled {
+            // Those that have ended may have been counted with those that they were followed by.
+            memory = memory.min(memory_limit);
         }
         let written = self.written.total(written).saturating_add(taken.in_memory).max(taken.unseen);
         Ok(Look::Seen { memory, written })
+    }
+
+    /// Looks at each process that lives. Returns whether there was nobody new in the end.
+    fn each(
+        &self,
+        go_on: GoOn<'_>,
+        mut look_at: impl FnMut(&Process) -> io::Result<()>,
+    ) -> Result<bool, Halt> {
+        let mut known = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let listed = self.proc.processes()?.into_iter();
+            let new: Vec<u32> = listed.filter(|pid| known.insert(*pid)).collect();
+            if new.is_empty() {
+                return Ok(true);
+            }
+            for pid in new {
+                go_on()?;
+                // One that is gone by now takes nothing.
+                if let Some(one) = self.process(pid) {
+                    look_at(&one)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What all processes take, with what they share counted once.
+    fn exact(&self, go_on: GoOn<'_>) -> Result<Exact, Halt> {
+        let mut memory: u64 = 0;
+        let is_settled = self.each(go_on, |one| {
+            memory = memory.saturating_add(self.exact_part(one).unwrap_or_default());
+            Ok(())
+        })?;
+        Ok(Exact { memory, is_settled })
+    }
+
+    /// The same while nobody can do anything.
+    fn stopped(&self, go_on: GoOn<'_>) -> Result<u64, Halt> {
+        let _stopped = Stopped::everybody();
+        let since = Instant::now();
+        // Who is about to end does so, and meanwhile shares its memory with those that go on.
+        while since.elapsed() < STOP_LIMIT && !self.is_still()? {
+            go_on()?;
+            std::thread::sleep(STOP_INTERVAL);
+        }
+        Ok(self.exact(go_on)?.memory)
+    }
+
+    fn is_still(&self) -> io::Result<bool> {
+        let is_still = |pid: u32, task: u32| {
+            self.proc.text(&format!("{pid}/task/{task}/status")).map_or(true, |status| is_still(&status))
+        };
+        let all = |pid| self.proc.tasks(pid).unwrap_or_default().into_iter().all(|task| is_still(pid, task));
+        Ok(self.proc.processes()?.into_iter().all(all))
     }
 
     /// A process that lives. If its first thread has ended, the others show what it has.
@@ -154,7 +273,7 @@ impl Usage {
     }
 
     /// What counts of what it has; of what is shared, its part. None: it is gone by now.
-    fn exact(&self, process: &Process) -> Option<u64> {
+    fn exact_part(&self, process: &Process) -> Option<u64> {
         let folder = process.folders.first()?;
         let rollup = self.proc.text(&format!("{folder}/smaps_rollup")).unwrap_or_default();
         let now = self.proc.text(&format!("{folder}/status")).ok().filter(|status| has_memory(status))?;
@@ -226,38 +345,6 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-fn write_count(io: &str) -> io::Result<u64> {
-    let count = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
-    count.ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// The bytes in a line such as `Name:   12 kB`.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Whether it is the status of a process that has not ended.
-fn has_memory(status: &str) -> bool {
-    field(status, "RssAnon:").is_some()
-}
-
-/// What a process has, of which it may share some with others.
-fn resident(status: &str) -> u64 {
-    let parts = ["RssAnon:", "RssShmem:"].iter().filter_map(|name| field(status, name));
-    parts.sum::<u64>() + hidden(status)
-}
-
-/// What a process has that is not in memory: swapped out, and the tables of its pages.
-fn hidden(status: &str) -> u64 {
-    ["VmSwap:", "VmPTE:"].iter().filter_map(|name| field(status, name)).sum()
-}
-
-fn socket_count(sockstat: &str) -> u64 {
-    let count = |line: &str| line.strip_prefix("sockets: used ")?.trim().parse().ok();
-    sockstat.lines().find_map(count).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,17 +355,5 @@ mod tests {
         let seen: Vec<u64> =
             [5, 9, 3, 9, 9, 4, 4, 6].into_iter().map(|living| written.total(living)).collect();
         assert_eq!(seen, [5, 9, 9, 9, 9, 9, 9, 11]);
-    }
-
-    #[test]
-    fn a_field_is_read_in_bytes() {
-        let text = "Rss:    4 kB\nPss_Anon:        12 kB\n";
-        assert_eq!(field(text, "Pss_Anon:"), Some(12 << 10));
-        assert_eq!(field(text, "Pss_Shmem:"), None);
-    }
-
-    #[test]
-    fn sockets_are_counted() {
-        assert_eq!(socket_count("sockets: used 294\nTCP: inuse 4 orphan 0\n"), 294);
     }
 }

@@ -6,24 +6,22 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
+use super::helper::Helper;
 use super::{Refused, Way, broken};
 use crate::jail::bubblewrap::{self, Shown, Workspace};
 use crate::jail::cgroup::{Cgroups, Leaf};
 use crate::jail::ground::{Ground, Occupied};
 use crate::jail::ladder::Rung;
 use crate::jail::plan::{self, FILES_LIMIT, Owner, Plan, View, Walls};
-use crate::jail::{Access, HELPER_ARG, HOME, JailError, Job, Limits};
-
-/// What the helper is called in a list of processes. `pkill gantry` must not end Gantry and its jobs together.
-const PROCESS_NAME: &str = "sandbox-jail";
+use crate::jail::{Access, HOME, JailError, Job, Limits};
 
 /// How long the helper may take to read the plan.
 const PLAN_LIMIT: Duration = Duration::from_secs(5);
@@ -31,7 +29,7 @@ const PLAN_LIMIT: Duration = Duration::from_secs(5);
 /// What a job finds in its environment if nothing else is said.
 const DEFAULTS: [(&str, &str); 3] = [("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8")];
 
-/// A helper that has its plan.
+/// A helper that was told its plan.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) control: UnixStream,
@@ -42,66 +40,111 @@ pub(super) struct Prepared {
     pub(super) leaf: Option<Leaf>,
 }
 
-/// Checks the job, occupies the workspace, starts the helper and hands it the plan.
-pub(super) fn prepare(way: &Way, ground: Option<Ground>, job: &Job) -> Result<Prepared, Refused> {
-    check(job).map_err(Refused::Error)?;
-    let occupied = ground.map(|ground| ground.occupy(job.access)).transpose().map_err(Refused::Error)?;
-    let store = job.store.as_deref().map(open_store).transpose().map_err(Refused::Error)?;
-    let (mut command, walls) = match way.rung {
-        Rung::Native => {
-            let owner = |occupied: &Occupied| Owner { uid: occupied.owner.0, gid: occupied.owner.1 };
-            let view = View {
-                workspace: occupied.as_ref().map(owner),
-                store: store.as_ref().map(|(_, owner)| *owner),
-                toolchains: job.toolchains.to_vec(),
-                covers: occupied.as_ref().map(|occupied| occupied.covers.clone()).unwrap_or_default(),
-            };
-            (native(&way.helper), Walls::Native(view))
-        }
-        Rung::Bubblewrap => {
-            let shown = shown(occupied.as_ref(), job);
-            (bubblewrap::command(&way.helper, &shown).map_err(Refused::Error)?.into(), Walls::Given)
-        }
-    };
-    let failed = |error| broken("starting the helper", &error);
-    let (control, theirs) = UnixStream::pair().map_err(failed)?;
-    let (their_stdin, stdin) = io::pipe().map_err(failed)?;
-    command.arg(HELPER_ARG).stdin(OwnedFd::from(theirs)).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let process = command.spawn().map_err(failed)?;
-    // It keeps its copy of the helper's end, which would keep the helper's death from being seen.
-    drop(command);
-    let leaf = leaf(&process, &job.limits);
-    let plan = Plan { memory_is_bounded: leaf.is_some(), ..plan(job, walls) };
-    let mut descriptors = vec![their_stdin.as_fd()];
-    descriptors.extend(occupied.as_ref().map(|occupied| occupied.dir.as_fd()));
-    descriptors.extend(store.as_ref().map(|(folder, _)| folder.as_fd()));
-    let send = || {
-        control.set_write_timeout(Some(PLAN_LIMIT))?;
-        plan::send(&control, &plan, &descriptors)?;
-        job.files.iter().try_for_each(|(_, content)| (&control).write_all(content))
-    };
-    match send() {
-        // It has ended already; why, is found where its answer is waited for.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(broken("handing the plan to the helper", &error));
-        }
-        Ok(()) | Err(_) => {}
-    }
-    Ok(Prepared { control, process, stdin: stdin.into(), occupied, leaf })
+/// What is needed besides the workspace before the plan is told.
+struct Equipped {
+    helper: Helper,
+    walls: Walls,
+    store: Option<(OwnedFd, Owner)>,
+    /// The job's end of its standard input, and Gantry's.
+    stdin: (io::PipeReader, io::PipeWriter),
 }
 
-/// The helper, whose standard input is the control socket: so nothing has to be done between its fork and its
-/// execution, and the system need not copy the whole of Gantry for it.
-#[expect(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
-fn native(helper: &Path) -> Command {
-    let mut command = Command::new(helper);
-    command.arg0(PROCESS_NAME).env_clear();
-    command
+/// Checks the job, occupies the workspace, starts the helper and hands it the plan. With what is prepared comes whether it
+/// has the plan; if not, it has to be ended all the same.
+pub(super) fn prepare(
+    way: &Way,
+    ground: Option<Ground>,
+    job: &Job,
+) -> Result<(Prepared, Result<(), Refused>), Refused> {
+    check(job).map_err(Refused::Error)?;
+    // It is loaded while the workspace is looked at.
+    let loading = match way.rung {
+        Rung::Native => Some(Helper::take(&way.helper).map_err(|error| not_started(&error))?),
+        Rung::Bubblewrap => None,
+    };
+    let occupied = ground.map(|ground| ground.occupy(job.access)).transpose().map_err(Refused::Error)?;
+    match equip(way, loading, occupied.as_ref(), job) {
+        Ok(equipped) => Ok(equipped.hand_over(way.rung, occupied, job)),
+        Err(refused) => {
+            // Without a plan there is no job.
+            if let Some(occupied) = occupied {
+                occupied.leave();
+            }
+            Err(refused)
+        }
+    }
+}
+
+fn not_started(error: &io::Error) -> Refused {
+    broken("starting the helper", error)
+}
+
+fn equip(
+    way: &Way,
+    loading: Option<Helper>,
+    occupied: Option<&Occupied>,
+    job: &Job,
+) -> Result<Equipped, Refused> {
+    let store = job.store.as_deref().map(open_store).transpose().map_err(Refused::Error)?;
+    let (helper, walls) = match loading {
+        Some(helper) => {
+            let owner = |occupied: &Occupied| Owner { uid: occupied.owner.0, gid: occupied.owner.1 };
+            let view = View {
+                workspace: occupied.map(owner),
+                store: store.as_ref().map(|(_, owner)| *owner),
+                toolchains: job.toolchains.to_vec(),
+                covers: occupied.map(|occupied| occupied.covers.clone()).unwrap_or_default(),
+            };
+            (helper, Walls::Native(view))
+        }
+        None => {
+            let shown = shown(occupied, job);
+            if let Some((occupied, workspace)) = occupied.zip(shown.workspace.as_ref()) {
+                bubblewrap::keep_apart(&occupied.dir, workspace).map_err(Refused::Error)?;
+            }
+            let mut command = bubblewrap::command(&way.helper, &shown).map_err(Refused::Error)?;
+            // Ctrl-C is for Gantry, which stops its jobs in good order.
+            command.process_group(0);
+            let covers = occupied.map(|occupied| occupied.covers.clone()).unwrap_or_default();
+            (Helper::start(command.into()).map_err(|error| not_started(&error))?, Walls::Given { covers })
+        }
+    };
+    Ok(Equipped { helper, walls, store, stdin: io::pipe().map_err(|error| not_started(&error))? })
+}
+
+impl Equipped {
+    /// Tells the helper its plan.
+    fn hand_over(self, rung: Rung, occupied: Option<Occupied>, job: &Job) -> (Prepared, Result<(), Refused>) {
+        let Self { helper: Helper { control, process }, walls, store, stdin: (their_stdin, stdin) } = self;
+        let leaf = leaf(rung, &process, &job.limits);
+        let plan = Plan { memory_is_bounded: leaf.is_some(), ..plan(job, walls) };
+        let mut descriptors = vec![their_stdin.as_fd()];
+        descriptors.extend(occupied.as_ref().map(|occupied| occupied.dir.as_fd()));
+        descriptors.extend(store.as_ref().map(|(folder, _)| folder.as_fd()));
+        let send = || {
+            control.set_write_timeout(Some(PLAN_LIMIT))?;
+            plan::send(&control, &plan, &descriptors)?;
+            job.files.iter().try_for_each(|(_, content)| (&control).write_all(content))
+        };
+        let handed = match send() {
+            // It has ended already; why, is found where its answer is waited for.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(broken("handing the plan to the helper", &error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        };
+        (Prepared { control, process, stdin: stdin.into(), occupied, leaf }, handed)
+    }
 }
 
 /// A control group for the helper and all that it starts, where the machine has any to give. The jail has limits
 /// without one, too.
-fn leaf(process: &Child, limits: &Limits) -> Option<Leaf> {
+fn leaf(rung: Rung, process: &Child, limits: &Limits) -> Option<Leaf> {
+    // Only a helper without a plan is known to have started nothing. bubblewrap may be past the first process of the
+    // jail, which would stay outside of the group, unbounded.
+    if rung == Rung::Bubblewrap {
+        return None;
+    }
     let make = |cgroups: &Cgroups, pid| {
         let leaf = cgroups.leaf(limits)?;
         leaf.admit(pid)?;

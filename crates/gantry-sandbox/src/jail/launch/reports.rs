@@ -40,14 +40,14 @@ impl Reports {
             let report = match self.next().await {
                 // It ended before it had read the plan.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
-                report => report.map_err(|error| broken("the control socket", &error))?,
+                report => report.map_err(|error| self.failed("the control socket", &error))?,
             };
             match report {
                 Some(Report::Executing) => self.may_run = true,
                 Some(Report::Listening) => {
                     let socket = self.descriptors.pop().map(TcpListener::from);
                     if let Some(socket) = &socket {
-                        socket.set_nonblocking(true).map_err(|error| broken("the listener", &error))?;
+                        socket.set_nonblocking(true).map_err(|error| self.failed("the listener", &error))?;
                     }
                     listener = socket;
                 }
@@ -60,6 +60,14 @@ impl Reports {
                 }
                 Some(Report::Ended { .. }) | None => return Err(Refused::Silent(String::new())),
             }
+        }
+    }
+
+    /// What an error on this side means for the job.
+    fn failed(&self, what: &str, error: &io::Error) -> Refused {
+        match self.may_run {
+            true => Refused::Error(JailError::Broken(format!("{what}: {error}"))),
+            false => broken(what, error),
         }
     }
 
@@ -104,5 +112,30 @@ impl Reports {
         let report = serde_json::from_slice(text)?;
         self.received.drain(..length + 4);
         Ok(Some(report))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    /// What becomes of a start of which this was reported, and then something that is no report.
+    async fn refused(reported: &[Report]) -> JailError {
+        let (ours, mut theirs) = StdUnixStream::pair().unwrap();
+        for report in reported {
+            plan::send(&theirs, report, &[]).unwrap();
+        }
+        theirs.write_all(b"\x04\0\0\0nono").unwrap();
+        match Reports::new(ours).unwrap().started().await {
+            Err(Refused::Error(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_may_have_run_is_never_said_not_to_have() {
+        assert!(!refused(&[]).await.has_run());
+        assert!(refused(&[Report::Executing]).await.has_run());
     }
 }

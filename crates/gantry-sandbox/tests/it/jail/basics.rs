@@ -108,7 +108,7 @@ async fn a_folder_outside_of_the_workspace_is_refused() {
         let mut job = cell.job("pwd", &[]);
         job.folder = folder.into();
         let error = cell.try_run(job).await.expect_err(folder);
-        assert!(matches!(error, JailError::Ground { .. }), "{folder}: {error}");
+        assert!(matches!(error, JailError::Folder { .. }), "{folder}: {error}");
         assert!(!error.has_run());
     }
 }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use gantry_sandbox::jail::{Ground, Protected, settled};
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::cell::{Cell, probe};
 use crate::world::{all_processes, eventually, kill};
 
@@ -87,6 +90,8 @@ async fn a_killed_helper_takes_the_job_along() {
 #[tokio::test]
 async fn jobs_leave_no_descriptor_behind() {
     let cell = Cell::new();
+    // By these the helper that waits for the next job is held: its socket, its two outputs, itself.
+    const HELPER: usize = 4;
     let open = || fs::read_dir("/proc/self/fd").expect("descriptors").count();
     cell.run(cell.job("true", &[])).await;
     let before = open();
@@ -95,22 +100,83 @@ async fn jobs_leave_no_descriptor_behind() {
         job.network = true;
         cell.run(job).await;
     }
-    eventually("no descriptor more", || (open() <= before).then_some(())).await;
+    eventually("no descriptor more", || (open() <= before + HELPER).then_some(())).await;
+}
+
+/// A workspace in which something stands in for what is missing, while jobs run.
+fn guarded(cell: &Cell) -> Ground {
+    let missing = ["gantry.yaml", ".env"].map(|name| cell.path().join(name));
+    Ground::open(cell.path(), Protected { sealed: missing.into(), ..Protected::default() })
+        .expect("a workspace")
+}
+
+fn names(cell: &Cell) -> Vec<String> {
+    let entries = fs::read_dir(cell.path()).expect("a folder").map(|entry| entry.expect("an entry"));
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().expect("a name")).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn once_all_is_settled_nothing_is_left_of_jobs_that_nobody_waits_for() {
+    let cell = Cell::new();
+    // There is nothing to wait for.
+    settled().await;
+    let ground = guarded(&cell);
+    let running = cell.sandbox.start(&ground, cell.shell(STUBBORN)).await.expect("it starts");
+    is_ready(&cell).await;
+    assert_eq!(names(&cell), [".env", "gantry.yaml", "ready"]);
+    drop(running);
+    settled().await;
+    assert_eq!(names(&cell), ["ready"]);
+    assert_eq!(cell.world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_killed_helper_leaves_no_stand_in() {
+    let cell = Cell::new();
+    let ground = guarded(&cell);
+    let running = cell.sandbox.start(&ground, cell.shell(STUBBORN)).await.expect("it starts");
+    is_ready(&cell).await;
+    kill(helper(&cell, std::process::id()));
+    running.end().await.expect_err("nobody knows how it ended");
+    assert_eq!(cell.world.processes(), []);
+    assert_eq!(names(&cell), ["ready"]);
+}
+
+#[tokio::test]
+async fn a_helper_that_does_not_end_is_killed() {
+    let cell = Cell::new();
+    let ground = guarded(&cell);
+    let script = "touch ready; while [ -e ready ]; do sleep 0.01; done";
+    let running = cell.sandbox.start(&ground, cell.shell(script)).await.expect("it starts");
+    eventually("a job", || fs::metadata(cell.path().join("ready"))).await;
+    let helper = eventually("a helper", || find_helper(&cell, std::process::id())).await;
+    kill_process(Pid::from_raw(helper).expect("a process"), Signal::STOP).expect("it is stopped");
+    fs::remove_file(cell.path().join("ready")).expect("the job ends");
+    let error = running.end().await.expect_err("the helper never said that it was over").to_string();
+    assert!(error.contains("its helper was killed"), "{error}");
+    is_gone(helper).await;
+    assert_eq!(cell.world.processes(), []);
+    assert_eq!(names(&cell), [""; 0]);
 }
 
 /// The helper of the jobs of this cell: the one between them and whoever started it.
 fn helper(cell: &Cell, gantry: u32) -> i32 {
+    find_helper(cell, gantry).expect("a job runs, with a helper above it")
+}
+
+fn find_helper(cell: &Cell, gantry: u32) -> Option<i32> {
     let processes = all_processes();
     let parent = |pid: i32| processes.iter().find(|process| process.pid == pid).map(|process| process.parent);
-    let job = cell.world.processes().into_iter().find(|process| process.name == "sleep").expect("a job runs");
-    let mut pid = job.pid;
-    while let Some(above) = parent(pid) {
+    let mut pid = cell.world.processes().into_iter().find(|process| process.name == "sleep")?.pid;
+    loop {
+        let above = parent(pid)?;
         if above == gantry.cast_signed() {
-            return pid;
+            return Some(pid);
         }
         pid = above;
     }
-    panic!("no helper above {job:?}")
 }
 
 async fn is_gone(pid: i32) {

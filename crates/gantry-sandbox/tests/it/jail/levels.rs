@@ -6,12 +6,31 @@ use crate::world::{DAEMON, all_processes, eventually, kill};
 #[test]
 fn a_job_sees_the_same_whoever_has_built_the_walls() {
     let look = "id; pwd; ls -A / /dev /etc /home /store 2>/dev/null; cat /etc/passwd /etc/group /etc/hosts /run/gantry/*; \
-                hostname; env | grep -v MARK | sort; ulimit -a | grep -v processes; \
+                hostname; env | grep -v MARK | sort; ulimit -a | grep -v process; \
                 grep -E 'Cap|NoNewPrivs|Seccomp:' /proc/self/status; ls -A /proc/self/fd; df --output=size,target /tmp /dev/shm";
     let [native, ordinary, bubblewrap] = WAYS.map(|way| Yard::new(way, &["file"]).output(look));
     assert!(native.contains("uid=1000(gantry) gid=1000(gantry)") && native.contains("a file of Gantry's"));
     assert_eq!(native, ordinary);
     assert_eq!(native, bubblewrap);
+}
+
+/// The number of the call that sets the priority of input and output.
+const IOPRIO_SET: u32 = if cfg!(target_arch = "x86_64") { 251 } else { 30 };
+
+#[test]
+fn what_a_job_may_do_to_itself_it_can() {
+    let itself = format!(
+        "import ctypes, os, socket\n\
+         os.setpriority(os.PRIO_PROCESS, 0, 5)\n\
+         assert ctypes.CDLL(None).syscall({IOPRIO_SET}, 1, 0, 3 << 13) == 0\n\
+         one, other = socket.socketpair()\n\
+         print(os.nice(1))\n"
+    );
+    for way in WAYS {
+        let yard = Yard::new(way, &[]);
+        std::fs::write(yard.at("itself.py"), &itself).expect("a file");
+        assert_eq!(yard.output("python3 itself.py"), "6\n", "{way:?}");
+    }
 }
 
 #[test]
@@ -41,6 +60,19 @@ fn the_walls_hold() {
             "python3 -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 3)'",
             "python3 -c 'import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)'",
             "python3 -c 'import os; os.setuid(0)'",
+            "python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 1, 19)'",
+            "python3 -c 'import os; os.setpriority(os.PRIO_USER, 0, 19)'",
+            "python3 -c 'import os; os.setpriority(os.PRIO_USER, 1000, 19)'",
+            "python3 -c 'import os; os.setpriority(os.PRIO_PGRP, 0, 19)'",
+            &format!(
+                "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall({IOPRIO_SET}, 3, 0, 3 << 13))'"
+            ),
+            &format!(
+                "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall({IOPRIO_SET}, 2, 0, 3 << 13))'"
+            ),
+            // What is not to be had of them says another error.
+            "python3 -c 'import socket; socket.socketpair(socket.AF_INET)' 2>&1 | grep -v PermissionError | grep OSError",
+            "python3 -c 'import socket; socket.socketpair(30)' 2>&1 | grep -v PermissionError | grep OSError",
         ]);
         assert_eq!(yard.output(&attempts), "", "{way:?}");
         // A device or a program that became root's would be worth having.
@@ -57,6 +89,16 @@ fn the_limits_hold() {
         let hog = "python3 -c 'x = bytearray(200 << 20); import time; time.sleep(1000)'";
         let large = said(Yard::new(way, &[]).limit("memory", 64), hog);
         assert!(large.contains("MemoryLimit"), "{way:?}: {large}");
+    }
+}
+
+#[test]
+fn a_job_has_as_many_processes_as_it_may() {
+    let count = "import os, time\nn = 1\ntry:\n    while os.fork(): n += 1\n    time.sleep(1000)\nexcept OSError: print(n)\n";
+    for way in WAYS {
+        let yard = Yard::new(way, &[]);
+        std::fs::write(yard.at("count.py"), count).expect("a file");
+        assert_eq!(yard.output("exec python3 count.py"), "64\n", "{way:?}");
     }
 }
 

@@ -141,6 +141,59 @@ async fn a_process_that_hides_is_seen_all_the_same() {
     assert_end(&cell.run(job).await, End::MemoryLimit);
 }
 
+/// Processes that hand on what they have to a copy, get more of it there, and end: that many of them, up to that many MiB.
+/// Others, that have to be looked at first, sleep, or start ever more that end at once.
+const HANDED_ON: &str = "import mmap, os, sys, time\n\
+    sleepers, chains, most, busy = map(int, sys.argv[1:])\n\
+    def again():\n\
+    \x20   while True:\n\
+    \x20       try: return os.fork()\n\
+    \x20       except OSError: pass\n\
+    for n in range(sleepers):\n\
+    \x20   if os.fork() == 0: time.sleep(1000)\n\
+    for n in range(busy):\n\
+    \x20   if os.fork() == 0:\n\
+    \x20       while True:\n\
+    \x20           if again() == 0: os._exit(0)\n\
+    \x20           os.wait()\n\
+    for n in range(chains):\n\
+    \x20   if os.fork(): continue\n\
+    \x20   b = mmap.mmap(-1, most << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n\
+    \x20   have = links = 0\n\
+    \x20   while True:\n\
+    \x20       if have < most: b[have << 20:have + 2 << 20] = b'x' * (2 << 20); have += 2\n\
+    \x20       else: links += 1\n\
+    \x20       if links == 100: open('done%d' % n, 'x').close()\n\
+    \x20       if again(): os._exit(0)\n\
+    while not all(os.path.exists('done%d' % n) for n in range(chains)): time.sleep(0.02)\n\
+    print('survived')\n";
+
+#[test]
+fn memory_that_processes_hand_on_counts() {
+    // One that has too much, two that have it together, and the same in a crowd that comes and goes.
+    for words in ["50 1 400 0", "50 2 100 0", "20 2 100 6"] {
+        for way in WAYS {
+            let yard = Yard::new(way, &[]).limit("memory", 160);
+            fs::write(yard.at("chain.py"), HANDED_ON).expect("a file");
+            let ran = yard.run(&format!("exec python3 chain.py {words}"));
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(said.contains("MemoryLimit"), "{way:?} {words}: {said}");
+        }
+    }
+}
+
+#[test]
+fn processes_that_come_and_go_are_left_alone() {
+    for way in WAYS {
+        let yard = Yard::new(way, &[]).limit("memory", 160);
+        fs::write(yard.at("chain.py"), HANDED_ON).expect("a file");
+        // What is handed on is less than the limit, and counts once.
+        assert_eq!(yard.output("exec python3 chain.py 10 1 60 6"), "survived\n", "{way:?}");
+        let script = "for p in 1 2 3 4; do (n=0; while [ $n -lt 300 ]; do /bin/true; n=$((n+1)); done; echo done) & done; wait";
+        assert_eq!(yard.output(script), "done\ndone\ndone\ndone\n", "{way:?}");
+    }
+}
+
 #[tokio::test]
 async fn memory_that_processes_share_counts_once() {
     let cell = Cell::new();

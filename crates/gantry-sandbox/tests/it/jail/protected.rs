@@ -345,3 +345,63 @@ fn a_job_with_a_workspace_that_belongs_to_gantry_is_not_run() {
     assert!(String::from_utf8_lossy(&ran.stderr).contains("belongs to Gantry itself"));
     assert_eq!(yard.entries(), ["d inner", "f inner/file"]);
 }
+
+/// The ways in which a right can be taken from Gantry: root has them all.
+const ORDINARY: [Way; 2] = [Way::OrdinaryNative, Way::OrdinaryBubblewrap];
+
+fn set_mode(yard: &Yard, path: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(yard.at(path), fs::Permissions::from_mode(mode)).expect("it is there");
+}
+
+#[test]
+fn a_repository_that_a_job_has_shut_keeps_no_stand_in_in_place_and_no_job_from_running() {
+    for way in ORDINARY {
+        let yard = Yard::new(way, &[".git/HEAD", ".git/hooks/", ".git/config"]);
+        let yard = yard.protect("sealed", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
+        yard.output("chmod 000 .git");
+        let is_there = |path: &&str| yard.at(path).symlink_metadata().is_ok();
+        assert!(![".gantry", "gantry.yaml", ".env"].iter().any(is_there), "{way:?}");
+        // What cannot be looked into cannot be opened up again either, or the hooks in it could be changed.
+        let attempts = survivors(&["chmod 755 .git", "mv .git other", "rmdir .git", "echo x > .git/config"]);
+        assert_eq!(yard.output(&format!("{attempts} touch made")), "", "{way:?}");
+        assert!(is_there(&"made"), "{way:?}");
+        set_mode(&yard, ".git", 0o755);
+        assert_eq!(yard.output("rm made; cat .git/HEAD"), ".git/HEAD", "{way:?}");
+        let left = ["d .git", "d .git/hooks", "d .git/info", "f .git/HEAD", "f .git/config"];
+        assert_eq!(yard.entries(), left, "{way:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_nothing_can_be_made_in_is_covered_itself() {
+    for way in ORDINARY {
+        let yard = Yard::new(way, &["conf/other"]);
+        let yard = yard.protect("sealed", &["conf/x.json", ".env"]).protect("hidden", &[".gantry"]);
+        set_mode(&yard, "conf", 0o555);
+        let attempts = survivors(&["chmod 755 conf", "mv conf other", "touch conf/x.json"]);
+        assert_eq!(yard.output(&format!("{attempts} cat conf/other")), "conf/other", "{way:?}");
+        set_mode(&yard, "conf", 0o755);
+        // One that becomes so while a job runs keeps only what is in it.
+        yard.output("chmod 555 conf");
+        assert_eq!(yard.entries(), ["d conf", "f conf/other", "s conf/x.json"], "{way:?}");
+        set_mode(&yard, "conf", 0o755);
+        yard.output("true");
+        assert_eq!(yard.entries(), ["d conf", "f conf/other"], "{way:?}");
+    }
+}
+
+#[test]
+fn a_workspace_that_a_job_has_shut_is_refused_with_what_to_do() {
+    for way in ORDINARY {
+        let yard = Yard::new(way, &["file"]).protect("sealed", &["gantry.yaml"]);
+        yard.run("chmod 000 .");
+        let ran = yard.run("true");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let advice = format!("chmod u+rwx {}", yard.at("").display());
+        assert!(!ran.status.success() && said.contains(advice.trim_end_matches('/')), "{way:?}: {said}");
+        set_mode(&yard, "", 0o755);
+        yard.output("true");
+        assert_eq!(yard.entries(), ["f file"], "{way:?}");
+    }
+}

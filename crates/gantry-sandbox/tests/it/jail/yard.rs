@@ -61,6 +61,13 @@ impl Yard {
         }
     }
 
+    /// Gives a path beside the workspace to the user that runs jobs.
+    pub(crate) fn open_up_to(&self, path: &Path) {
+        if self.user().is_some() {
+            chown_all(path);
+        }
+    }
+
     pub(crate) fn protect(mut self, kind: &'static str, paths: &[&str]) -> Self {
         let paths = paths.iter().map(|path| (kind, self.at(path)));
         self.words.extend(paths.collect::<Vec<_>>());

@@ -118,5 +118,10 @@ fn found(site: &Site) -> Result<Found, Errno> {
     if kind != FileType::Directory {
         return Ok(Found::File);
     }
-    Ok(if stand_in::is_empty(site, Path::new(GIT))? { Found::Nothing } else { Found::Repository })
+    match stand_in::is_empty(site, Path::new(GIT)) {
+        Ok(true) => Ok(Found::Nothing),
+        // A job can take the right to look into it, and give it back.
+        Ok(false) | Err(Errno::ACCESS) => Ok(Found::Repository),
+        Err(error) => Err(error),
+    }
 }

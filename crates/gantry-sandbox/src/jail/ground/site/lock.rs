@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How long whoever tidies up, or another program, may hold up a job.
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a job that is being killed may take to let go of it.
+const DEATH_LIMIT: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -41,6 +43,17 @@ impl<'a> Lock<'a> {
     /// Gives up the share. With nobody else there, the workspace is ours until what is returned is dropped.
     pub(super) fn alone(dir: &'a OwnedFd) -> Option<Self> {
         flock(dir, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Self(dir))
+    }
+
+    /// The same, but waits for those who leave.
+    pub(super) fn alone_in_time(dir: &'a OwnedFd) -> Option<Self> {
+        let deadline = Instant::now() + DEATH_LIMIT;
+        loop {
+            match Self::alone(dir) {
+                None if Instant::now() < deadline => thread::sleep(PAUSE),
+                alone => return alone,
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a workspace may be, and what of the machine's is mounted in it.
 
-use super::{JailError, Site, unprotected, unusable};
+use super::{JailError, Site, unprotected, unusable, words};
 use crate::sys;
 use rustix::fs::{FileType, lstat};
 use rustix::io::Errno;
@@ -52,10 +52,19 @@ pub(super) fn mounts(site: &Site) -> Result<Vec<(PathBuf, bool)>, JailError> {
             }
             // It is gone by now, or below another mount.
             Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(Errno::ACCESS) => found.push((barred(site, relative)?, true)),
             Err(error) => return Err(unprotected(&path, &error)),
         }
     }
     Ok(found)
+}
+
+/// The folder above a path that cannot be entered: a job could let itself in.
+fn barred(site: &Site, path: &Path) -> Result<PathBuf, JailError> {
+    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    let found = above.into_iter().find(|above| lstat(site.path.join(above)).is_ok());
+    let unknown = || unprotected(&site.path.join(path), &words(Errno::ACCESS, &site.path));
+    found.map(Path::to_owned).ok_or_else(unknown)
 }
 
 fn read_mounts() -> io::Result<Vec<u8>> {

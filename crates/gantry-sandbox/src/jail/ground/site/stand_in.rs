@@ -43,6 +43,8 @@ pub(super) enum StandIn {
 pub(super) const EMPTY: &[u8] = b"";
 /// The common folder of a repository that has none is the repository itself. Git refuses an empty file.
 pub(super) const ITSELF: &[u8] = b".\n";
+/// How many bytes one of them has at most.
+pub(in crate::jail::ground) const LONGEST: u64 = ITSELF.len() as u64;
 
 /// What came of an attempt to put a stand-in somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,14 +119,21 @@ pub(in crate::jail::ground) fn is_marked(mode: u32) -> bool {
 
 /// Whether a stand-in is there, made now or left over.
 pub(super) fn is_one(site: &Site, path: &Path, stat: &Stat) -> Result<bool, Errno> {
-    let kind = FileType::from_raw_mode(stat.st_mode);
     if !is_marked(stat.st_mode) {
-        Ok(false)
-    } else if kind == FileType::Directory {
-        is_empty(site, path)
-    } else {
-        Ok(kind == FileType::Socket || is_without_effect(site, path, stat)?)
+        return Ok(false);
     }
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Socket => Ok(true),
+        FileType::Directory => is_empty(site, path),
+        FileType::RegularFile
+        | FileType::Symlink
+        | FileType::Fifo
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => is_without_effect(site, path, stat),
+    };
+    // Whoever took away the right to look into it has made it theirs.
+    if found == Err(Errno::ACCESS) { Ok(false) } else { found }
 }
 
 /// Takes a stand-in away. One that somebody has put something in by now stays.
@@ -179,7 +188,7 @@ pub(super) fn is_empty(site: &Site, path: &Path) -> Result<bool, Errno> {
 
 /// Whether a file says what a stand-in would, or less: one that was left over half written.
 fn is_without_effect(site: &Site, path: &Path, stat: &Stat) -> Result<bool, Errno> {
-    if stat.st_nlink != 1 || usize::try_from(stat.st_size).is_ok_and(|size| size > ITSELF.len()) {
+    if stat.st_nlink != 1 || u64::try_from(stat.st_size).is_ok_and(|size| size > LONGEST) {
         return Ok(false);
     }
     let mut content = [0; ITSELF.len() + 1];

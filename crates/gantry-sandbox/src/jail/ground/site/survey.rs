@@ -2,7 +2,8 @@
 
 use super::stand_in::{self, EMPTY, Made, StandIn};
 use super::trail::{self, Step};
-use super::{Access, Cover, How, JailError, Site, git, place, unprotected, unusable};
+use super::{Access, Cover, How, JailError, Site, git, place, unprotected, unusable, words};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -56,22 +57,12 @@ impl Survey {
         Ok(covers)
     }
 
-    /// Takes the stand-ins away. Only for whoever is alone.
+    /// Takes the stand-ins away, and says what is the matter with the first that cannot be. Only for whoever is alone.
     pub(super) fn tidy(site: &Site) -> Result<(), JailError> {
-        for want in wants(site, Access::Write)? {
-            let touched = want.steps(site)?.into_iter().filter_map(|step| match step {
-                // Somebody may have put something into a folder that stood in.
-                Step::Missing { path, .. } | Step::Passed(path) | Step::Found { path, is_dir: true } => {
-                    Some(path)
-                }
-                Step::Link(_) | Step::Found { is_dir: false, .. } | Step::Around => None,
-            });
-            for path in touched {
-                let gone = stand_in::remove(site, &path);
-                gone.map_err(|error| unprotected(&site.path.join(path), &error))?;
-            }
-        }
-        Ok(())
+        let mut wants = configured(site, Access::Write);
+        let found = of_git(site).map(|more| wants.extend(more));
+        // None of them keeps the others in place.
+        wants.iter().map(|want| want.tidy(site)).fold(found, Result::and)
     }
 
     fn take(&mut self, site: &Site, want: &Want) -> Result<(), JailError> {
@@ -103,17 +94,22 @@ impl Survey {
         is_last: bool,
     ) -> Result<bool, JailError> {
         let stand_in = if is_last { want.stand_in } else { StandIn::Folder };
-        let made = stand_in.make(site, &path).map_err(|error| {
-            let reason = format!(
-                "it is missing, and a job that makes it cannot be stopped: {error}; make it yourself, or use a workspace \
-                 on another file system"
-            );
-            unprotected(&site.path.join(&path), &reason)
-        })?;
-        match made {
-            Made::Taken => return Ok(false),
-            Made::Stands { is_dir } => self.cover(path, want.how, is_dir),
-            Made::Barred => {}
+        match stand_in.make(site, &path) {
+            Ok(Made::Taken) => return Ok(false),
+            Ok(Made::Stands { is_dir }) => self.cover(path, want.how, is_dir),
+            Ok(Made::Barred) => {}
+            // Gantry has no right to make anything there now, but a job could take it.
+            Err(Errno::ACCESS) if let Some(folder) = above(&path) => {
+                self.cover(folder.to_owned(), want.how, true);
+            }
+            Err(error) => {
+                let reason = format!(
+                    "it is missing, and a job that makes it cannot be stopped: {}; make it yourself, or use a workspace \
+                     on another file system",
+                    words(error, &site.path)
+                );
+                return Err(unprotected(&site.path.join(&path), &reason));
+            }
         }
         Ok(true)
     }
@@ -153,10 +149,41 @@ impl Want {
         }
         Ok(steps)
     }
+
+    /// Takes away what stands in for it, or on the way to it.
+    fn tidy(&self, site: &Site) -> Result<(), JailError> {
+        let touched = self.steps(site)?.into_iter().filter_map(|step| match step {
+            // Somebody may have put something into a folder that stood in.
+            Step::Missing { path, .. } | Step::Passed(path) | Step::Found { path, is_dir: true } => {
+                Some(path)
+            }
+            Step::Link(_) | Step::Found { is_dir: false, .. } | Step::Around => None,
+        });
+        let removed = touched.map(|path| {
+            let at = site.path.join(&path);
+            let folder = at.parent().unwrap_or(&site.path);
+            stand_in::remove(site, &path).map_err(|error| unprotected(&at, &words(error, folder)))
+        });
+        removed.fold(Ok(()), Result::and)
+    }
 }
 
-/// All that is protected. Who only reads can change nothing, so for that only what is hidden counts.
+/// The folder of the workspace that holds a path, unless that is the workspace itself.
+fn above(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty())
+}
+
+/// All that is protected.
 fn wants(site: &Site, access: Access) -> Result<Vec<Want>, JailError> {
+    let mut wants = configured(site, access);
+    if access == Access::Write {
+        wants.extend(of_git(site)?);
+    }
+    Ok(wants)
+}
+
+/// What is protected because Gantry was told so. Who only reads can change nothing, so for that only what is hidden counts.
+fn configured(site: &Site, access: Access) -> Vec<Want> {
     let protected = &site.protected;
     let hidden = |path: &PathBuf| {
         let stand_in = if path.extension().is_some() { StandIn::File(EMPTY) } else { StandIn::Folder };
@@ -164,10 +191,17 @@ fn wants(site: &Site, access: Access) -> Result<Vec<Want>, JailError> {
     };
     let mut wants: Vec<Want> = protected.hidden.iter().map(hidden).collect();
     if access == Access::Write {
-        let seal = |path: &PathBuf, stand_in| Want { path: path.clone(), how: How::Seal, stand_in };
-        wants.extend(protected.sealed.iter().map(|path| seal(path, StandIn::Socket)));
-        wants.extend(protected.folders.iter().map(|path| seal(path, StandIn::Folder)));
-        wants.extend(git::sealed(site)?.into_iter().map(|(path, stand_in)| seal(&path, stand_in)));
+        wants.extend(protected.sealed.iter().map(|path| seal(path.clone(), StandIn::Socket)));
+        wants.extend(protected.folders.iter().map(|path| seal(path.clone(), StandIn::Folder)));
     }
-    Ok(wants)
+    wants
+}
+
+/// What is protected because git runs what it says.
+fn of_git(site: &Site) -> Result<impl Iterator<Item = Want>, JailError> {
+    Ok(git::sealed(site)?.into_iter().map(|(path, stand_in)| seal(path, stand_in)))
+}
+
+fn seal(path: PathBuf, stand_in: StandIn) -> Want {
+    Want { path, how: How::Seal, stand_in }
 }

@@ -3,7 +3,7 @@
 //! Not only what is at its end: who can replace a folder or a link on the way chooses what is found there.
 
 use super::stand_in;
-use super::{Id, JailError, Site, unprotected};
+use super::{Id, JailError, Site, unprotected, words};
 use rustix::fs::{FileType, Stat, lstat, readlink};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(super) enum Step {
     Passed(PathBuf),
     /// A link that is followed.
     Link(PathBuf),
-    /// What is at the end, or stands in the way to it.
+    /// What is at the end, or stands in the way to it, as does a folder that cannot be entered.
     Found { path: PathBuf, is_dir: bool },
     /// Where the way ends, and whether at its last name. A stand-in counts as missing.
     Missing { path: PathBuf, is_last: bool },
@@ -54,8 +54,7 @@ pub(super) fn follow(site: &Site, path: &Path) -> Result<Vec<Step>, JailError> {
     if site.path.starts_with(&walk.at) {
         walk.steps.push(Step::Around);
     } else if let Some(path) = walk.inside(&walk.at) {
-        walk.steps.retain(|step| *step != Step::Passed(path.clone()));
-        walk.steps.push(Step::Found { path, is_dir: true });
+        walk.end_in(path);
     }
     Ok(walk.steps)
 }
@@ -93,7 +92,12 @@ impl Walk<'_> {
             }
             // Whatever it leads to cannot be found, by Gantry's own doing neither.
             Err(_) if path.is_none() => return Ok(false),
-            Err(error) => return Err(unprotected(&next, &error)),
+            // A job could let itself in: it has the same user.
+            Err(Errno::ACCESS) if let Some(folder) = self.inside(&self.at) => {
+                self.end_in(folder);
+                return Ok(false);
+            }
+            Err(error) => return Err(unprotected(&next, &words(error, &self.at))),
         };
         if let Some(path) = &path {
             match stand_in::is_one(self.site, path, &stat) {
@@ -122,6 +126,12 @@ impl Walk<'_> {
                 Ok(false)
             }
         }
+    }
+
+    /// The end is a folder that was passed at last.
+    fn end_in(&mut self, folder: PathBuf) {
+        self.steps.retain(|step| *step != Step::Passed(folder.clone()));
+        self.steps.push(Step::Found { path: folder, is_dir: true });
     }
 
     fn missing(&mut self, path: Option<PathBuf>) {
