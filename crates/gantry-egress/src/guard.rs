@@ -5,13 +5,17 @@
 
 use crate::Url;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How long looking up a name may take.
 const LOOKUP: Duration = Duration::from_secs(5);
+/// Names that are looked up at once for one client. The system's way to do that cannot be given up: it holds a thread
+/// for as long as a silent name server lets it wait, whoever has stopped waiting for it.
+const LOOKUPS: usize = 8;
 
 /// Addresses of one name that are tried.
 const ADDRESSES: usize = 16;
@@ -169,6 +173,7 @@ pub(crate) enum Unresolved {
 pub(crate) struct Guard {
     private: Arc<[Cidr]>,
     names: Names,
+    turns: Arc<Semaphore>,
 }
 
 /// Who knows where a name leads.
@@ -190,7 +195,7 @@ impl std::fmt::Debug for Names {
 
 impl Guard {
     pub(crate) fn new(private: &[Cidr]) -> Self {
-        Self { private: private.into(), names: Names::System }
+        Self::with(private, Names::System)
     }
 
     /// The same with names that a test makes up.
@@ -199,7 +204,11 @@ impl Guard {
         private: &[Cidr],
         script: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static,
     ) -> Self {
-        Self { private: private.into(), names: Names::Script(Arc::new(script)) }
+        Self::with(private, Names::Script(Arc::new(script)))
+    }
+
+    fn with(private: &[Cidr], names: Names) -> Self {
+        Self { private: private.into(), names, turns: Arc::new(Semaphore::new(LOOKUPS)) }
     }
 
     /// Checks an address whose host is no name: nothing is looked up for it.
@@ -228,15 +237,24 @@ impl Guard {
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
         match &self.names {
             Names::System => {
-                let lookup = tokio::net::lookup_host((name, 0));
-                let found =
-                    tokio::time::timeout(LOOKUP, lookup).await.map_err(|_elapsed| Unresolved::Slow)??;
-                Ok(found.map(|address| address.ip()).collect())
+                let asking = ask(Arc::clone(&self.turns), name.to_owned());
+                Ok(tokio::time::timeout(LOOKUP, asking).await.map_err(|_elapsed| Unresolved::Slow)??)
             }
             #[cfg(test)]
             Names::Script(script) => Ok(script(name)),
         }
     }
+}
+
+/// Asks the system where a name leads, when it is this one's turn.
+async fn ask(turns: Arc<Semaphore>, name: String) -> io::Result<Vec<IpAddr>> {
+    let turn = turns.acquire_owned().await.map_err(io::Error::other)?;
+    let asking = tokio::task::spawn_blocking(move || {
+        let found = (name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect();
+        drop(turn);
+        Ok(found)
+    });
+    asking.await.map_err(io::Error::other)?
 }
 
 impl reqwest::dns::Resolve for Guard {

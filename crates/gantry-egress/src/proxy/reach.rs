@@ -11,7 +11,11 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// A connection to the target, if the job may have one. What came of it is noted.
 pub(super) async fn reach(door: &Door, target: &Target) -> Result<TcpStream, Refused> {
-    let addresses = door.admit(target).await.inspect_err(|_refused| door.note_refused(target))?;
+    let addresses = door.admit(target).await.inspect_err(|refused| {
+        if refused.status == StatusCode::FORBIDDEN {
+            door.note_refused(target);
+        }
+    })?;
     let unreachable = |reason: String| {
         Refused::new(StatusCode::BAD_GATEWAY, format!("{target} cannot be connected to: {reason}"))
     };
