@@ -79,11 +79,7 @@ pub trait Provider: Send + Sync + Debug {
         _cx: &'a CallCx,
         call: &'a ResolvedCall,
     ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        let message = format!(
-            "nobody knows whether {} has to ask; nothing was run. Please report this.",
-            call.tool().name
-        );
-        Box::pin(std::future::ready(Err(Refusal::new(ErrorCode::InternalError, message))))
+        Box::pin(std::future::ready(Err(nobody_knows(call))))
     }
 
     /// Runs the call that the permit is for.
@@ -103,4 +99,11 @@ pub trait Provider: Send + Sync + Debug {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// What comes of a rule that depends on what nobody looks at.
+fn nobody_knows(call: &ResolvedCall) -> Refusal {
+    let message =
+        format!("nobody knows whether {} has to ask; nothing was run. Please report this.", call.tool().name);
+    Refusal::new(ErrorCode::InternalError, message)
 }

@@ -10,7 +10,7 @@ mod rank;
 mod vectors;
 
 pub use rank::{Hit, Term};
-pub use vectors::Vectors;
+pub use vectors::{Edition, Vectors};
 
 use crate::error::Error;
 use crate::options::BUSY;
@@ -258,7 +258,7 @@ fn id_of(conn: &Connection, path: &str) -> Result<Option<i64>, Error> {
     query.query_row([path], |row| row.get(0)).optional().map_err(Error::sqlite)
 }
 
-/// The columns from the second on, as `stamps` selects them.
+/// The columns from the second to the fifth, as `stamps` selects them.
 fn stamp(row: &Row<'_>) -> rusqlite::Result<Stamp> {
     Ok(Stamp { size: row.get(1)?, modified_ns: row.get(2)?, changed_ns: row.get(3)?, inode: row.get(4)? })
 }

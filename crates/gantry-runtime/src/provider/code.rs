@@ -1,16 +1,14 @@
 //! `run_code`: runs Python or bash that an agent wrote, in the workshop.
 
-use super::own::origin;
+use super::BoxFuture;
+use super::own::{Part, arguments};
 use super::schema::{CHANGES, count, object, text, texts};
 use super::workshop::{self, Reach, Task, Workshop};
-use super::{BoxFuture, Provider, RawOutput};
 use crate::context::CallCx;
-use gantry_core::names::Style;
-use gantry_core::tool::{Origin, OwnRule, ToolSpec};
+use gantry_core::tool::{OwnRule, ToolSpec};
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
 use gantry_sandbox::jail::{Access, FILES, Ran, WORKSPACE};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,35 +30,30 @@ write there stays, and everything else is gone with the run. They see nothing el
 /// The tool that runs code.
 #[derive(Debug)]
 pub struct Code {
-    origin: Origin,
     workshop: Arc<Workshop>,
-    spec: ToolSpec,
+    tools: [ToolSpec; 1],
 }
 
 impl Code {
     /// The tool of this workshop.
     #[must_use]
     pub fn new(workshop: Arc<Workshop>) -> Self {
-        let spec = spec(&workshop);
-        Self { origin: origin(), workshop, spec }
+        let tools = [spec(&workshop)];
+        Self { workshop, tools }
     }
 
-    async fn run(&self, permit: &Permit) -> Result<RawOutput, Fault> {
-        let call: Call = arguments(permit).map_err(Fault::without_effect)?;
+    async fn run(&self, permit: &Permit) -> Result<String, Fault> {
+        let call: Call = arguments(permit.arguments()).map_err(Fault::without_effect)?;
+        let task = self.task(call).map_err(Fault::without_effect)?;
+        run(&self.workshop, task, RUN_CODE).await
+    }
+
+    fn task(&self, call: Call) -> Result<Task, ToolError> {
         for name in call.env.keys() {
-            may_set(name).map_err(Fault::without_effect)?;
+            may_set(name)?;
         }
-        let (task, quota, wall) = self.task(call);
-        let ran = self.workshop.run(task).await?;
-        match workshop::limit_fault(&ran, RUN_CODE, (wall, quota)) {
-            Some(fault) => Err(fault),
-            None => Ok(RawOutput::Json(result(&ran).to_string())),
-        }
-    }
-
-    fn task(&self, call: Call) -> (Task, workshop::Quota, Duration) {
         let options = self.workshop.options();
-        let wall = Duration::from_secs(call.timeout);
+        let wall = wall(call.timeout)?;
         let (program, file) = match call.language {
             Language::Bash => ("bash".to_owned(), "main.sh"),
             Language::Python => (self.python(), "main.py"),
@@ -74,9 +67,7 @@ impl Code {
         }
         task.env.extend(call.env);
         task.input = call.stdin.into_bytes();
-        task.access = Access::Write;
-        task.network = options.network.then(Reach::default);
-        (task, options.code, wall)
+        Ok(task)
     }
 
     /// The interpreter with the packages of the workspace, where there is one.
@@ -102,8 +93,7 @@ struct Call {
     env: BTreeMap<String, String>,
     #[serde(default)]
     stdin: String,
-    #[serde(default = "default_timeout")]
-    timeout: u64,
+    timeout: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -113,14 +103,14 @@ enum Language {
     Bash,
 }
 
-pub(super) fn default_timeout() -> u64 {
-    DEFAULT_TIMEOUT
-}
-
-/// The arguments of a call, which its schema has let pass.
-pub(super) fn arguments<T: DeserializeOwned>(permit: &Permit) -> Result<T, ToolError> {
-    serde_json::from_str(permit.arguments()).map_err(|error| {
-        ToolError::new(ErrorCode::InvalidArguments, format!("the arguments do not fit the tool: {error}"))
+/// How long a program may run of which a call says this.
+pub(super) fn wall(seconds: Option<f64>) -> Result<Duration, ToolError> {
+    let Some(seconds) = seconds else { return Ok(Duration::from_secs(DEFAULT_TIMEOUT)) };
+    let wall = Duration::try_from_secs_f64(seconds).ok();
+    let fitting = wall.filter(|wall| !wall.is_zero() && wall.as_secs() <= MAX_TIMEOUT);
+    fitting.ok_or_else(|| {
+        let message = format!("the timeout is a number of seconds, more than 0 and up to {MAX_TIMEOUT}");
+        ToolError::new(ErrorCode::InvalidArguments, message)
     })
 }
 
@@ -156,8 +146,20 @@ fn may_set(name: &str) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::PermissionDenied, message))
 }
 
+/// Runs a program that an agent chose, on the workspace and with the network that such programs have.
+pub(super) async fn run(workshop: &Workshop, mut task: Task, name: &str) -> Result<String, Fault> {
+    let limits = (task.wall, task.quota);
+    task.access = Access::Write;
+    task.network = workshop.options().network.then(Reach::default);
+    let ran = workshop.run(task).await?;
+    match workshop::limit_fault(&ran, name, limits) {
+        Some(fault) => Err(fault),
+        None => Ok(result(&ran).to_string()),
+    }
+}
+
 /// What a program said and how it ended.
-pub(super) fn result(ran: &Ran) -> Value {
+fn result(ran: &Ran) -> Value {
     let mut result = json!({
         "stdout": ran.stdout.text(),
         "stderr": ran.stderr.text(),
@@ -241,41 +243,29 @@ pub(super) fn at_most(mut schema: Value, word: &str) -> Value {
 
 pub(super) fn timeout_schema() -> Value {
     json!({
-        "type": "integer",
-        "minimum": 1,
+        "type": "number",
+        "exclusiveMinimum": 0,
         "maximum": MAX_TIMEOUT,
         "default": DEFAULT_TIMEOUT,
         "description": "Seconds after which it is ended with everything that it started.",
     })
 }
 
-impl Provider for Code {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for Code {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        Style::Bare
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        vec![self.spec.clone()]
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        name == RUN_CODE
-    }
-
-    fn objection(&self, _tool: &str) -> Option<String> {
+    fn objection(&self) -> Option<String> {
         Workshop::objection()
     }
 
-    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
         Box::pin(self.run(permit))
     }
 
-    fn instructions(&self) -> Option<String> {
-        Some(INSTRUCTIONS.to_owned())
+    fn instructions(&self) -> Option<&str> {
+        Some(INSTRUCTIONS)
     }
 }
 

@@ -16,13 +16,13 @@ mod suite;
 mod tests;
 mod words;
 
+use super::BoxFuture;
+use super::own::Part;
+use super::workshop::Workshop;
 use crate::context::CallCx;
-use crate::provider::workshop::Workshop;
-use crate::provider::{BoxFuture, Provider, RawOutput, own};
 use act::Act;
-use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::tool::ToolSpec;
 use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
 use serde_json::Value;
 use std::sync::Arc;
@@ -50,7 +50,6 @@ pub struct DevelopOptions {
 /// The tools for developers on one workspace.
 #[derive(Debug)]
 pub struct Develop {
-    origin: Origin,
     tools: Vec<ToolSpec>,
     workshop: Arc<Workshop>,
     registries: Registries,
@@ -60,7 +59,7 @@ impl Develop {
     /// The tools, which run their programs there.
     #[must_use]
     pub fn new(workshop: Arc<Workshop>, options: DevelopOptions) -> Self {
-        Self { origin: own::origin(), tools: spec::tools(), workshop, registries: options.registries }
+        Self { tools: spec::tools(), workshop, registries: options.registries }
     }
 
     async fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Refusal> {
@@ -83,36 +82,20 @@ impl Develop {
     }
 }
 
-impl Provider for Develop {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for Develop {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        Style::Bare
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.clone()
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name)
-    }
-
-    fn objection(&self, _: &str) -> Option<String> {
+    fn objection(&self) -> Option<String> {
         Workshop::objection()
     }
 
-    fn inspect<'a>(
-        &'a self,
-        _: &'a CallCx,
-        call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
         Box::pin(self.look(&call.tool().spec.name, call.arguments()))
     }
 
-    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(async { self.run(permit).await.map(|value| RawOutput::Json(value.to_string())) })
+    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
+        Box::pin(async { self.run(permit).await.map(|value| value.to_string()) })
     }
 }

@@ -19,17 +19,17 @@ mod spec;
 mod status;
 mod words;
 
-use super::own::origin;
+use super::BoxFuture;
+use super::own::Part;
 use super::workshop::Workshop;
-use super::{BoxFuture, Provider, RawOutput};
 use crate::context::CallCx;
 use act::Act;
-use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::tool::ToolSpec;
 use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
 use remote::Credentials;
 use repository::Repository;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// What the git tools are set up with.
@@ -51,7 +51,6 @@ impl std::fmt::Debug for GitOptions {
 /// The git tools of one workspace.
 #[derive(Debug)]
 pub struct Git {
-    origin: Origin,
     tools: Vec<ToolSpec>,
     workshop: Arc<Workshop>,
     credentials: Credentials,
@@ -63,7 +62,6 @@ impl Git {
     #[must_use]
     pub fn new(workshop: Arc<Workshop>, options: GitOptions) -> Self {
         Self {
-            origin: origin(),
             tools: spec::tools(),
             workshop,
             credentials: Credentials::new(options.credentials),
@@ -87,9 +85,9 @@ impl Git {
         }
     }
 
-    async fn run(&self, permit: &Permit) -> Result<RawOutput, Fault> {
+    async fn run(&self, permit: &Permit) -> Result<Value, Fault> {
         let judged = permit.precondition();
-        let result = match Act::parse(&permit.tool().spec.name, permit.arguments())? {
+        match Act::parse(&permit.tool().spec.name, permit.arguments())? {
             Act::Status(args) => status::run(&self.repository(&args.path)?).await,
             Act::Diff(args) => diff::run(&self.repository(&args.path)?, &args).await,
             Act::Log(args) => log::run(&self.repository(&args.path)?, &args).await,
@@ -99,49 +97,32 @@ impl Git {
             Act::Push(args) => {
                 push::run(&self.repository(&args.path)?, &args, &self.credentials, judged).await
             }
-        };
-        result.map(|value| RawOutput::Json(value.to_string()))
+        }
     }
 }
 
-impl Provider for Git {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for Git {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        Style::Bare
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.clone()
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name)
-    }
-
-    fn objection(&self, _: &str) -> Option<String> {
+    fn objection(&self) -> Option<String> {
         Workshop::objection()
     }
 
-    fn inspect<'a>(
-        &'a self,
-        _: &'a CallCx,
-        call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
         Box::pin(async {
             let looked = self.look(&call.tool().spec.name, call.arguments()).await;
             looked.map_err(|fault| Refusal::from(fault.error))
         })
     }
 
-    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(permit))
+    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
+        Box::pin(async { self.run(permit).await.map(|value| value.to_string()) })
     }
 
-    fn instructions(&self) -> Option<String> {
-        Some(spec::INSTRUCTIONS.to_owned())
+    fn instructions(&self) -> Option<&str> {
+        Some(spec::INSTRUCTIONS)
     }
 }
 

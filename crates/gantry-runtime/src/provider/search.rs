@@ -23,15 +23,14 @@ mod sync;
 mod walk;
 mod words;
 
-use super::own;
+use super::BoxFuture;
+use super::own::Part;
 use super::workspace::within::Within;
 use super::workspace::{Error, Fenced};
 use crate::context::CallCx;
-use crate::provider::{BoxFuture, Provider, RawOutput};
 use answer::Answer;
-use gantry_core::names::Style;
-use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{ErrorCode, Fault, Permit, ToolError};
+use gantry_core::tool::ToolSpec;
+use gantry_core::{Fault, Permit};
 use keeper::Keeper;
 use query::{Mode, Query};
 use std::fmt;
@@ -80,7 +79,7 @@ impl fmt::Debug for Embeddings {
 /// The provider of `search_code`.
 #[derive(Debug)]
 pub struct SearchCode {
-    origin: Origin,
+    tools: [ToolSpec; 1],
     within: Arc<Within>,
     keeper: Keeper,
     slots: Arc<Semaphore>,
@@ -94,27 +93,21 @@ impl SearchCode {
     pub fn open(options: SearchOptions) -> Result<Self, Error> {
         let within = Arc::new(Within::open(&options.workspace, options.fenced.clone())?);
         Ok(Self {
-            origin: own::origin(),
+            tools: [spec::search_code()],
             keeper: Keeper::new(&within, options),
             within,
             slots: Arc::new(Semaphore::new(SEARCHES)),
         })
     }
 
-    async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<RawOutput, Fault> {
-        let tool = &permit.tool().spec.name;
-        if !self.has_tool(tool) {
-            let message = format!("the search has no tool {tool}");
-            return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
-        }
+    async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<String, Fault> {
         let query = Query::parse(permit.arguments())?;
         let answer = match query.mode {
             Mode::Ranked => ranked::run(&self.keeper, &self.slots, query, cancel).await?,
             Mode::Literal | Mode::Regex => self.grep(query, cancel).await?,
         };
         let text = serde_json::to_string(&answer);
-        text.map(RawOutput::Json)
-            .map_err(|error| fault::failed(format!("the answer cannot be written: {error}")))
+        text.map_err(|error| fault::failed(format!("the answer cannot be written: {error}")))
     }
 
     /// Dropping the future stops the search at the next file.
@@ -139,24 +132,12 @@ async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Fault> {
     slot.map_err(|closed| fault::failed(format!("the search is over: {closed}")))
 }
 
-impl Provider for SearchCode {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for SearchCode {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        Style::Bare
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        vec![spec::search_code()]
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        name == spec::SEARCH_CODE
-    }
-
-    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
         Box::pin(self.run(&cx.cancel, permit))
     }
 

@@ -5,15 +5,14 @@
 //! the call, and what is found is compared. The folder is compared by where it really is, the name as it is written:
 //! one file can be many programs, by the name it is called.
 
-use super::code::{arguments, at_most, default_timeout, result, result_schema, timeout_schema};
+use super::BoxFuture;
+use super::code::{self, at_most, result_schema, timeout_schema};
+use super::own::{Part, arguments};
 use super::schema::{CHANGES, object, text, texts};
-use super::workshop::{self, Reach, Task, Workshop};
-use super::{BoxFuture, Provider, RawOutput};
+use super::workshop::{Task, Workshop};
 use crate::context::CallCx;
-use gantry_core::names::Style;
-use gantry_core::tool::{Origin, OwnRule, ToolSpec};
-use gantry_core::{ErrorCode, Fault, Permit, ToolError, ToolKind};
-use gantry_sandbox::jail::Access;
+use gantry_core::tool::{OwnRule, ToolSpec};
+use gantry_core::{ErrorCode, Fault, Permit, ToolError};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -26,40 +25,32 @@ pub const SHELL_EXEC: &str = "shell_exec";
 /// The tool that runs some commands.
 #[derive(Debug)]
 pub struct Shell {
-    origin: Origin,
     workshop: Arc<Workshop>,
     /// As they are configured.
     commands: Vec<String>,
     /// The longest time that a command has.
     limit: Option<Duration>,
-    spec: ToolSpec,
+    tools: [ToolSpec; 1],
 }
 
 impl Shell {
-    /// The tool of an entry of the tool catalogue, under the entry's id.
+    /// The tool of an entry of the tool catalogue.
     #[must_use]
-    pub fn new(id: &str, workshop: Arc<Workshop>, commands: Vec<String>, limit: Option<Duration>) -> Self {
-        let origin = Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Builtin };
-        let spec = spec(&commands);
-        Self { origin, workshop, commands, limit, spec }
+    pub fn new(workshop: Arc<Workshop>, commands: Vec<String>, limit: Option<Duration>) -> Self {
+        let tools = [spec(&commands)];
+        Self { workshop, commands, limit, tools }
     }
 
-    async fn run(&self, permit: &Permit) -> Result<RawOutput, Fault> {
-        let call: Call = arguments(permit).map_err(Fault::without_effect)?;
+    async fn run(&self, permit: &Permit) -> Result<String, Fault> {
+        let call: Call = arguments(permit.arguments()).map_err(Fault::without_effect)?;
         let program = self.allowed(&call.command).map_err(Fault::without_effect)?;
-        let options = self.workshop.options();
-        let asked = Duration::from_secs(call.timeout);
+        let asked = code::wall(call.timeout).map_err(Fault::without_effect)?;
         let wall = self.limit.map_or(asked, |limit| limit.min(asked));
-        let mut task = Task::new(program.to_string_lossy(), options.code, wall).args(call.args);
+        let quota = self.workshop.options().code;
+        let mut task = Task::new(program.to_string_lossy(), quota, wall).args(call.args);
         task.folder = call.cwd.into();
         task.input = call.stdin.into_bytes();
-        task.access = Access::Write;
-        task.network = options.network.then(Reach::default);
-        let ran = self.workshop.run(task).await?;
-        match workshop::limit_fault(&ran, &call.command, (wall, options.code)) {
-            Some(fault) => Err(fault),
-            None => Ok(RawOutput::Json(result(&ran).to_string())),
-        }
+        code::run(&self.workshop, task, &call.command).await
     }
 
     /// The program that a command means, if it is on the list.
@@ -93,8 +84,7 @@ struct Call {
     cwd: String,
     #[serde(default)]
     stdin: String,
-    #[serde(default = "default_timeout")]
-    timeout: u64,
+    timeout: Option<f64>,
 }
 
 fn spec(commands: &[String]) -> ToolSpec {
@@ -124,28 +114,16 @@ fn spec(commands: &[String]) -> ToolSpec {
     }
 }
 
-impl Provider for Shell {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for Shell {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        Style::Prefixed
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        vec![self.spec.clone()]
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        name == SHELL_EXEC
-    }
-
-    fn objection(&self, _tool: &str) -> Option<String> {
+    fn objection(&self) -> Option<String> {
         Workshop::objection()
     }
 
-    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
         Box::pin(self.run(permit))
     }
 }

@@ -20,19 +20,19 @@ mod spec;
 pub use pattern::UrlPattern;
 pub use search::SearchApi;
 
-use super::own;
-use super::{BoxFuture, Provider, RawOutput};
+use super::BoxFuture;
+use super::own::{Part, missing};
 use crate::context::CallCx;
 use fetch::Fetch;
-use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::tool::ToolSpec;
 use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError};
 use gantry_egress::guard::Cidr;
 use gantry_egress::{HttpClient, HttpError};
 use gate::Gate;
 use search::Search;
-use std::sync::OnceLock;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
 /// What the web tools may reach.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +48,10 @@ pub struct WebOptions {
 /// The web tools.
 #[derive(Debug)]
 pub struct Web {
-    origin: Origin,
     tools: Vec<ToolSpec>,
     private: Vec<Cidr>,
-    /// Made when it is first needed: loading whom to trust takes a while.
-    client: OnceLock<Result<HttpClient, HttpError>>,
+    /// Made when it is first needed, on a thread that may block: loading whom to trust takes a while.
+    client: OnceCell<HttpClient>,
     gate: Gate,
     search: Option<Search>,
 }
@@ -67,9 +66,8 @@ impl Web {
         let mut tools = vec![spec::web_fetch()];
         tools.extend(search.is_some().then(spec::web_search));
         Ok(Self {
-            origin: own::origin(),
             tools,
-            client: OnceLock::new(),
+            client: OnceCell::new(),
             gate: Gate::new(allow, private.clone()),
             private,
             search: search.map(Search::new).transpose()?,
@@ -84,59 +82,42 @@ impl Web {
         }
     }
 
-    fn client(&self) -> Result<&HttpClient, Fault> {
-        let made = self.client.get_or_init(|| HttpClient::guarded(&self.private));
-        made.as_ref().map_err(|error| {
-            Fault::without_effect(ToolError::new(ErrorCode::InternalError, error.to_string()))
-        })
+    async fn client(&self) -> Result<&HttpClient, Fault> {
+        let failed = |error: String| Fault::without_effect(ToolError::new(ErrorCode::InternalError, error));
+        let make = async || {
+            let private = self.private.clone();
+            let made = spawn_blocking(move || HttpClient::guarded(&private)).await;
+            made.map_err(|crash| failed(crash.to_string()))?.map_err(|error| failed(error.to_string()))
+        };
+        self.client.get_or_try_init(make).await
     }
 
-    async fn run(&self, permit: &Permit) -> Result<RawOutput, Fault> {
+    async fn run(&self, permit: &Permit) -> Result<String, Fault> {
         let tool = permit.tool().spec.name.as_str();
         let result = match (tool, &self.search) {
-            (spec::FETCH, _) => follow::run(self.client()?, &self.gate, permit).await?,
-            (spec::SEARCH, Some(search)) => search.run(self.client()?, permit).await?,
+            (spec::FETCH, _) => follow::run(self.client().await?, &self.gate, permit).await?,
+            (spec::SEARCH, Some(search)) => search.run(self.client().await?, permit).await?,
             _ => return Err(Fault::without_effect(missing(tool))),
         };
-        Ok(RawOutput::Json(result.to_string()))
+        Ok(result.to_string())
     }
 }
 
-fn missing(tool: &str) -> ToolError {
-    ToolError::new(ErrorCode::ToolNotFound, format!("there is no tool {tool} here"))
-}
-
-impl Provider for Web {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for Web {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        Style::Bare
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.clone()
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name)
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _: &'a CallCx,
-        call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
         Box::pin(std::future::ready(self.look(&call.tool().spec.name, call.arguments())))
     }
 
-    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(&'a self, _: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
         Box::pin(self.run(permit))
     }
 
-    fn instructions(&self) -> Option<String> {
-        Some(spec::INSTRUCTIONS.to_owned())
+    fn instructions(&self) -> Option<&str> {
+        Some(spec::INSTRUCTIONS)
     }
 }
 

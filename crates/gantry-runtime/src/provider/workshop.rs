@@ -59,6 +59,8 @@ pub struct WorkshopOptions {
 /// How much a job may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
+    /// Where it is configured: `code` or `code.builds`.
+    pub keys: &'static str,
     /// Bytes of memory.
     pub memory: u64,
     /// Processor time of a process.
@@ -232,7 +234,7 @@ impl Workshop {
     }
 
     async fn job(&self, task: Task) -> Result<Job, Fault> {
-        let Quota { memory, cpu, processes, written } = task.quota;
+        let Quota { keys: _, memory, cpu, processes, written } = task.quota;
         let store = task.packages.then(|| self.options.store.clone());
         if let Some(store) = store.clone() {
             let made = tokio::fs::create_dir_all(&store).await;
@@ -314,20 +316,21 @@ pub fn in_jail(path: &Path) -> PathBuf {
 #[must_use]
 pub fn limit_fault(ran: &Ran, task: &str, limits: (Duration, Quota)) -> Option<Fault> {
     let (wall, quota) = limits;
+    let keys = quota.keys;
     let (code, what) = match ran.end {
         End::Exited(_) | End::Signalled(_) => return None,
         End::WallLimit => (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32())),
         End::CpuLimit => (
             ErrorCode::Timeout,
-            format!("used more than {} s of processor time (code.cpuSeconds)", quota.cpu.as_secs()),
+            format!("used more than {} s of processor time ({keys}.cpuSeconds)", quota.cpu.as_secs()),
         ),
         End::MemoryLimit => (
             ErrorCode::ExecutionError,
-            format!("used more than {} MiB of memory (code.memoryMb)", quota.memory >> 20),
+            format!("used more than {} MiB of memory ({keys}.memoryMb)", quota.memory >> 20),
         ),
         End::WriteLimit => (
             ErrorCode::ExecutionError,
-            format!("wrote more than {} MiB to disk (code.diskMb)", quota.written >> 20),
+            format!("wrote more than {} MiB to disk ({keys}.diskMb)", quota.written >> 20),
         ),
     };
     let message = format!("{task} {what} and was ended with everything it had started; what it wrote stays");
@@ -391,6 +394,13 @@ fn refused(message: String) -> Fault {
 
 fn fault(error: &JailError) -> Fault {
     let has_run = error.has_run();
-    let error = ToolError::new(ErrorCode::ExecutionError, error.to_string());
+    let code = match error {
+        JailError::Folder { .. } => ErrorCode::InvalidPath,
+        JailError::NoProgram { .. }
+        | JailError::Ground { .. }
+        | JailError::Setup { .. }
+        | JailError::Broken(_) => ErrorCode::ExecutionError,
+    };
+    let error = ToolError::new(code, error.to_string());
     if has_run { Fault::with_possible_effect(error) } else { Fault::without_effect(error) }
 }

@@ -25,13 +25,13 @@ pub(super) mod within;
 mod write;
 
 use crate::context::CallCx;
-use crate::provider::{BoxFuture, Provider, RawOutput};
+use crate::provider::BoxFuture;
+use crate::provider::own::Part;
 use act::{Act, Job};
 use allow::Allowed;
-use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError, ToolKind};
+use gantry_core::tool::ToolSpec;
+use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall};
 use place::Root;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,8 +44,6 @@ pub const NAMESPACE: &str = "workspace";
 /// The file tools of one folder.
 #[derive(Debug)]
 pub struct Workspace {
-    origin: Origin,
-    style: Style,
     tools: Vec<ToolSpec>,
     instructions: String,
     root: Arc<Root>,
@@ -91,8 +89,6 @@ impl Workspace {
     /// There is no such folder, it cannot be opened, or it lies inside a hidden one.
     pub fn open(root: &Path, fenced: Fenced) -> Result<Self, Error> {
         Ok(Self {
-            origin: origin(NAMESPACE),
-            style: Style::Bare,
             tools: spec::tools(),
             instructions: spec::INSTRUCTIONS.to_owned(),
             root: Arc::new(Root::open(root, fenced)?),
@@ -108,8 +104,6 @@ impl Workspace {
         let opened = Root::open(root, fenced)?;
         let root = opened.confined(Allowed::new(id, root, &policy.allowed)?);
         Ok(Self {
-            origin: origin(id),
-            style: Style::Prefixed,
             tools: spec::catalogue_tools(policy.tools, root.allowed()),
             instructions: spec::catalogue_instructions(root.allowed()),
             root: Arc::new(root),
@@ -118,7 +112,6 @@ impl Workspace {
 
     /// Says what a tool's own rule comes to. The call's file system work happens on a thread that may block.
     async fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Refusal> {
-        self.offers(tool)?;
         let act = Act::parse(tool, arguments)?;
         let root = Arc::clone(&self.root);
         match spawn_blocking(move || act.inspect(&root)).await {
@@ -131,64 +124,34 @@ impl Workspace {
     }
 
     /// Does what the permit is for. Dropping the future stops work that consists of many steps at its next step.
-    async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<RawOutput, Fault> {
-        self.offers(&permit.tool().spec.name).map_err(Fault::without_effect)?;
+    async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<String, Fault> {
         let job = Job::of(permit).map_err(Fault::without_effect)?;
         let changes = job.changes();
         let root = Arc::clone(&self.root);
         let stop = cancel.child_token();
         let _stops_when_dropped = stop.clone().drop_guard();
         match spawn_blocking(move || job.run(&root, &stop)).await {
-            Ok(result) => result.map(RawOutput::Json),
+            Ok(result) => result,
             Err(crash) => Err(fault::crashed(&crash, changes)),
         }
     }
-
-    /// Refuses a tool that an entry does not give, although the code for it is here.
-    fn offers(&self, tool: &str) -> Result<(), ToolError> {
-        if self.has_tool(tool) {
-            return Ok(());
-        }
-        let id = &self.origin.provider;
-        Err(ToolError::new(ErrorCode::ToolNotFound, format!("{id} has no tool {tool}")))
-    }
 }
 
-fn origin(id: &str) -> Origin {
-    Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Builtin }
-}
-
-impl Provider for Workspace {
-    fn origin(&self) -> &Origin {
-        &self.origin
+impl Part for Workspace {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.tools
     }
 
-    fn style(&self) -> Style {
-        self.style
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.clone()
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name)
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        _: &'a CallCx,
-        call: &'a ResolvedCall,
-    ) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
         Box::pin(self.look(&call.tool().spec.name, call.arguments()))
     }
 
-    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
         Box::pin(self.run(&cx.cancel, permit))
     }
 
-    fn instructions(&self) -> Option<String> {
-        Some(self.instructions.clone())
+    fn instructions(&self) -> Option<&str> {
+        Some(&self.instructions)
     }
 }
 

@@ -135,13 +135,34 @@ fn vectors_are_of_one_model_and_go_with_their_file() {
     let missing = index.without_vector("m", 10).unwrap();
     assert_eq!(missing.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     let (a, b) = (missing[0].0, missing[1].0);
-    index.put_vectors("m", &[(a, vec![1.0, 0.5]), (b, vec![0.0, 2.0]), (999, vec![1.0, 1.0])]).unwrap();
+    let never = Edition { id: 999, ..a };
+    index.put_vectors("m", &[(a, vec![1.0, 0.5]), (b, vec![0.0, 2.0]), (never, vec![1.0, 1.0])]).unwrap();
     let vectors = index.vectors("m").unwrap();
-    assert_eq!(vectors, Vectors { dimensions: 2, ids: vec![a, b], flat: vec![1.0, 0.5, 0.0, 2.0] });
+    assert_eq!(vectors, Vectors { dimensions: 2, ids: vec![a.id, b.id], flat: vec![1.0, 0.5, 0.0, 2.0] });
     assert_eq!(index.without_vector("m", 10).unwrap(), []);
     assert_eq!(index.without_vector("other", 1).unwrap().len(), 1);
     // A file that changed has no vector any more.
     index.apply(&[document("a", "", "z")], &["b".into()]).unwrap();
     assert_eq!(index.vectors("m").unwrap(), Vectors::default());
     assert_eq!(index.without_vector("m", 10).unwrap(), [(a, "a".to_owned())]);
+}
+
+#[test]
+fn a_vector_of_what_a_file_said_before_is_not_kept() {
+    let dir = TempDir::new().unwrap();
+    let index = index(&dir);
+    index.apply(&[document("a", "", "old"), document("b", "", "same")], &[]).unwrap();
+    let sent: Vec<Edition> =
+        index.without_vector("m", 10).unwrap().into_iter().map(|(file, _)| file).collect();
+    // The model has not answered yet.
+    let mut changed = document("a", "", "new");
+    changed.stamp.modified_ns += 1;
+    index.apply(&[changed], &[]).unwrap();
+    let answered: Vec<_> = sent.iter().map(|file| (*file, vec![1.0])).collect();
+    index.put_vectors("m", &answered).unwrap();
+    assert_eq!(index.vectors("m").unwrap().ids, [sent[1].id]);
+    let missing = index.without_vector("m", 10).unwrap();
+    assert_eq!(missing.len(), 1, "it is read again");
+    index.put_vectors("m", &[(missing[0].0, vec![2.0])]).unwrap();
+    assert_eq!(index.vectors("m").unwrap().flat, [2.0, 1.0]);
 }

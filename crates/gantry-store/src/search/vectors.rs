@@ -1,8 +1,17 @@
 //! What a model made of the files: one vector each, for those who have a model.
 
-use super::{SearchIndex, cached};
+use super::{SearchIndex, Stamp, cached};
 use crate::error::Error;
 use rusqlite::TransactionBehavior;
+
+/// A file as it was indexed at one moment. Indexed again, it is another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edition {
+    /// Its number in the index.
+    pub id: i64,
+    /// How it was.
+    pub stamp: Stamp,
+}
 
 /// The vectors of all files that have one of a model, one after the other.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,32 +32,45 @@ impl SearchIndex {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn without_vector(&self, model: &str, limit: usize) -> Result<Vec<(i64, String)>, Error> {
+    pub fn without_vector(&self, model: &str, limit: usize) -> Result<Vec<(Edition, String)>, Error> {
         let reader = self.reader();
         let mut query = cached(
             &reader,
-            "SELECT f.id, f.path FROM files f WHERE NOT EXISTS (
+            "SELECT f.path, f.size, f.modified_ns, f.changed_ns, f.inode, f.id FROM files f WHERE NOT EXISTS (
                SELECT 1 FROM vectors v WHERE v.id = f.id AND v.model = ?1
              ) AND EXISTS (SELECT 1 FROM body_docsize d WHERE d.id = f.id) ORDER BY f.id LIMIT ?2",
         )?;
-        let rows = query.query_map((model, limit as i64), |row| row.try_into()).map_err(Error::sqlite)?;
+        let rows = query.query_map((model, limit as i64), |row| {
+            Ok((Edition { id: row.get(5)?, stamp: super::stamp(row)? }, row.get(0)?))
+        });
+        let rows = rows.map_err(Error::sqlite)?;
         rows.collect::<Result<_, _>>().map_err(Error::sqlite)
     }
 
-    /// Keeps vectors of files, in place of those that they had. A file that is gone by now is left out.
+    /// Keeps vectors of files, in place of those that they had. A file that is gone, or was indexed again as something
+    /// else by now, is left out: the vector is not of what it says.
     ///
     /// # Errors
     /// When the index cannot be written, or is full.
-    pub fn put_vectors(&self, model: &str, vectors: &[(i64, Vec<f32>)]) -> Result<(), Error> {
+    pub fn put_vectors(&self, model: &str, vectors: &[(Edition, Vec<f32>)]) -> Result<(), Error> {
         let mut writer = self.writer();
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Error::sqlite)?;
-        for (id, vector) in vectors {
+        for (Edition { id, stamp }, vector) in vectors {
             let blob: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
             let kept = cached(
                 &tx,
-                "INSERT OR REPLACE INTO vectors (id, model, vector) SELECT id, ?2, ?3 FROM files WHERE id = ?1",
+                "INSERT OR REPLACE INTO vectors (id, model, vector) SELECT id, ?2, ?3 FROM files
+                 WHERE id = ?1 AND size = ?4 AND modified_ns = ?5 AND changed_ns = ?6 AND inode = ?7",
             )?
-            .execute((id, model, blob));
+            .execute((
+                id,
+                model,
+                blob,
+                stamp.size,
+                stamp.modified_ns,
+                stamp.changed_ns,
+                stamp.inode,
+            ));
             kept.map_err(Error::sqlite)?;
         }
         tx.commit().map_err(Error::sqlite)

@@ -1,9 +1,9 @@
 //! What a call asks for, read from its arguments once.
 
 use super::ecosystem::Ecosystem;
-use gantry_core::{ErrorCode, ToolError};
+use crate::provider::own;
+use gantry_core::ToolError;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 /// One call of one of the tools.
 #[derive(Debug)]
@@ -57,19 +57,10 @@ fn here() -> String {
 impl Act {
     pub(super) fn parse(tool: &str, arguments: &str) -> Result<Self, ToolError> {
         match tool {
-            "run_tests" => arguments_of(arguments).map(Self::Test),
-            "format_code" => arguments_of(arguments).map(Self::Format),
-            "install_package" => arguments_of(arguments).map(Self::Install),
-            _ => Err(ToolError::new(
-                ErrorCode::ToolNotFound,
-                format!("there is no tool {tool} for developers"),
-            )),
+            "run_tests" => own::arguments(arguments).map(Self::Test),
+            "format_code" => own::arguments(arguments).map(Self::Format),
+            "install_package" => own::arguments(arguments).map(Self::Install),
+            _ => Err(own::missing(tool)),
         }
     }
-}
-
-fn arguments_of<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
-    serde_json::from_str(arguments).map_err(|error| {
-        ToolError::new(ErrorCode::InvalidArguments, format!("the arguments do not fit the tool: {error}"))
-    })
 }

@@ -4,6 +4,7 @@ use super::fault;
 use super::site::{Kind, Site};
 use gantry_core::Fault;
 use serde::Deserialize;
+use std::path::Path;
 
 /// Entries of a folder that are looked at for tests and sources.
 const ENTRIES: usize = 1000;
@@ -67,12 +68,12 @@ impl Ecosystem {
             [] => Err(fault::invalid(format!(
                 "{} holds no project that is known: there is none of {}; name the folder of one as path, or choose an \
                  ecosystem",
-                shown(site),
+                shown(&site.folder),
                 Self::ALL.map(|known| known.marks().first().copied().unwrap_or_default()).join(", ")
             ))),
             _ => Err(fault::invalid(format!(
                 "{} holds several projects: {}; choose one of them as ecosystem",
-                shown(site),
+                shown(&site.folder),
                 found.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ")
             ))),
         }
@@ -93,11 +94,7 @@ impl Ecosystem {
     }
 }
 
-/// The folder as messages have it.
-pub(super) fn shown(site: &Site) -> String {
-    if site.folder.as_os_str().is_empty() {
-        "the workspace".to_owned()
-    } else {
-        site.folder.display().to_string()
-    }
+/// A folder as messages have it.
+pub(super) fn shown(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() { "the workspace".to_owned() } else { folder.display().to_string() }
 }

@@ -1,6 +1,6 @@
 //! What the tools for developers say when something goes wrong.
 
-use super::words;
+use crate::provider::own;
 use crate::provider::workshop::{Quota, limit_fault};
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_sandbox::jail::{Captured, Ran};
@@ -36,7 +36,7 @@ pub(super) fn no_program(program: &str, install: &str) -> Fault {
 
 /// A path that cannot be worked in, in the same words as the file tools have.
 pub(super) fn path(given: &str, error: &io::Error) -> Fault {
-    let shown = words::shown(given);
+    let shown = own::shown(given);
     let kind = error.kind();
     if matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
         let message = format!("{shown} does not exist; list_directory shows what is there");
@@ -50,7 +50,7 @@ pub(super) fn path(given: &str, error: &io::Error) -> Fault {
 }
 
 pub(super) fn outside(given: &str) -> Fault {
-    let shown = words::shown(given);
+    let shown = own::shown(given);
     without_effect(
         ErrorCode::InvalidPath,
         format!("{shown} leads outside of the workspace; use a path relative to the workspace root"),
@@ -58,7 +58,7 @@ pub(super) fn outside(given: &str) -> Fault {
 }
 
 pub(super) fn hidden(given: &str) -> Fault {
-    let shown = words::shown(given);
+    let shown = own::shown(given);
     without_effect(
         ErrorCode::PermissionDenied,
         format!("{shown} belongs to Gantry itself, which tools can neither read nor change"),
@@ -79,7 +79,7 @@ pub(super) fn crashed_after(crash: &tokio::task::JoinError) -> Fault {
 pub(super) fn not_plain(path: &Path) -> Fault {
     failed(format!(
         "{} is too large or not a plain file; installing needs a plain file, so nothing was installed",
-        words::shown(&path.display().to_string())
+        own::shown(&path.display().to_string())
     ))
 }
 

@@ -33,8 +33,7 @@ pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Faul
         let (site, workshop) = (Arc::clone(&site), Arc::clone(&develop.workshop));
         let look = move || {
             let formatter = Formatter::choose(&site, format.ecosystem, workshop.toolchains())?;
-            let before =
-                if check { Snapshot::default() } else { Snapshot::take(&site, formatter.extensions) };
+            let before = if check { Snapshot::default() } else { snapshot(&site, &formatter) };
             Ok((formatter, before))
         };
         off_thread(look).await??
@@ -44,7 +43,7 @@ pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Faul
         env: [("NO_COLOR", "1"), ("CARGO_TERM_COLOR", "never")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into(),
-        folder: site.folder.clone(),
+        folder: formatter.folder.clone(),
         access: if check { Access::Read } else { Access::Write },
         packages: true,
         output: OUTPUT_BYTES,
@@ -61,6 +60,11 @@ pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Faul
     if refused { Err(broken(name, result, check)) } else { Ok(result) }
 }
 
+/// The files that the formatter may change.
+fn snapshot(site: &Site, formatter: &Formatter) -> Snapshot {
+    Snapshot::take(site, &formatter.folder, formatter.extensions, &snapshot::BOUNDS)
+}
+
 /// The result: the files that changed, or would, and what the formatter said.
 fn report(site: &Site, formatter: &Formatter, before: &Snapshot, ran: &Ran, check: bool) -> Value {
     let stdout = words::plain(&ran.stdout.text());
@@ -68,7 +72,7 @@ fn report(site: &Site, formatter: &Formatter, before: &Snapshot, ran: &Ran, chec
     let (changed, unchanged) = if check {
         (formatter.named(site, &format!("{stdout}\n{}", ran.stderr.text())), None)
     } else {
-        let changed = before.differs(&Snapshot::take(site, formatter.extensions));
+        let changed = before.changed(site);
         let unchanged = before.len().saturating_sub(changed.len());
         (changed, (!before.is_partial).then_some(unchanged))
     };

@@ -1,13 +1,16 @@
 //! `install_package`: installs packages into a project. Always waits for a person, because it reaches the network and
 //! brings code of others.
 //!
-//! A yes is bound to what was looked at: the files that say what is installed and from where. If they have changed by
-//! the time the call runs, nothing is installed. Whatever they say, only the hosts of the registry can be reached.
+//! A yes is bound to what was looked at: the files that say what is installed and from where, those of a project's
+//! members among them. If they have changed by the time the call runs, nothing is installed. Whatever they say, only the
+//! hosts of the registry can be reached.
 
 mod basis;
 mod found;
+mod members;
 mod names;
 mod plan;
+mod requirements;
 
 pub(super) use plan::{cargo_config, go_env};
 
@@ -15,6 +18,7 @@ use super::act::Install;
 use super::ecosystem::Ecosystem;
 use super::site::{MANIFEST_BYTES, Print, Site, after_run, off_thread};
 use super::{Develop, fault, words};
+use crate::provider::own;
 use crate::provider::workshop::{Reach, Task, Workshop, exit_code, millis};
 use basis::{MANIFESTS, state};
 use found::Packages;
@@ -67,7 +71,7 @@ fn question(install: &Install, plan: &Plan) -> String {
         }
         (Ecosystem::Go, _) => "",
     };
-    let folder = words::shown(&install.path);
+    let folder = own::shown(&install.path);
     let (manager, registry) = (plan.manager, host(&plan.source));
     let by = plan.environment.map(|name| format!(", by the project's own {name},")).unwrap_or_default();
     let hosts = plan.hosts.join(", ");

@@ -3,6 +3,10 @@
 //! What is in there was written by whoever; so files are reached beneath the opened workspace only, must be ordinary
 //! files, and are read up to a limit.
 
+mod walk;
+
+pub(super) use walk::Bounds;
+
 use super::fault;
 use crate::provider::workshop::{Workshop, WorkshopOptions};
 use cap_std::ambient_authority;
@@ -28,6 +32,8 @@ const UNSEEN: [&str; 5] = [STORE, "/tmp", "/proc", "/dev", "/run"];
 #[derive(Debug)]
 pub(super) struct Site {
     root: Dir,
+    /// What is hidden from tools and jobs, relative to the workspace.
+    hidden: Vec<PathBuf>,
     /// The folder, relative to the workspace and without links; empty for the workspace itself.
     pub(super) folder: PathBuf,
     /// The name in the folder, if a file was meant.
@@ -66,24 +72,23 @@ impl Site {
         let failed = |error: io::Error| fault::path(path, &error);
         let root = Dir::open_ambient_dir(&options.workspace, ambient_authority()).map_err(failed)?;
         let real = root.canonicalize(relative).map_err(failed)?;
-        let whole = std::fs::canonicalize(&options.workspace).map_err(failed)?.join(&real);
-        let is_hidden = |hidden: &PathBuf| {
-            whole.starts_with(hidden)
-                || std::fs::canonicalize(hidden).is_ok_and(|hidden| whole.starts_with(hidden))
-        };
-        if options.fenced.hidden.iter().any(is_hidden) {
+        let workspace = std::fs::canonicalize(&options.workspace).map_err(failed)?;
+        let hidden: Vec<PathBuf> = spellings(&options.fenced.hidden).collect();
+        if hidden.iter().any(|hidden| workspace.join(&real).starts_with(hidden)) {
             return Err(fault::hidden(path));
         }
+        let hidden = hidden.iter().filter_map(|hidden| hidden.strip_prefix(&workspace).ok());
+        let hidden = hidden.map(Path::to_owned).collect();
         let found = root.metadata(&real).map_err(failed)?;
         let real: PathBuf = real.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         if found.is_dir() {
-            return Ok(Self { root, folder: real, file: None });
+            return Ok(Self { root, hidden, folder: real, file: None });
         }
         if !found.is_file() {
             return Err(fault::invalid(format!("{path} is neither a file nor a directory")));
         }
         let folder = real.parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Self { root, folder, file: real.file_name().map(PathBuf::from) })
+        Ok(Self { root, hidden, folder, file: real.file_name().map(PathBuf::from) })
     }
 
     /// The folder, or one above it up to the workspace, in which there is something of this name.
@@ -134,13 +139,12 @@ impl Site {
     /// What a file at a path relative to the workspace comes to; none if there is none. One that is too large, is no
     /// plain file or lies elsewhere is an error: it is there for others, and what it says is not known.
     pub(super) fn print(&self, path: &Path, limit: u64) -> Result<Option<Print>, Fault> {
-        match self.digest(path, limit) {
-            Ok(print) => Ok(Some(print)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Ok(None)
-            }
-            Err(_) => Err(fault::not_plain(path)),
-        }
+        if_there(path, self.digest(path, limit))
+    }
+
+    /// What it holds, in the same way.
+    pub(super) fn content(&self, path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
+        if_there(path, self.read_at(path, limit))
     }
 
     fn digest(&self, path: &Path, limit: u64) -> io::Result<Print> {
@@ -194,10 +198,11 @@ impl Site {
         Ok(Followed { links, end: Some(at) })
     }
 
-    /// The entries of a folder relative to the workspace: names, and whether they are folders. Links are neither.
+    /// The entries of a folder relative to the workspace, sorted: names, and whether they are folders. Links are
+    /// neither, and what is hidden is left out.
     pub(super) fn entries(&self, folder: &Path, limit: usize) -> Vec<(PathBuf, Kind)> {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let entries = self.root.read_dir(folder).into_iter().flatten().flatten().take(limit);
+        let opened = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let entries = self.root.read_dir(opened).into_iter().flatten().flatten().take(limit);
         let known = entries.filter_map(|entry| {
             let kind = entry.file_type().ok()?;
             let kind = match () {
@@ -207,7 +212,25 @@ impl Site {
             };
             Some((PathBuf::from(entry.file_name()), kind))
         });
-        known.collect()
+        let mut known: Vec<_> = known.filter(|(name, _)| !self.hidden.contains(&folder.join(name))).collect();
+        known.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        known
+    }
+}
+
+/// Paths as they were given, and as they are without links.
+fn spellings(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    paths.iter().flat_map(|path| [Some(path.clone()), std::fs::canonicalize(path).ok()]).flatten()
+}
+
+/// What was got of a file, if there is one.
+fn if_there<T>(path: &Path, got: io::Result<T>) -> Result<Option<T>, Fault> {
+    match got {
+        Ok(got) => Ok(Some(got)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(_) => Err(fault::not_plain(path)),
     }
 }
 

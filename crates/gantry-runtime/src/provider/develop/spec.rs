@@ -79,7 +79,8 @@ fn format_code() -> ToolSpec {
             .into(),
         input_schema: object(&[], &json!({
             "path": { "type": "string", "default": ".", "description": "A file, or the folder of a project, relative to \
-                                                                        the workspace root." },
+                                                                        the workspace root. Of Rust, the whole \
+                                                                        package around a folder is formatted." },
             "ecosystem": ecosystem(),
             "check": flag("Whether to change nothing and only say what would change."),
         })),

@@ -2,19 +2,8 @@
 
 use gantry_sandbox::jail::Ran;
 
-/// A text that somebody gave, in messages.
-const SHOWN_CHARS: usize = 200;
 /// The end of what a program said, in results.
 pub(super) const TAIL_BYTES: usize = 20 * 1024;
-
-/// A text with control characters escaped, and cut to a sensible length.
-pub(super) fn shown(text: &str) -> String {
-    let mut out: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN_CHARS).is_some() {
-        out.push('…');
-    }
-    out
-}
 
 /// The beginning of a text, in whole characters.
 pub(super) fn head(text: &str, bytes: usize) -> &str {

@@ -1,11 +1,11 @@
 //! What a call asks for, read from its arguments once.
 
 use super::fault;
+use crate::provider::own;
 use crate::provider::workspace::within::Way;
-use gantry_core::{ErrorCode, Fault, ToolError};
+use gantry_core::Fault;
 use gantry_sandbox::jail::WORKSPACE;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 /// Commits that one call of `git_log` gives, and how many without saying.
 pub(super) const COMMITS: (u32, u32) = (500, 20);
@@ -124,23 +124,16 @@ fn commits() -> u32 {
 
 impl Act {
     pub(super) fn parse(tool: &str, arguments: &str) -> Result<Self, Fault> {
-        match tool {
-            "git_status" => arguments_of(arguments).map(Self::Status),
-            "git_diff" => arguments_of(arguments).map(Self::Diff),
-            "git_log" => arguments_of(arguments).map(Self::Log),
-            "git_commit" => arguments_of(arguments).map(Self::Commit),
-            "git_push" => arguments_of(arguments).map(Self::Push),
-            _ => Err(Fault::without_effect(ToolError::new(
-                ErrorCode::ToolNotFound,
-                format!("there is no git tool {tool}"),
-            ))),
-        }
+        let act = match tool {
+            "git_status" => own::arguments(arguments).map(Self::Status),
+            "git_diff" => own::arguments(arguments).map(Self::Diff),
+            "git_log" => own::arguments(arguments).map(Self::Log),
+            "git_commit" => own::arguments(arguments).map(Self::Commit),
+            "git_push" => own::arguments(arguments).map(Self::Push),
+            _ => Err(own::missing(tool)),
+        };
+        act.map_err(Fault::without_effect)
     }
-}
-
-fn arguments_of<T: DeserializeOwned>(arguments: &str) -> Result<T, Fault> {
-    serde_json::from_str(arguments)
-        .map_err(|error| fault::invalid_arguments(format!("the arguments do not fit the tool: {error}")))
 }
 
 /// Paths in the workspace as git finds them in the jail, wherever it starts.

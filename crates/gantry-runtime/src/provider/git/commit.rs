@@ -1,15 +1,16 @@
 //! `git_commit`: commits what a person has seen.
 //!
 //! Looking builds the very tree that a commit would have, from a copy of the index and with new objects put aside, so
-//! that nothing in the repository changes. The precondition names that tree, the commit below it and who commits. Committing
-//! builds it again; hooks run, and if one of them changed what is committed or what is said about it, the commit is taken
-//! back.
+//! that nothing in the repository changes. The precondition names that tree, the commits below it and who commits. Committing
+//! builds it again and lets the hooks see it; if it is still what was judged, the commit is made of exactly that, and the
+//! branch goes to it only from where it was judged to be.
 
 use super::act::{self, Commit, MESSAGE_BYTES};
 use super::changes::{self, Change, Changes};
 use super::fault;
-use super::repository::{Fields, Repository, Script, Top, code};
-use super::words::{self, counted, shown};
+use super::repository::{Fields, HOOKS, Repository, Script, Top, code};
+use super::words::{self, counted};
+use crate::provider::own::shown;
 use crate::provider::workshop::exit_code;
 use gantry_core::Fault;
 use gantry_core::policy::OwnVerdict;
@@ -17,7 +18,7 @@ use gantry_sandbox::jail::{End, Ran};
 use serde_json::{Value, json};
 
 const TOOL: &str = "git_commit";
-/// The script that both begin with.
+/// The script that both looking and committing begin with.
 const STAGE: &str = include_str!("sh/stage.sh");
 /// Who commits if nobody said who.
 const NOBODY: (&str, &str) = ("Gantry", "gantry@localhost");
@@ -41,7 +42,7 @@ struct State {
     /// Commits that are being merged, each with a comma after it.
     merge: String,
     tree: String,
-    /// A name and an address.
+    /// The name and the address of who wrote it and commits it.
     author: String,
 }
 
@@ -50,18 +51,34 @@ impl State {
 
     fn to_text(&self) -> String {
         let Self { reference, head, merge, tree, author } = self;
-        // None of them can have a space but the last one.
-        [Self::WORD, reference, head, merge, tree, author].join(" ")
+        json!([Self::WORD, reference, head, merge, tree, author]).to_string()
     }
 
     fn parse(text: &str) -> Result<Self, Fault> {
-        let parts: Vec<&str> = text.splitn(6, ' ').collect();
-        let &[Self::WORD, reference, head, merge, tree, author] = parts.as_slice() else {
+        let parts: [String; 6] = serde_json::from_str(text).map_err(|_other| fault::unjudged())?;
+        let [word, reference, head, merge, tree, author] = parts;
+        if word != Self::WORD {
             return Err(fault::unjudged());
-        };
-        let [reference, head, merge, tree, author] =
-            [reference, head, merge, tree, author].map(str::to_owned);
+        }
         Ok(Self { reference, head, merge, tree, author })
+    }
+
+    /// What a script says. A name that is no text could not be shown as it is, and an id is nothing but an id.
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Fault> {
+        let state = Self {
+            reference: exact(fields, "the branch")?,
+            head: exact(fields, "the commit")?,
+            merge: exact(fields, "the merge")?,
+            tree: exact(fields, "the tree")?,
+            author: exact(fields, "the author")?,
+        };
+        let is_id = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let are_ids = is_id(&state.head) && is_id(&state.tree) && state.merged().all(is_id);
+        if are_ids { Ok(state) } else { Err(fault::unreadable("the id of a commit")) }
+    }
+
+    fn merged(&self) -> impl Iterator<Item = &str> {
+        self.merge.split_terminator(',')
     }
 
     fn branch(&self) -> Option<&str> {
@@ -82,6 +99,7 @@ pub(super) async fn inspect(
     match exit_code(ran.end) {
         0 => {}
         code::CONFLICT => return Err(conflict()),
+        code::NO_MERGE => return Err(no_merge()),
         _ => return Err(fault::of_git(&ran, "looking at what would be committed", &repository.shown)),
     }
     let plan = plan(&ran)?;
@@ -99,7 +117,7 @@ pub(super) async fn run(
 ) -> Result<Value, Fault> {
     check(args)?;
     let state = State::parse(judged.ok_or_else(fault::unjudged)?)?;
-    let mut script = Script::works(TOOL, &[STAGE, include_str!("sh/commit.sh")]);
+    let mut script = Script::works(TOOL, &[STAGE, HOOKS, include_str!("sh/commit.sh")]);
     script.env.extend(identity(author));
     script.files = vec![("message".to_owned(), args.message.clone().into_bytes())];
     let State { reference, head, merge, tree, author } = state.clone();
@@ -139,14 +157,16 @@ fn identity(author: Option<&(String, String)>) -> [(String, String); 2] {
 fn plan(ran: &Ran) -> Result<Plan, Fault> {
     let mut fields = Fields::of(&ran.stdout.bytes);
     let top = Top::of(fields.must("where the repository is")?)?;
-    let state = State {
-        reference: fields.text("the branch")?,
-        head: fields.text("the commit")?,
-        merge: fields.text("the merge")?,
-        tree: fields.text("the tree")?,
-        author: fields.text("the author")?,
-    };
+    let state = State::read(&mut fields)?;
     Ok(Plan { state, changes: listed(ran, &mut fields, &top)? })
+}
+
+fn exact(fields: &mut Fields<'_>, what: &str) -> Result<String, Fault> {
+    String::from_utf8(fields.must(what)?.to_vec()).map_err(|_bytes| {
+        fault::failed(format!(
+            "{what} has a name that is not UTF-8, which cannot be shown as it is; let a person commit this"
+        ))
+    })
 }
 
 /// The list at the end of what a script answered. One that was cut is none: nobody could see what would be committed.
@@ -163,10 +183,11 @@ fn question(plan: &Plan) -> String {
     let to = state
         .branch()
         .map_or("no branch (a detached HEAD)".to_owned(), |branch| format!("branch {}", shown(branch)));
-    let kind = match (state.head.is_empty(), state.merge.is_empty()) {
-        (true, _) => " as its first commit",
-        (false, false) => " as a merge",
-        (false, true) => "",
+    let merged: Vec<&str> = state.merged().map(words::short).collect();
+    let kind = match (state.head.is_empty(), merged.is_empty()) {
+        (true, _) => " as its first commit".to_owned(),
+        (false, false) => format!(" as a merge with {}", merged.join(", ")),
+        (false, true) => String::new(),
     };
     let files = counted(changes.count, "file");
     let named: Vec<String> = changes.files.iter().take(ASKED_FILES).map(line).collect();
@@ -231,20 +252,20 @@ fn refused(ran: &Ran, repository: &Repository<'_>) -> Fault {
     let said = words::last_lines(&ran.stderr.text());
     match code {
         code::CONFLICT => conflict(),
+        code::NO_MERGE => no_merge(),
         code::OUTDATED => fault::outdated(
             "the files or the branch have changed since the commit was approved, and nothing was committed; call again",
         ),
         code::NOT_COMMITTED => fault::perhaps(format!(
-            "nothing was committed; a hook of the repository (pre-commit, commit-msg) may have refused it, and may have \
-             changed files: {said}"
+            "nothing was committed; a hook of the repository refused it, or git did, and hooks may have changed files: {said}"
         )),
-        code::TAKEN_BACK => fault::perhaps(format!(
-            "a hook of the repository changed what was to be committed, so the commit was taken back; look at \
-             git_status and call again with what the hook made: {said}"
+        code::CHANGED => fault::perhaps(format!(
+            "a hook of the repository changed what was approved, so nothing was committed; look at git_status and call \
+             again with what the hook made: {said}"
         )),
-        code::NOT_TAKEN_BACK => fault::perhaps(format!(
-            "a hook of the repository changed what was to be committed, and the commit could not be taken back; let a \
-             person look at git_log: {said}"
+        code::MOVED => fault::perhaps(format!(
+            "what was approved was not committed: the branch was moved meanwhile, by a hook of the repository or by \
+             somebody else, and it stays moved; let a person look at git_log: {said}"
         )),
         _ => fault::of_git(ran, "committing", &repository.shown),
     }
@@ -252,6 +273,13 @@ fn refused(ran: &Ran, repository: &Repository<'_>) -> Fault {
 
 fn conflict() -> Fault {
     fault::failed("files are in conflict (git_status names them); resolve them and name them in files")
+}
+
+fn no_merge() -> Fault {
+    fault::failed(
+        "git's file MERGE_HEAD, which says what is being merged, does not list commits of this repository; let a person \
+         look at it, and end the merge with `git merge --abort` or `git merge --quit`",
+    )
 }
 
 fn nothing(args: &Commit) -> Fault {
@@ -280,9 +308,43 @@ mod tests {
         assert_eq!(State::parse(&state().to_text()).unwrap(), state());
         let bare = State { reference: String::new(), ..state() };
         assert_eq!(State::parse(&bare.to_text()).unwrap(), bare);
-        for wrong in ["", "commit a b c", "push a b c d e", "commit a b c d"] {
+        let other = r#"["push","a","b","c","d","e"]"#;
+        for wrong in ["", "commit a b c d e", other, r#"["commit","a","b","c","d"]"#] {
             assert_eq!(State::parse(wrong).unwrap_err().error.code.as_str(), "INTERNAL_ERROR", "{wrong}");
         }
+    }
+
+    #[test]
+    fn no_two_states_have_the_same_text() {
+        let shown = State { merge: "5, ee".into(), tree: "60".into(), author: "Ann <a@x>".into(), ..state() };
+        let meant = State { merge: "5,".into(), tree: "ee".into(), author: "60 Ann <a@x>".into(), ..state() };
+        assert_ne!(shown.to_text(), meant.to_text());
+        let quoted = State { author: r#"A","ee"#.into(), ..state() };
+        assert_eq!(State::parse(&quoted.to_text()).unwrap(), quoted);
+    }
+
+    #[test]
+    fn what_is_no_id_or_cannot_be_shown_is_no_state() {
+        let read = |bytes: &[u8]| State::read(&mut Fields::of(bytes));
+        assert_eq!(read(b"r\0ab\0ab,12,\0ee\0A <a>\0").unwrap().merge, "ab,12,");
+        for wrong in [
+            b"r\0ab\0ab, ee\0ee\0A\0".as_slice(),
+            b"r\0a b\0\0ee\0A\0",
+            b"r\0ab\0\0e\ne\0A\0",
+            b"r\xff\0ab\0\0ee\0A\0",
+            b"r\0ab\0\0ee\0A\xff\0",
+            b"r\0ab\0\0ee",
+        ] {
+            assert!(read(wrong).is_err(), "{}", wrong.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_question_names_what_is_merged() {
+        let merge = format!("{},{},", "a".repeat(40), "b".repeat(40));
+        let plan = Plan { state: State { head: "c".into(), merge, ..state() }, changes: Changes::default() };
+        let text = question(&plan);
+        assert!(text.contains("to branch main as a merge with aaaaaaaaaa, bbbbbbbbbb, by A <a@x>"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::act::{self, Diff};
 use super::changes;
 use super::fault;
 use super::repository::{Fields, Repository, Script, Top, code};
+use crate::provider::own;
 use crate::provider::workshop::exit_code;
 use gantry_core::Fault;
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ fn script(args: &Diff) -> Result<Script, Fault> {
 
 fn unknown(args: &Diff) -> Fault {
     let named: Vec<String> =
-        [&args.from, &args.to].into_iter().flatten().map(|rev| super::words::shown(rev)).collect();
+        [&args.from, &args.to].into_iter().flatten().map(|rev| own::shown(rev)).collect();
     fault::invalid_arguments(format!(
         "{} is not a revision of this repository; git_log shows commits",
         named.join(" or ")

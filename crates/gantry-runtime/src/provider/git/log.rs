@@ -3,7 +3,7 @@
 use super::act::{self, COMMITS, Log};
 use super::fault;
 use super::repository::{Fields, Repository, Script, code};
-use super::words;
+use crate::provider::own::shown;
 use crate::provider::workshop::exit_code;
 use gantry_core::Fault;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub(super) async fn run(repository: &Repository<'_>, args: &Log) -> Result<Value
         0 => read(&ran.stdout.bytes, ran.stdout.is_truncated(), most),
         code::NO_REVISION => Err(fault::invalid_arguments(format!(
             "{} is not a revision of this repository, nor a range of two such as main..topic",
-            words::shown(args.rev.as_deref().unwrap_or_default())
+            shown(args.rev.as_deref().unwrap_or_default())
         ))),
         _ => Err(fault::of_git(&ran, "reading the log", &repository.shown)),
     }

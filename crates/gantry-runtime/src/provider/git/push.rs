@@ -10,8 +10,9 @@ use self::answer::Sent;
 use super::act::{self, Force, Push};
 use super::fault;
 use super::remote::{Address, Credentials, tracking};
-use super::repository::{Fields, Repository, Script, code};
-use super::words::{counted, last_lines, short, shown};
+use super::repository::{Fields, HOOKS, Repository, Script, code};
+use super::words::{counted, last_lines, short};
+use crate::provider::own::shown;
 use crate::provider::workshop::{Reach, exit_code};
 use gantry_core::Fault;
 use gantry_core::digest::Digest;
@@ -43,6 +44,14 @@ struct Plan {
 impl Plan {
     fn reference(&self) -> String {
         format!("refs/heads/{}", self.branch)
+    }
+
+    /// The references by which it is told what is there.
+    fn source(&self) -> String {
+        match (&self.tracking, &self.old) {
+            (Some(tracking), Some(_)) => tracking.clone(),
+            _ => format!("refs/remotes/{}/*", self.remote),
+        }
     }
 
     /// What an answer rests on. The address is not in it as it is, for it may have a secret.
@@ -168,11 +177,13 @@ fn question(plan: &Plan) -> String {
         format!(": {}{more}", plan.subjects.join("; "))
     };
     format!(
-        "{what} at {} (remote {}) to {}{force}, with {} that it is not known to have{list}",
+        "{what} at {} (remote {}) to {}{force}, with {} that it does not have according to {}, which tools can \
+         change{list}",
         plan.address.shown(),
         shown(&plan.remote),
         short(&plan.commit),
         counted(plan.count, "commit"),
+        shown(&plan.source()),
     )
 }
 
@@ -180,7 +191,7 @@ fn question(plan: &Plan) -> String {
 async fn ask_hook(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
     let old = plan.old.clone().unwrap_or_default();
     let words = [plan.reference(), plan.commit.clone(), old, plan.remote.clone(), plan.address.shown()];
-    let ran = repository.run(Script::works(TOOL, &[include_str!("sh/hook.sh")]).args(words)).await?;
+    let ran = repository.run(Script::works(TOOL, &[HOOKS, include_str!("sh/hook.sh")]).args(words)).await?;
     let said = last_lines(&ran.stderr.text());
     match exit_code(ran.end) {
         0 => Ok(()),

@@ -1,7 +1,7 @@
 //! Where a push goes: the addresses that are taken, what they show, and the credential that the proxy adds on the way.
 
 use super::fault;
-use super::words::shown;
+use crate::provider::own::shown;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::Fault;

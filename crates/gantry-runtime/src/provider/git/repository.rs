@@ -4,6 +4,7 @@
 //! in a repository can have any other byte. Where a script knows what is wrong, it ends with a code that says so.
 
 use super::fault;
+use crate::provider::own;
 use crate::provider::workshop::{Reach, Task, Workshop};
 use crate::provider::workspace::within::{Way, shown_path};
 use gantry_core::{EffectState, Fault};
@@ -19,8 +20,9 @@ const WORKING: Duration = Duration::from_secs(300);
 /// Bytes that are kept of what git prints.
 const OUTPUT: usize = 4 * 1024 * 1024;
 
-/// What every git has in its environment: nothing of this machine's settings, nobody to ask, texts that can be read.
-const ENV: [(&str, &str); 12] = [
+/// What every git has in its environment: nothing of this machine's settings, nobody to ask, texts that can be read, and
+/// every commit as it is, for tools can write the files by which a repository shows another one in its place.
+const ENV: [(&str, &str); 14] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
@@ -30,18 +32,24 @@ const ENV: [(&str, &str); 12] = [
     ("GIT_PAGER", "cat"),
     ("GIT_ALLOW_PROTOCOL", "http:https"),
     ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_GRAFT_FILE", "/dev/null"),
     ("GIT_LITERAL_PATHSPECS", "1"),
     ("GIT_MERGE_AUTOEDIT", "no"),
     ("LC_ALL", "C"),
 ];
 
 /// Settings that win over those of the repository.
-const CONFIG: [(&str, &str); 13] = [
+const CONFIG: [(&str, &str); 17] = [
     ("safe.directory", "*"),
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
     ("core.quotePath", "false"),
     ("core.splitIndex", "false"),
+    ("core.commitGraph", "false"),
+    ("advice.graftFileDeprecated", "false"),
+    ("i18n.commitEncoding", "UTF-8"),
+    ("i18n.logOutputEncoding", "UTF-8"),
     ("color.ui", "never"),
     ("format.pretty", "medium"),
     ("log.date", "default"),
@@ -54,8 +62,10 @@ const CONFIG: [(&str, &str); 13] = [
 
 /// What scripts share.
 const PRELUDE: &str = include_str!("sh/prelude.sh");
+/// What those share that run hooks.
+pub(super) const HOOKS: &str = include_str!("sh/hooks.sh");
 
-/// The codes by which scripts say what they know to be wrong.
+/// The codes by which scripts say what they know to be wrong. Whatever else they end with is git's own.
 pub(super) mod code {
     /// A revision is not known.
     pub(in super::super) const NO_REVISION: i32 = 41;
@@ -63,12 +73,12 @@ pub(super) mod code {
     pub(in super::super) const CONFLICT: i32 = 42;
     /// Something is not as it was when the call was judged.
     pub(in super::super) const OUTDATED: i32 = 43;
-    /// Git did not commit; a hook may have said no.
+    /// A hook said no to the commit, or git did; the branch is where it was.
     pub(in super::super) const NOT_COMMITTED: i32 = 44;
-    /// A hook changed what was to be committed, and the commit was taken back.
-    pub(in super::super) const TAKEN_BACK: i32 = 45;
-    /// The same, but taking it back failed.
-    pub(in super::super) const NOT_TAKEN_BACK: i32 = 46;
+    /// A hook changed what was to be committed, which was not; the branch is where it was.
+    pub(in super::super) const CHANGED: i32 = 45;
+    /// The branch was moved by somebody else while the commit was made, which it was not.
+    pub(in super::super) const MOVED: i32 = 46;
     /// There is no current branch.
     pub(in super::super) const DETACHED: i32 = 47;
     /// There is no such branch.
@@ -77,6 +87,8 @@ pub(super) mod code {
     pub(in super::super) const NO_REMOTE: i32 = 49;
     /// The hook before pushing said no.
     pub(in super::super) const HOOK: i32 = 50;
+    /// What is said to be merged is no list of commits.
+    pub(in super::super) const NO_MERGE: i32 = 51;
 }
 
 /// A script to run.
@@ -163,7 +175,7 @@ impl<'a> Repository<'a> {
     /// The repository that a folder of the workspace is in.
     pub(super) fn at(workshop: &'a Workshop, path: &str) -> Result<Self, Fault> {
         let names = Way::parse(path)?.names;
-        let shown = if names.is_empty() { "the workspace".to_owned() } else { super::words::shown(path) };
+        let shown = if names.is_empty() { "the workspace".to_owned() } else { own::shown(path) };
         Ok(Self { workshop, folder: names.iter().collect(), shown })
     }
 

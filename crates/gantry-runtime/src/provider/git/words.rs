@@ -1,24 +1,9 @@
 //! Texts of a repository as people and models get them: bounded, and with nothing in them that misleads.
 
-use gantry_core::raw::misleads;
+use crate::provider::own::shown;
 
-/// Characters of one name or one line that a message shows.
-const SHOWN_CHARS: usize = 200;
 /// Lines of what git said that a message shows, counted from the end, and their characters.
 const SAID: (usize, usize) = (12, 2000);
-
-/// One line of a text, as questions and messages show it.
-pub(super) fn shown(text: &str) -> String {
-    let mut out = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n == SHOWN_CHARS {
-            out.push('…');
-            break;
-        }
-        if misleads(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
-    }
-    out
-}
 
 /// The end of what git said, without its hints.
 pub(super) fn last_lines(said: &str) -> String {

@@ -4,19 +4,19 @@
 //! Only the beginning of each file is sent, with its path and what it defines. The model is an addition: whatever goes
 //! wrong with it, words alone still find files, and the answer says what was missing.
 
+mod model;
+
 use super::keeper::Shelf;
 use super::open::{self, Reach};
 use super::sync::FILE_BYTES;
 use super::{Embeddings, symbols};
-use gantry_egress::HttpClient;
-use gantry_store::search::{SearchIndex, Vectors};
-use http::{HeaderMap, HeaderValue, Method, header};
-use serde::Deserialize;
-use serde_json::json;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use gantry_store::search::{Edition, SearchIndex, Vectors};
+use model::Model;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,18 +25,10 @@ const BATCH: usize = 32;
 /// Characters of a file that are sent: of what it defines, and of its text.
 const SYMBOL_CHARS: usize = 500;
 const HEAD_CHARS: usize = 1_500;
-/// How long the endpoint may take.
-const ANSWER: Duration = Duration::from_secs(15);
-/// Bytes of its answer.
-const ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Numbers of one vector.
-const DIMENSIONS: usize = 8_192;
-
 /// A model that reads along.
 #[derive(Debug)]
 pub(super) struct Embedder {
-    settings: Embeddings,
-    client: OnceLock<HttpClient>,
+    model: Model,
     /// All vectors of the index, until one of them changes.
     vectors: Mutex<Option<Arc<Vectors>>>,
     reading: watch::Sender<Reading>,
@@ -48,36 +40,21 @@ struct Reading {
     /// How often it was asked for, and how often that was when it last began.
     wanted: u64,
     begun: u64,
-    running: bool,
+    /// When that was, as long as it lasts.
+    running: Option<Instant>,
     /// Why the last attempt failed.
     trouble: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Reply {
-    data: Vec<Item>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    index: Option<usize>,
-    embedding: Vec<f32>,
-}
-
 impl Embedder {
     pub(super) fn new(settings: Embeddings) -> Self {
-        Self {
-            settings,
-            client: OnceLock::new(),
-            vectors: Mutex::default(),
-            reading: watch::Sender::default(),
-        }
+        Self { model: Model::new(settings), vectors: Mutex::default(), reading: watch::Sender::default() }
     }
 
     /// Why some files may have no vector.
     pub(super) fn trouble(&self) -> Option<String> {
         let reading = self.reading.borrow();
-        let under_way = reading.running.then(|| "the model has not read all files yet".to_owned());
+        let under_way = reading.running.map(|_| "the model has not read all files yet".to_owned());
         reading.trouble.clone().or(under_way)
     }
 
@@ -86,18 +63,26 @@ impl Embedder {
         self.vectors().take();
     }
 
-    /// Waits until nothing is left to read.
-    pub(super) async fn idle(&self) {
-        // The sender lives as long as this, so there is always an end to wait for.
-        self.reading.subscribe().wait_for(|reading| !reading.running).await.ok();
+    /// Waits until nothing is left to read, unless that has taken too long already, or the model does not answer.
+    pub(super) async fn idle(&self, patience: Duration) {
+        let began = self.reading.borrow().running;
+        if let Some(began) = began.filter(|_| self.model.silent().is_none()) {
+            // The sender lives as long as this, so there is always an end to wait for.
+            let mut reading = self.reading.subscribe();
+            timeout_at(began + patience, reading.wait_for(|reading| reading.running.is_none())).await.ok();
+        }
     }
 
-    /// Has every file read that has no vector, beside everything else.
+    /// Has every file read that has no vector, beside everything else. A model that does not answer is not asked.
     pub(super) fn read_along(&self, shelf: &Arc<Shelf>, tasks: &TaskTracker, stop: &CancellationToken) {
+        if self.model.silent().is_some() {
+            return;
+        }
         let mut starts = false;
         self.reading.send_modify(|reading| {
             reading.wanted += 1;
-            starts = !std::mem::replace(&mut reading.running, true);
+            starts = reading.running.is_none();
+            reading.running.get_or_insert_with(Instant::now);
         });
         if starts {
             let (shelf, stop) = (Arc::clone(shelf), stop.clone());
@@ -120,7 +105,7 @@ impl Embedder {
             self.reading.send_modify(|reading| {
                 reading.trouble = outcome.err();
                 done = reading.wanted == reading.begun;
-                reading.running = !done;
+                reading.running = (!done).then(Instant::now);
             });
             if done {
                 return;
@@ -130,14 +115,14 @@ impl Embedder {
 
     async fn read_all(&self, shelf: &Arc<Shelf>) -> Result<(), String> {
         loop {
-            let (at, model) = (Arc::clone(shelf), self.settings.model.clone());
+            let (at, model) = (Arc::clone(shelf), self.model.name().to_owned());
             let batch = blocking(move || unread(&at, &model)).await?;
             if batch.is_empty() {
                 return Ok(());
             }
-            let (ids, texts): (Vec<i64>, Vec<String>) = batch.into_iter().unzip();
-            let vectors = ids.into_iter().zip(self.embed(&texts).await?).collect::<Vec<_>>();
-            let (at, model) = (Arc::clone(shelf), self.settings.model.clone());
+            let (files, texts): (Vec<Edition>, Vec<String>) = batch.into_iter().unzip();
+            let vectors = files.into_iter().zip(self.model.embed(&texts).await?).collect::<Vec<_>>();
+            let (at, model) = (Arc::clone(shelf), self.model.name().to_owned());
             blocking(move || with_index(&at, |index| index.put_vectors(&model, &vectors))).await?;
             self.forget();
         }
@@ -149,7 +134,7 @@ impl Embedder {
         shelf: &Arc<Shelf>,
         question: &str,
     ) -> Result<Vec<(i64, f32)>, String> {
-        let asked = self.embed(&[question.to_owned()]).await?.pop().unwrap_or_default();
+        let asked = self.model.embed(&[question.to_owned()]).await?.pop().unwrap_or_default();
         let vectors = self.all(shelf).await?;
         if asked.len() != vectors.dimensions && !vectors.ids.is_empty() {
             let (given, known) = (asked.len(), vectors.dimensions);
@@ -164,55 +149,11 @@ impl Embedder {
         if let Some(vectors) = &*self.vectors() {
             return Ok(Arc::clone(vectors));
         }
-        let (at, model) = (Arc::clone(shelf), self.settings.model.clone());
+        let (at, model) = (Arc::clone(shelf), self.model.name().to_owned());
         let loaded = blocking(move || with_index(&at, |index| index.vectors(&model))).await?;
         let loaded = Arc::new(loaded);
         *self.vectors() = Some(Arc::clone(&loaded));
         Ok(loaded)
-    }
-
-    /// One vector of length 1 for each text.
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
-        let answer = tokio::time::timeout(ANSWER, self.post(texts)).await;
-        let late = |_| format!("{} did not answer within {ANSWER:?}", self.settings.url);
-        let mut items = answer.map_err(late)??.data;
-        items.sort_by_key(|item| item.index);
-        let vectors: Vec<Vec<f32>> = items.into_iter().map(|item| unit(item.embedding)).collect();
-        let dimensions = vectors.first().map_or(0, Vec::len);
-        let are_sound = vectors.len() == texts.len()
-            && (1..=DIMENSIONS).contains(&dimensions)
-            && vectors
-                .iter()
-                .all(|vector| vector.len() == dimensions && vector.iter().all(|n| n.is_finite()));
-        if are_sound { Ok(vectors) } else { Err(format!("{} gave unusable embeddings", self.settings.url)) }
-    }
-
-    async fn post(&self, texts: &[String]) -> Result<Reply, String> {
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let client = HttpClient::new().map_err(|error| error.to_string())?;
-                self.client.get_or_init(|| client)
-            }
-        };
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(key) = &self.settings.api_key {
-            let mut value = HeaderValue::try_from(format!("Bearer {key}"))
-                .map_err(|error| format!("the API key of the embeddings cannot be sent: {error}"))?;
-            value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        let url = format!("{}/embeddings", self.settings.url.trim_end_matches('/'));
-        let body = json!({ "model": self.settings.model, "input": texts }).to_string();
-        let response =
-            client.send(Method::POST, &url, headers, body.into()).await.map_err(|error| error.to_string())?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(format!("{url} answered {status}"));
-        }
-        let body = response.body(ANSWER_BYTES).await.map_err(|error| error.to_string())?;
-        serde_json::from_slice(&body).map_err(|error| format!("{url} gave no embeddings: {error}"))
     }
 
     fn vectors(&self) -> MutexGuard<'_, Option<Arc<Vectors>>> {
@@ -221,10 +162,10 @@ impl Embedder {
 }
 
 /// Some files without a vector, with what is sent of them.
-fn unread(shelf: &Shelf, model: &str) -> Result<Vec<(i64, String)>, String> {
+fn unread(shelf: &Shelf, model: &str) -> Result<Vec<(Edition, String)>, String> {
     let missing = with_index(shelf, |index| index.without_vector(model, BATCH))?;
     let reach = Reach::from(&shelf.within).map_err(|fault| fault.error.message)?;
-    Ok(missing.into_iter().map(|(id, path)| (id, gist(&reach, &path))).collect())
+    Ok(missing.into_iter().map(|(file, path)| (file, gist(&reach, &path))).collect())
 }
 
 /// What is sent of a file. One that is gone by now is sent by its name, and forgotten with the next round.
@@ -233,15 +174,6 @@ fn gist(reach: &Reach, path: &str) -> String {
     let symbols: String = symbols::of_text(path, &text).chars().take(SYMBOL_CHARS).collect();
     let head: String = text.chars().take(HEAD_CHARS).collect();
     format!("{path}\n{symbols}\n{head}")
-}
-
-/// The vector with the same direction and length 1.
-fn unit(mut vector: Vec<f32>) -> Vec<f32> {
-    let length = vector.iter().map(|n| n * n).sum::<f32>().sqrt();
-    if length > 0.0 {
-        vector.iter_mut().for_each(|n| *n /= length);
-    }
-    vector
 }
 
 fn nearest(vectors: &Vectors, asked: &[f32]) -> Vec<(i64, f32)> {

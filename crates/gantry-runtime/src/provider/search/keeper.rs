@@ -72,6 +72,8 @@ pub(super) struct Progress {
     /// The last round that is done.
     round: u64,
     pub(super) full: bool,
+    /// Folders that the last round could not look into.
+    pub(super) unseen: usize,
     /// Why the last round failed.
     pub(super) failed: Option<Fault>,
 }
@@ -114,7 +116,7 @@ impl Keeper {
         }
         if let Some(embedder) = &self.shelf.embedder {
             // A model that needs longer is no reason to wait; the answer says that it is not done.
-            timeout(PATIENCE_WITH_MODEL, embedder.idle()).await.ok();
+            embedder.idle(PATIENCE_WITH_MODEL).await;
         }
         let progress = self.progress.borrow().clone();
         Ok((done, progress))
@@ -280,10 +282,7 @@ impl Worker {
             }
             (Ok(_) | Err(_), _) => {}
         }
-        self.progress.send_replace(Progress {
-            round,
-            full: synced.as_ref().is_ok_and(|synced| synced.full),
-            failed: synced.err(),
-        });
+        let Synced { full, unseen, .. } = synced.as_ref().copied().unwrap_or_default();
+        self.progress.send_replace(Progress { round, full, unseen, failed: synced.err() });
     }
 }

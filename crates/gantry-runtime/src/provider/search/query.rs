@@ -1,6 +1,7 @@
 //! What a call asks for, read from its arguments once.
 
 use super::fault;
+use crate::provider::own;
 use crate::provider::workspace::within::Way;
 use gantry_core::Fault;
 use ignore::overrides::{Override, OverrideBuilder};
@@ -75,8 +76,7 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) fn parse(arguments: &str) -> Result<Self, Fault> {
-        let given: Arguments = serde_json::from_str(arguments)
-            .map_err(|error| fault::invalid(format!("the arguments do not fit the tool: {error}")))?;
+        let given: Arguments = own::arguments(arguments).map_err(Fault::without_effect)?;
         let (most, context) = match given.mode {
             Mode::Ranked => (USUAL_RANKED, CONTEXT_RANKED),
             Mode::Literal | Mode::Regex => (USUAL, 0),

@@ -97,12 +97,13 @@ async fn attempt(
 
 /// What the reader of an answer should know.
 fn remarks(progress: Progress, by_words: Option<String>) -> Option<String> {
-    let of_index = match progress.failed {
-        Some(fault) => Some(format!("the index is not up to date: {}", fault.error.message)),
-        None if progress.full => Some(format!("only the first {FILES} files, by path, are ranked")),
-        None => None,
-    };
-    let all: Vec<String> = of_index.into_iter().chain(by_words).collect();
+    let failed = progress.failed.map(|fault| format!("the index is not up to date: {}", fault.error.message));
+    let full = progress.full.then(|| format!("only the first {FILES} files, by path, are ranked"));
+    let n_unseen = progress.unseen;
+    let unseen = (n_unseen > 0).then(|| {
+        format!("folders that could not be looked into: {n_unseen}; files in them are missing, or ranked as they were")
+    });
+    let all: Vec<String> = [failed, full, unseen, by_words].into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

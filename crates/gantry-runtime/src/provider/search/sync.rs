@@ -1,5 +1,7 @@
 //! Brings the index up to date with the files: walks, compares, reads what is new, forgets what is gone.
 //!
+//! What lies in a folder that could not be looked into is not gone: the index keeps what it has of it.
+//!
 //! A file is read again when its size, times or inode differ. What was changed only a moment before it was looked at
 //! counts as changed the next time too, because another change in the same tick of the clock would not show.
 
@@ -13,7 +15,7 @@ use rustix::fs::Stat;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) const FILES: usize = 200_000;
 /// The size of a file that is indexed.
 pub(super) const FILE_BYTES: u64 = 1024 * 1024;
+/// Folders that could not be looked into and are remembered each by itself.
+const UNSEEN: usize = 1_000;
 /// Files that are taken in at once, and bytes of words in them.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
@@ -54,6 +58,8 @@ pub(super) struct Synced {
     pub(super) changed: bool,
     /// Whether there are more files than the index takes.
     pub(super) full: bool,
+    /// Folders that could not be looked into.
+    pub(super) unseen: usize,
 }
 
 impl Known {
@@ -103,37 +109,36 @@ pub(super) fn sync(
     known: &Mutex<Known>,
     stop: &CancellationToken,
 ) -> Result<Synced, Failed> {
-    let start = Instant::now();
-    let census = Census::take(within, stop)?;
-    let took = start.elapsed();
-    let (changed, gone) = {
-        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = |(path, stamp): &&(String, Stamp)| {
-            stamp.changed_ns == UNSETTLED || known.files.get(path) != Some(stamp)
-        };
-        let changed: Vec<(String, Stamp)> = census.files.iter().filter(is_new).cloned().collect();
-        let there: HashSet<&str> = census.files.iter().map(|(path, _)| path.as_str()).collect();
-        let gone: Vec<String> =
-            known.files.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();
-        (changed, gone)
-    };
+    let start = Start::find(within, &Way::parse(".")?)?;
+    sync_from(start, &Reach::from(within)?, index, &Intake { known, stop })
+}
+
+fn sync_from(
+    start: Start,
+    reach: &Reach,
+    index: &SearchIndex,
+    intake: &Intake<'_>,
+) -> Result<Synced, Failed> {
+    let began = Instant::now();
+    let mut census = Census::take(start, intake.stop)?;
+    let took = began.elapsed();
+    let Changes { changed, gone, full } = census.compare(&intake.known().files);
     let n_changes = changed.len() + gone.len();
     if !gone.is_empty() {
         index.apply(&[], &gone)?;
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = intake.known();
         for path in &gone {
             known.files.remove(path);
         }
     }
-    let reach = Reach::from(within)?;
-    take_in(&reach, index, &changed, &Intake { known, stop })?;
+    take_in(reach, index, &changed, intake)?;
     if n_changes > MANY {
         index.compact()?;
     }
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = intake.known();
     known.directories = census.directories;
     known.walked = Some((took, Instant::now()));
-    Ok(Synced { changed: n_changes > 0, full: census.full })
+    Ok(Synced { changed: n_changes > 0, full, unseen: census.unseen.count })
 }
 
 struct Intake<'a> {
@@ -142,9 +147,13 @@ struct Intake<'a> {
 }
 
 impl Intake<'_> {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keep(&self, index: &SearchIndex, documents: &mut Vec<Document>) -> Result<(), Failed> {
         index.apply(documents, &[])?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
         known.files.extend(documents.drain(..).map(|document| (document.path, document.stamp)));
         Ok(())
     }
@@ -215,25 +224,84 @@ fn document(reach: &Reach, path: &str, stamp: Stamp) -> Document {
 struct Census {
     files: Vec<(String, Stamp)>,
     directories: Vec<(String, Stamp)>,
+    unseen: Unseen,
+}
+
+/// Folders that could not be looked into.
+#[derive(Debug, Default)]
+struct Unseen {
+    count: usize,
+    /// Their paths, with a slash at the end.
+    paths: Vec<String>,
+    /// Whether there are more of them, which may be anywhere.
+    beyond: bool,
+}
+
+/// What has to be done with the index.
+struct Changes {
+    changed: Vec<(String, Stamp)>,
+    gone: Vec<String>,
     full: bool,
 }
 
 impl Census {
-    fn take(within: &Within, stop: &CancellationToken) -> Result<Self, Fault> {
-        let start = Start::find(within, &Way::parse(".")?)?;
+    fn take(start: Start, stop: &CancellationToken) -> Result<Self, Fault> {
         let taker = Taker { settled_ns: settled_ns(), all: Mutex::default() };
         walk(start, &taker, stop);
         if stop.is_cancelled() {
             return Err(fault::canceled());
         }
-        let mut census = taker.all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        census.full = census.files.len() > FILES;
-        if census.full {
-            // The same ones every time, or each look would exchange some for others.
-            census.files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-            census.files.truncate(FILES);
+        Ok(taker.all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Compares it with what the index has, and leaves out what there is no room for.
+    fn compare(&mut self, known: &HashMap<String, Stamp>) -> Changes {
+        let kept = self.kept(known);
+        let room = FILES.saturating_sub(kept.len());
+        let full = self.files.len() > room;
+        if full {
+            // Those that come first, or each look would exchange some for others.
+            self.files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            self.files.truncate(room);
         }
-        Ok(census)
+        let is_new = |(path, stamp): &&(String, Stamp)| {
+            stamp.changed_ns == UNSETTLED || known.get(path) != Some(stamp)
+        };
+        let there = self.paths();
+        let is_gone = |path: &&String| !there.contains(path.as_str()) && !kept.contains(path.as_str());
+        Changes {
+            changed: self.files.iter().filter(is_new).cloned().collect(),
+            gone: known.keys().filter(is_gone).cloned().collect(),
+            full,
+        }
+    }
+
+    /// Files of the index that may still be there, although they were not seen.
+    fn kept<'a>(&self, known: &'a HashMap<String, Stamp>) -> HashSet<&'a str> {
+        if self.unseen.count == 0 {
+            return HashSet::new();
+        }
+        let seen = self.paths();
+        let missing = known.keys().map(String::as_str).filter(|path| !seen.contains(path));
+        missing.filter(|path| self.unseen.has(path)).collect()
+    }
+
+    fn paths(&self) -> HashSet<&str> {
+        self.files.iter().map(|(path, _)| path.as_str()).collect()
+    }
+}
+
+impl Unseen {
+    fn add(&mut self, path: &[u8]) {
+        self.count += 1;
+        // One whose name is no UTF-8 has no indexed files.
+        let Ok(path) = std::str::from_utf8(path) else { return };
+        if self.paths.len() < UNSEEN { self.paths.push(path.to_owned()) } else { self.beyond = true }
+    }
+
+    /// Whether a file may lie in one of them.
+    fn has(&self, file: &str) -> bool {
+        self.beyond || self.paths.iter().any(|folder| file.starts_with(folder.as_str()))
     }
 }
 
@@ -278,7 +346,14 @@ impl Visit for Taker {
         }
     }
 
+    fn skipped(&self, path: &[u8]) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).unseen.add(path);
+    }
+
     fn done(&self, hand: Self::Hand) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).files.extend(hand);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,9 @@ mod rank;
 mod text;
 
 use super::*;
-use gantry_core::policy::{OwnVerdict, Policies, Verdict, judge};
-use gantry_core::schema::Schema;
-use gantry_core::tool::Settings;
-use gantry_core::toolset::{Candidate, Place, Pool, Selection};
-use gantry_core::{CallRequest, Caller, ResolvedCall, Role, Toolset};
+use crate::provider::own::bench::{Answer, answer, judged, presents_itself, toolset};
+use gantry_core::policy::Verdict;
+use gantry_core::{ToolError, Toolset};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -37,14 +35,7 @@ impl Bench {
         fs::create_dir_all(dir.path().join("outside")).unwrap();
         fs::write(dir.path().join("outside/secret.rs"), "SECRET needle\n").unwrap();
         let provider = Self::open(dir.path(), embeddings);
-        let candidate = |spec| Candidate {
-            origin: provider.origin().clone(),
-            style: provider.style(),
-            spec,
-            settings: Settings::default(),
-        };
-        let pool = Arc::new(Pool::build(provider.tools().into_iter().map(candidate).collect()));
-        let toolset = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0;
+        let toolset = toolset(&provider);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         Self { dir, provider, toolset, runtime }
@@ -77,22 +68,8 @@ impl Bench {
     }
 
     fn permit(&self, arguments: &Value) -> Result<Permit, ToolError> {
-        let caller = Caller {
-            principal: "p".into(),
-            role: Role::Agent,
-            agent: None,
-            project: "default".into(),
-            above: Arc::default(),
-        };
-        let request = CallRequest {
-            tool: "search_code".into(),
-            arguments: Some(arguments.to_string().into()),
-            ..CallRequest::default()
-        };
-        let call =
-            ResolvedCall::resolve(&self.toolset, &request).map_err(|refusal| refusal.error().clone())?;
-        let judged = judge(&Policies::default(), &caller, call).map_err(|refusal| refusal.error().clone())?;
-        match judged.conclude(&caller, OwnVerdict::default()) {
+        let verdict = judged(&self.toolset, ("search_code", arguments), |_| panic!("it never asks"));
+        match verdict.map_err(|refusal| refusal.error().clone())? {
             Verdict::Allow(permit) => Ok(permit),
             Verdict::Ask(_) | Verdict::Deny(_) => panic!("search_code never asks"),
         }
@@ -100,11 +77,11 @@ impl Bench {
 
     fn call(&self, arguments: &Value) -> Result<Value, ToolError> {
         let permit = self.permit(arguments)?;
-        let output = self.runtime.block_on(self.provider.run(&CancellationToken::new(), &permit));
-        let value: Value = serde_json::from_str(output.map_err(|fault| fault.error)?.text()).unwrap();
-        let schema = permit.tool().spec.output_schema.clone().unwrap();
-        Schema::compile(&schema).unwrap().check(&value).unwrap();
-        Ok(value)
+        let outcome = self.runtime.block_on(self.provider.run(&CancellationToken::new(), &permit));
+        match answer(&permit, outcome) {
+            Answer::Done(value) => Ok(value),
+            failed @ (Answer::Asked(_) | Answer::Refused(_) | Answer::Failed(_)) => Err(failed.error()),
+        }
     }
 
     #[track_caller]
@@ -150,14 +127,7 @@ fn the_tool_presents_itself_completely_and_opening_makes_nothing() {
     let bench = Bench::new();
     let tool = bench.toolset.tools().next().unwrap();
     assert_eq!((tool.name.as_ref(), tool.effect.as_str(), tool.quarantined()), ("search_code", "read", None));
-    for schema in [&tool.spec.input_schema, tool.spec.output_schema.as_ref().unwrap()] {
-        Schema::compile(schema).unwrap();
-        assert_eq!(schema["additionalProperties"], false);
-        for (name, property) in schema["properties"].as_object().unwrap() {
-            assert!(property["description"].is_string(), "{name}");
-        }
-    }
-    assert!(!bench.provider.has_tool("read_file"));
+    presents_itself(&tool.spec);
     bench.put("a.txt", "x");
     bench.literal("x");
     assert!(!bench.ws(".gantry/search").exists());

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Threads of one walk.
 const THREADS: usize = 8;
-/// Names that one walk looks at; what comes after them is left out.
+/// Names that one walk looks at.
 const NAMES: usize = 1_000_000;
 /// Directories within directories. Each level may keep a directory open per thread.
 const DEPTH: usize = 64;
@@ -46,6 +46,9 @@ pub(super) trait Visit: Sync {
 
     /// Called for each file.
     fn file(&self, hand: &mut Self::Hand, spot: &Spot<'_>);
+
+    /// Called for each directory that is not looked into, or not into all that is in it.
+    fn skipped(&self, _path: &[u8]) {}
 
     /// Called for each thread at its end.
     fn done(&self, _hand: Self::Hand) {}
@@ -87,6 +90,8 @@ pub(super) struct Start {
     rules: Arc<Rules>,
     file: Option<OsString>,
     pub(super) hidden: Hidden,
+    /// Names that are looked at; what comes after them is left out.
+    pub(super) names: usize,
 }
 
 /// How a walk went.
@@ -102,7 +107,8 @@ impl Start {
         let (root, hidden) = within.enter()?;
         let barred = |error| way.barred(error);
         let (dir, stat) = open::directory(&root, OsStr::new(".")).map_err(barred)?;
-        let mut start = Self { dir, path: Vec::new(), stat, rules: Arc::default(), file: None, hidden };
+        let rules = Arc::default();
+        let mut start = Self { dir, path: Vec::new(), stat, rules, file: None, hidden, names: NAMES };
         for (n, name) in way.names.iter().enumerate() {
             let opened = open::directory(&start.dir, OsStr::new(name));
             if opened.as_ref().err() == Some(&Errno::NOTDIR) && n + 1 == way.names.len() {
@@ -126,7 +132,7 @@ impl Start {
 
 /// Shows every file from there on to the visitor, until it is told to stop. The order is not fixed.
 pub(super) fn walk<V: Visit>(start: Start, visit: &V, stop: &CancellationToken) -> Walked {
-    let Start { dir, path, stat, rules, file, hidden } = start;
+    let Start { dir, path, stat, rules, file, hidden, names } = start;
     let directory = Directory { dir, path, rules };
     let first = match file {
         Some(name) => Task::Files(Arc::new(directory), vec![name]),
@@ -137,7 +143,7 @@ pub(super) fn walk<V: Visit>(start: Start, visit: &V, stop: &CancellationToken) 
         stop,
         visit,
         queue: Queue { state: Mutex::new(State { tasks: vec![first], at_work: 0 }), wake: Condvar::new() },
-        names: AtomicUsize::new(0),
+        names: (AtomicUsize::new(0), names),
         skipped: AtomicUsize::new(0),
     };
     let n_threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
@@ -155,7 +161,8 @@ struct Walk<'a, V> {
     stop: &'a CancellationToken,
     visit: &'a V,
     queue: Queue,
-    names: AtomicUsize,
+    /// How many were looked at, and how many may be.
+    names: (AtomicUsize, usize),
     skipped: AtomicUsize,
 }
 
@@ -200,16 +207,17 @@ impl<V: Visit> Walk<'_, V> {
             }
             // It is gone, or something else by now.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(_) => self.skip(),
+            Err(_) => self.skip(&path),
         }
     }
 
     /// Leaves what is in a directory to be done, except for the first files, which are looked at right away.
     fn look_around(&self, mut directory: Directory, stat: &Stat, hand: &mut V::Hand) {
         self.visit.directory(&directory.path, stat);
-        let Ok(mut entries) = entries(&directory.dir) else { return self.skip() };
-        if self.names.fetch_add(entries.len(), Ordering::Relaxed) > NAMES {
-            return self.skip();
+        let Ok(mut entries) = entries(&directory.dir) else { return self.skip(&directory.path) };
+        let (looked_at, most) = &self.names;
+        if looked_at.fetch_add(entries.len(), Ordering::Relaxed) > *most {
+            return self.skip(&directory.path);
         }
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let has = |name: &[u8]| entries.binary_search_by(|entry| entry.0.as_bytes().cmp(name)).is_ok();
@@ -254,7 +262,7 @@ impl<V: Visit> Walk<'_, V> {
         if depth(&directory.path) < DEPTH {
             tasks.extend(directories.into_iter().rev().map(|name| Task::Enter(Arc::clone(directory), name)));
         } else if !directories.is_empty() {
-            self.skip();
+            self.skip(&directory.path);
         }
         while files.len() > PORTION {
             let rest = files.split_off(files.len() - PORTION);
@@ -281,8 +289,9 @@ impl<V: Visit> Walk<'_, V> {
         }
     }
 
-    fn skip(&self) {
+    fn skip(&self, path: &[u8]) {
         self.skipped.fetch_add(1, Ordering::Relaxed);
+        self.visit.skipped(path);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::fault::invalid;
 use super::gate::Gate;
+use crate::provider::own;
 use gantry_core::ToolError;
 use gantry_core::policy::OwnVerdict;
 use gantry_egress::Url;
@@ -91,8 +92,7 @@ pub(super) struct Fetch {
 
 impl Fetch {
     pub(super) fn parse(arguments: &str, gate: &Gate) -> Result<Self, ToolError> {
-        let asked: Arguments = serde_json::from_str(arguments)
-            .map_err(|error| invalid(format!("the arguments do not fit the tool: {error}")))?;
+        let asked: Arguments = own::arguments(arguments)?;
         let url = gate.read(&asked.url)?;
         let method = match asked.method {
             Verb::Get => Method::GET,

@@ -5,6 +5,7 @@
 mod reply;
 
 use super::markdown::plain;
+use crate::provider::own;
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
 use gantry_egress::{HttpClient, HttpError, Url};
 use http::header::{self, HeaderMap, HeaderValue};
@@ -107,9 +108,7 @@ impl Search {
 
     /// Does what the permit is for.
     pub(super) async fn run(&self, client: &HttpClient, permit: &Permit) -> Result<Value, Fault> {
-        let asked: Arguments = serde_json::from_str(permit.arguments()).map_err(|error| {
-            failed(ErrorCode::InvalidArguments, format!("the arguments do not fit the tool: {error}"))
-        })?;
+        let asked: Arguments = own::arguments(permit.arguments()).map_err(Fault::without_effect)?;
         let most = asked.num_results.unwrap_or(RESULTS).clamp(1, MAX_RESULTS);
         let query = asked.query.trim();
         if query.is_empty() || query.chars().count() > QUERY_CHARS {

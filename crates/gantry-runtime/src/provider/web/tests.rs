@@ -1,6 +1,4 @@
 //! The web tools, called as the pipeline calls them: judged, asked about, and run by a permit, against real servers.
-//!
-//! Every result passes the tool's output schema on its way through [`Bench::run`].
 
 mod bodies;
 mod hosts;
@@ -9,12 +7,9 @@ mod requests;
 mod searches;
 
 use super::*;
-use gantry_core::approval::{Decision, redeem};
-use gantry_core::policy::{Policies, Verdict, judge};
-use gantry_core::schema::Schema;
-use gantry_core::tool::{OwnRule, Settings};
-use gantry_core::toolset::{Candidate, Place, Pool, Selection};
-use gantry_core::{CallRequest, Caller, EffectState, Role, Toolset};
+use crate::provider::own::bench::{Answer, answer, judged, presents_itself, refused, toolset, yes};
+use gantry_core::policy::Verdict;
+use gantry_core::{EffectState, Toolset};
 use gantry_egress::Url;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -29,46 +24,6 @@ struct Bench {
     toolset: Toolset,
 }
 
-/// What came of a call.
-#[derive(Debug)]
-enum Answer {
-    Done(Value),
-    Asked(String),
-    Refused(ToolError),
-    Failed(Fault),
-}
-
-impl Answer {
-    #[track_caller]
-    fn done(self) -> Value {
-        let Self::Done(value) = self else { panic!("not done: {self:?}") };
-        value
-    }
-
-    #[track_caller]
-    fn asked(self) -> String {
-        let Self::Asked(reason) = self else { panic!("not asked: {self:?}") };
-        reason
-    }
-
-    /// The error, before which nothing may have happened.
-    #[track_caller]
-    fn error(self) -> ToolError {
-        match self {
-            Self::Refused(error) => error,
-            Self::Failed(Fault { error, effect: EffectState::None }) => error,
-            Self::Failed(_) | Self::Done(_) | Self::Asked(_) => panic!("no error without effect: {self:?}"),
-        }
-    }
-
-    /// The code and the message.
-    #[track_caller]
-    fn told(self) -> (&'static str, String) {
-        let error = self.error();
-        (error.code.as_str(), error.message)
-    }
-}
-
 impl Bench {
     /// Tools that may reach this machine, with an allow-list.
     fn new(allow: &[&str]) -> Self {
@@ -79,14 +34,7 @@ impl Bench {
         let allow = allow.iter().map(|pattern| UrlPattern::parse(pattern).unwrap()).collect();
         let private = private.iter().map(|range| range.parse().unwrap()).collect();
         let web = Web::new(WebOptions { allow, private, search }).unwrap();
-        let candidates = web.tools().into_iter().map(|spec| Candidate {
-            origin: web.origin().clone(),
-            style: web.style(),
-            spec,
-            settings: Settings::default(),
-        });
-        let pool = Arc::new(Pool::build(candidates.collect()));
-        let toolset = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0;
+        let toolset = toolset(&web);
         Self { web, toolset }
     }
 
@@ -96,41 +44,17 @@ impl Bench {
     }
 
     fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
-        let caller = Caller {
-            principal: "p".into(),
-            role: Role::Agent,
-            agent: None,
-            project: "default".into(),
-            above: Arc::default(),
-        };
-        let arguments = Some(arguments.to_string().into());
-        let request = CallRequest { tool: tool.into(), arguments, ..CallRequest::default() };
-        let call = ResolvedCall::resolve(&self.toolset, &request)?;
-        let judged = judge(&Policies::default(), &caller, call)?;
-        let own = match judged.call().tool().spec.own_rule {
-            OwnRule::Never => OwnVerdict::default(),
-            OwnRule::Always => panic!("no tool of this provider always asks"),
-            OwnRule::Depends => self.web.look(tool, judged.call().arguments())?,
-        };
-        Ok(judged.conclude(&caller, own))
+        judged(&self.toolset, (tool, arguments), |arguments| self.web.look(tool, arguments))
     }
 
     async fn run(&self, permit: &Permit) -> Answer {
-        match self.web.run(permit).await {
-            Err(fault) => Answer::Failed(fault),
-            Ok(output) => {
-                let value: Value = serde_json::from_str(output.text()).unwrap();
-                let schema = permit.tool().spec.output_schema.as_ref().unwrap();
-                Schema::compile(schema).unwrap().check(&value).unwrap();
-                Answer::Done(value)
-            }
-        }
+        answer(permit, self.web.run(permit).await)
     }
 
     /// Calls a tool; a question stays a question.
     async fn call(&self, tool: &str, arguments: Value) -> Answer {
         match self.judge(tool, &arguments) {
-            Err(refusal) | Ok(Verdict::Deny(refusal)) => Answer::Refused(refusal.error().clone()),
+            Err(refusal) | Ok(Verdict::Deny(refusal)) => refused(&refusal),
             Ok(Verdict::Ask(question)) => Answer::Asked(question.reason()),
             Ok(Verdict::Allow(permit)) => self.run(&permit).await,
         }
@@ -139,13 +63,9 @@ impl Bench {
     /// Calls a tool; a person says yes to the question that there must be.
     async fn approved(&self, tool: &str, arguments: Value) -> Answer {
         match self.judge(tool, &arguments) {
-            Err(refusal) | Ok(Verdict::Deny(refusal)) => Answer::Refused(refusal.error().clone()),
+            Err(refusal) | Ok(Verdict::Deny(refusal)) => refused(&refusal),
             Ok(Verdict::Allow(_)) => panic!("nobody was asked"),
-            Ok(Verdict::Ask(question)) => {
-                let decision =
-                    Decision { binding: question.binding(), approved: true, by: "somebody".into() };
-                self.run(&redeem(question, &decision).unwrap()).await
-            }
+            Ok(Verdict::Ask(question)) => self.run(&yes(question)).await,
         }
     }
 
@@ -241,16 +161,9 @@ fn the_tools_present_themselves_completely() {
     assert_eq!(names, [("web_fetch".to_owned(), "write"), ("web_search".to_owned(), "read")]);
     for tool in bench.toolset.tools() {
         assert_eq!(tool.quarantined(), None);
-        let spec = &tool.spec;
-        assert!(spec.title.is_some() && spec.description.len() > 80 && bench.web.has_tool(&tool.name));
-        assert_eq!(spec.annotations.open_world_hint, Some(true));
-        for schema in [&spec.input_schema, spec.output_schema.as_ref().unwrap()] {
-            Schema::compile(schema).unwrap();
-            for (name, property) in schema["properties"].as_object().unwrap() {
-                assert!(property["description"].is_string(), "{}: {name}", spec.name);
-            }
-        }
+        presents_itself(&tool.spec);
+        assert_eq!(tool.spec.annotations.open_world_hint, Some(true));
     }
     let without = Bench::new(&[]);
-    assert!(!without.web.has_tool("web_search") && without.web.tools().len() == 1);
+    assert_eq!(without.web.tools().len(), 1);
 }

@@ -2,10 +2,10 @@
 
 use super::place::Root;
 use super::{fault, list, read, remove, rename, write};
+use crate::provider::own;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -78,12 +78,12 @@ pub(super) enum Encoding {
 impl Act {
     pub(super) fn parse(tool: &str, arguments: &str) -> Result<Self, ToolError> {
         match tool {
-            "list_directory" => arguments_of(arguments).map(Self::List),
-            "read_file" => arguments_of(arguments).map(Self::Read),
-            "write_file" => arguments_of(arguments).map(Self::Write),
-            "delete_file" => arguments_of(arguments).map(Self::Delete),
-            "move_file" => arguments_of(arguments).map(Self::Move),
-            _ => Err(ToolError::new(ErrorCode::ToolNotFound, format!("the workspace has no tool {tool}"))),
+            "list_directory" => own::arguments(arguments).map(Self::List),
+            "read_file" => own::arguments(arguments).map(Self::Read),
+            "write_file" => own::arguments(arguments).map(Self::Write),
+            "delete_file" => own::arguments(arguments).map(Self::Delete),
+            "move_file" => own::arguments(arguments).map(Self::Move),
+            _ => Err(own::missing(tool)),
         }
     }
 
@@ -96,12 +96,6 @@ impl Act {
             Self::Move(moving) => rename::inspect(root, moving),
         }
     }
-}
-
-fn arguments_of<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
-    serde_json::from_str(arguments).map_err(|error| {
-        ToolError::new(ErrorCode::InvalidArguments, format!("the arguments do not fit the tool: {error}"))
-    })
 }
 
 /// A permitted call. There is no other way to one than a permit.

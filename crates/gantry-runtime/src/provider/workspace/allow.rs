@@ -4,10 +4,10 @@
 //! the call has opened is then inside an allowed one, or on the way to some, or out of reach; how the call spelled it
 //! plays no part. An allowed path that does not exist yet is the names that are still missing.
 
-use super::path::shown;
 use super::place::open_dir;
 use super::protect::{Id, resolved};
 use super::{Error, fault};
+use crate::provider::own::shown;
 use gantry_core::Fault;
 use rustix::fs::fstat;
 use std::ffi::{OsStr, OsString};

@@ -66,8 +66,7 @@ impl Listing<'_> {
             }
             // What is gone by now is not there.
             let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
-            // What stands in for something while a program runs is nobody's file.
-            if self.fences.has(Id::of(&stat)) || looks_like_a_place(stat.st_mode) {
+            if self.fences.has(Id::of(&stat)) || stands_in(dir.as_fd(), &name, &stat) {
                 continue;
             }
             let shown = format!("{prefix}{}", printable(name.as_bytes()));
@@ -115,6 +114,12 @@ impl Listing<'_> {
         }
         Ok(first.into_sorted_vec())
     }
+}
+
+/// Whether this stands in for something while a program runs, and so is nobody's file: there is nothing in it.
+fn stands_in(dir: impl AsFd, name: &OsStr, stat: &Stat) -> bool {
+    let is_empty = || open_dir(dir, name).and_then(names).is_ok_and(|mut names| names.next().is_none());
+    looks_like_a_place(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
 }
 
 fn entry(name: &str, stat: &Stat) -> Value {

@@ -4,6 +4,7 @@
 //! kernel, which resolves it beneath the root; only a path that must leave by its spelling alone is refused here.
 
 use super::fault;
+use crate::provider::own::shown;
 use gantry_core::Fault;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,8 +13,6 @@ use std::path::PathBuf;
 const PATH_BYTES: usize = 4096;
 /// One name in a path; what file systems take.
 const NAME_BYTES: usize = 255;
-/// A path as messages show it; the rest is cut.
-const SHOWN_CHARS: usize = 200;
 
 /// How a path ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,22 +120,6 @@ fn leaves(names: &[String]) -> bool {
             false
         }
     })
-}
-
-/// A text with control characters, reversed writing and invisible characters escaped, and cut to a sensible length.
-pub(super) fn shown(text: &str) -> String {
-    let mut out = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n == SHOWN_CHARS {
-            out.push('…');
-            break;
-        }
-        match c {
-            '\'' | '"' => out.push(c),
-            _ => out.extend(c.escape_debug()),
-        }
-    }
-    out
 }
 
 /// A file name as results have it. Bytes that are no UTF-8 become `\xNN`, and so does a backslash beside them, so

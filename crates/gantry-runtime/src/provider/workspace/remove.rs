@@ -7,11 +7,12 @@
 //! was put in its place.
 
 use super::act::{Delete, Precondition};
-use super::path::{RelPath, printable, shown};
+use super::path::{RelPath, printable};
 use super::place::{Kind, Links, Place, Root, names, open_dir, stat_at, sync};
 use super::protect::{Fences, Id, is_git};
 use super::state::{bytes, identity, size};
 use super::{fault, state};
+use crate::provider::own::shown;
 use gantry_core::digest::Digest;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::{ErrorCode, Fault, ToolError};

@@ -1,6 +1,4 @@
 //! The file tools, called as the pipeline calls them: judged, asked about, and run by a permit.
-//!
-//! Every result passes the tool's output schema on its way through [`Bench::run`].
 
 mod allowed;
 mod approve;
@@ -12,12 +10,9 @@ mod work;
 
 use super::act::{Act, Job};
 use super::*;
-use gantry_core::approval::{Decision, redeem};
-use gantry_core::policy::{Policies, Verdict, judge};
-use gantry_core::schema::Schema;
-use gantry_core::tool::{OwnRule, Settings};
-use gantry_core::toolset::{Candidate, Place, Pool, Selection};
-use gantry_core::{CallRequest, Caller, EffectState, Role, ToolError, Toolset};
+use crate::provider::own::bench::{Answer, answer, judged, presents_itself, refused, toolset, yes};
+use gantry_core::policy::Verdict;
+use gantry_core::{EffectState, Toolset};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
@@ -27,44 +22,6 @@ struct Bench {
     dir: TempDir,
     provider: Workspace,
     toolset: Toolset,
-}
-
-/// What came of a call.
-#[derive(Debug)]
-enum Answer {
-    Done(Value),
-    Asked(String),
-    Refused(ToolError),
-    Failed(Fault),
-}
-
-impl Answer {
-    #[track_caller]
-    fn done(self) -> Value {
-        let Self::Done(value) = self else { panic!("not done: {self:?}") };
-        value
-    }
-
-    #[track_caller]
-    fn asked(self) -> String {
-        let Self::Asked(reason) = self else { panic!("not asked: {self:?}") };
-        reason
-    }
-
-    /// The error, after which nothing may have changed.
-    #[track_caller]
-    fn error(self) -> ToolError {
-        match self {
-            Self::Refused(error) => error,
-            Self::Failed(Fault { error, effect: EffectState::None }) => error,
-            Self::Failed(_) | Self::Done(_) | Self::Asked(_) => panic!("no error without effect: {self:?}"),
-        }
-    }
-
-    #[track_caller]
-    fn code(self) -> &'static str {
-        self.error().code.as_str()
-    }
 }
 
 impl Bench {
@@ -129,33 +86,11 @@ impl Bench {
         all
     }
 
-    fn caller() -> Caller {
-        Caller {
-            principal: "p".into(),
-            role: Role::Agent,
-            agent: None,
-            project: "default".into(),
-            above: Arc::default(),
-        }
-    }
-
     fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
-        let request = CallRequest {
-            tool: tool.into(),
-            arguments: Some(arguments.to_string().into()),
-            ..CallRequest::default()
-        };
-        let call = ResolvedCall::resolve(&self.toolset, &request)?;
-        let judged = judge(&Policies::default(), &Self::caller(), call)?;
-        let own = match judged.call().tool().spec.own_rule {
-            OwnRule::Never => OwnVerdict::default(),
-            OwnRule::Always => panic!("no tool of this provider always asks without a reason"),
-            OwnRule::Depends => {
-                let act = Act::parse(tool, judged.call().arguments())?;
-                act.inspect(&self.provider.root).map_err(|fault| Refusal::from(fault.error))?
-            }
-        };
-        Ok(judged.conclude(&Self::caller(), own))
+        judged(&self.toolset, (tool, arguments), |arguments| {
+            let act = Act::parse(tool, arguments)?;
+            act.inspect(&self.provider.root).map_err(|fault| Refusal::from(fault.error))
+        })
     }
 
     /// The permit for a call, with a person's yes if it needs one.
@@ -163,32 +98,20 @@ impl Bench {
         match self.judge(tool, arguments)? {
             Verdict::Allow(permit) => Ok(permit),
             Verdict::Deny(refusal) => Err(refusal),
-            Verdict::Ask(question) => {
-                let decision =
-                    Decision { binding: question.binding(), approved: true, by: "somebody".into() };
-                redeem(question, &decision).map_err(|void| panic!("{void:?}"))
-            }
+            Verdict::Ask(question) => Ok(yes(question)),
         }
     }
 
     fn run(&self, permit: &Permit) -> Answer {
         let job = Job::of(permit).unwrap();
-        match job.run(&self.provider.root, &CancellationToken::new()) {
-            Err(fault) => Answer::Failed(fault),
-            Ok(text) => {
-                let value: Value = serde_json::from_str(&text).unwrap();
-                let schema = permit.tool().spec.output_schema.as_ref().unwrap();
-                Schema::compile(schema).unwrap().check(&value).unwrap();
-                Answer::Done(value)
-            }
-        }
+        answer(permit, job.run(&self.provider.root, &CancellationToken::new()))
     }
 
     /// Calls a tool; a question stays a question.
     #[expect(clippy::needless_pass_by_value, reason = "a call reads better with its arguments in place")]
     fn call(&self, tool: &str, arguments: Value) -> Answer {
         match self.judge(tool, &arguments) {
-            Err(refusal) | Ok(Verdict::Deny(refusal)) => Answer::Refused(refusal.error().clone()),
+            Err(refusal) | Ok(Verdict::Deny(refusal)) => refused(&refusal),
             Ok(Verdict::Ask(question)) => Answer::Asked(question.reason()),
             Ok(Verdict::Allow(permit)) => self.run(&permit),
         }
@@ -199,21 +122,9 @@ impl Bench {
     fn approved(&self, tool: &str, arguments: Value) -> Answer {
         match self.permit(tool, &arguments) {
             Ok(permit) => self.run(&permit),
-            Err(refusal) => Answer::Refused(refusal.error().clone()),
+            Err(refusal) => refused(&refusal),
         }
     }
-}
-
-/// The tools of a provider as an agent has them.
-fn toolset(provider: &Workspace) -> Toolset {
-    let candidates = provider.tools().into_iter().map(|spec| Candidate {
-        origin: provider.origin().clone(),
-        style: provider.style(),
-        spec,
-        settings: Settings::default(),
-    });
-    let pool = Arc::new(Pool::build(candidates.collect()));
-    Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
 }
 
 /// A call of each tool that takes this path.
@@ -265,18 +176,8 @@ fn the_tools_present_themselves_completely() {
     assert_eq!(names, expected.map(|(name, effect)| (name.to_owned(), effect)));
     for tool in bench.toolset.tools() {
         assert_eq!(tool.quarantined(), None);
-        assert!(bench.provider.has_tool(&tool.name));
-        let spec = &tool.spec;
-        assert!(spec.title.is_some() && spec.description.len() > 80, "{}", spec.name);
-        for schema in [&spec.input_schema, spec.output_schema.as_ref().unwrap()] {
-            Schema::compile(schema).unwrap();
-            assert_eq!(schema["additionalProperties"], false);
-            for (name, property) in schema["properties"].as_object().unwrap() {
-                assert!(property["description"].is_string(), "{}: {name}", spec.name);
-            }
-        }
+        presents_itself(&tool.spec);
     }
-    assert!(!bench.provider.has_tool("run_code"));
 }
 
 #[tokio::test]
@@ -291,7 +192,7 @@ async fn the_provider_looks_and_runs_on_threads_that_may_block() {
 
     let permit = bench.permit("write_file", &arguments).unwrap();
     let output = bench.provider.run(&CancellationToken::new(), &permit).await.unwrap();
-    assert_eq!(output, RawOutput::Json(r#"{"path":"a.txt","size":3}"#.into()));
+    assert_eq!(output, r#"{"path":"a.txt","size":3}"#);
     assert_eq!(bench.read("a.txt"), "new");
 
     let cancelled = CancellationToken::new();

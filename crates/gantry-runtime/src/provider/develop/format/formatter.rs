@@ -28,6 +28,8 @@ pub(super) struct Formatter {
     pub(super) name: &'static str,
     /// A name, or a path in the jail.
     pub(super) program: String,
+    /// Where it runs, relative to the workspace. What it changes lies in there.
+    pub(super) folder: PathBuf,
     /// How the names of the files end that it changes.
     pub(super) extensions: &'static [&'static str],
     fix: Vec<String>,
@@ -113,8 +115,8 @@ impl Formatter {
         chosen: Option<Ecosystem>,
         toolchains: &Toolchains,
     ) -> Result<Self, Fault> {
-        let choice = match &site.file {
-            Some(file) => Choice::of_file(file, chosen)?,
+        let (choice, folder) = match &site.file {
+            Some(file) => (Choice::of_file(file, chosen)?, site.folder.clone()),
             None => Choice::of_project(site, Ecosystem::detect(site, chosen)?)?,
         };
         let found = choice.ways.iter().find_map(|way| Some((*way, program(site, way.program, toolchains)?)));
@@ -134,7 +136,7 @@ impl Formatter {
             check.push(edition);
         }
         let Way { name, names, .. } = way;
-        Ok(Self { name, program, extensions: choice.extensions, fix, check, target, names })
+        Ok(Self { name, program, folder, extensions: choice.extensions, fix, check, target, names })
     }
 
     pub(super) fn args(&self, check: bool) -> Vec<String> {
@@ -171,8 +173,15 @@ impl Formatter {
             }
         }
         // A file may be named in two ways.
-        let paths: BTreeSet<String> = named.into_iter().map(|path| relative(site, path)).collect();
+        let paths: BTreeSet<String> = named.into_iter().map(|path| self.relative(path)).collect();
         paths.into_iter().filter(|path| site.is_file(Path::new(path))).take(PATHS + 1).collect()
+    }
+
+    /// A path that it names, as the workspace has it.
+    fn relative(&self, path: &str) -> String {
+        let inside = path.strip_prefix(WORKSPACE).and_then(|inside| inside.strip_prefix('/'));
+        let path = inside.map_or_else(|| self.folder.join(path), PathBuf::from);
+        path.components().filter(|part| part.as_os_str() != ".").collect::<PathBuf>().display().to_string()
     }
 }
 
@@ -204,12 +213,17 @@ impl Choice {
         }
     }
 
-    fn of_project(site: &Site, ecosystem: Ecosystem) -> Result<Self, Fault> {
-        if ecosystem == Ecosystem::Cargo && site.above("Cargo.toml").is_none() {
-            let message = format!("{} has no Cargo.toml; name a file of Rust instead", shown(site));
+    /// What there is for a project, and the folder of it. cargo formats the whole package around a folder.
+    fn of_project(site: &Site, ecosystem: Ecosystem) -> Result<(Self, PathBuf), Fault> {
+        let folder = match ecosystem {
+            Ecosystem::Cargo => site.above("Cargo.toml"),
+            Ecosystem::Node | Ecosystem::Python | Ecosystem::Go => Some(site.folder.clone()),
+        };
+        let Some(folder) = folder else {
+            let message = format!("{} has no Cargo.toml; name a file of Rust instead", shown(&site.folder));
             return Err(fault::invalid(message));
-        }
-        Ok(Self::of(ecosystem))
+        };
+        Ok((Self::of(ecosystem), folder))
     }
 
     fn of(ecosystem: Ecosystem) -> Self {
@@ -249,17 +263,4 @@ fn edition(site: &Site) -> String {
     let edition =
         manifest.get("package").and_then(|package| package.get("edition")).and_then(toml::Value::as_str);
     edition.filter(|edition| edition.len() == NEWEST.len()).unwrap_or(NEWEST).to_owned()
-}
-
-/// A path that a formatter names, as the workspace has it.
-fn relative(site: &Site, path: &str) -> String {
-    let inside = path.strip_prefix(WORKSPACE).and_then(|inside| inside.strip_prefix('/'));
-    match inside {
-        Some(inside) => inside.to_owned(),
-        None => {
-            let path: PathBuf =
-                site.folder.join(path).components().filter(|part| part.as_os_str() != ".").collect();
-            path.display().to_string()
-        }
-    }
 }

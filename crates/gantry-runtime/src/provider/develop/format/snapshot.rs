@@ -1,8 +1,9 @@
 //! What files of some kinds come to, so that the ones that changed can be told.
 
-use crate::provider::develop::site::{Kind, Print, Site};
+use crate::provider::develop::site::{Bounds, Kind, Print, Site};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Files that are compared.
@@ -11,12 +12,12 @@ const FILES: usize = 20_000;
 const BYTES: u64 = 512 * 1024 * 1024;
 /// A single file; formatters do not take larger ones either.
 const FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// How deep folders are gone into, and how many entries of one are looked at.
-const LEVELS: usize = 32;
-const ENTRIES: usize = 20_000;
-/// Folders that formatters leave alone: what was built, and what others wrote.
-const SKIPPED: [&str; 8] =
-    [".git", "node_modules", "target", ".venv", "venv", "__pycache__", "dist", "vendor"];
+/// How far files are looked for. Formatters leave alone what was built, and what others wrote.
+pub(super) const BOUNDS: Bounds = Bounds {
+    entries: 200_000,
+    levels: 32,
+    skipped: &[".git", "node_modules", "target", ".venv", "venv", "__pycache__", "dist", "vendor"],
+};
 
 /// The files as they are at one moment.
 #[derive(Debug, Default)]
@@ -28,51 +29,48 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The file that is meant, or the files of these kinds in the folder and below it. A lone file may have others
-    /// with it, as the modules of a file of Rust.
-    pub(super) fn take(site: &Site, extensions: &[&str]) -> Self {
+    /// The files of these kinds in a folder and below it. A lone file may have others with it, as the modules of a file
+    /// of Rust.
+    pub(super) fn take(site: &Site, folder: &Path, extensions: &[&str], bounds: &Bounds) -> Self {
         let mut snapshot = Self::default();
-        snapshot.add(site, &site.folder, extensions, 0);
+        let all_seen = site.walk(folder, bounds, |path, kind| {
+            let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+            if kind == Kind::File && extensions.contains(&extension) {
+                snapshot.add(site, path)
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        snapshot.is_partial = !all_seen;
         snapshot
     }
 
-    fn add(&mut self, site: &Site, folder: &Path, extensions: &[&str], level: usize) {
-        let entries = site.entries(folder, ENTRIES);
-        self.is_partial |= entries.len() == ENTRIES || level > LEVELS;
-        if level > LEVELS {
-            return;
-        }
-        for (name, kind) in entries {
-            let path = folder.join(&name);
-            let extension = name.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-            match kind {
-                Kind::Folder if !SKIPPED.iter().any(|skipped| name == Path::new(skipped)) => {
-                    self.add(site, &path, extensions, level + 1);
-                }
-                Kind::File if extensions.contains(&extension) => self.add_file(site, path),
-                Kind::Folder | Kind::File | Kind::Other => {}
-            }
-        }
-    }
-
-    fn add_file(&mut self, site: &Site, path: PathBuf) {
+    /// Takes a file in, as long as there is room.
+    fn add(&mut self, site: &Site, path: &Path) -> ControlFlow<()> {
         if self.prints.len() >= FILES || self.bytes >= BYTES {
-            self.is_partial = true;
-            return;
+            return ControlFlow::Break(());
         }
-        if let Ok(content) = site.read_at(&path, FILE_BYTES) {
-            self.bytes += content.len() as u64;
-            self.prints.insert(path, Sha256::digest(content).into());
+        if let Some((print, bytes)) = print(site, path) {
+            self.bytes += bytes;
+            self.prints.insert(path.to_owned(), print);
         }
+        ControlFlow::Continue(())
     }
 
     pub(super) fn len(&self) -> usize {
         self.prints.len()
     }
 
-    /// The files that are not the same in another snapshot, sorted.
-    pub(super) fn differs(&self, after: &Self) -> Vec<String> {
-        let changed = self.prints.iter().filter(|(path, print)| after.prints.get(*path) != Some(print));
+    /// Those of the files that are not the same any more, sorted.
+    pub(super) fn changed(&self, site: &Site) -> Vec<String> {
+        let is_same = |path: &Path, before: &Print| print(site, path).is_some_and(|(now, _)| now == *before);
+        let changed = self.prints.iter().filter(|(path, before)| !is_same(path, before));
         changed.map(|(path, _)| path.display().to_string()).collect()
     }
+}
+
+/// What a file comes to, and its size.
+fn print(site: &Site, path: &Path) -> Option<(Print, u64)> {
+    let content = site.read_at(path, FILE_BYTES).ok()?;
+    Some((Sha256::digest(&content).into(), content.len() as u64))
 }

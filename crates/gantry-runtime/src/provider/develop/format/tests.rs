@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::provider::develop::ecosystem::Ecosystem;
+use crate::provider::develop::site::Bounds;
 use crate::provider::workshop::{Quota, Toolchains, WorkshopOptions};
 use crate::provider::workspace::Fenced;
 use gantry_sandbox::jail::Captured;
@@ -10,8 +11,12 @@ use std::path::Path;
 use tempfile::TempDir;
 
 fn site(dir: &Path, path: &str) -> Site {
-    let quota = Quota { memory: 1, cpu: WALL, processes: 1, written: 1 };
-    let options = WorkshopOptions {
+    Site::find(&options(dir), path).unwrap()
+}
+
+fn options(dir: &Path) -> WorkshopOptions {
+    let quota = Quota { keys: "code.builds", memory: 1, cpu: WALL, processes: 1, written: 1 };
+    WorkshopOptions {
         workspace: dir.to_owned(),
         fenced: Fenced::default(),
         store: dir.join("store"),
@@ -20,8 +25,7 @@ fn site(dir: &Path, path: &str) -> Site {
         network: false,
         private: Vec::new(),
         toolchains: Vec::new(),
-    };
-    Site::find(&options, path).unwrap()
+    }
 }
 
 fn put(dir: &Path, path: &str, content: &str) {
@@ -68,13 +72,60 @@ fn changed_files_are_told_by_their_content() {
     }
     std::os::unix::fs::symlink("a.rs", dir.path().join("p/link.rs")).unwrap();
     let site = site(dir.path(), "p");
-    let before = Snapshot::take(&site, &["rs"]);
+    let before = Snapshot::take(&site, Path::new("p"), &["rs"], &snapshot::BOUNDS);
     assert_eq!((before.len(), before.is_partial), (3, false));
     for path in ["p/a.rs", "p/sub/c.rs", "p/notes.txt", "p/target/x.rs"] {
         put(dir.path(), path, "new");
     }
-    put(dir.path(), "p/b.rs", "old");
-    assert_eq!(before.differs(&Snapshot::take(&site, &["rs"])), ["p/a.rs", "p/sub/c.rs"]);
+    fs::remove_file(dir.path().join("p/b.rs")).unwrap();
+    assert_eq!(before.changed(&site), ["p/a.rs", "p/b.rs", "p/sub/c.rs"]);
+}
+
+#[test]
+fn looking_for_files_ends_after_so_many_entries_of_any_kind() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..10 {
+        put(dir.path(), &format!("p/sub{number}/notes.txt"), "");
+    }
+    put(dir.path(), "p/z/a.rs", "");
+    let site = site(dir.path(), "p");
+    let take = |entries, levels| {
+        let bounds = Bounds { entries, levels, ..snapshot::BOUNDS };
+        let taken = Snapshot::take(&site, Path::new("p"), &["rs"], &bounds);
+        (taken.len(), taken.is_partial)
+    };
+    // Eleven folders, ten files of another kind, and the one that is looked for.
+    assert_eq!(take(22, 1), (1, false));
+    assert!(take(21, 1).1);
+    assert_eq!(take(10, 1), (0, true));
+    assert_eq!(take(22, 0), (0, true));
+}
+
+#[test]
+fn what_tools_may_not_see_is_not_looked_through() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), ".gantry/store/a.rs", "");
+    put(dir.path(), "b.rs", "");
+    let options = WorkshopOptions {
+        fenced: Fenced { hidden: vec![dir.path().join(".gantry")], ..Fenced::default() },
+        ..options(dir.path())
+    };
+    let site = Site::find(&options, ".").unwrap();
+    assert_eq!(Snapshot::take(&site, Path::new(""), &["rs"], &snapshot::BOUNDS).len(), 1);
+}
+
+#[test]
+fn a_folder_of_a_package_of_rust_stands_for_the_whole_package() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), "p/Cargo.toml", "[package]\nname = \"p\"\n");
+    put(dir.path(), "p/src/deep/a.rs", "");
+    put(dir.path(), "p/tests/b.rs", "");
+    let toolchains = Toolchains::find(&[], &[]);
+    assert!(toolchains.program("cargo").is_some(), "cargo runs this test");
+    let site = site(dir.path(), "p/src/deep");
+    let formatter = Formatter::choose(&site, Some(Ecosystem::Cargo), &toolchains).unwrap();
+    assert_eq!(formatter.folder, Path::new("p"));
+    assert_eq!(snapshot(&site, &formatter).len(), 2);
 }
 
 #[test]
@@ -88,7 +139,7 @@ fn more_files_than_a_result_has_are_still_counted() {
     }
     let site = site(dir.path(), "p");
     let formatter = Formatter::choose(&site, Some(Ecosystem::Python), &Toolchains::default()).unwrap();
-    let before = Snapshot::take(&site, formatter.extensions);
+    let before = snapshot(&site, &formatter);
     for name in &names {
         put(dir.path(), &format!("p/{name}"), "new");
     }

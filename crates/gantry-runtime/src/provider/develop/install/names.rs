@@ -2,7 +2,8 @@
 //! file, an address or a repository.
 
 use crate::provider::develop::ecosystem::Ecosystem;
-use crate::provider::develop::{fault, words};
+use crate::provider::develop::fault;
+use crate::provider::own;
 use gantry_core::Fault;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -83,7 +84,7 @@ pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), Fau
         Some(odd) => Err(fault::invalid(format!(
             "{} is not the name of a package for {}; give names from the registry, with a version if need be, as {}; \
              paths, addresses, repositories and options are not taken",
-            words::shown(odd),
+            own::shown(odd),
             ecosystem.name(),
             form.example
         ))),

@@ -5,11 +5,14 @@ use crate::provider::develop::act::Install;
 use crate::provider::develop::ecosystem::Ecosystem;
 use crate::provider::develop::site::Site;
 use crate::provider::develop::suite::{environment, python_in};
-use crate::provider::develop::{Registries, fault, words};
+use crate::provider::develop::{Registries, fault};
+use crate::provider::own;
 use crate::provider::workshop::in_jail;
 use gantry_core::Fault;
 use gantry_sandbox::jail::{Ran, STORE};
+use regex::Regex;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 const NPM: &str = "https://registry.npmjs.org/";
 const PYPI: &str = "https://pypi.org/simple/";
@@ -23,8 +26,12 @@ const CRATES_HOSTS: [&str; 3] = ["index.crates.io", "static.crates.io", "crates.
 const GO_HOSTS: [&str; 2] = ["proxy.golang.org", GO_SUMS];
 /// The log of what modules come to. Go compares with it what any proxy gives; it has no packages.
 const GO_SUMS: &str = "sum.golang.org";
-/// How programs tell that the proxy refused a host.
-const REFUSALS: [&str; 2] = ["403", "not among the hosts that this job may reach"];
+/// How programs tell that the proxy refused a host: in its own words, or by its status as they put it.
+const REFUSAL: &str = r#"(?x)
+    not\ among\ the\ hosts\ that\ this\ job\ may\ reach
+    | \bE403\b | _403\b | \b403\ (?:Client\ Error:\ )?\(?Forbidden\b | \bForbidden\ -\ 403\b
+    | \b(?i:response|status|error|code|got)(?:\ code)?:?\ 403\b
+    | ":\ Forbidden\b"#;
 /// Where the environment of a project of Python is made, if it has none.
 const ENVIRONMENT: &str = ".venv";
 
@@ -91,8 +98,7 @@ impl Plan {
             return "; this Python cannot make environments: ask a person to install its venv module (python3-venv)"
                 .to_owned();
         }
-        // Not every program says more of the proxy's refusal than its number.
-        if step.network && REFUSALS.iter().any(|words| said.contains(words)) {
+        if step.network && is_refusal(&said) {
             return format!(
                 "; it seems to have asked for a host that it may not reach: packages come from {} only, whatever the \
                  project's settings, lock files and requirements name. Take other addresses out of them, or ask a \
@@ -104,9 +110,15 @@ impl Plan {
     }
 }
 
+/// Whether a program was refused a host. Not every one says more of it than its status.
+fn is_refusal(said: &str) -> bool {
+    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(REFUSAL).ok());
+    FORM.as_ref().is_some_and(|form| form.is_match(said))
+}
+
 /// The hosts of a registry: the public one has some more than its address says, any other is one host.
 fn hosts(source: &str, public: &[&str]) -> Vec<String> {
-    let host = host(source.trim_start_matches("sparse+"));
+    let host = host(source);
     if public.contains(&host.as_str()) {
         public.iter().map(|&host| host.to_owned()).collect()
     } else {
@@ -117,7 +129,7 @@ fn hosts(source: &str, public: &[&str]) -> Vec<String> {
 /// How to install what a call asks for. Reads the project's files.
 pub(super) fn of(site: &Site, install: &Install, registries: &Registries) -> Result<Plan, Fault> {
     if site.file.is_some() {
-        let path = words::shown(&install.path);
+        let path = own::shown(&install.path);
         return Err(fault::invalid(format!("{path} is a file; name the folder of a project")));
     }
     let ecosystem = Ecosystem::detect(site, install.ecosystem)?;
@@ -246,7 +258,7 @@ fn cargo(install: &Install, registries: &Registries) -> Plan {
 /// The options by which cargo takes packages from a registry that stands in for crates.io.
 pub(in crate::provider::develop) fn cargo_config(registries: &Registries) -> Vec<String> {
     let Some(registry) = &registries.cargo else { return Vec::new() };
-    let address = format!("sparse+{}/", registry.trim_start_matches("sparse+").trim_end_matches('/'));
+    let address = format!("sparse+{}/", registry.trim_end_matches('/'));
     let settings = [
         r#"source.crates-io.replace-with="gantry""#.to_owned(),
         format!("source.gantry.registry={}", serde_json::Value::from(address)),
@@ -295,4 +307,38 @@ pub(super) fn host(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = rest.split('/').next().unwrap_or_default();
     host.rsplit('@').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_status_of_403_is_a_refusal() {
+        for said in [
+            "npm error code E403\nnpm error 403 403 Forbidden - GET http://127.0.0.1:1/x",
+            "ERR_PNPM_FETCH_403  GET https://x/y: Forbidden - 403",
+            "YN0035: Response Code: 403 (Forbidden)",
+            r#"error An unexpected error occurred: "https://x/y: Request failed \"403 Forbidden\"""#,
+            "OSError('Tunnel connection failed: 403 Forbidden')",
+            "HTTPError: 403 Client Error: Forbidden for url: https://x/y",
+            "ERROR: HTTP error 403 while getting https://x/y",
+            "[56] Failure when receiving data (CONNECT tunnel failed, response 403)",
+            "failed to get successful HTTP response from `https://x/y` (1.2.3.4), got 403",
+            r#"go: x@v1: Get "https://x/y": Forbidden"#,
+            "x.example is not among the hosts that this job may reach",
+        ] {
+            assert!(is_refusal(said), "{said}");
+        }
+        for said in [
+            "added 403 packages in 3s",
+            "left-pad@4.0.3 1403 kB at 403 kB/s",
+            "error: could not compile `x` (line 403)",
+            "Downloading x-1.403.whl (403 kB)",
+            "npm error code E404",
+            "sha512-E4031x403",
+        ] {
+            assert!(!is_refusal(said), "{said}");
+        }
+    }
 }

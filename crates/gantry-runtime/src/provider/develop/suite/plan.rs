@@ -4,7 +4,8 @@ use super::python;
 use crate::provider::develop::act::Test;
 use crate::provider::develop::ecosystem::Ecosystem;
 use crate::provider::develop::site::Site;
-use crate::provider::develop::{Registries, fault, install, words};
+use crate::provider::develop::{Registries, fault, install};
+use crate::provider::own;
 use gantry_core::Fault;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ pub(super) fn of(site: &Site, test: &Test, registries: &Registries) -> Result<Pl
     if site.file.is_some() {
         return Err(fault::invalid(format!(
             "{} is a file; name the folder of a project, and choose tests with filter",
-            words::shown(&test.path)
+            own::shown(&test.path)
         )));
     }
     let ecosystem = Ecosystem::detect(site, test.ecosystem)?;

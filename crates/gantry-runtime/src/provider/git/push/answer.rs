@@ -2,7 +2,8 @@
 
 use super::Plan;
 use crate::provider::git::fault;
-use crate::provider::git::words::{last_lines, shown};
+use crate::provider::git::words::last_lines;
+use crate::provider::own::shown;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_sandbox::jail::{End, Ran};
 

@@ -1,49 +1,101 @@
-# git_commit: commits exactly the tree that was judged, on exactly the commit that was judged, or nothing.
+# git_commit: commits exactly the tree that was judged, on exactly the commit that was judged, or nothing. The hooks run
+# first; then the commit is built from what was judged, and the branch goes to it if it is still where it was.
 judged_ref=$1 judged_head=$2 judged_merge=$3 judged_tree=$4 judged_author=$5
 shift 5
 stage "$@"
-identify
 [ "$ref" = "$judged_ref" ] && [ "$head" = "$judged_head" ] || exit 43
 [ "$merge" = "$judged_merge" ] && [ "$tree" = "$judged_tree" ] && [ "$author" = "$judged_author" ] || exit 43
-
-merging='MERGE_HEAD MERGE_MSG MERGE_MODE'
-for name in $merging; do
-    [ ! -e "$dir/$name" ] || cp -p "$dir/$name" "$work/$name" || exit
-done
-
-# Hooks get the copy of the index, as they do from git when it commits some files only.
-(
-    unset GIT_LITERAL_PATHSPECS
-    git commit --quiet --cleanup=whitespace --file=/run/gantry/message >&2
-) || exit 44
-
-new=$(head_commit)
-parent=$(git rev-parse --quiet --verify "$new^1" || :)
-now=$(git symbolic-ref --quiet HEAD || :)
-made() {
-    git log -1 --no-show-signature --encoding=UTF-8 --format="$1" "$new"
+message=$(git stripspace </run/gantry/message) || exit
+# What belongs to a linked worktree or to a submodule may be protected; better to know before hooks run.
+[ -w "$dir" ] || {
+    echo "$dir: Read-only file system" >&2
+    exit 1
 }
 
-# Whether the commit has the tree, the parents, the author and the message that were judged. Unquoted, the words stand
-# with one blank between them.
-is_as_judged() {
-    [ "$(made %T)" = "$tree" ] && [ "$now" = "$ref" ] || return
-    [ "$(made %P)" = "$(echo $head $(printf %s "$merge" | tr ',' ' '))" ] || return
-    [ "$(made '%an <%ae>')" = "$author" ] || return
-    [ "$(made %B | git stripspace)" = "$(git stripspace </run/gantry/message)" ]
+# What moves: the branch, or HEAD itself if none is checked out.
+at=${ref:-HEAD}
+where_it_is() {
+    git show-ref --verify --hash "$at" 2>/dev/null || :
 }
 
-if ! is_as_judged; then
-    if [ -n "$parent" ]; then
-        git update-ref -m 'commit: taken back' HEAD "$parent" "$new" || exit 46
+# The hooks get the copy of the index, as they do from git when it commits some files only.
+draft=$dir/COMMIT_EDITMSG
+ask() {
+    hook "$@" || {
+        echo "(the hook $1 refused)" >&2
+        return 1
+    }
+}
+ask_hooks() {
+    ask pre-commit && printf '%s\n' "$message" >"$draft" &&
+        ask prepare-commit-msg "$draft" message && ask commit-msg "$draft"
+}
+
+# The branch is where it was. One that was moved meanwhile, by a hook or by a person, is not moved back: nobody can tell
+# whose commit that would undo.
+unmoved() {
+    now=$(where_it_is)
+    [ "$now" != "$head" ] || return 0
+    echo "($at was at ${head:-no commit} and is at ${now:-no commit} now)" >&2
+    return 1
+}
+
+# Whether all is still as it was judged.
+compare() {
+    if [ "$(git symbolic-ref --quiet HEAD || :)" != "$ref" ]; then
+        echo '(another branch is checked out now)'
+    elif [ "$(git write-tree)" != "$tree" ]; then
+        echo '(what it changed:)'
+        git diff-index --cached --name-status --no-renames --ignore-submodules=none "$tree"
+    elif [ "$(git stripspace <"$draft")" != "$message" ]; then
+        echo '(what it made of the message:)'
+        git stripspace <"$draft"
     else
-        git update-ref -d HEAD "$new" || exit 46
-    fi
-    for name in $merging; do
-        [ ! -e "$work/$name" ] || cp -p "$work/$name" "$dir/$name"
+        return 0
+    fi >&2
+    return 1
+}
+
+enter_hooks
+refused=
+ask_hooks </dev/null || refused=yes
+unmoved || exit 46
+[ -z "$refused" ] || exit 44
+compare || exit 45
+
+set --
+for parent in $head $(printf %s "$merge" | tr , ' '); do
+    set -- "$@" -p "$parent"
+done
+new=$(printf '%s\n' "$message" | git commit-tree "$tree" "$@") || exit 44
+subject=$(git log -1 --no-show-signature --format=%s "$new") || exit 44
+git update-ref --no-deref -m "commit: $subject" "$at" "$new" "$head" || {
+    unmoved || exit 46
+    exit 44
+}
+
+# From here on the commit is made, whatever happens: nothing below ends the script, and what goes wrong is told.
+warning=
+warn() {
+    warning=${warning:+$warning; }$1
+}
+
+# Whether this was the last of several commits to pick or to revert: git keeps a list, and there is nothing after its
+# first line.
+is_last_pick() {
+    git rev-parse --quiet --verify CHERRY_PICK_HEAD >/dev/null ||
+        git rev-parse --quiet --verify REVERT_HEAD >/dev/null || return
+    [ -f "$dir/sequencer/todo" ] && ! { read -r line && read -r line; } <"$dir/sequencer/todo"
+}
+
+# What was under way is done with the commit, as after one of git's own.
+conclude() {
+    ! is_last_pick || rm -r "$dir/sequencer" || return
+    for name in CHERRY_PICK_HEAD REVERT_HEAD AUTO_MERGE; do
+        git update-ref --no-deref -d "$name" || return
     done
-    exit 45
-fi
+    rm -f "$dir/MERGE_HEAD" "$dir/MERGE_MSG" "$dir/MERGE_MODE" "$dir/SQUASH_MSG"
+}
 
 # The copy takes the place of the index by git's own rule: whoever makes the lock may replace it. The time of the copy
 # stays, for git tells by it which files it has to look at again.
@@ -59,14 +111,17 @@ adopt() {
 
 # Somebody changed the index meanwhile: only what was committed is brought up to date in theirs.
 follow() {
-    unset GIT_INDEX_FILE
-    git diff-tree -r -z --no-renames --name-only "$old" "$tree" |
-        git reset --quiet --pathspec-from-file=- --pathspec-file-nul >&2
+    git diff-tree -r -z --no-renames --name-only --ignore-submodules=none "$old" "$tree" |
+        git --literal-pathspecs reset --quiet --pathspec-from-file=- --pathspec-file-nul "$new" >&2
 }
 
-warning=
-[ "$mode" = staged ] || adopt || follow ||
-    warning='the commit was made, but git_status shows its files as changed until `git reset` has run'
-say "$ref" "$new" "$(git log -1 --no-show-signature --format=%s "$new")" "$warning"
-# The commit is made, whatever can be said about it.
+unset GIT_INDEX_FILE
+conclude || warn 'git still says that a merge or a pick is under way'
+[ "$mode" = staged ] || adopt || follow || warn 'git_status shows its files as changed until `git reset` has run'
+git rerere >&2 || warn 'git could not note how conflicts were resolved'
+hook post-commit </dev/null || warn 'the hook post-commit failed'
+now=$(head_commit)
+[ "$now" = "$new" ] ||
+    warn "a hook or somebody else has moved HEAD on to ${now:-no commit}, which was not approved with this call"
+say "$ref" "$new" "$subject" "${warning:+the commit was made, but $warning}"
 say_changes || :

@@ -8,8 +8,8 @@ tree() {
 from=$(tree "$from") || exit 41
 to=$(tree "$to") || exit 41
 compare() {
-    git diff $how --no-color --no-ext-diff --no-textconv --find-renames --submodule=short \
-        --src-prefix=a/ --dst-prefix=b/ $staged $from $to -- "$@"
+    git diff $how --no-color --no-ext-diff --no-textconv --find-renames --no-relative --submodule=short \
+        --ignore-submodules=none --src-prefix=a/ --dst-prefix=b/ $staged $from $to -- "$@"
 }
 how='--raw --numstat --abbrev=10 -z'
 compare "$@" || exit

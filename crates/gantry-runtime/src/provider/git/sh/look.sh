@@ -1,5 +1,5 @@
+# git_commit: what would be committed, by whom, on what.
 aside
 stage "$@"
-identify
 say "$ref" "$head" "$merge" "$tree" "$author"
 say_changes

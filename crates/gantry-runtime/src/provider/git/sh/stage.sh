@@ -10,18 +10,33 @@ case $index in /*) ;; *) index=$PWD/$index ;; esac
 objects=$(git rev-parse --git-path objects) || exit
 ref=$(git symbolic-ref --quiet HEAD || :)
 head=$(head_commit)
+
+# Reads what is being merged. Anybody may have written that file, so that only commits count, by their full ids. Those
+# that the branch has already are nothing to merge; git leaves them out as well.
 merge=
-[ ! -e "$dir/MERGE_HEAD" ] || merge=$(tr '\n' ',' <"$dir/MERGE_HEAD")
-
-# Those who do not say in the repository who they are.
-git config user.name >/dev/null || export GIT_AUTHOR_NAME="$GANTRY_NAME" GIT_COMMITTER_NAME="$GANTRY_NAME"
-git config user.email >/dev/null || export GIT_AUTHOR_EMAIL="$GANTRY_EMAIL" GIT_COMMITTER_EMAIL="$GANTRY_EMAIL"
-
-# Who commits; the time at the end is not yet that of the commit.
-identify() {
-    author=$(git var GIT_AUTHOR_IDENT) || exit
-    author=${author% * *}
+read_merge() {
+    while read -r id || [ -n "$id" ]; do
+        case $id in '' | *[!0-9a-f]*) exit 51 ;; esac
+        id=$(git rev-parse --quiet --verify "$id^{commit}") || exit 51
+        git merge-base --is-ancestor "$id" "$head" || merge=$merge$id,
+    done
 }
+[ -z "$head" ] || [ ! -f "$dir/MERGE_HEAD" ] || read_merge <"$dir/MERGE_HEAD"
+
+# Who commits: whoever the repository says its author is, else whoever Gantry was told. The committer is the same one,
+# so that nobody stands in the commit whom nobody has seen.
+said() {
+    found=$(git config "author.$1" || :)
+    [ -n "$found" ] || found=$(git config "user.$1" || :)
+    printf %s "${found:-$2}"
+}
+GIT_AUTHOR_NAME=$(said name "$GANTRY_NAME")
+GIT_AUTHOR_EMAIL=$(said email "$GANTRY_EMAIL")
+export GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL
+export GIT_COMMITTER_NAME="$GIT_AUTHOR_NAME" GIT_COMMITTER_EMAIL="$GIT_AUTHOR_EMAIL"
+author=$(git var GIT_AUTHOR_IDENT) || exit
+# The time at the end is not yet that of the commit.
+author=${author% * *}
 
 fingerprint() {
     [ ! -e "$index" ] || git hash-object --stdin <"$index"
@@ -44,9 +59,15 @@ stage() {
     esac
     [ -z "$(git ls-files --unmerged)" ] || exit 42
     tree=$(git write-tree) || exit
-    old=$(git rev-parse --quiet --verify 'HEAD^{tree}' || git hash-object -t tree /dev/null)
+    if [ -n "$head" ]; then
+        old=$(git rev-parse --verify "$head^{tree}") || exit
+    else
+        old=$(git hash-object -t tree /dev/null) || exit
+    fi
 }
 
+# Submodules count, whatever the repository says about those to ignore.
 say_changes() {
-    git diff-tree -r -z --raw --numstat --abbrev=10 --find-renames --no-ext-diff --no-textconv "$old" "$tree"
+    git diff-tree -r -z --raw --numstat --abbrev=10 --find-renames --no-ext-diff --no-textconv \
+        --ignore-submodules=none "$old" "$tree"
 }

@@ -1,7 +1,8 @@
 # git_push: what would go where, as the repository says now.
 branch=$1 remote=$2
 say_top
-[ -n "$branch" ] || branch=$(git symbolic-ref --quiet --short HEAD) || exit 47
+[ -n "$branch" ] || branch=$(git symbolic-ref --quiet HEAD) || exit 47
+branch=${branch#refs/heads/}
 commit=$(git rev-parse --quiet --verify "refs/heads/$branch^{commit}") || exit 48
 [ -n "$remote" ] || remote=$(
     git config "branch.$branch.pushRemote" || git config remote.pushDefault ||

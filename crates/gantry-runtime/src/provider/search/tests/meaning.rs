@@ -125,6 +125,35 @@ fn a_model_that_fails_leaves_the_words_and_a_note() {
 }
 
 #[test]
+fn a_model_that_hangs_holds_up_one_search_and_not_every_one() {
+    // Connections are taken by the system, and never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut bench = bench(format!("http://{}/v1/", silent.local_addr().unwrap()));
+    // Time passes only where somebody waits for it.
+    bench.runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let waited = |bench: &Bench| {
+        let now = || bench.runtime.block_on(async { tokio::time::Instant::now() });
+        let before = now();
+        let answer = bench.search(json!({ "query": "banana" }));
+        assert_eq!(paths(&answer), ["fruit.rs"]);
+        let note = answer["note"].as_str().unwrap();
+        assert!(
+            note.contains("ranked by words alone") && note.contains("did not answer within 15s"),
+            "{note}"
+        );
+        (now() - before).as_secs()
+    };
+    assert_eq!(waited(&bench), 25);
+    assert_eq!((waited(&bench), waited(&bench)), (0, 0));
+    // A change of files is no reason to ask it either.
+    bench.put("more.rs", "fn more() {}\n");
+    assert_eq!(waited(&bench), 0);
+    bench.runtime.block_on(tokio::time::advance(std::time::Duration::from_secs(30)));
+    assert!(waited(&bench) >= 15, "it is given another chance");
+}
+
+#[test]
 fn a_file_that_changed_is_sent_again_and_the_key_is_never_shown() {
     let model = Model::default();
     let bench = bench(model.start());

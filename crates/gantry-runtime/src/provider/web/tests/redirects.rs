@@ -142,11 +142,11 @@ async fn what_was_posted_is_not_posted_elsewhere() {
     }
 }
 
-#[test]
-fn encryption_is_not_given_up_on_the_way() {
+#[tokio::test]
+async fn encryption_is_not_given_up_on_the_way() {
     let bench = Bench::new(&["a.test", "b.test"]);
     let fetch = Fetch::parse(r#"{"url":"https://a.test/"}"#, &bench.web.gate).unwrap();
-    let (client, gate) = (bench.web.client().unwrap(), &bench.web.gate);
+    let (client, gate) = (bench.web.client().await.unwrap(), &bench.web.gate);
     let judge = |from: &str, to: &str| {
         let walk = follow::Walk { client, gate, fetch: &fetch, ground: fetch::Ground::List };
         walk.judge(&Url::parse(from).unwrap(), to).map_err(|fault| fault.error.message)

@@ -1,8 +1,13 @@
 //! The file tools of a catalogue entry: which they are, and that they work at the allowed paths and nowhere else.
 
 use super::*;
+use crate::provider::Provider as _;
+use crate::provider::own::Own;
+use gantry_core::ToolKind;
+use gantry_core::names::Style;
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::collections::BTreeSet;
 
 /// The provider of an entry `files` that allows these paths.
 fn entry(bench: &Bench, tools: FsTools, allowed: &[&str]) -> Result<Workspace, Error> {
@@ -56,23 +61,23 @@ fn refused(bench: &Bench, path: &str) {
 fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
     let bench = Bench::new();
     for (which, expected) in [
-        (FsTools::Read, vec!["files__list_directory", "files__read_file"]),
-        (FsTools::Write, vec!["files__delete_file", "files__move_file", "files__write_file"]),
+        (FsTools::Read, vec!["list_directory", "read_file"]),
+        (FsTools::Write, vec!["delete_file", "move_file", "write_file"]),
     ] {
-        let provider = entry(&bench, which, &["docs", "notes.txt"]).unwrap();
-        let origin = provider.origin();
-        assert_eq!(
-            (&*origin.provider, &*origin.namespace, origin.kind),
-            ("files", "files", ToolKind::Builtin)
-        );
-        let toolset = toolset(&provider);
-        let names: Vec<_> = toolset.tools().map(|tool| tool.name.to_string()).collect();
-        assert_eq!(names, expected);
-        for tool in toolset.tools() {
+        let part = entry(&bench, which, &["docs", "notes.txt"]).unwrap();
+        for tool in toolset(&part).tools() {
             assert_eq!(tool.quarantined(), None);
             assert!(tool.spec.description.contains("docs, notes.txt"), "{}", tool.spec.description);
         }
-        assert!(provider.instructions().unwrap().contains("docs, notes.txt"));
+        assert!(part.instructions().unwrap().contains("docs, notes.txt"));
+        let provider = Own::entry("files", Box::new(part));
+        let origin = provider.origin();
+        assert_eq!(
+            (&*origin.provider, &*origin.namespace, origin.kind, provider.style()),
+            ("files", "files", ToolKind::Builtin, Style::Prefixed)
+        );
+        let names: BTreeSet<_> = provider.tools().into_iter().map(|tool| tool.name).collect();
+        assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     }
     let everywhere = entry(&bench, FsTools::Read, &[]).unwrap();
     let tools = everywhere.tools();
@@ -82,18 +87,13 @@ fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
     );
 }
 
-#[tokio::test]
-async fn blt_4_an_entry_does_not_run_a_tool_that_it_does_not_give() {
+#[test]
+fn blt_4_an_entry_does_not_run_a_tool_that_it_does_not_give() {
     let bench = Bench::new();
-    bench.put("a.txt", "a");
-    let reading = entry(&bench, FsTools::Read, &[]).unwrap();
-    let arguments = json!({ "path": "a.txt", "content": "x" });
-    let refusal = reading.look("write_file", &arguments.to_string()).await.unwrap_err();
-    assert_eq!(refusal.error().code.as_str(), "TOOL_NOT_FOUND");
-    let permit = bench.permit("write_file", &arguments).unwrap();
-    let fault = reading.run(&CancellationToken::new(), &permit).await.unwrap_err();
-    assert_eq!((fault.error.code.as_str(), fault.effect), ("TOOL_NOT_FOUND", EffectState::None));
-    assert_eq!(bench.read("a.txt"), "a");
+    let reading = Own::entry("files", Box::new(entry(&bench, FsTools::Read, &[]).unwrap()));
+    assert!(reading.has_tool("read_file") && !reading.has_tool("write_file"));
+    let error = reading.part("write_file").unwrap_err();
+    assert_eq!((error.code.as_str(), &*error.message), ("TOOL_NOT_FOUND", "files has no tool write_file"));
 }
 
 #[test]

@@ -39,6 +39,22 @@ fn a_listing_is_sorted_and_says_what_things_are() {
 }
 
 #[test]
+fn no_mode_hides_from_a_listing_what_has_something_in_it() {
+    let bench = Bench::new();
+    bench.put("file", "content");
+    bench.put("folder/inner", "1");
+    bench.put("place", "");
+    fs::create_dir(bench.ws("empty")).unwrap();
+    for (path, mode) in [("file", 0o1644), ("folder", 0o1700), ("place", 0o1644), ("empty", 0o1700)] {
+        fs::set_permissions(bench.ws(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let listed = bench.call("list_directory", json!({ "path": ".", "recursive": true })).done();
+    let names: Vec<_> =
+        listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["file", "folder", "folder/inner"], "the others stand in for something");
+}
+
+#[test]
 fn names_that_are_not_text_are_escaped_so_that_they_can_be_told_apart() {
     let bench = Bench::new();
     fs::write(bench.ws("").join(OsStr::from_bytes(b"a\xff\\b")), "").unwrap();
