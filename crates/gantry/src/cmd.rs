@@ -28,7 +28,7 @@ use crate::output;
 pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
     if let Command::Doctor(asked) = &cli.command {
-        return doctor::run(&cli, extra, asked).await;
+        return Box::pin(doctor::run(&cli, extra, asked)).await;
     }
     // So do those who judge a configuration that may not hold yet.
     if let Command::Policy { action } = &cli.command {

@@ -158,8 +158,17 @@ impl Desk {
 
     /// Closes what this process opened.
     pub(crate) async fn close(self) {
+        self.close_within(GRACE).await;
+    }
+
+    /// The same, but cancels what this process still does.
+    pub(crate) async fn stop(self) {
+        self.close_within(Duration::ZERO).await;
+    }
+
+    async fn close_within(self, grace: Duration) {
         if let Self::Here(app) = self {
-            app.projects().shutdown(GRACE).await;
+            app.projects().shutdown(grace).await;
         }
     }
 }

@@ -1,6 +1,8 @@
-//! Exit codes, chosen in one place: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 internal.
+//! Exit codes, chosen in one place: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 internal; 130 and 143 stopped
+//! by SIGINT and SIGTERM.
 
 use crate::output;
+use crate::signals::Asked;
 use std::io;
 use std::process::ExitCode;
 
@@ -11,6 +13,8 @@ pub(crate) enum Done {
     Well,
     /// The call failed or was refused, or a check found something.
     Badly,
+    /// It was stopped before it had done that.
+    Stopped(Asked),
 }
 
 /// What the person asked for cannot be: a bad argument, a bad configuration.
@@ -29,6 +33,7 @@ pub(crate) fn code(done: anyhow::Result<Done>) -> ExitCode {
         }
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Badly) => ExitCode::from(1),
+        Ok(Done::Stopped(asked)) => ExitCode::from(asked.exit_code()),
         Err(error) => {
             output::talk(&format!("error: {}", output::clean_lines(&format!("{error:#}"))));
             let usage = error.is::<Usage>() || error.is::<crate::config::Error>();

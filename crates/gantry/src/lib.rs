@@ -11,6 +11,7 @@ mod folder;
 mod log;
 mod output;
 mod reload;
+mod signals;
 mod wiring;
 
 pub use cli::reference as cli_reference;
@@ -49,7 +50,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::code(Err(anyhow::Error::new(error).context("cannot start"))),
     };
-    let done = runtime.block_on(cmd::dispatch(cli, extra));
+    let done = runtime.block_on(async {
+        let done = cmd::dispatch(cli, extra).await;
+        // What jobs have left in the workspace goes with the last of them.
+        gantry_sandbox::jail::settled().await;
+        done
+    });
     // Reading standard input blocks a thread that cannot be stopped; do not wait for it.
     runtime.shutdown_background();
     exit::code(done)

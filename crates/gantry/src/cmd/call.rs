@@ -7,6 +7,7 @@ use crate::cmd::{absent, arguments, reply};
 use crate::desk::{Desk, Setup};
 use crate::exit::Done;
 use crate::output;
+use crate::signals::Signals;
 use held::After;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -18,15 +19,39 @@ pub(super) async fn run(setup: Setup, call: Call) -> anyhow::Result<Done> {
     let unprefixed: Vec<String> =
         servers.filter(|(_, server)| !server.prefix).map(|(id, _)| id.clone()).collect();
     let desk = setup.desk_in(Some(project)).await?;
-    let done = called(&desk, &call, body, &unprefixed).await;
-    desk.close().await;
+    let mut signals = Signals::listen()?;
+    let done = called(&desk, &call, body, &unprefixed, &mut signals).await;
+    if let Ok(Done::Stopped(_)) = done {
+        output::talk(match desk.is_running() {
+            true => "\nThe call goes on in the running Gantry.",
+            false => "\nStopping: the call is canceled. Once more stops at once.",
+        });
+        signals.end_at_once();
+        desk.stop().await;
+    } else {
+        desk.close().await;
+    }
     done
 }
 
-async fn called(desk: &Desk, call: &Call, body: String, unprefixed: &[String]) -> anyhow::Result<Done> {
-    let answer = desk.post("/api/v1/calls", body).await?;
+async fn called(
+    desk: &Desk,
+    call: &Call,
+    body: String,
+    unprefixed: &[String],
+    signals: &mut Signals,
+) -> anyhow::Result<Done> {
+    let answer = tokio::select! {
+        answer = desk.post("/api/v1/calls", body) => answer?,
+        asked = signals.asked() => return Ok(Done::Stopped(asked)),
+    };
     let answer = if held::is_held(&answer) {
-        match held::go_on(desk, call, answer).await? {
+        let after = tokio::select! {
+            after = held::go_on(desk, call, answer) => after?,
+            // Ctrl-C leaves the question, or the call, waiting.
+            asked = signals.terminated() => return Ok(Done::Stopped(asked)),
+        };
+        match after {
             After::Over(answer) => answer,
             After::Left(answer) => {
                 if call.json {

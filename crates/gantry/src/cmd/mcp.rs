@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::desk::{Desk, Setup, encoded, query};
 use crate::exit::{Done, Usage};
 use crate::reload;
+use crate::signals::Signals;
 use crate::wiring::{self, Started};
 use gantry_egress::LocalServer;
 use gantry_server::Identity;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long calls may take to end when the client is gone.
+/// How long calls may take to end when the client is gone. One that sends a signal does not wait for them.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
@@ -37,14 +38,24 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     let server = endpoint(Arc::clone(&projects));
     // The client would otherwise be told of half the tools.
     projects.settled().await;
+    let mut signals = Signals::listen()?;
     // What processes that are gone have left waiting goes on here.
     projects.commons().approvals().adopt();
-    let served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()).await;
+    let served = tokio::select! {
+        served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()) => served.map(|()| Done::Well),
+        asked = signals.asked() => Ok(Done::Stopped(asked)),
+    };
     following.abort();
+    let grace = match served {
+        Ok(Done::Stopped(_)) => {
+            signals.end_at_once();
+            Duration::ZERO
+        }
+        Ok(Done::Well | Done::Badly) | Err(_) => GRACE,
+    };
     server.shutdown().await;
-    projects.shutdown(GRACE).await;
-    served?;
-    Ok(Done::Well)
+    projects.shutdown(grace).await;
+    Ok(served?)
 }
 
 /// A client that starts as nobody, or nowhere, would be refused everything, and its person would not be told why. A

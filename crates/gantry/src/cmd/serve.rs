@@ -2,16 +2,15 @@
 
 use crate::desk::Setup;
 use crate::exit::{Done, Usage};
+use crate::signals::Signals;
 use crate::wiring::{self, Started};
 use crate::{output, reload};
-use anyhow::Context as _;
 use gantry_runtime::Projects;
 use gantry_runtime::servers::Light;
 use gantry_server::{App, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// How long running calls may take to end when the server is told to stop.
@@ -98,17 +97,12 @@ fn greeting(
 fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let fired = stop.clone();
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let mut signals = Signals::listen()?;
     tokio::spawn(async move {
-        loop {
-            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-            if fired.is_cancelled() {
-                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
-            }
-            output::talk("\nStopping: running calls may end first. Once more stops at once.");
-            fired.cancel();
-        }
+        signals.asked().await;
+        signals.end_at_once();
+        output::talk("\nStopping: running calls may end first. Once more stops at once.");
+        fired.cancel();
     });
     Ok(stop)
 }

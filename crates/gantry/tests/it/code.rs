@@ -15,3 +15,4 @@ mod schemas;
 mod sealed;
 mod shell;
 mod site;
+mod stops;

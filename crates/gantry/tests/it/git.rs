@@ -3,7 +3,9 @@
 
 #![cfg(test)]
 
+mod bound;
 mod commit;
+mod hooks;
 mod look;
 mod push;
 mod secrets;

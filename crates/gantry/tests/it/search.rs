@@ -157,6 +157,33 @@ fn blt_5_search_code_follows_the_files_while_the_server_runs_and_after() {
 }
 
 #[test]
+fn blt_5_search_code_does_not_forget_what_it_cannot_look_at() {
+    /// A user that no machine has.
+    const ORDINARY: u32 = 61_236;
+    let home = home();
+    home.write("locked/zoo.rs", "fn feed_zebra() {}\n");
+    // For root nothing is locked.
+    let home = if rustix::process::geteuid().is_root() { home.run_by(ORDINARY) } else { home };
+    let server = home.serve();
+    let answer = || over_http(&server, &json!({ "query": "load user profile" }));
+    let before = answer();
+    assert_eq!((&before["indexed"]["files"], before.get("note")), (&json!(4), None), "{before}");
+    let lock =
+        |mode| fs::set_permissions(home.path().join("locked"), fs::Permissions::from_mode(mode)).unwrap();
+    lock(0o000);
+    let locked = answer();
+    lock(0o755);
+    assert_eq!(locked["indexed"]["files"], 4, "{locked}");
+    assert!(
+        locked["note"].as_str().unwrap().contains("folders that could not be looked into: 1"),
+        "{locked}"
+    );
+    home.write("new.rs", "fn new() {}\n");
+    let after = answer();
+    assert_eq!((&after["indexed"]["files"], after.get("note")), (&json!(5), None), "{after}");
+}
+
+#[test]
 fn blt_5_search_code_answers_over_mcp_and_is_on_record() {
     let home = home();
     let server = home.serve();

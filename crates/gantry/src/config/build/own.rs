@@ -29,16 +29,17 @@ fn code(view: &View<'_>, base: &Base) -> Code {
     let address = |name: &str| Some((name.to_owned(), registries.text(name)?));
     Code {
         network: view.flag("network"),
-        code: quota(view),
-        builds: quota(&view.section("builds")),
+        code: quota(view, "code"),
+        builds: quota(&view.section("builds"), "code.builds"),
         toolchains: toolchains.iter().map(|path| absolute(&base.folder, &path.value)).collect(),
         registries: ECOSYSTEMS.into_iter().filter_map(address).collect(),
     }
 }
 
-fn quota(view: &View<'_>) -> Quota {
+fn quota(view: &View<'_>, keys: &'static str) -> Quota {
     let megabytes = |name| view.number(name).unwrap_or_default().saturating_mul(1 << 20);
     Quota {
+        keys,
         memory: megabytes("memoryMb"),
         cpu: Duration::from_secs(view.number("cpuSeconds").unwrap_or_default()),
         processes: view.number("processes").and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),

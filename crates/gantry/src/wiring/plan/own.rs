@@ -7,7 +7,7 @@ use gantry_runtime::provider::Provider;
 use gantry_runtime::provider::code::{Code, MAX_TIMEOUT, RUN_CODE};
 use gantry_runtime::provider::develop::{Develop, DevelopOptions, Registries};
 use gantry_runtime::provider::git::{Git, GitOptions};
-use gantry_runtime::provider::own::Own;
+use gantry_runtime::provider::own::{Own, Part};
 use gantry_runtime::provider::search::{Embeddings, SearchCode, SearchOptions};
 use gantry_runtime::provider::shell::Shell;
 use gantry_runtime::provider::web::{SearchApi, UrlPattern, Web, WebOptions};
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tools that have a time limit among their arguments, and the longest that one can ask for.
+/// Tools that have a time limit of their own, and the longest that one can be.
 const PATIENT: [(&str, Duration); 9] = [
     (RUN_CODE, Duration::from_secs(MAX_TIMEOUT)),
     ("run_tests", Duration::from_secs(3600)),
@@ -44,32 +44,33 @@ pub(super) fn providers(project: &Project, fenced: &Fenced) -> anyhow::Result<Ve
     let workshop = Arc::new(Workshop::open(workshop(project, fenced)));
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
     if project.tools.workspace.enabled {
-        providers.push(Arc::new(Own::new(own(files, project, fenced, &workshop)?)));
+        providers.push(Arc::new(Own::workspace(parts(files, project, fenced, &workshop)?)));
     }
     for (id, builtin) in project.tools.builtin.iter().filter(|(_, builtin)| builtin.source.enabled) {
         let files = |tools, allowed: &[_]| {
             let policy = FilePolicy { tools, allowed: allowed.to_vec() };
-            Workspace::catalogue(id, &project.workspace, fenced.clone(), &policy).map(Arc::new)
+            Workspace::catalogue(id, &project.workspace, fenced.clone(), &policy).map(Box::new)
         };
-        providers.push(match &builtin.policy {
+        let part: Box<dyn Part> = match &builtin.policy {
             BuiltinPolicy::FsRead(allowed) => files(FsTools::Read, allowed)?,
             BuiltinPolicy::FsWrite(allowed) => files(FsTools::Write, allowed)?,
             BuiltinPolicy::ShellExec { commands } => {
                 let limit = builtin.source.request_timeout;
-                Arc::new(Shell::new(id, Arc::clone(&workshop), commands.clone(), limit))
+                Box::new(Shell::new(Arc::clone(&workshop), commands.clone(), limit))
             }
-        });
+        };
+        providers.push(Arc::new(Own::entry(id, part)));
     }
     Ok(providers)
 }
 
 /// The parts of what is under the id of the workspace.
-fn own(
+fn parts(
     files: Workspace,
     project: &Project,
     fenced: &Fenced,
     workshop: &Arc<Workshop>,
-) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
+) -> anyhow::Result<Vec<Box<dyn Part>>> {
     let Settings { code, git, embeddings, .. } = &project.own;
     let registry = |name: &str| code.registries.get(name).cloned();
     let registries = Registries {
@@ -86,12 +87,12 @@ fn own(
     };
     let git = GitOptions { credentials: git.credentials.clone(), author: git.author.clone() };
     Ok(vec![
-        Arc::new(files),
-        Arc::new(SearchCode::open(search)?),
-        Arc::new(Code::new(Arc::clone(workshop))),
-        Arc::new(Develop::new(Arc::clone(workshop), DevelopOptions { registries })),
-        Arc::new(Git::new(Arc::clone(workshop), git)),
-        Arc::new(Web::new(web(&project.own.web)?)?),
+        Box::new(files),
+        Box::new(SearchCode::open(search)?),
+        Box::new(Code::new(Arc::clone(workshop))),
+        Box::new(Develop::new(Arc::clone(workshop), DevelopOptions { registries })),
+        Box::new(Git::new(Arc::clone(workshop), git)),
+        Box::new(Web::new(web(&project.own.web)?)?),
     ])
 }
 

@@ -149,7 +149,7 @@ fn blt_2_arguments_that_do_not_fit_are_refused_and_nothing_runs() {
         json!({ "language": "bash", "code": ["touch made"] }),
         json!({ "language": "bash", "code": "touch made", "timeout": 0 }),
         json!({ "language": "bash", "code": "touch made", "timeout": 3601 }),
-        json!({ "language": "bash", "code": "touch made", "timeout": 1.5 }),
+        json!({ "language": "bash", "code": "touch made", "timeout": -1.5 }),
         json!({ "language": "bash", "code": "touch made", "env": { "A": 1 } }),
         json!({ "language": "bash", "code": "touch made", "env": { "A=B": "x" } }),
         json!({ "language": "bash", "code": "touch made", "env": { "": "x" } }),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A home that is the workspace itself, with a repository, an agent and a configuration in it.
-fn prepare(home: Home) -> Home {
+pub(super) fn prepare(home: Home) -> Home {
     let home = home.config("agents: { a: { tools: [read_file] } }\n");
     home.write("agents/b/agent.json", r#"{ "tools": ["read_file"] }"#);
     home.write("readme.txt", "hello\n");
@@ -24,7 +24,7 @@ fn run(server: &Server, language: &str, code: &str) -> Value {
 }
 
 /// Every path in a folder with its content, but for Gantry's own data.
-fn tree(folder: &Path) -> BTreeSet<(String, String)> {
+pub(super) fn tree(folder: &Path) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {

@@ -252,7 +252,16 @@ fn blt_4_the_folder_of_a_command_is_in_the_workspace() {
             let reply = pwd(cwd);
             assert_eq!(reply["ok"], false, "{cwd}: {reply}");
             assert_eq!(reply["extras"]["effect"], "none", "{cwd}: {reply}");
-            assert!(!reply["error"]["message"].as_str().unwrap_or_default().is_empty(), "{reply}");
+            let expected = if cwd.contains('\0') { "EXECUTION_ERROR" } else { "INVALID_PATH" };
+            assert_eq!(reply["error"]["code"], expected, "{reply}");
+        }
+        for (cwd, cause) in [
+            ("..", "it leads outside of the workspace"),
+            ("nowhere", "it does not exist"),
+            ("a/b/c.txt", "it is not a folder"),
+        ] {
+            let message = pwd(cwd)["error"]["message"].take();
+            assert!(message.as_str().is_some_and(|message| message.contains(cause)), "{message}");
         }
         for link in ["root", "b"] {
             std::fs::remove_file(site.inside(link)).expect("the link");

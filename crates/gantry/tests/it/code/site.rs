@@ -50,9 +50,14 @@ impl Held {
         Self(held)
     }
 
-    /// What this has more of than that, but for one connection of the test's own that may still be open.
+    /// What this has more of than that, but for one connection of the test's own that may still be open, and for what a
+    /// helper of the sandbox is held by that waits for the next job.
     fn beyond(&self, before: &Self) -> Vec<String> {
-        let more = |what: &str| usize::from(what == "socket");
+        let more = |what: &str| match what {
+            "socket" | "pipe" => 2,
+            "anon_inode" => 1,
+            _ => 0,
+        };
         let known = |what: &str| before.0.get(what).copied().unwrap_or_default() + more(what);
         let grown = self.0.iter().filter(|(what, n)| **n > known(what));
         grown.map(|(what, n)| format!("{n} × {what} instead of {}", known(what))).collect()

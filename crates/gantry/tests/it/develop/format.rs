@@ -44,6 +44,18 @@ fn blt_5_format_code_formats_in_place_and_says_what_changed() {
 }
 
 #[test]
+fn blt_5_format_code_says_what_changed_in_the_whole_package_around_a_folder() {
+    let yard = rust();
+    yard.put("src/deep/notes.txt", "");
+    yard.put("tests/outside.rs", UGLY);
+    let arguments = json!({ "path": "src/deep", "ecosystem": "cargo" });
+    let result = yard.done("format_code", &arguments);
+    assert_eq!(result["changed"], json!(["src/other.rs", "tests/outside.rs"]), "{result:#}");
+    assert_eq!((yard.read("src/other.rs").as_str(), yard.read("tests/outside.rs").as_str()), (NICE, NICE));
+    assert_eq!(yard.done("format_code", &arguments)["unchanged"], 3);
+}
+
+#[test]
 fn blt_5_format_code_takes_a_single_file() {
     let yard = rust();
     yard.put("src/third.rs", UGLY);

@@ -3,6 +3,7 @@
 use super::{Repo, git_in, held};
 use gantry_testkit::git_server::GitServer;
 use serde_json::json;
+use std::io::{BufRead as _, BufReader, Write as _};
 
 /// Lets pushes reach the servers of these tests.
 pub(super) const LOOPBACK: &str = "web: { allowPrivate: [\"127.0.0.1/32\"] }\n";
@@ -229,4 +230,44 @@ fn blt_5_git_push_tells_what_the_server_says() {
     repo.git(&["commit", "--quiet", "--allow-empty", "--message=Late"]);
     let (_, message) = repo.fails("git_push", &json!({}));
     assert!(message.contains("there is no repository at"), "{message}");
+}
+
+/// A server that sends whoever comes to another one, for as long as the test runs.
+fn redirecting_to(target: &str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let target = target.trim_end_matches("/x.git").to_owned();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).expect("a request");
+            let path = line.split(' ').nth(1).expect("a path");
+            let answer = format!(
+                "HTTP/1.1 302 Found\r\nLocation: {target}{path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(answer.as_bytes()).expect("an answer");
+        }
+    });
+    format!("http://{address}/x.git")
+}
+
+#[test]
+fn blt_5_git_push_goes_to_no_other_server_whatever_the_repository_says_about_redirects() {
+    let other = GitServer::open();
+    let shown = redirecting_to(&other.url());
+    let repo = Repo::with(LOOPBACK).started();
+    repo.git(&["remote", "add", "origin", &shown]);
+    for address in [&shown, shown.trim_end_matches("/x.git"), shown.trim_end_matches("x.git")] {
+        repo.git(&["config", &format!("http.{address}.followRedirects"), "true"]);
+    }
+    let server = repo.home.serve();
+    let asked = held(&server, "git_push", &json!({}));
+    assert!(asked.reason.contains(&shown), "{}", asked.reason);
+    let reply = asked.approve(&server);
+    assert_eq!(reply["ok"], false, "{reply}");
+    assert!(other.authorizations().is_empty(), "nobody came");
+    assert_eq!(branch(&other, "main"), "");
+    repo.git(&["-c", "http.proxy=", "push", "--quiet", "origin", "main"]);
+    assert_eq!(branch(&other, "main"), repo.head(), "git itself does go there");
 }

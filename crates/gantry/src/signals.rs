@@ -1,0 +1,67 @@
+//! The signals that ask Gantry to stop: the first one stops it in good order, another one at once.
+
+use anyhow::Context as _;
+use rustix::process::{getpid, kill_process};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a shell adds to the number of the signal that has ended a program.
+const ENDED_BY: u8 = 128;
+
+/// A signal that asks Gantry to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// SIGINT, which Ctrl-C sends.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Asked {
+    /// The exit code of a program that has stopped for it.
+    pub(crate) fn exit_code(self) -> u8 {
+        ENDED_BY
+            + match self {
+                Self::Interrupt => 2,
+                Self::Terminate => 15,
+            }
+    }
+}
+
+/// Listens for them.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Begins to listen. From here on they do not end the process by themselves.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    /// Waits for one of them.
+    pub(crate) async fn asked(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::Interrupt,
+            _ = self.terminate.recv() => Asked::Terminate,
+        }
+    }
+
+    /// Waits for SIGTERM, where Ctrl-C means something else.
+    pub(crate) async fn terminated(&mut self) -> Asked {
+        self.terminate.recv().await;
+        Asked::Terminate
+    }
+
+    /// Lets the next one end the process at once.
+    pub(crate) fn end_at_once(self) {
+        // What was pressed before does not count.
+        let mut signals = Self::listen().unwrap_or(self);
+        tokio::spawn(async move {
+            signals.asked().await;
+            kill_process(getpid(), rustix::process::Signal::KILL).ok();
+        });
+    }
+}
