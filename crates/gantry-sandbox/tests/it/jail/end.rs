@@ -169,7 +169,8 @@ fn helper(cell: &Cell, gantry: u32) -> i32 {
 fn find_helper(cell: &Cell, gantry: u32) -> Option<i32> {
     let processes = all_processes();
     let parent = |pid: i32| processes.iter().find(|process| process.pid == pid).map(|process| process.parent);
-    let mut pid = cell.world.processes().into_iter().find(|process| process.name == "sleep")?.pid;
+    // The oldest of them: one that came after the others were listed has no parent among those.
+    let mut pid = cell.world.processes().into_iter().map(|process| process.pid).min()?;
     loop {
         let above = parent(pid)?;
         if above == gantry.cast_signed() {
