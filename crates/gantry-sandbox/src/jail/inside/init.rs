@@ -29,8 +29,9 @@ const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 pub(super) const UNCOVERED: &str = "something protected in the workspace was replaced while the job ran, so that the job could get at \
                          it; the job was ended at once; check what was replaced, and run the job again";
 
-/// How much less processor time than its limit a process may show that the kernel has ended for it.
-const CPU_TOLERANCE: Duration = Duration::from_millis(200);
+/// What part of its limit of processor time a process shows at least that the kernel has ended for it. The kernel counts
+/// whole ticks there, of which a process on a busy machine may have had little, and shows what it really had.
+const CPU_SHOWN: u32 = 2;
 
 /// What the list of mounts is handed to the helper with.
 const HANDED: &str = "mounts";
@@ -224,7 +225,7 @@ fn shorter(left: Duration) -> Timespec {
 
 /// `taken` is what the job is known to have written, or to hold in memory.
 fn end_of(dead: Dead, limits: &Limits, taken: u64) -> End {
-    let has_used_time = dead.time + CPU_TOLERANCE >= limits.cpu;
+    let has_used_time = dead.time >= limits.cpu / CPU_SHOWN;
     match (dead.status.code(), dead.status.signal()) {
         (Some(code), _) => End::Exited(code),
         // A job can send itself the same signals.
