@@ -69,8 +69,10 @@ impl World {
         all_processes().into_iter().filter(|process| has_mark(process.pid)).collect()
     }
 
+    /// One of them, by its number alone: while a program is being executed, it shows no mark.
+    #[expect(clippy::unused_self, reason = "the number is one of this world")]
     pub(crate) fn process(&self, pid: i32) -> Option<Process> {
-        self.processes().into_iter().find(|process| process.pid == pid)
+        all_processes().into_iter().find(|process| process.pid == pid && process.state != "Z")
     }
 
     /// Waits until a daemon has come loose from the program and belongs to the inner guard.
