@@ -5,6 +5,7 @@ mod cell;
 mod end;
 mod levels;
 mod limits;
+mod memory;
 mod protected;
 mod races;
 mod users;
