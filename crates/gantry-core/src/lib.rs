@@ -23,6 +23,7 @@ pub mod policy;
 pub mod principal;
 pub mod raw;
 pub mod redact;
+pub mod scalar;
 pub mod schema;
 pub mod shape;
 pub mod state;

@@ -71,15 +71,7 @@ impl Schema {
     /// # Errors
     /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
-        if !schema.is_object() && !schema.is_boolean() {
-            return Err(Error::NotASchema);
-        }
-        let bytes = schema.to_string().len();
-        if bytes > limits::SCHEMA_BYTES {
-            return Err(Error::TooLarge { bytes });
-        }
-        known_dialect(schema)?;
-        let recursion = cost::check(schema)?;
+        let recursion = affordable(schema)?;
         match build(schema) {
             Ok(validator) => Ok(Self { validator, recursion, unenforced: Vec::new() }),
             Err(first) => {
@@ -92,6 +84,14 @@ impl Schema {
                 Ok(Self { validator: build(&relaxed)?, recursion, unenforced })
             }
         }
+    }
+
+    /// Checks what a schema costs, as [`Self::compile`] does first, without compiling it.
+    ///
+    /// # Errors
+    /// The schema leaves the document, or could cost too much. Whether its keywords are valid only compiling tells.
+    pub fn afford(schema: &Value) -> Result<(), Error> {
+        affordable(schema).map(drop)
     }
 
     /// Checks a value, naming every field that does not fit.
@@ -121,6 +121,18 @@ impl Schema {
         }
         Err(violations)
     }
+}
+
+fn affordable(schema: &Value) -> Result<cost::Recursion, Error> {
+    if !schema.is_object() && !schema.is_boolean() {
+        return Err(Error::NotASchema);
+    }
+    let bytes = schema.to_string().len();
+    if bytes > limits::SCHEMA_BYTES {
+        return Err(Error::TooLarge { bytes });
+    }
+    known_dialect(schema)?;
+    cost::check(schema)
 }
 
 fn known_dialect(schema: &Value) -> Result<(), Error> {

@@ -142,6 +142,17 @@ pub struct ToolSpec {
     /// The definition word for word, the text of a JSON object, where the provider has one: clients are shown this,
     /// with nothing lost of what Gantry does not know.
     pub raw: Option<Arc<str>>,
+    /// Where its calls go, where the definition does not say it.
+    pub target: Option<Target>,
+}
+
+/// Where the calls of a tool go, and how. Another target is another tool to whoever said yes to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// In words for people, without secrets: `DELETE https://api.example.com/pets/{id}`.
+    pub shown: Arc<str>,
+    /// Of all that decides it.
+    pub digest: Digest,
 }
 
 impl ToolSpec {
@@ -152,12 +163,17 @@ impl ToolSpec {
             Some(raw) => {
                 raw::object([("definition", &**raw), ("ownRule", &raw::quoted(self.own_rule.as_str()))])
             }
-            None => serde_json::json!({
-                "name": self.name, "title": self.title, "description": self.description,
-                "inputSchema": self.input_schema, "outputSchema": self.output_schema,
-                "annotations": self.annotations, "ownRule": self.own_rule,
-            })
-            .to_string(),
+            None => {
+                let mut definition = serde_json::json!({
+                    "name": self.name, "title": self.title, "description": self.description,
+                    "inputSchema": self.input_schema, "outputSchema": self.output_schema,
+                    "annotations": self.annotations, "ownRule": self.own_rule,
+                });
+                if let (Some(target), Value::Object(definition)) = (&self.target, &mut definition) {
+                    definition.insert("target".to_owned(), target.digest.to_string().into());
+                }
+                definition.to_string()
+            }
         };
         // A definition with numbers that cannot be judged exactly still has a fingerprint: that of its text.
         let canonical = crate::json::canonical(&definition).map_or(definition, |c| c.text().to_owned());
@@ -382,6 +398,7 @@ mod tests {
             annotations: Annotations::default(),
             own_rule,
             raw: None,
+            target: None,
         };
         let base = spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Never).fingerprint();
         assert_eq!(base, spec(r#"{"title":"x","type":"object"}"#, "d", OwnRule::Never).fingerprint());
@@ -402,6 +419,7 @@ mod tests {
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: Some(raw.into()),
+            target: None,
         };
         let origin = Origin { provider: "p".into(), namespace: "p".into(), kind: ToolKind::Mcp };
         let bare = Tool::new(&origin, "a-b".into(), spec.clone(), Settings::default());

@@ -105,5 +105,6 @@ fn tool(name: &str) -> ToolSpec {
         annotations: Annotations { read_only_hint: Some(name != "spawn_agents"), ..Annotations::default() },
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }

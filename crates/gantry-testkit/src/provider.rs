@@ -167,5 +167,6 @@ fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
         annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }

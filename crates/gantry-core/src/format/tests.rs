@@ -19,6 +19,7 @@ fn candidate(tool: &str, style: Style, schema: Value) -> Candidate {
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         },
         settings: Settings::default(),
     }

@@ -47,6 +47,7 @@ impl Recorded {
             annotations,
             own_rule,
             raw: None,
+            target: None,
         };
         Tool::new(origin, name.to_owned(), spec, Settings::default())
     }

@@ -25,6 +25,7 @@ fn toolset() -> Toolset {
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         },
         settings: Settings::default(),
     };

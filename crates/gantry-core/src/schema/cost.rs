@@ -2,18 +2,21 @@
 //!
 //! Two shapes make a small schema expensive: references that double at every level (a "billion laughs"), and
 //! recursion that applies itself more than once to the same value. The first is counted here by following every
-//! reference with the count of each target remembered; the second is bounded per value by its nesting.
+//! reference with the count of each target remembered; the second is bounded per value by its nesting. A third never
+//! ends: references that come back to themselves on the same value. Those are looked for among all references that lead
+//! to each other in place, since a target that is remembered is not followed again.
 
 use super::Error;
 use crate::limits::{SCHEMA_DEPTH, SCHEMA_EXPANDED_NODES};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Validations of one value that a recursive schema may cause.
 const RECURSIVE_VISITS: u64 = 100_000;
 
 /// Keywords whose schemas apply to the same value as the schema that holds them.
-const IN_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const IN_PLACE: [&str; 9] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
 
 /// Keywords whose content is data, not schemas.
 const DATA: [&str; 5] = ["enum", "const", "default", "examples", "required"];
@@ -46,10 +49,19 @@ fn depth(value: &Value) -> usize {
 
 /// Counts a schema.
 pub(super) fn check(schema: &Value) -> Result<Recursion, Error> {
-    let mut walk =
-        Walk { root: schema, anchors: HashMap::new(), known: HashMap::new(), open: Vec::new(), fan: 0 };
+    let mut walk = Walk {
+        root: schema,
+        anchors: HashMap::new(),
+        known: HashMap::new(),
+        open: Vec::new(),
+        in_place: BTreeMap::new(),
+        fan: 0,
+    };
     walk.find_anchors(schema, 0)?;
     let cost = walk.visit(schema, 0)?;
+    if let Some(reference) = endless(&walk.in_place) {
+        return Err(Error::EndlessReference { reference: reference.chars().take(200).collect() });
+    }
     if cost.nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(Recursion { fan: walk.fan }) }
 }
 
@@ -65,7 +77,40 @@ struct Walk<'a> {
     known: HashMap<&'a str, Cost>,
     /// References being followed, each with whether a step into a child value was made since.
     open: Vec<(&'a str, bool)>,
+    /// Which references the target of a reference applies to the same value.
+    in_place: BTreeMap<&'a str, Vec<&'a str>>,
     fan: u64,
+}
+
+/// A reference that leads back to itself, if there is one. Without recursion: a row of references that are remembered
+/// may be longer than a schema is deep.
+fn endless<'a>(edges: &BTreeMap<&'a str, Vec<&'a str>>) -> Option<&'a str> {
+    let targets = |from: &str| edges.get(from).into_iter().flatten().copied();
+    // Whether all that a reference leads to has been looked at.
+    let mut done: HashMap<&str, bool> = HashMap::new();
+    for start in edges.keys().copied() {
+        if done.contains_key(start) {
+            continue;
+        }
+        done.insert(start, false);
+        let mut path = vec![(start, targets(start))];
+        while let Some((from, rest)) = path.last_mut() {
+            let Some(to) = rest.next() else {
+                done.insert(*from, true);
+                path.pop();
+                continue;
+            };
+            match done.get(to) {
+                Some(true) => {}
+                Some(false) => return Some(to),
+                None => {
+                    done.insert(to, false);
+                    path.push((to, targets(to)));
+                }
+            }
+        }
+    }
+    None
 }
 
 impl<'a> Walk<'a> {
@@ -159,7 +204,7 @@ impl<'a> Walk<'a> {
         same_place: &mut u64,
     ) -> Result<Cost, Error> {
         let branches: Vec<&Value> = match (keyword, member) {
-            ("dependentSchemas", Value::Object(schemas)) => schemas.values().collect(),
+            ("dependentSchemas" | "dependencies", Value::Object(schemas)) => schemas.values().collect(),
             (_, Value::Array(items)) => items.iter().collect(),
             (_, other) => vec![other],
         };
@@ -174,10 +219,13 @@ impl<'a> Walk<'a> {
     }
 
     fn follow(&mut self, reference: &'a str, depth: usize) -> Result<Cost, Error> {
+        if let Some((from, false)) = self.open.last() {
+            self.in_place.entry(from).or_default().push(reference);
+        }
         if let Some((_, moved)) = self.open.iter().find(|(open, _)| *open == reference) {
             return match moved {
                 true => Ok(Cost { nodes: 1, recursive: true }),
-                false => Err(Error::EndlessReference { reference: reference.to_owned() }),
+                false => Err(Error::EndlessReference { reference: reference.chars().take(200).collect() }),
             };
         }
         if let Some(cost) = self.known.get(reference) {

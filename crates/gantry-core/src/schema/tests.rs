@@ -83,6 +83,39 @@ fn endless_references_are_refused_and_honest_recursion_works() {
 }
 
 #[test]
+fn an_endless_reference_is_found_in_whatever_order_it_is_met() {
+    let to = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
+    // The step into the property makes A known before B applies it to its own value.
+    let (a, b) =
+        (json!({ "allOf": [to("b")] }), json!({ "properties": { "p": to("a") }, "allOf": [to("a")] }));
+    let (a2, b2) = (
+        json!({ "anyOf": [{ "type": "string" }, { "not": to("c") }] }),
+        json!({ "allOf": [to("a")], "items": to("c"), "properties": { "p": to("a") } }),
+    );
+    let c2 = json!({ "dependentSchemas": { "x": to("b") }, "properties": { "p": to("b") } });
+    for definitions in [
+        json!({ "a": a, "b": b }),
+        json!({ "a": a2, "b": b2, "c": c2 }),
+        json!({ "a": { "dependencies": { "x": to("b") } }, "b": { "items": to("a"), "if": to("a") } }),
+    ] {
+        for first in ["a", "b"] {
+            for start in [json!({ "allOf": [to(first)] }), json!({ "properties": { "q": to(first) } })] {
+                let mut schema = start;
+                schema["$defs"] = definitions.clone();
+                let found = Schema::compile(&schema).err();
+                assert!(matches!(found, Some(Error::EndlessReference { .. })), "{found:?}: {schema}");
+            }
+        }
+    }
+    // With a step in every circle it ends where the value does.
+    let honest = json!({
+        "$defs": { "a": { "allOf": [to("b")] }, "b": { "properties": { "p": to("a"), "q": to("b") } } },
+        "properties": { "x": to("a"), "y": to("b") },
+    });
+    assert!(violations(&honest, &json!({ "x": { "p": { "q": {} } }, "y": { "p": {} } })).is_empty());
+}
+
+#[test]
 fn recursion_that_multiplies_is_bounded_by_the_nesting_of_the_value() {
     let schema = json!({ "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
     let nested = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
@@ -116,4 +149,21 @@ fn nonsense_is_refused() {
     ));
     let deep = (0..80).fold(json!({}), |inner, _| json!({ "not": inner }));
     assert_eq!(Schema::compile(&deep).unwrap_err(), Error::TooDeep);
+}
+
+#[test]
+fn the_cost_is_known_without_compiling() {
+    assert_eq!(Schema::afford(&json!({ "type": "object" })), Ok(()));
+    assert_eq!(Schema::afford(&json!(5)), Err(Error::NotASchema));
+    let levels = (0..30).map(|n| {
+        let next = json!({ "$ref": format!("#/$defs/l{}", n + 1) });
+        (format!("l{n}"), json!({ "allOf": [next, next] }))
+    });
+    let mut definitions: serde_json::Map<String, Value> = levels.collect();
+    definitions.insert("l30".to_owned(), json!({ "type": "string" }));
+    let doubling = json!({ "$ref": "#/$defs/l0", "$defs": definitions });
+    assert_eq!(Schema::afford(&doubling), Err(Error::TooCostly));
+    assert_eq!(Schema::compile(&doubling).err(), Some(Error::TooCostly));
+    // What only compiling finds is not said.
+    assert_eq!(Schema::afford(&json!({ "type": "nonsense" })), Ok(()));
 }

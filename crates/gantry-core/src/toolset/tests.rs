@@ -23,6 +23,7 @@ fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         },
         settings: Settings::default(),
     }

@@ -141,6 +141,7 @@ pub(super) fn candidate(provider: usize, tool: usize) -> Candidate {
             annotations: Annotations { read_only_hint: Some(true), ..Annotations::default() },
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         },
         settings: Settings::default(),
     }

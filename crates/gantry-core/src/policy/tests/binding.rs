@@ -55,6 +55,7 @@ impl Facts {
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         };
         Arc::new(Tool::new(&origin, "send".into(), spec, Settings::default()))
     }

@@ -246,6 +246,7 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
         annotations: Annotations::default(),
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     };
     let tool = Arc::new(Tool::new(&origin, name.into(), spec, Settings::default()));
     let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
