@@ -14,10 +14,14 @@ use super::manifest::{Dependency, Kind, Manifest, Workspace};
 const HOUSE: &[(&str, &[&str])] = &[
     ("gantry-core", &[]),
     ("gantry-egress", &["gantry-core"]),
+    ("gantry-openapi", &["gantry-core"]),
     ("gantry-store", &["gantry-core", "gantry-egress"]),
     ("gantry-mcp", &["gantry-core", "gantry-egress"]),
     ("gantry-sandbox", &["gantry-core", "gantry-egress"]),
-    ("gantry-runtime", &["gantry-core", "gantry-store", "gantry-mcp", "gantry-sandbox", "gantry-egress"]),
+    (
+        "gantry-runtime",
+        &["gantry-core", "gantry-openapi", "gantry-store", "gantry-mcp", "gantry-sandbox", "gantry-egress"],
+    ),
     ("gantry-agent", &["gantry-core", "gantry-runtime", "gantry-egress"]),
     ("gantry-server", &["gantry-core", "gantry-runtime", "gantry-agent", "gantry-mcp"]),
     ("gantry", PRODUCT),
@@ -28,6 +32,7 @@ const HOUSE: &[(&str, &[&str])] = &[
 const PRODUCT: &[&str] = &[
     "gantry-core",
     "gantry-egress",
+    "gantry-openapi",
     "gantry-store",
     "gantry-mcp",
     "gantry-sandbox",

@@ -1,0 +1,30 @@
+//! From an OpenAPI document to operations that can be called: 2.0, 3.0 and 3.1, in JSON or YAML.
+//!
+//! **Invariant:** nothing here does I/O or awaits. A [`Bundle`] says which other documents it wants, somebody else brings
+//! them; [`import`] makes [`Operation`]s of what is there; [`Operation::prepare`] turns arguments into the parts of an HTTP
+//! request. Documents come from anybody, so all that they can cost is bounded (`limits.rs`), and what is wrong with one
+//! operation costs that operation only.
+
+mod body;
+mod bundle;
+mod import;
+mod input;
+mod limits;
+mod names;
+mod operation;
+mod output;
+mod parameter;
+mod request;
+mod schema;
+mod security;
+mod servers;
+mod spot;
+mod swagger;
+mod yaml;
+
+pub use bundle::{Bundle, Unusable};
+pub use import::{Choice, Import, Skipped, import};
+pub use operation::{Method, Operation};
+pub use request::Prepared;
+pub use security::{KeyPlace, Need, Scheme};
+pub use url::Url;

@@ -1,0 +1,41 @@
+//! What a document from anybody may cost.
+
+/// Bytes of one document. The largest public ones have some 40 MB.
+pub(crate) const DOCUMENT_BYTES: usize = 64 << 20;
+/// Bytes of all documents of one bundle.
+pub(crate) const BUNDLE_BYTES: usize = 96 << 20;
+/// Documents of one bundle.
+pub(crate) const DOCUMENTS: usize = 200;
+/// Values in all documents of one bundle. The largest public ones have some two million; each takes about 100 bytes.
+pub(crate) const BUNDLE_NODES: usize = 8_000_000;
+/// Levels that YAML may be nested. JSON has about the same limit in its reader.
+pub(crate) const DEPTH: usize = 128;
+/// Places of other documents that are looked at in one document, wanted or refused.
+pub(crate) const ADDRESSES: usize = 10_000;
+/// Schemas that can be referred to by a name of their own (`$anchor`, `$id`) in one document.
+pub(crate) const ANCHORS: usize = 10_000;
+/// Nodes that the aliases of one YAML document may copy; aliases of aliases grow exponentially without it.
+pub(crate) const COPIED_NODES: usize = 200_000;
+/// References that lead to references before a value is found.
+pub(crate) const HOPS: usize = 32;
+/// Operations of one document.
+pub(crate) const OPERATIONS: usize = 10_000;
+/// Parameters of one operation.
+pub(crate) const PARAMETERS: usize = 500;
+/// Skipped operations that are listed; the rest is counted.
+pub(crate) const SKIPPED_SHOWN: usize = 10_000;
+/// Characters of a tool's description.
+pub(crate) const DESCRIPTION_CHARS: usize = 1024;
+/// Characters of the description of a property.
+pub(crate) const PROPERTY_DESCRIPTION_CHARS: usize = 300;
+/// Nodes of an input schema.
+pub(crate) const INPUT_NODES: usize = 5000;
+/// Bytes of an input schema as text.
+pub(crate) const INPUT_BYTES: usize = 128 * 1024;
+/// The same of an output schema, which costs whoever reads the list of tools and helps less.
+pub(crate) const OUTPUT_NODES: usize = 400;
+pub(crate) const OUTPUT_BYTES: usize = 4 * 1024;
+/// Bytes of a request body that is built from arguments.
+pub(crate) const BODY_BYTES: usize = 16 << 20;
+/// Bytes of the path and query of a request.
+pub(crate) const ADDRESS_BYTES: usize = 16 * 1024;
