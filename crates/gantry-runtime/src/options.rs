@@ -270,6 +270,7 @@ mod tests {
             annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         }
     }
 

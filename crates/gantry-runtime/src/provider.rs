@@ -14,6 +14,7 @@ pub(crate) mod mcp;
 pub mod output;
 pub mod own;
 mod raw_output;
+pub mod rest;
 pub(crate) mod schema;
 pub mod search;
 pub mod shell;
@@ -24,6 +25,7 @@ pub mod workspace;
 pub use raw_output::{Content, RawOutput};
 
 use crate::context::CallCx;
+use gantry_core::digest::Digest;
 use gantry_core::names::Style;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::{Origin, ToolSpec};
@@ -63,6 +65,12 @@ pub trait Provider: Send + Sync + Debug {
     /// Which one it is of all that could have its id: another program, another address is another provider. Nothing for
     /// Gantry's own.
     fn identity(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// What it was set up with. When the configuration changes, a provider that is there and says the same as the new one
+    /// of its id is kept, with all that it has found out. Nothing for a provider that is made anew each time.
+    fn set_up(&self) -> Option<Digest> {
         None
     }
 

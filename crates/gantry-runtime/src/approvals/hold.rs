@@ -46,9 +46,10 @@ pub(crate) fn pending(
     asked.arguments = Arc::clone(call.arguments());
     asked.binding = question.binding();
     asked.policy = question.revision();
+    let reason = sending(question.reason(), call.tool());
     asked.reason = match before {
-        None => question.reason().into(),
-        Some(_) => format!("{} (asked again: what was approved has changed)", question.reason()).into(),
+        None => reason.into(),
+        Some(_) => format!("{reason} (asked again: what was approved has changed)").into(),
     };
     asked.rules = question.rules().cloned().collect();
     asked.approvers = question.approvers().map(<[_]>::to_vec).collect();
@@ -62,6 +63,14 @@ pub(crate) fn pending(
         (row.supersedes, row.sameness) = (Some(before.approval), before.sameness);
     }
     NewApproval { head: head.clone(), idempotency: idempotency(request, sent), row }
+}
+
+/// Why a person is asked, and where the call would go.
+fn sending(reason: String, tool: &Tool) -> String {
+    match &tool.spec.target {
+        Some(target) => format!("{reason}; it sends {}", target.shown),
+        None => reason,
+    }
 }
 
 /// A call that waits for its time.

@@ -50,6 +50,7 @@ impl Provider for Counter {
             annotations: Annotations::default(),
             own_rule,
             raw: None,
+            target: None,
         };
         let rules = [
             ("act", OwnRule::Always),

@@ -233,6 +233,7 @@ fn spec(workshop: &Workshop) -> ToolSpec {
         annotations: CHANGES,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 

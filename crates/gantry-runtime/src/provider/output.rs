@@ -145,5 +145,6 @@ fn spec() -> ToolSpec {
         },
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }

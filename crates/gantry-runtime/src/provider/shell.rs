@@ -111,6 +111,7 @@ fn spec(commands: &[String]) -> ToolSpec {
         annotations: CHANGES,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 

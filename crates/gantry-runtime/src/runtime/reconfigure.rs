@@ -28,6 +28,7 @@ impl Runtime {
     /// Applies a plan that was checked. Servers whose settings are as before are left alone, with their connections.
     pub(crate) async fn reconfigure(self: &Arc<Self>, plan: Plan) {
         let Plan { options, providers } = plan;
+        let providers: Vec<_> = providers.into_iter().map(|provider| self.known_or(provider)).collect();
         for provider in &providers {
             if let Err(reason) = provider.warm_up().await {
                 tracing::warn!("{} is not available: {reason}", provider.origin().provider);
@@ -46,8 +47,12 @@ impl Runtime {
             tracing::error!("the tools could not be put together anew: {error}");
             (Built::default(), Shelf::default())
         });
+        let known = self.sources();
         let pool = self.enact(&options, &change, &built);
         self.show(&pool, built, shelf);
+        for source in change.sources.all().iter().filter(|source| is_new(source, &known)) {
+            self.listen(source);
+        }
         for source in &change.fresh {
             self.listen(source);
             source.server.iter().for_each(McpServer::start);
@@ -57,6 +62,16 @@ impl Runtime {
         // Calls that still run there have been let in under the old rules; they get the time of a switch to end.
         for server in change.gone {
             self.tasks.spawn(retire(server, self.closing.clone()));
+        }
+    }
+
+    /// The provider that is there already, if it was set up in the same way.
+    fn known_or(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        let sources = self.sources();
+        let known = sources.get(&provider.origin().provider).map(|source| &source.provider);
+        match known.filter(|known| provider.set_up().is_some() && known.set_up() == provider.set_up()) {
+            Some(known) => Arc::clone(known),
+            None => provider,
         }
     }
 
@@ -99,6 +114,13 @@ impl Runtime {
         self.output_provider.answers_within(options.response_max_bytes);
         Arc::clone(&before.pool)
     }
+}
+
+/// Whether nobody listens yet to a provider of Gantry's own.
+fn is_new(source: &Source, known: &Sources) -> bool {
+    let is_same =
+        |other: &Source| std::ptr::addr_eq(Arc::as_ptr(&other.provider), Arc::as_ptr(&source.provider));
+    source.server.is_none() && !known.all().iter().any(is_same)
 }
 
 /// Closes a server that is not there any more once its calls have ended, or their time is over.

@@ -7,7 +7,7 @@ use gantry_core::{Refusal, State, ToolError, raw};
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_mcp::{Answer, ErrorObject, ToolAnswer};
 use gantry_runtime::Reply;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How a client gets what becomes of a call that it does not wait for.
 const AGAIN: &str = "the same call again gets the outcome.";
@@ -47,8 +47,10 @@ fn plain(reply: &Reply) -> Result<Answer, ErrorObject> {
             if let Some(result) = shaped.content() {
                 return Ok(Answer::Raw { result: result.clone() });
             }
-            let promised = reply.tool.as_ref().is_some_and(|tool| tool.spec.output_schema.is_some());
-            let structured = shaped.structured().filter(|_| promised);
+            let schema = reply.tool.as_ref().and_then(|tool| tool.spec.output_schema.as_ref());
+            let promised = schema.is_some();
+            let structured =
+                shaped.structured().filter(|text| schema.is_some_and(|schema| may_fit(schema, text)));
             Ok(Answer::Own(ToolAnswer {
                 content: text_block(shaped.text()),
                 // Clients refuse a result that lacks the structure its tool promises, unless it is marked as an
@@ -68,6 +70,12 @@ fn plain(reply: &Reply) -> Result<Answer, ErrorObject> {
         }
         Err(error) => failed(reply.id, error),
     }
+}
+
+/// Whether a structure is at least of the kind that was promised: services do not always answer what they say.
+fn may_fit(schema: &Value, structure: &str) -> bool {
+    let is_object = structure.trim_start().starts_with('{');
+    is_object || schema.get("type").is_none_or(|kind| kind != "object")
 }
 
 fn failed(id: CallId, error: &ToolError) -> Result<Answer, ErrorObject> {

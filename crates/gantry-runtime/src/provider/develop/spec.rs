@@ -65,6 +65,7 @@ fn run_tests() -> ToolSpec {
         annotations: CHANGES,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -97,6 +98,7 @@ fn format_code() -> ToolSpec {
         annotations: Annotations { idempotent_hint: Some(true), ..CHANGES },
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -138,6 +140,7 @@ fn install_package() -> ToolSpec {
         // It always asks; as `Depends` the question can say what would be installed from where.
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 

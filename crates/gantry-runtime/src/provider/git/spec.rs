@@ -45,6 +45,7 @@ fn git_status() -> ToolSpec {
         annotations: READS,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -105,6 +106,7 @@ fn git_diff() -> ToolSpec {
         annotations: READS,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -146,6 +148,7 @@ fn git_log() -> ToolSpec {
         annotations: READS,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -205,6 +208,7 @@ fn git_commit() -> ToolSpec {
         // It always asks; as `Depends` the question can say what would be committed.
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 
@@ -251,6 +255,7 @@ fn git_push() -> ToolSpec {
         },
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 

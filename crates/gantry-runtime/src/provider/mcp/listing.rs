@@ -234,6 +234,7 @@ fn define(text: &str) -> Result<Definition, String> {
         own_rule: OwnRule::Never,
         name,
         raw: Some(text.into()),
+        target: None,
     };
     Ok(Definition { fingerprint: spec.fingerprint(), flags: poison::scan(text), spec })
 }

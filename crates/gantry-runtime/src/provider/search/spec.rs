@@ -23,6 +23,7 @@ pub(super) fn search_code() -> ToolSpec {
         annotations: READS,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) fn web_fetch() -> ToolSpec {
         },
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 
@@ -121,5 +122,6 @@ pub(super) fn web_search() -> ToolSpec {
         annotations: Annotations { open_world_hint: Some(true), ..READS },
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }

@@ -80,6 +80,7 @@ fn list_directory() -> ToolSpec {
         annotations: READS,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -108,6 +109,7 @@ fn read_file() -> ToolSpec {
         annotations: READS,
         own_rule: OwnRule::Never,
         raw: None,
+        target: None,
     }
 }
 
@@ -138,6 +140,7 @@ fn write_file() -> ToolSpec {
         annotations: Annotations { idempotent_hint: Some(true), ..CHANGES },
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 
@@ -173,6 +176,7 @@ fn delete_file() -> ToolSpec {
         // It always asks; as `Depends` the question can say what would be deleted.
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 
@@ -202,6 +206,7 @@ fn move_file() -> ToolSpec {
         annotations: CHANGES,
         own_rule: OwnRule::Depends,
         raw: None,
+        target: None,
     }
 }
 

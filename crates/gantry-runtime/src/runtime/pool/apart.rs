@@ -1,6 +1,7 @@
 //! Providers side by side: whether a pattern for one could mean another, whatever tools they have.
 
 use super::Error;
+use crate::provider::rest;
 use crate::runtime::sources::Source;
 use gantry_core::names::{Roots, is_reserved_namespace, sanitised};
 use gantry_core::tool::ToolKind;
@@ -38,9 +39,18 @@ impl<'a> Apart<'a> {
                 "the name {namespace} is reserved; give provider {id} another one"
             )));
         }
+        // REST services share one namespace, which counts as one provider; nobody else begins like it.
+        let shares =
+            origin.kind == ToolKind::Rest && **namespace == *rest::NAMESPACE && rest::is_provider_id(id);
         // Tools of ids that are one when they are sanitised get distinct names; a glob in that spelling means both.
-        let is_one = |other: &str| sanitised(other) == sanitised(id);
-        self.0.add(id, namespace).or_else(|other| if is_one(other) { Ok(()) } else { Err(other) }).map_err(|other| {
+        let is_one = |other: &str| sanitised(other) == sanitised(id) && rest::is_provider_id(other) == shares;
+        let added = if shares {
+            let all = self.0.add(rest::NAMESPACE, rest::NAMESPACE);
+            all.and_then(|()| if **id == *rest::NAMESPACE { Ok(()) } else { self.0.add(id, id) })
+        } else {
+            self.0.add(id, namespace)
+        };
+        added.or_else(|other| if is_one(other) { Ok(()) } else { Err(other) }).map_err(|other| {
             Error::Pool(format!(
                 "the names of {id} and {other} begin alike, so that a pattern for one would mean tools of both; give \
                  one of them another name"

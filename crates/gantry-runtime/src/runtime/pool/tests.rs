@@ -33,6 +33,7 @@ impl Provider for Fake {
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: None,
+            target: None,
         };
         self.tools.iter().map(spec).collect()
     }
@@ -238,5 +239,37 @@ fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
         let sources = [source(id, Style::Prefixed, &["x"], None)];
         check(&sources, &Queues::new(Vec::new())).unwrap_err();
         assert!(build(&sources, &Queues::new(Vec::new())).left_out[id].contains("is reserved"), "{id}");
+    }
+}
+
+#[test]
+fn nam_3_rest_services_share_a_namespace_and_nobody_else_joins_them() {
+    let of_kind = |id: &str, namespace: &str, kind| {
+        let origin = Origin { provider: id.into(), namespace: namespace.into(), kind };
+        let mut source = source(id, Style::Prefixed, &["x"], None);
+        source.provider = Arc::new(Fake { origin, style: Style::Prefixed, tools: vec!["x"] });
+        source
+    };
+    let rest = |id: &str| of_kind(id, "rest", ToolKind::Rest);
+    let refused = |sources: &[Source]| check(sources, &Queues::new(Vec::new())).is_err();
+    assert!(!refused(&[
+        rest("rest"),
+        rest("openapi:a"),
+        rest("openapi:b"),
+        source("git", Style::Prefixed, &["x"], None)
+    ]));
+    assert!(!refused(&[rest("openapi:a"), rest("rest")]), "in whatever order");
+    for (other, why) in [
+        (of_kind("mine", "rest", ToolKind::Builtin), "another kind"),
+        (of_kind("mine", "rest", ToolKind::Rest), "another id"),
+        (of_kind("openapi:b", "rest", ToolKind::Mcp), "a server that looks like one"),
+        (source("rest", Style::Prefixed, &["x"], None), "a server of this name"),
+        (source("openapi_a", Style::Prefixed, &["x"], None), "patterns for one would mean the other"),
+        (source("openapi:a__b", Style::Prefixed, &["x"], None), "the same"),
+        (rest("openapi:a__b"), "an API whose id begins like another"),
+        (rest("openapi:a"), "an id twice"),
+    ] {
+        let sources = [rest("rest"), rest("openapi:a"), other];
+        assert!(refused(&sources), "{why}");
     }
 }
