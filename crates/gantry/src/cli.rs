@@ -2,6 +2,7 @@
 
 mod actions;
 mod approvals;
+mod openapi;
 mod policy;
 
 pub(crate) use actions::{
@@ -11,6 +12,7 @@ pub(crate) use approvals::{
     ApprovalsAction, Approve, CreateKey, Deny, Grants, KeysAction, ListApprovals, ListKeys, OneApproval,
     RevokeGrant, Role, Scope, WatchApprovals,
 };
+pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
 
 use crate::config::MAIN_PROJECT;
@@ -160,6 +162,11 @@ pub(crate) enum Command {
     Policy {
         #[command(subcommand)]
         action: PolicyAction,
+    },
+    /// See what would become of an OpenAPI document: its tools, their names, what is skipped and why
+    Openapi {
+        #[command(subcommand)]
+        action: OpenapiAction,
     },
     /// Check the set-up, or explain a server, or why a tool is there or not
     #[command(

@@ -11,6 +11,7 @@ mod events;
 mod keys;
 mod lock;
 mod mcp;
+mod openapi;
 mod policy;
 mod reply;
 mod runs;
@@ -34,6 +35,10 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     if let Command::Policy { action } = &cli.command {
         return policy::run(&cli, extra, action).await;
     }
+    // A document is looked at without anything being started.
+    if let Command::Openapi { action } = &cli.command {
+        return Box::pin(openapi::run(&cli, action)).await;
+    }
     let setup = Setup::new(&cli, extra)?;
     match cli.command {
         Command::Serve { bind } => serve::run(setup, bind).await,
@@ -48,7 +53,7 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
         Command::Keys { action, list } => keys::run(setup, action, &list).await,
         Command::Runs(runs) => runs::run(setup, &runs).await,
-        Command::Doctor(_) | Command::Policy { .. } => Ok(Done::Well),
+        Command::Doctor(_) | Command::Policy { .. } | Command::Openapi { .. } => Ok(Done::Well),
     }
 }
 

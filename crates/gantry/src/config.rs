@@ -32,6 +32,7 @@ mod transport;
 mod tree;
 mod yaml;
 
+use gantry_runtime::provider::rest::{self, SpecPlace};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,9 +42,9 @@ pub use env::{Env, FixedEnv, ProcessEnv};
 pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use model::{
-    Agent, Approvals, Arguments, Builtin, BuiltinPolicy, Code, Config, Decide, Defaults, Embeddings, Entries,
-    Examples, Gated, Git, Located, MAIN_PROJECT, McpServer, Own, PerPattern, Policy, Project, Queue, Server,
-    Store, ToolSource, Tools, Web, WebSearch, WebSearchApi,
+    Agent, Api, Approvals, Arguments, Builtin, BuiltinPolicy, Code, Config, Decide, Defaults, Embeddings,
+    Entries, Examples, Gated, Git, Located, MAIN_PROJECT, McpServer, Own, PerPattern, Policy, Project, Queue,
+    Rest, RestTool, Server, Store, ToolSource, Tools, Web, WebSearch, WebSearchApi,
 };
 pub use reference::{EXAMPLE, reference};
 pub use stamp::Stamp;
@@ -134,6 +135,8 @@ impl Config {
         // Who can write them can accept a tool that has changed.
         governing.extend(config.all().map(|(_, project)| project.lock.clone()));
         governing.extend(parsed.links);
+        // Who can write them can have credentials sent elsewhere.
+        governing.extend(config.all().flat_map(|(_, project)| documents(project)));
         // The working folder counts for the next start, as the files in it do that are found by name.
         let mut catalogues = vec![folder];
         catalogues.extend(config.all().map(|(_, project)| project.folder.clone()));
@@ -142,6 +145,14 @@ impl Config {
         let Base { folder, data } = base;
         Ok(Loaded { config, file, folder, data, governing, catalogues, warnings })
     }
+}
+
+/// The files of the OpenAPI documents of a project.
+fn documents(project: &Project) -> impl Iterator<Item = PathBuf> {
+    project.rest.apis.values().flat_map(|api| match &api.spec {
+        SpecPlace::File(file) => rest::files(file),
+        SpecPlace::Url(_) => Vec::new(),
+    })
 }
 
 fn workspace_problem(project: &Project, name: &Path) -> Option<Problem> {
@@ -153,6 +164,12 @@ fn workspace_problem(project: &Project, name: &Path) -> Option<Problem> {
         Some(at) => Problem::at(at, message),
         None => Problem::in_file(name, message),
     })
+}
+
+/// Whether an API may have this id.
+#[must_use]
+pub fn is_api_id(text: &str) -> bool {
+    text::Rule::Api.judge(text) == text::Judgement::Good
 }
 
 /// What a configuration says, and what in it has no effect.

@@ -4,7 +4,7 @@
 
 use crate::Extra;
 use crate::cli::Cli;
-use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
+use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Project, Source};
 use crate::exit::Usage;
 use crate::folder::Folder;
 use crate::{output, wiring};
@@ -69,23 +69,24 @@ impl Setup {
         Ok(Desk::Here(App::new(started.projects, parse, CancellationToken::new())))
     }
 
-    /// Opens the desk for work in one project. This process starts no MCP servers of another one for that.
+    /// Opens the desk for work in one project. This process starts no MCP server of another one for that and
+    /// reads no API's document.
     pub(crate) async fn desk_in(mut self, project: Option<&str>) -> anyhow::Result<Desk> {
         let project = project.unwrap_or(MAIN_PROJECT);
         let config = &mut self.loaded.config;
         let others = config.projects.iter_mut().filter(|(name, _)| name.as_str() != project);
-        others.for_each(|(_, other)| other.mcp_servers.clear());
+        others.for_each(|(_, other)| other.stay_home());
         if project != MAIN_PROJECT {
-            config.main.mcp_servers.clear();
+            config.main.stay_home();
         }
         self.desk().await
     }
 
-    /// Opens the desk for what is on record. No MCP server is started for that.
+    /// Opens the desk for what is on record. No MCP server is started for that, and no API's document is read.
     pub(crate) async fn records(mut self) -> anyhow::Result<Desk> {
         let config = &mut self.loaded.config;
-        config.main.mcp_servers.clear();
-        config.projects.values_mut().for_each(|project| project.mcp_servers.clear());
+        config.main.stay_home();
+        config.projects.values_mut().for_each(Project::stay_home);
         self.desk().await
     }
 }

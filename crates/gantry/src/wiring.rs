@@ -5,7 +5,7 @@ mod plan;
 
 pub(crate) use configuration::Configuration;
 pub use plan::tools_reference;
-pub(crate) use plan::{policies, rule};
+pub(crate) use plan::{api_options, policies, private, rule};
 
 use crate::Extra;
 use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};

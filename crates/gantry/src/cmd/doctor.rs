@@ -1,6 +1,7 @@
 //! `gantry doctor`: is everything there that a call needs, and why is a tool there or not?
 
 mod projects;
+mod rest;
 mod servers;
 
 use crate::Extra;
@@ -65,8 +66,12 @@ async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
         .as_ref()
         .map_or_else(|| "none, running on defaults".into(), |f| f.display().to_string());
     checks.push(good("configuration", file));
-    checks.extend(setup.loaded.warnings.iter().map(|warning| odd("configuration", warning.clone())));
     let config = &setup.loaded.config;
+    // What switches off a REST service is said where that is told of.
+    let reasons: Vec<&str> = config.all().flat_map(|(_, project)| rest::reasons(project)).collect();
+    let warnings =
+        setup.loaded.warnings.iter().filter(|text| !reasons.iter().any(|reason| text.ends_with(reason)));
+    checks.extend(warnings.map(|warning| odd("configuration", warning.clone())));
     let meant = config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     checks.extend(meant.map(|(name, it)| good("workspace", of(name, &it.workspace.display().to_string()))));
     checks.push(sandbox());
@@ -75,17 +80,25 @@ async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
         Some(note) => good("server", format!("running at http://{} (process {})", note.address, note.pid)),
         None => good("server", format!("not running; gantry serve would listen on {}", config.server.bind)),
     });
+    let mut services = Vec::new();
+    for (name, project) in config.all().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
+        services.extend(rest::examine(name, project).await);
+    }
     let desk = match only {
         Some(_) => setup.desk_in(only).await,
         None => setup.desk().await,
     };
     let desk = match desk {
         Ok(desk) => desk,
-        Err(error) => return checks.push(bad("runtime", format!("{error:#}"))),
+        Err(error) => {
+            checks.append(&mut services);
+            return checks.push(bad("runtime", format!("{error:#}")));
+        }
     };
     desk.settled().await;
     refused(&desk, checks).await;
     ledger(&desk, checks).await;
+    checks.append(&mut services);
     projects::examine(&desk, only, checks).await;
     desk.close().await;
 }

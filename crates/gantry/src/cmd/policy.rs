@@ -22,7 +22,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, action: &PolicyAction) -> anyho
 }
 
 /// The configuration as it is on the disk. Where that is refused, a Gantry that still goes by another one is no help.
-fn configuration(cli: &Cli) -> anyhow::Result<Loaded> {
+pub(super) fn configuration(cli: &Cli) -> anyhow::Result<Loaded> {
     let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
     read(&Source { folder, config: cli.config.clone(), data: cli.data.clone() })
 }
@@ -34,7 +34,7 @@ fn read(source: &Source) -> anyhow::Result<Loaded> {
 }
 
 /// A number as people read it: 2,310.
-fn counted(number: usize) -> String {
+pub(super) fn counted(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (n, digit) in digits.chars().enumerate() {
@@ -47,7 +47,7 @@ fn counted(number: usize) -> String {
 }
 
 /// So many of something, in words.
-fn several(number: usize, one: &str, many: &str) -> String {
+pub(super) fn several(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", counted(number), if number == 1 { one } else { many })
 }
 

@@ -7,6 +7,7 @@ pub(super) mod agents;
 mod approvals;
 pub(super) mod catalogue;
 mod own;
+mod rest;
 mod servers;
 mod view;
 
@@ -73,6 +74,7 @@ fn project(
     defaults: Defaults,
 ) -> Project {
     let mut mcp_servers = checked.mcp_servers(view, &place.name);
+    let rest = rest::rest(checked, view, &place.name);
     let tools = view.section("tools");
     let catalogue = catalogue::Catalogue::of(checked, &tools, &place);
     mcp_servers.extend(catalogue.mcp_servers);
@@ -90,6 +92,7 @@ fn project(
         tools: Tools { workspace: source(&own), builtin },
         own: own::own(view, checked.base),
         mcp_servers,
+        rest,
         agents,
         approvals: approvals::approvals(&view.section("approvals")),
         policies: view.items("policies").map(|view| policy(&view)).collect(),

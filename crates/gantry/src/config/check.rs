@@ -9,8 +9,10 @@ mod files;
 mod leaf;
 mod projects;
 mod servers;
+mod services;
 
 pub(super) use catalogue::{ProviderKind, kind_of};
+pub(super) use services::service_id;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -18,6 +20,7 @@ use std::sync::Arc;
 
 use super::env::Variables;
 use super::error::{Location, Problem, Problems};
+use super::expand::Dialect;
 use super::model::MAIN_PROJECT;
 use super::suggest;
 use super::table::{Fallback, Key, Kind, ROOT};
@@ -40,13 +43,13 @@ pub(super) struct Judge<'a> {
     /// Whether a file beside the configuration that cannot be used is left out, and the rest holds.
     pub(super) is_lenient: bool,
     pub(super) problems: Problems,
-    /// Why servers cannot be started, by project and id: the environment lacks a variable that they need.
+    /// Why servers and REST services cannot be used, by project and id: the environment lacks a variable that they need.
     pub(super) unusable: Unusable,
     /// What a person should know although it stops nothing.
     pub(super) warnings: Vec<Problem>,
 }
 
-/// Why servers cannot be started, by project and id.
+/// Why servers and REST services cannot be used, by project and id.
 pub(super) type Unusable = BTreeMap<(String, String), String>;
 
 impl<'a> Judge<'a> {
@@ -96,7 +99,15 @@ impl<'a> Judge<'a> {
 
     fn walk<'w>(&'w mut self, file: &'w Arc<Path>, project: &str) -> Walk<'w, 'a> {
         let variables = Some(self.variables);
-        Walk { judge: self, file, variables, project: project.to_owned(), missing: None, inside: Vec::new() }
+        Walk {
+            judge: self,
+            file,
+            variables,
+            dialect: Dialect::Gantry,
+            project: project.to_owned(),
+            missing: None,
+            inside: Vec::new(),
+        }
     }
 }
 
@@ -126,9 +137,10 @@ struct Walk<'w, 'a> {
     file: &'w Arc<Path>,
     /// Where variables come from; none in a file whose texts stay as they are written.
     variables: Option<&'a Variables<'a>>,
+    dialect: Dialect,
     /// The project that the walk is in.
     project: String,
-    /// In the entry of an MCP server: what the environment lacks for it. Elsewhere that is a problem.
+    /// In the entry of an MCP server or a REST service: what the environment lacks for it. Elsewhere that is a problem.
     missing: Option<Vec<String>>,
     /// Paths that must lie in the workspace of the project, which is known when all of the project is read.
     inside: Vec<projects::Inside>,
@@ -220,13 +232,18 @@ impl Walk<'_, '_> {
             Kind::Section(keys) => self.section(node, path, keys),
             Kind::Named(keys) => self.named(node, path, keys),
             Kind::Servers(keys) => self.servers(node, path, keys),
+            Kind::Services(rule, keys) => self.services(node, path, *rule, keys),
+            Kind::Credentials(keys) => self.credentials(node, path, keys),
             Kind::Catalogue(keys) => self.catalogue(node, path, keys),
             Kind::Projects(keys) => self.projects(node, path, keys),
             Kind::AgentTools(_) => self.agent_tools(node, path, kind),
             Kind::Aliases => self.aliases(node, path),
             Kind::Items(keys) => self.items(node, path, keys),
             Kind::PerTool(kind) => self.per_tool(node, path, kind),
+            Kind::PerOperation(kind) => self.per_operation(node, path, kind),
             Kind::Secrets(rule) => self.secrets(node, path, *rule),
+            Kind::Object => self.object(node, path, &kind.noun()),
+            Kind::Json => self.expand_all(node, path),
             Kind::Arguments => self.arguments(node, path),
             Kind::Texts(rule, min) => self.texts(node, path, *rule, *min),
             Kind::Choices(words) => self.choices(node, path, words, &kind.noun()),

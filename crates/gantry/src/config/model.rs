@@ -1,5 +1,9 @@
 //! The configuration as the rest of the program reads it: checked, with defaults filled in, paths absolute.
 
+mod rest;
+
+pub use rest::{Api, Rest, RestTool};
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,6 +60,7 @@ pub struct Project {
     pub own: Own,
     /// By id, those of the catalogue included.
     pub mcp_servers: BTreeMap<String, McpServer>,
+    pub rest: Rest,
     /// By name, those in files of their own included.
     pub agents: BTreeMap<String, Agent>,
     pub approvals: Approvals,
@@ -67,6 +72,15 @@ pub struct Project {
     pub data: PathBuf,
     /// The folder below which its agent and tool files are. It need not exist.
     pub folder: PathBuf,
+}
+
+impl Project {
+    /// Takes out what is started or read elsewhere, for work that needs none of it.
+    pub(crate) fn stay_home(&mut self) {
+        self.mcp_servers.clear();
+        // Agents name them, so they stay.
+        self.rest.switch_off();
+    }
 }
 
 /// A value and the line it stands on.

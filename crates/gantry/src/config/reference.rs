@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::table::{AGENT_JSON, Catalogue, FRONT_MATTER, Fallback, Key, Kind, Number, ROOT, Zero};
+use super::text::Rule;
 
 /// A file that uses every key of this version.
 pub const EXAMPLE: &str = include_str!("example.yaml");
@@ -50,7 +51,8 @@ Unknown keys, duplicate keys and values of the wrong type are errors, reported t
 `${VAR}` in a text is replaced by the variable VAR, and `${VAR:-default}` by `default` when VAR is unset or empty. The
 environment of the process is asked first, then a file `.env` beside the configuration. The value of a variable is not
 expanded again. `$${` writes `${`. An unset variable without a default is an error; in the entry of an MCP server it
-switches off that server only. There, `${env:VAR}` is read as `${VAR}`, as editors write it. Where a number or a truth value is
+switches off that server only, and in an entry of `restTools` or `openapiSpecs` that tool or that API. In the entry of a
+server, `${env:VAR}` is read as `${VAR}`, as editors write it. Where a number or a truth value is
 expected, a text with a variable in it may spell one: `toolTimeout: ${TIMEOUT:-60000}`. Anything else in `${…}` stays
 as it is.
 
@@ -154,12 +156,17 @@ pub(super) fn inner(kind: &'static Kind) -> Vec<(&'static str, &'static [Key])> 
     match kind {
         Kind::Section(keys) | Kind::AgentTools(keys) => vec![("", keys)],
         Kind::Named(keys) | Kind::Projects(keys) => vec![(".<name>", keys)],
-        Kind::Servers(keys) => vec![(".<id>", keys)],
+        Kind::Services(Rule::RestTool, keys) => vec![(".<name>", keys)],
+        Kind::Credentials(keys) => vec![(".<scheme>", keys)],
+        Kind::Servers(keys) | Kind::Services(_, keys) => vec![(".<id>", keys)],
         Kind::Items(keys) => vec![("[]", keys)],
         Kind::Catalogue(Catalogue { own, builtin, mcp }) => {
             vec![(".workspace", own), (".<id> (kind: builtin)", builtin), (".<id> (kind: mcp)", mcp)]
         }
         Kind::PerTool(_)
+        | Kind::PerOperation(_)
+        | Kind::Object
+        | Kind::Json
         | Kind::Secrets(_)
         | Kind::Aliases
         | Kind::Flag
@@ -182,7 +189,7 @@ pub(super) fn inner(kind: &'static Kind) -> Vec<(&'static str, &'static [Key])> 
 
 fn noun(kind: &Kind) -> String {
     let mut noun = kind.noun();
-    if let Kind::PerTool(value) = kind {
+    if let Kind::PerTool(value) | Kind::PerOperation(value) = kind {
         noun = format!("{noun}, each {}", value.noun());
     }
     if let Some(number) = number(kind) {
@@ -200,6 +207,7 @@ fn fallback(key: &Key) -> String {
         Fallback::Required => "required".to_owned(),
         Fallback::Flag(flag) => format!("`{flag}`"),
         Fallback::Number(number) => format!("`{number}`"),
+        Fallback::Text("") => "nothing".to_owned(),
         Fallback::Text(text) => format!("`{text}`"),
         Fallback::Absent(words) => words.to_owned(),
     }

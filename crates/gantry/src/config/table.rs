@@ -32,6 +32,11 @@ pub(super) enum Kind {
     /// A group that maps the ids of MCP servers to groups with these keys. A variable that is not set switches off the
     /// server that needs it, and nothing else.
     Servers(&'static [Key]),
+    /// A group that maps the names of REST services, of which the rule says what they look like, to groups with these
+    /// keys. A variable that is not set switches off the one that needs it, and nothing else.
+    Services(Rule, &'static [Key]),
+    /// A group that maps the names of security schemes to groups with some of these keys.
+    Credentials(&'static [Key]),
     /// A group that maps the ids of providers to groups whose keys depend on their `kind`.
     Catalogue(&'static Catalogue),
     /// A group that maps the names of projects to groups with these keys.
@@ -44,6 +49,8 @@ pub(super) enum Kind {
     Items(&'static [Key]),
     /// A group that maps tool names to values.
     PerTool(&'static Kind),
+    /// A group that maps operations of an API to values.
+    PerOperation(&'static Kind),
     /// A group of names and texts that no message ever shows; the rule is for the names.
     Secrets(Rule),
     Flag,
@@ -51,6 +58,10 @@ pub(super) enum Kind {
     Text(Rule),
     /// A text that stays as it is written: `${…}` in it is no variable.
     Verbatim,
+    /// A JSON object that stays as it is written.
+    Object,
+    /// Any value; variables are put into its texts.
+    Json,
     /// A list of texts, with at least so many of them.
     Texts(Rule, usize),
     /// The name of a queue of this file.
@@ -126,9 +137,13 @@ impl Kind {
     /// The type in the words of messages and of the reference page.
     pub(super) fn noun(&self) -> String {
         match self {
-            Self::Section(_) | Self::Named(_) | Self::Servers(_) | Self::Catalogue(_) | Self::Projects(_) => {
-                "a group of keys".to_owned()
-            }
+            Self::Section(_)
+            | Self::Named(_)
+            | Self::Servers(_)
+            | Self::Services(..)
+            | Self::Catalogue(_)
+            | Self::Projects(_) => "a group of keys".to_owned(),
+            Self::Credentials(_) => "a group of security schemes and what is shown for each".to_owned(),
             Self::AgentTools(keys) => {
                 let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
                 format!("a list of tool names and globs, or a group with {}", names.join(", "))
@@ -136,11 +151,14 @@ impl Kind {
             Self::Aliases => "a group of names and tools".to_owned(),
             Self::Items(_) => "a list of groups of keys".to_owned(),
             Self::PerTool(_) => "a group of tool names and values".to_owned(),
+            Self::PerOperation(_) => "a group of operations and values".to_owned(),
             Self::Secrets(rule) => format!("a group of texts, each under {}", rule.noun()),
             Self::Flag => "true or false".to_owned(),
             Self::Number(number) => number.unit.noun().to_owned(),
             Self::Text(rule) => rule.noun().to_owned(),
             Self::Verbatim => Rule::Any.noun().to_owned(),
+            Self::Object => "a JSON object".to_owned(),
+            Self::Json => "any value".to_owned(),
             Self::Texts(rule, 0) => format!("a list, each {}", rule.noun()),
             Self::Texts(rule, min) => format!("a list of at least {min}, each {}", rule.noun()),
             Self::Queue => "the name of a queue".to_owned(),

@@ -10,6 +10,7 @@ mod markdown;
 mod own;
 mod projects;
 mod refused;
+mod rest;
 mod servers;
 mod stamp;
 

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use gantry_core::limits::PATTERN_BYTES;
+use gantry_egress::Url;
+use gantry_openapi::Method;
 use gantry_runtime::provider::web::UrlPattern;
 
 use super::transport::Transport;
@@ -11,6 +13,11 @@ use super::transport::Transport;
 const MAX_NAME_BYTES: usize = 64;
 /// Longest name that people are shown.
 const MAX_TITLE_CHARS: usize = 100;
+
+/// Longest name of a REST tool, so that it fits into the longest name of a tool with its namespace.
+const MAX_REST_TOOL_BYTES: usize = 56;
+/// Longest id of an API, which the names of its tools begin with.
+const MAX_API_BYTES: usize = 32;
 
 /// Shortest secret that signs something; what is shorter can be guessed.
 const MIN_SECRET_CHARS: usize = 16;
@@ -51,6 +58,27 @@ pub(super) enum Rule {
     Site,
     /// A key of somebody else's service.
     Key,
+    /// A key that may hold spaces, such as `Token abc`.
+    Credential,
+    /// The same, or nothing.
+    Password,
+    /// The name of a tool that is one HTTP request.
+    RestTool,
+    /// The id of an API.
+    Api,
+    /// A method of a tool that is one HTTP request.
+    Method,
+    /// A method that OpenAPI knows.
+    AnyMethod,
+    /// The address of such a tool, with places for its arguments.
+    Template,
+    QueryName,
+    /// A variable in the address of a server.
+    VariableName,
+    /// Where an OpenAPI document is.
+    Document,
+    /// An operation of an API, or a glob.
+    Operation,
 }
 
 /// How a text is judged.
@@ -91,6 +119,19 @@ impl Rule {
             Self::Network => "an IP address or a range of them, such as 127.0.0.1/32",
             Self::Site => "a host, *. and a domain, or an http:// or https:// address that may end in *",
             Self::Key => "text without spaces",
+            Self::Credential => "text that is not empty, on one line",
+            Self::Password => "text on one line",
+            Self::RestTool => "a name of 1 to 56 letters, digits and _ - .",
+            Self::Api => "a name of 1 to 32 letters, digits, _ and -",
+            Self::Method => "GET, POST, PUT, PATCH, DELETE or HEAD",
+            Self::AnyMethod => "get, put, post, delete, options, head, patch or trace",
+            Self::Template => {
+                "an http:// or https:// address without user and password, with ${parameters.x} in its path or query only"
+            }
+            Self::QueryName => "the name of a query parameter",
+            Self::VariableName => "the name of a server variable",
+            Self::Document => "a path, or an http:// or https:// address without user and password",
+            Self::Operation => "an operation, such as list_pets or GET /pets/*",
         }
     }
 
@@ -121,11 +162,28 @@ impl Rule {
                     && text.trim() == text
                     && !text.contains(char::is_control)
             }
-            Self::WebUrl => Transport::Http.takes(text),
+            Self::WebUrl => is_web_url(text),
             Self::Secret => text.chars().count() >= MIN_SECRET_CHARS,
             Self::Network => network(text).is_some(),
             Self::Site => UrlPattern::parse(text).is_ok(),
             Self::Key => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()),
+            Self::Credential => !text.trim().is_empty() && !text.contains(char::is_control),
+            Self::Password => !text.contains(char::is_control),
+            Self::RestTool => is_word(text, MAX_REST_TOOL_BYTES, b"_-."),
+            Self::Api => is_word(text, MAX_API_BYTES, b"_-"),
+            Self::Method => {
+                Method::parse(text).is_some_and(|method| !matches!(method, Method::Options | Method::Trace))
+            }
+            Self::AnyMethod => Method::parse(text).is_some(),
+            Self::Template => is_template(text),
+            Self::QueryName | Self::VariableName => !text.is_empty() && !text.contains(char::is_control),
+            Self::Document if text.contains("://") => is_web_url(text),
+            Self::Document => Self::Path.judge(text) == Judgement::Good,
+            Self::Operation => {
+                (1..=PATTERN_BYTES).contains(&text.len())
+                    && text.trim() == text
+                    && !text.contains(char::is_control)
+            }
         };
         if good { Judgement::Good } else { Judgement::Bad }
     }
@@ -134,7 +192,16 @@ impl Rule {
 impl Rule {
     /// Whether the text may be a secret, or hold one.
     pub(super) fn is_secret(self) -> bool {
-        matches!(self, Self::Secret | Self::WebUrl | Self::Key)
+        matches!(
+            self,
+            Self::Secret
+                | Self::WebUrl
+                | Self::Key
+                | Self::Credential
+                | Self::Password
+                | Self::Template
+                | Self::Document
+        )
     }
 }
 
@@ -158,8 +225,30 @@ pub(super) fn network(text: &str) -> Option<String> {
 }
 
 pub(super) fn is_name(text: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    is_word(text, MAX_NAME_BYTES, b"_-")
+}
+
+/// Letters, digits and some others.
+fn is_word(text: &str, max_bytes: usize, others: &[u8]) -> bool {
+    (1..=max_bytes).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+}
+
+fn is_web_url(text: &str) -> bool {
+    Transport::Http.takes(text) && Url::parse(text).is_ok()
+}
+
+/// An address whose host is fixed; after the host it may have places for arguments.
+fn is_template(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    // What is in braces may hold anything; the address itself has no space and no line break.
+    let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_http
+        && is_plain
+        && !host.contains(['$', '@', '{', '}'])
+        && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
 /// Editors name servers more freely than agents and queues are named.

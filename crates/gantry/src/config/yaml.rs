@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
+pub(super) use gantry_core::scalar::number;
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
-use serde_json::Number;
 
 use super::tree::{Entry, MAX_DEPTH, Node, Syntax, TOO_DEEP, Value};
 
@@ -158,36 +158,6 @@ fn plain(text: &str) -> Value {
         "false" | "False" | "FALSE" => Value::Flag(false),
         _ => number(text).map_or_else(|| Value::text(text), Value::Number),
     }
-}
-
-/// A plain scalar as a number. `.inf`, `.nan` and what overflows stay text, as JSON has no such numbers.
-pub(super) fn number(text: &str) -> Option<Number> {
-    if let Some(digits) = text.strip_prefix("0x") {
-        return radix(digits, 16);
-    }
-    if let Some(digits) = text.strip_prefix("0o") {
-        return radix(digits, 8);
-    }
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
-        return None;
-    }
-    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        if digits.len() > 1 && digits.starts_with('0') {
-            return None;
-        }
-        let signed = text.parse::<i64>().map(Number::from);
-        if let Ok(number) = signed.or_else(|_| text.parse::<u64>().map(Number::from)) {
-            return Some(number);
-        }
-    }
-    let float = digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-    text.parse().ok().filter(|_| float).and_then(Number::from_f64)
-}
-
-fn radix(digits: &str, radix: u32) -> Option<Number> {
-    let plain = digits.chars().all(|digit| digit.is_digit(radix));
-    u64::from_str_radix(digits, radix).ok().filter(|_| plain).map(Number::from)
 }
 
 fn invalid(error: &ScanError) -> Syntax {

@@ -3,9 +3,12 @@
 mod own;
 mod page;
 mod policies;
+mod rest;
 
+pub(crate) use own::private;
 pub use page::tools_reference;
 pub(crate) use policies::{policies, rule};
+pub(crate) use rest::api_options;
 
 use crate::Extra;
 use crate::config::{Agent, Entries, Error, Located, McpServer, Problem, Project, ToolSource};
@@ -13,6 +16,7 @@ use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::{Selection, Use};
 use gantry_runtime::options::{AgentOptions, ProviderOptions};
+use gantry_runtime::provider::rest::NAMESPACE as REST;
 use gantry_runtime::provider::workspace::{Fenced, NAMESPACE};
 use gantry_runtime::servers::ServerSettings;
 use gantry_runtime::{Options, Plan};
@@ -23,8 +27,10 @@ use std::sync::Arc;
 pub(super) fn plan(name: &str, project: &Project, fenced: &Fenced, extra: &Extra) -> anyhow::Result<Plan> {
     let mut options = options(name, project)?;
     let providers = own::providers(project, fenced).with_context(|| format!("project {name}"))?;
+    let rest = rest::providers(project)?;
     options.providers.extend(extra.options.iter().map(|(id, options)| (Arc::clone(id), options.clone())));
-    Ok(Plan { options, providers: providers.into_iter().chain(extra.providers.iter().cloned()).collect() })
+    let providers = providers.into_iter().chain(rest).chain(extra.providers.iter().cloned());
+    Ok(Plan { options, providers: providers.collect() })
 }
 
 fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
@@ -39,6 +45,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
     let mut providers: HashMap<Arc<str>, ProviderOptions> =
         sources.map(|(id, source)| (Arc::from(id), provider(source, &mut problems))).collect();
     own::give_time(project, &mut providers);
+    providers.extend(rest::options(project, &mut problems));
     let trace = project.defaults.trace_mcp;
     let servers =
         project.mcp_servers.iter().map(|(id, s)| server_settings(id, s, trace, &mut problems)).collect();
@@ -80,8 +87,13 @@ fn selection(agent: &Agent, project: &Project, problems: &mut Vec<Problem>) -> S
     let mut uses = Vec::new();
     for entry in &agent.uses {
         let id = entry.value.as_str();
-        let is_provider =
-            id == NAMESPACE || project.mcp_servers.contains_key(id) || project.tools.builtin.contains_key(id);
+        if let Some(apis) = rest::apis(project, entry, problems) {
+            uses.extend(apis.into_iter().map(Use::Provider));
+            continue;
+        }
+        let is_provider = [NAMESPACE, REST].contains(&id)
+            || project.mcp_servers.contains_key(id)
+            || project.tools.builtin.contains_key(id);
         let read = patterns(std::slice::from_ref(entry), problems).into_iter();
         match agent.entries {
             Entries::ProvidersAndTools if is_provider => uses.push(Use::Provider(id.into())),

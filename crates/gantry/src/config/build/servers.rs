@@ -40,13 +40,18 @@ pub(super) fn server(
             Some(Value::Flag(trace)) => Some(*trace),
             _ => None,
         },
-        off: match unusable {
-            // Whoever switched it off need not set its variables.
-            _ if !enabled && !is_missing(view, "enabled") => Some(Off::Disabled),
-            Some(reason) => Some(Off::Unusable(reason.clone())),
-            None => None,
-        },
+        off: off(view, enabled, unusable),
         at: view.here(),
+    }
+}
+
+/// Why it is not used, if it is not.
+pub(super) fn off(view: &View<'_>, enabled: bool, unusable: Option<&String>) -> Option<Off> {
+    match unusable {
+        // Whoever switched it off need not set its variables.
+        _ if !enabled && !is_missing(view, "enabled") => Some(Off::Disabled),
+        Some(reason) => Some(Off::Unusable(reason.clone())),
+        None => None,
     }
 }
 
@@ -85,6 +90,6 @@ fn addresses(view: &View<'_>, spelling: &Spelling) -> Vec<String> {
         .collect()
 }
 
-fn pairs<'a>(view: &View<'a>, name: &str) -> impl Iterator<Item = (String, String)> + use<'a> {
+pub(super) fn pairs<'a>(view: &View<'a>, name: &str) -> impl Iterator<Item = (String, String)> + use<'a> {
     entries(view.get(name)).iter().filter_map(|entry| Some((entry.key.clone(), owned(&entry.node.value)?)))
 }

@@ -43,6 +43,8 @@ impl<'a> View<'a> {
                 Kind::Section(keys)
                 | Kind::Named(keys)
                 | Kind::Servers(keys)
+                | Kind::Services(_, keys)
+                | Kind::Credentials(keys)
                 | Kind::Projects(keys)
                 | Kind::AgentTools(keys)
                 | Kind::Items(keys),

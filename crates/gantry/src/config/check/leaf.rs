@@ -4,7 +4,7 @@ use serde_json::Number;
 
 use super::{LATER, Walk};
 use crate::config::error::Location;
-use crate::config::expand::{Dialect, Fault, expand};
+use crate::config::expand::{Fault, expand};
 use crate::config::table::{self, Kind, Zero};
 use crate::config::text::{Judgement, Rule};
 use crate::config::trail::Trail;
@@ -159,8 +159,7 @@ impl Walk<'_, '_> {
     pub(super) fn expand(&mut self, node: &mut Node, path: &Trail<'_>) -> bool {
         let Some(variables) = self.variables else { return true };
         let Value::Text(text) = &mut node.value else { return true };
-        let dialect = if self.missing.is_some() { Dialect::Editor } else { Dialect::Gantry };
-        match expand(&text.text, variables, dialect) {
+        match expand(&text.text, variables, self.dialect) {
             Ok(None) => true,
             Ok(Some(expanded)) => {
                 text.written = Some(std::mem::replace(&mut text.text, expanded));

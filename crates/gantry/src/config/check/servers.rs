@@ -4,6 +4,7 @@ use super::Walk;
 use super::catalogue::OWN_PROVIDERS;
 use super::claims::Claim;
 use crate::config::editors;
+use crate::config::expand::Dialect;
 use crate::config::table::Key;
 use crate::config::text::{Judgement, Rule};
 use crate::config::trail::Trail;
@@ -37,8 +38,10 @@ impl Walk<'_, '_> {
         (keys, spelling): (&'static [Key], &'static Spelling),
     ) {
         self.missing = Some(Vec::new());
+        self.dialect = Dialect::Editor;
         self.section(node, path, keys);
         self.reach(node, path, spelling);
+        self.dialect = Dialect::Gantry;
         let missing = self.missing.take().unwrap_or_default();
         if !missing.is_empty() {
             let server = (self.project.clone(), id.to_owned());

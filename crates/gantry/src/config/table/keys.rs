@@ -6,6 +6,7 @@ mod catalogue;
 mod defaults;
 mod own;
 mod projects;
+mod rest;
 mod servers;
 
 pub(in crate::config) use agents::{AGENT_JSON, FRONT_MATTER};
@@ -84,6 +85,17 @@ pub(in crate::config) static ROOT: &[Key] = &[
         "MCP servers, by id, in the shape that editors use. The id is the namespace of their tools: `github__search_code`.",
     ),
     section(
+        "restTools",
+        Kind::Services(Rule::RestTool, rest::TOOL),
+        "Tools that are one HTTP request each, by name. They are in the namespace `rest`: `rest__weather`.",
+    ),
+    section(
+        "openapiSpecs",
+        Kind::Services(Rule::Api, rest::API),
+        "APIs that an OpenAPI document (2.0, 3.0, 3.1; JSON or YAML) describes, by id. Each operation becomes a tool: \
+         `rest__petstore_list_pets`. `gantry openapi inspect` shows what would become of a document.",
+    ),
+    section(
         "agents",
         Kind::Named(agents::AGENT),
         "Agents and the tools each may use. Each may also be a file, `agents/<name>/agent.json` or `agents/<name>.md`.",
@@ -105,8 +117,6 @@ pub(in crate::config) static ROOT: &[Key] = &[
         "More projects, each with its own workspace, servers, agents, rules and data. The file itself is the project \
          `default`.",
     ),
-    later("restTools"),
-    later("openapiSpecs"),
     later("models"),
     later("auth"),
 ];

@@ -238,7 +238,7 @@ fn the_reference_names_every_key_and_shows_the_example() {
     let page = reference();
     every_key(ROOT, &mut |key| assert!(page.contains(&format!("| `{}` |", key.name)), "{}", key.name));
     assert!(page.contains("| `toolTimeout` | a whole number of milliseconds, at most 86400000 | `60000` |"));
-    assert!(page.contains("- `restTools`\n") && page.contains("## `approvals.webhook`"));
+    assert!(page.contains("- `models`\n") && page.contains("## `approvals.webhook`"));
     assert!(page.contains("## `queues.<name>`") && page.contains("## `projects.<name>`"));
     assert_eq!(page.matches("| `replicas` |").count(), 2, "projects repeat nothing");
     for keys in [AGENT_JSON, FRONT_MATTER] {

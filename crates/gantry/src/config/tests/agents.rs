@@ -207,7 +207,7 @@ fn all_problems_of_all_files_come_together() {
         in/agents/large.md: the file is larger than 1 MiB, which no configuration needs
         in/agents/twice/agent.json:1: the agent "twice" is already at in/gantry.yaml:2; keep one
         in/agents/twice.md:1: the agent "twice" is already at in/gantry.yaml:2; keep one
-        in/gantry.yaml:1: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, code, web, git, search, store, projects
+        in/gantry.yaml:1: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, restTools, openapiSpecs, agents, approvals, policies, code, web, git, search, store, projects
         in/tools/t/tool.json:1: this tool needs the key "kind": mcp or builtin"#]].assert_eq(&error.to_string());
 }
 

@@ -28,7 +28,7 @@ fn unknown_keys_name_the_nearest() {
             gantry.yaml:4: unknown key "polices"; did you mean "policies"?
             gantry.yaml:6: unknown key "port" in server; known keys are bind, allowedHosts, allowedOrigins
             gantry.yaml:7: unknown key "tool_timeout" in defaults; did you mean "toolTimeout"?
-            gantry.yaml:8: unknown key "restTool"; the nearest key, "restTools", is not available in this version of Gantry"#]],
+            gantry.yaml:8: unknown key "restTool"; did you mean "restTools"?"#]],
     );
 }
 
@@ -42,24 +42,22 @@ fn all_problems_come_together_in_the_order_of_lines() {
             gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
             gantry.yaml:5: defaults.maxDepth must be a whole number, found -1
             gantry.yaml:7: queues.q needs the key "concurrent"
-            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, agents, approvals, policies, code, web, git, search, store, projects"#]],
+            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, restTools, openapiSpecs, agents, approvals, policies, code, web, git, search, store, projects"#]],
     );
 }
 
 #[test]
 fn keys_of_later_versions_are_refused_by_name() {
     check(
-        "restTools: { a: { env: { T: '${UNSET}' } } }\nopenapiSpecs: {}\nmodels: {}\nauth: {}\n\
+        "models: { a: { env: { T: '${UNSET}' } } }\nauth: {}\n\
          projects: { a: { workspace: a, auth: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
         expect![[r#"
-            gantry.yaml:1: "restTools" is not available in this version of Gantry; remove it
-            gantry.yaml:2: "openapiSpecs" is not available in this version of Gantry; remove it
-            gantry.yaml:3: "models" is not available in this version of Gantry; remove it
-            gantry.yaml:4: "auth" is not available in this version of Gantry; remove it
-            gantry.yaml:5: "projects.a.auth" is not available in this version of Gantry; remove it
-            gantry.yaml:6: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
-            gantry.yaml:7: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
+            gantry.yaml:1: "models" is not available in this version of Gantry; remove it
+            gantry.yaml:2: "auth" is not available in this version of Gantry; remove it
+            gantry.yaml:3: "projects.a.auth" is not available in this version of Gantry; remove it
+            gantry.yaml:4: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
+            gantry.yaml:5: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
     );
 }
 

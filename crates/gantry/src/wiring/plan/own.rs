@@ -129,7 +129,8 @@ pub(super) fn check(project: &Project, problems: &mut Vec<Problem>) {
     problems.push(Problem::at(&search.at, format!("web.search: {missing}")));
 }
 
-fn private(web: &config::Web) -> Vec<Cidr> {
+/// The private addresses that may be reached.
+pub(crate) fn private(web: &config::Web) -> Vec<Cidr> {
     web.private.iter().filter_map(|range| range.parse().ok()).collect()
 }
 

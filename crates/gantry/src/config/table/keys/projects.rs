@@ -1,6 +1,6 @@
 //! The keys of a project besides the file's own.
 
-use super::{POLICY, agents, approvals, catalogue, defaults, key, later, own, refused, servers};
+use super::{POLICY, agents, approvals, catalogue, defaults, key, later, own, refused, rest, servers};
 use crate::config::table::{Fallback, Key, Kind};
 use crate::config::text::Rule;
 
@@ -35,6 +35,20 @@ pub(super) const PROJECT: &[Key] = &[
         r#"{ memory: { command: npx, args: ["-y", "@modelcontextprotocol/server-memory"] } }"#,
     ),
     key(
+        "restTools",
+        Kind::Services(Rule::RestTool, rest::TOOL),
+        NOTHING,
+        "As `restTools`, for this project only.",
+        r#"{ weather: { description: "The weather in a city", url: "https://api.example.com/weather" } }"#,
+    ),
+    key(
+        "openapiSpecs",
+        Kind::Services(Rule::Api, rest::API),
+        NOTHING,
+        "As `openapiSpecs`, for this project only.",
+        "{ petstore: { spec: ./petstore.yaml } }",
+    ),
+    key(
         "agents",
         Kind::Named(agents::AGENT),
         NOTHING,
@@ -63,8 +77,6 @@ pub(super) const PROJECT: &[Key] = &[
     refused("queues", "is set once, at the top of the file, and shared by all projects; move it there"),
     refused("store", ONCE),
     refused("projects", ONCE),
-    later("restTools"),
-    later("openapiSpecs"),
     later("models"),
     later("auth"),
 ];
