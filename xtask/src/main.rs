@@ -4,6 +4,7 @@
 
 mod reference;
 mod shell;
+mod specs;
 mod test;
 mod tidy;
 
@@ -24,6 +25,8 @@ Commands:
   tidy                 Check the rules of this repository: crate edges, sizes, headers, words
   reference [--check]  Write the generated pages in docs/reference, or check that they are fresh
   bench [args]         Build for speed and run the bench, with the arguments passed on
+  specs [options]      Import public OpenAPI documents and print what became of them, as a table;
+                       --long imports all of them, --program PATH does it with a Gantry that is built
   help                 Print this text
 
 Exit codes: 0 done, 1 something failed or was found, 2 wrong usage.
@@ -40,6 +43,7 @@ enum Command {
     WriteReference,
     CheckReference,
     Bench(Vec<String>),
+    Specs(specs::Options),
     Help(String),
 }
 
@@ -74,6 +78,7 @@ fn parse(args: Vec<String>) -> Result<Command, String> {
         ("tidy", []) => Ok(Command::Tidy),
         ("reference", []) => Ok(Command::WriteReference),
         ("reference", ["--check"]) => Ok(Command::CheckReference),
+        ("specs", _) => specs::Options::parse(&words).map(Command::Specs),
         ("tidy" | "reference", [word, ..]) => Err(format!("`{name}` does not know `{word}`")),
         _ => Err(format!("there is no command `{name}`")),
     }
@@ -95,6 +100,7 @@ fn run(command: Command, root: &Path) -> Result<ExitCode> {
                 .run()?;
             Program::new(target_dir(root).join("release").join("bench"), root).args(args).replace()
         }
+        Command::Specs(options) => specs::run(root, &options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => Ok(exit_code(test::run(root, &options))),
         Command::Tidy => Ok(exit_code(tidy::run(root)?)),
         Command::WriteReference => reference::write(root).map(|()| ExitCode::SUCCESS),

@@ -4,6 +4,7 @@ mod clients;
 mod conformance;
 mod install;
 mod servers;
+pub(crate) mod specs;
 mod steps;
 mod tools;
 

@@ -14,6 +14,7 @@
 pub mod bench;
 pub mod connection;
 pub mod coordination;
+pub mod echo;
 pub mod faulty;
 pub mod fixture;
 pub mod git_server;
@@ -25,6 +26,7 @@ pub mod server;
 pub mod tls;
 
 pub use connection::Connection;
+pub use echo::Echo;
 pub use home::{Home, Ran};
 pub use server::Server;
 

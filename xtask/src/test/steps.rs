@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Options, Outcome, clients, conformance, servers, tools};
+use super::{Options, Outcome, clients, conformance, servers, specs, tools};
 use crate::shell::Program;
 use crate::{reference, tidy};
 
@@ -16,7 +16,7 @@ pub(super) struct Step {
     pub(super) run: fn(&Path, &Options) -> Result<Outcome>,
 }
 
-pub(super) const STEPS: [Step; 12] = [
+pub(super) const STEPS: [Step; 13] = [
     Step {
         key: "tools",
         title: "the programs the tests need are here",
@@ -34,6 +34,12 @@ pub(super) const STEPS: [Step; 12] = [
         title: "foreign MCP servers in Python and JavaScript",
         advice: "check that the Python and npm package indexes can be reached",
         run: |root, _| servers::ensure(root),
+    },
+    Step {
+        key: "specs",
+        title: "OpenAPI documents that others wrote",
+        advice: "check that the npm package index can be reached",
+        run: |root, _| specs::ensure(root).map(|()| Outcome::Done),
     },
     Step { key: "format", title: "rustfmt", advice: "run `cargo fmt --all`", run: format },
     Step { key: "lint", title: "clippy", advice: "mend the warnings above", run: lint },
@@ -100,7 +106,8 @@ fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
         .args(["nextest", "run", "--workspace"])
         .args(&options.nextest)
         .env("GANTRY_TEST_CLIENTS", clients::folder(root))
-        .env("GANTRY_TEST_SERVERS", servers::folder(root));
+        .env("GANTRY_TEST_SERVERS", servers::folder(root))
+        .env("GANTRY_TEST_SPECS", specs::folder(root));
     // That one which was seen to run; without any, the tests say what they miss.
     if let Some(browser) = tools::browser(root) {
         nextest = nextest.env(tools::BROWSER, browser);

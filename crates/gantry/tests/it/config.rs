@@ -125,7 +125,7 @@ fn an_unknown_key_is_refused_at_its_line_with_the_nearest_one() {
 #[test]
 fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
     let home = Home::new().config(
-        "workspce: .\ndefaults: { toolTimeout: soon }\nqueues:\n  disk: { concurrent: 0 }\nrestTools: {}\n",
+        "workspce: .\ndefaults: { toolTimeout: soon }\nqueues:\n  disk: { concurrent: 0 }\nmodels: {}\n",
     );
     let said = refused(&home);
     let lines: Vec<_> = said.lines().collect();
@@ -142,7 +142,7 @@ fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
 
 #[test]
 fn keys_of_later_versions_are_refused_and_not_ignored() {
-    for (key, value) in [("restTools", "{}"), ("openapiSpecs", "{}"), ("models", "{}"), ("auth", "{}")] {
+    for (key, value) in [("models", "{}"), ("auth", "{}")] {
         let said = refused(&Home::new().config(&format!("{key}: {value}\n")));
         assert!(said.contains(key) && said.contains("not available in this version"), "{said}");
         let inside = format!("projects:\n  p:\n    workspace: .\n    {key}: {value}\n");
