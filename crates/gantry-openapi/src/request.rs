@@ -17,7 +17,7 @@ use http::HeaderName;
 use serde_json::{Map, Value};
 
 /// Headers that say where a request goes and where it ends, and so are never an argument.
-const FRAMING: [&str; 11] = [
+pub(crate) const FRAMING: [&str; 11] = [
     "connection",
     "content-length",
     "expect",

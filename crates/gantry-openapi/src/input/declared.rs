@@ -4,6 +4,7 @@ use crate::bundle::Version;
 use crate::input::media;
 use crate::limits::{PARAMETERS, PROPERTY_DESCRIPTION_CHARS};
 use crate::parameter::{Form, Place, Style};
+use crate::request::FRAMING;
 use crate::schema::folded;
 use crate::spot::Spot;
 use crate::swagger;
@@ -29,23 +30,12 @@ pub(crate) struct Declared<'a> {
     pub(crate) description: Option<Cow<'a, str>>,
 }
 
-/// Headers that are made with a request, or that decide how it is read; OpenAPI ignores the first three.
-const NOT_FOR_CALLERS: [&str; 18] = [
+/// Headers besides those that frame a request which no caller sets; OpenAPI ignores the first three.
+const NOT_FOR_CALLERS: [&str; 7] = [
     "accept",
     "content-type",
     "authorization",
-    "connection",
-    "content-length",
     "cookie",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
     // With these a call is of another method than the one that its effect was told from.
     "x-http-method",
     "x-http-method-override",
@@ -138,7 +128,7 @@ pub(crate) fn read<'a>(path: &'a str, all: &[Spot<'a>]) -> Result<Vec<Declared<'
 
 /// Whether somebody who calls the operation may say what is in this header.
 fn is_for_callers(name: &str, required: bool) -> Result<bool, String> {
-    if NOT_FOR_CALLERS.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+    if FRAMING.iter().chain(&NOT_FOR_CALLERS).any(|other| other.eq_ignore_ascii_case(name)) {
         return Ok(false);
     }
     let legal = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
