@@ -73,3 +73,21 @@ fn rst_2_a_client_secret_goes_nowhere_that_a_document_from_the_web_chose() {
     let ran = home(&json!({ "openapiSpecs": { "api": entry } })).run(["tools"]);
     assert!(ran.code != 0 && ran.stderr.contains("baseUrl") && !ran.stderr.contains("s3cret"), "{ran:?}");
 }
+
+#[test]
+fn rst_2_no_agent_rewrites_what_a_document_is_made_of() {
+    let echo = Echo::start();
+    let home = home(&json!({ "openapiSpecs": { "api": { "spec": "api.json" } } }));
+    let item = json!({ "get": operation("a") }).to_string();
+    home.write("item.json", &item);
+    let paths = json!({ "/a": { "$ref": "item.json" } });
+    let document = with(document(&paths), &json!({ "servers": [{ "url": echo.url("") }] })).to_string();
+    home.write("api.json", &document);
+    for (file, before) in [("api.json", &document), ("item.json", &item)] {
+        let reply = home.call_yes("write_file", &json!({ "path": file, "content": "{}" }));
+        assert_eq!(reply["error"]["code"], "PERMISSION_DENIED", "{file}: {reply}");
+        assert_eq!(&home.read(file), before, "{file}");
+    }
+    let other = home.call_yes("write_file", &json!({ "path": "other.json", "content": "{}" }));
+    assert_eq!(other["ok"], true, "{other}");
+}
