@@ -11,9 +11,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Limit: how often a lock is tried again that is only being looked at.
 const LOOKED_AT: usize = 1000;
+
+/// Limit: for how long whoever looks is left to himself. A process that was put to sleep while it looked holds the lock
+/// for as long as the machine is busy elsewhere, so trying again at once would only use up the tries.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Limit: how often a new node tries to get a lock file that nobody has mistaken for a dead one's.
 const TRIES: usize = 16;
@@ -131,7 +136,7 @@ fn lock(file: &File) -> rustix::io::Result<bool> {
             return Ok(false);
         }
         flock(file, FlockOperation::Unlock)?;
-        std::thread::yield_now();
+        std::thread::sleep(LOOK);
     }
     Ok(false)
 }
