@@ -152,7 +152,7 @@ mod tests {
         Session::new(
             begin,
             Weak::new(),
-            Resolved { revision: 0, toolset: Arc::new(toolset), warnings: Arc::default() },
+            Resolved { revision: 0, toolset: Arc::new(toolset), warnings: Arc::default(), settled: true },
             None,
         )
     }

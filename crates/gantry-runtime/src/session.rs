@@ -44,6 +44,8 @@ pub(crate) struct Resolved {
     pub(crate) toolset: Arc<Toolset>,
     /// What was odd about it.
     pub(crate) warnings: Arc<[Warning]>,
+    /// Whether every server had given its verdict by then; if not, more tools may have come since.
+    pub(crate) settled: bool,
 }
 
 /// What a session begins with.

@@ -16,9 +16,11 @@ pub(super) async fn tool(
     if request.tool == output::NAME && cx.session.has_outputs() {
         return ResolvedCall::of(Arc::clone(&rt.output_tool), request);
     }
-    let call = match ResolvedCall::resolve(&cx.session.toolset(), request) {
-        // It may be a tool of a server that is still on its first way up. Calls of all other tools wait for nobody.
-        Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound && !rt.has_settled() => {
+    let seen = cx.session.resolved();
+    let call = match ResolvedCall::resolve(&seen.toolset, request) {
+        // It may be a tool of a server that was still on its first way up when the session was given its tools. Calls of
+        // all other tools wait for nobody.
+        Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound && !seen.settled => {
             tokio::select! {
                 () = rt.settled() => {}
                 () = cx.cancel.cancelled() => return Err(refusal),

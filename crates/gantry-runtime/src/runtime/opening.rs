@@ -213,7 +213,7 @@ impl Runtime {
     /// The agent is no longer configured.
     pub fn renew(&self, session: &Session) -> Result<(), Refusal> {
         let known = session.resolved();
-        if self.is_current(&known) {
+        if self.is_current(&known) && (known.settled || !self.has_settled()) {
             return Ok(());
         }
         session.renew(self.resolved(session.caller().agent.as_deref(), session.place())?);

@@ -28,6 +28,8 @@ pub(super) struct Built {
     pub(super) left_out: BTreeMap<Arc<str>, String>,
     /// Single tools that are left out: provider, tool, and why.
     pub(super) dropped: Vec<(Arc<str>, String, String)>,
+    /// Servers whose lists were known, so that their tools are in the pool.
+    pub(super) heard: HashSet<Arc<str>>,
 }
 
 /// The pool before, which the next one is made from.
@@ -56,7 +58,11 @@ pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
 pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> Built {
     let mut candidates = Vec::new();
     let rules = Rules::new(sources, queues);
-    let mut built = Built { left_out: Apart::of(sources).1, ..Built::default() };
+    // Order: asked before their tools are, so that nobody is in who has come up in between.
+    let servers = sources.iter().filter_map(|source| source.server.as_ref());
+    let heard =
+        servers.filter(|server| server.listing().is_some()).map(|server| Arc::clone(server.id())).collect();
+    let mut built = Built { left_out: Apart::of(sources).1, heard, ..Built::default() };
     for source in sources.iter().filter(|source| !built.left_out.contains_key(source.id())) {
         let id = source.id();
         for (spec, settings) in admitted(source) {

@@ -161,31 +161,35 @@ impl Runtime {
             let shelf = Shelf::of(&sources, &built.left_out, before.seen.then_some(&**shelf));
             (built, shelf)
         });
-        match work.await {
+        let shown = match work.await {
             Ok((built, shelf)) => self.put(&state.sources, built, shelf),
-            Err(error) => tracing::error!("the tools could not be put together anew: {error}"),
-        }
+            Err(error) => {
+                tracing::error!("the tools could not be put together anew: {error}");
+                false
+            }
+        };
         self.upstreams.done.send_replace(ticket);
-        if settled && self.upstreams.settled.set(()).is_ok() {
+        if settled && shown && self.upstreams.settled.set(()).is_ok() {
             self.warn();
         }
     }
 
     /// Shows a new pool and a new shelf, and tells who wants to hear.
     /// Shown only if the providers are those that it was made of; otherwise whoever changed them has asked for another one.
-    fn put(&self, sources: &Arc<Sources>, built: Built, shelf: Shelf) {
+    fn put(&self, sources: &Arc<Sources>, built: Built, shelf: Shelf) -> bool {
         let pool = {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
             let state = self.state();
             if !Arc::ptr_eq(&state.sources, sources) {
                 self.upstreams.dirty.notify_one();
-                return;
+                return false;
             }
             self.state.store(Arc::new(State { pool: Arc::clone(&built.pool), ..(*state).clone() }));
             self.toolsets.forget_others(&built.pool);
             Arc::clone(&state.pool)
         };
         self.show(&pool, built, shelf);
+        true
     }
 
     /// Tells who wants to hear what is other than in the pool before.

@@ -171,7 +171,10 @@ impl Runtime {
 
     /// What an agent sees now, at a place.
     pub(super) fn resolved(&self, agent: Option<&str>, place: &Place) -> Result<Resolved, Refusal> {
-        self.resolved_in(&self.state(), agent, place)
+        // Order: asked before the state is taken, so that a yes holds for the pool in it.
+        let settled = self.has_settled();
+        let resolved = self.resolved_in(&self.state(), agent, place)?;
+        Ok(Resolved { settled, ..resolved })
     }
 
     /// What an agent sees of a state, at a place.
@@ -187,8 +190,12 @@ impl Runtime {
         }
         // Not under the lock: a large pool takes a while, and others have theirs already.
         let (toolset, warnings) = Toolset::resolve(pool, &selection, place);
-        let resolved =
-            Resolved { revision: state.revision, toolset: Arc::new(toolset), warnings: warnings.into() };
+        let resolved = Resolved {
+            revision: state.revision,
+            toolset: Arc::new(toolset),
+            warnings: warnings.into(),
+            settled: false,
+        };
         if place.narrowed.is_none() {
             cached().insert(key, resolved.clone());
         }

@@ -309,6 +309,27 @@ async fn servers_come_and_go_while_it_runs() {
 }
 
 #[tokio::test]
+async fn a_server_is_ready_when_its_tools_can_be_called() {
+    let home = Home::new(|_| Vec::new()).await;
+    for n in 0..3 {
+        let id = format!("later-{n}");
+        let is_ready =
+            || home.rt.servers().iter().any(|server| *server.id == *id && server.status == "ready");
+        let looking = async {
+            while !is_ready() {
+                tokio::task::yield_now().await;
+            }
+            home.names()
+        };
+        let adding = home.rt.add_server(settings(&id, &home.upstream.address));
+        let (added, names) = tokio::join!(adding, looking);
+        added.unwrap();
+        assert!(names.contains(&format!("later_{n}__tool_1")), "{names:?}");
+    }
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
 async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
     let home = Home::new(|address| vec![settings("up", address)]).await;
     let (ann, bob) = (home.session().await, home.session().await);

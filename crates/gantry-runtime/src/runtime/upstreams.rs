@@ -29,7 +29,16 @@ impl Runtime {
                 last_error: Some(reason.clone()),
                 ..server.status()
             },
-            None => ServerStatus { quarantined: quarantined(server.id()), ..server.status() },
+            None => {
+                let status = ServerStatus { quarantined: quarantined(server.id()), ..server.status() };
+                // It is there, but its tools cannot be called before they are in the pool.
+                let is_early = status.status == "ready" && !outside.heard.contains(server.id());
+                if is_early {
+                    ServerStatus { light: Light::Yellow, status: "starting", ..status }
+                } else {
+                    status
+                }
+            }
         };
         let of_agent = |status| ServerStatus { agent: self.active.clone(), ..status };
         sources.servers().map(status).map(of_agent).collect()
