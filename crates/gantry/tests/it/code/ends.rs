@@ -93,7 +93,7 @@ fn blt_2_a_call_that_is_canceled_is_ended_with_all_that_it_started() {
         assert_eq!(reply["error"]["code"], "CANCELED", "{reply}");
         site.nothing_runs();
         site.on_record(&reply);
-        site.has_files(&["begun"]);
+        site.comes_to_have(&["begun"]);
     });
 }
 

@@ -4,6 +4,7 @@ use gantry_testkit::server::Answer;
 use gantry_testkit::{Home, Server, process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -156,9 +157,14 @@ impl Site {
         let mut found = BTreeSet::new();
         let mut open = vec![root.clone()];
         while let Some(folder) = open.pop() {
-            for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let entries = match std::fs::read_dir(&folder) {
+                // Between two looks it may have been tidied away.
+                Err(error) if error.kind() == ErrorKind::NotFound && folder != root => continue,
+                entries => entries.expect("a folder"),
+            };
+            for entry in entries {
                 let path = entry.expect("an entry").path();
-                if path.symlink_metadata().expect("it is there").is_dir() {
+                if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                     open.push(path.clone());
                 }
                 found.insert(path.strip_prefix(&root).expect("below it").display().to_string());
@@ -172,6 +178,16 @@ impl Site {
     pub(super) fn has_files(&self, expected: &[&str]) {
         let expected: BTreeSet<String> = expected.iter().map(|path| (*path).to_owned()).collect();
         assert_eq!(self.files(), expected, "what is in the workspace");
+    }
+
+    /// The same for a call that was given up: its reply does not wait until everything is tidied up.
+    #[track_caller]
+    pub(super) fn comes_to_have(&self, expected: &[&str]) {
+        let expected: BTreeSet<String> = expected.iter().map(|path| (*path).to_owned()).collect();
+        eventually_or("the workspace is tidy", || {
+            let files = self.files();
+            if files == expected { Ok(()) } else { Err(format!("{files:?}")) }
+        });
     }
 
     /// Makes a call and holds its reply against the ledger.
