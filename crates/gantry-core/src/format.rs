@@ -105,8 +105,8 @@ fn split(description: Cow<'_, str>) -> (Cow<'_, str>, String) {
 /// The input schema as models take it: an object with properties, and no choices at its top.
 fn parameters(spec: &ToolSpec) -> String {
     let raw = spec.raw.as_deref().and_then(|raw| raw::member(raw, "inputSchema"));
-    let schema = raw.map_or_else(|| spec.input_schema.to_string().into(), Cow::Borrowed);
-    let schema = raw::without(&schema, |key| key == "$schema");
+    let schema = raw.unwrap_or_else(|| spec.input_schema.as_str());
+    let schema = raw::without(schema, |key| key == "$schema");
     let schema = raw::with(&schema, "type", "\"object\"");
     let has_properties = raw::member(&schema, "properties").is_some_and(|text| text.starts_with('{'));
     let schema = if has_properties { schema } else { raw::with(&schema, "properties", "{}") };

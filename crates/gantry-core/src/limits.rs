@@ -19,7 +19,7 @@ pub const SCHEMA_REGEX_BYTES: usize = 1024 * 1024;
 /// Failing fields that one error names; the rest is counted.
 pub const VALIDATION_ERRORS: usize = 20;
 /// Tools that one provider may bring.
-pub const TOOLS_PER_PROVIDER: usize = 10_000;
+pub const TOOLS_PER_PROVIDER: usize = 25_000;
 /// Arguments of one call.
 pub const ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// An idempotency key.

@@ -5,12 +5,16 @@
 //! A schema that does not pass quarantines its own tool and nothing else.
 
 mod cost;
+mod text;
+
+pub use text::SchemaText;
 
 use crate::limits;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::OnceLock;
 
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,13 +60,20 @@ pub struct Violation {
     pub message: String,
 }
 
-/// A compiled schema.
+/// A schema that values can be held against.
 #[derive(Debug)]
 pub struct Schema {
+    /// Nothing until it is first needed.
+    compiled: OnceLock<Result<Compiled, Error>>,
+    /// What to compile then.
+    text: Option<SchemaText>,
+    unenforced: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Compiled {
     validator: Validator,
     recursion: cost::Recursion,
-    /// Keywords that are in the schema and not enforced, with the reason.
-    pub unenforced: Vec<String>,
 }
 
 impl Schema {
@@ -71,19 +82,29 @@ impl Schema {
     /// # Errors
     /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
-        let recursion = affordable(schema)?;
-        match build(schema) {
-            Ok(validator) => Ok(Self { validator, recursion, unenforced: Vec::new() }),
-            Err(first) => {
-                let mut relaxed = schema.clone();
-                let mut unenforced = Vec::new();
-                relax(&mut relaxed, &mut unenforced);
-                if unenforced.is_empty() {
-                    return Err(first);
-                }
-                Ok(Self { validator: build(&relaxed)?, recursion, unenforced })
-            }
+        let (compiled, unenforced) = compiled(schema)?;
+        Ok(Self { compiled: OnceLock::from(Ok(compiled)), text: None, unenforced })
+    }
+
+    /// A schema of a tool: compiled now, unless somebody vouches for it, and then when the first value comes.
+    ///
+    /// # Errors
+    /// The schema is compiled now, and is invalid, leaves the document, or could cost too much.
+    pub fn of(text: &SchemaText) -> Result<Self, Error> {
+        if !text.is_vouched() {
+            return Self::compile(&text.value());
         }
+        let mut unenforced = Vec::new();
+        if text.as_str().contains("\"pattern") {
+            relax(&mut text.value(), &mut unenforced);
+        }
+        Ok(Self { compiled: OnceLock::new(), text: Some(text.clone()), unenforced })
+    }
+
+    /// Keywords that are in the schema and not enforced, with the reason.
+    #[must_use]
+    pub fn unenforced(&self) -> &[String] {
+        &self.unenforced
     }
 
     /// Checks what a schema costs, as [`Self::compile`] does first, without compiling it.
@@ -99,9 +120,23 @@ impl Schema {
     /// # Errors
     /// At most [`limits::VALIDATION_ERRORS`] violations; a last one says how many more there are.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let later = || {
+            let schema = self.text.as_ref().map(SchemaText::value).unwrap_or_default();
+            compiled(&schema).map(|(compiled, _)| compiled)
+        };
+        match self.compiled.get_or_init(later) {
+            Ok(compiled) => compiled.check(value),
+            // Nothing fits what cannot be understood.
+            Err(error) => Err(whole(format!("this tool's input schema cannot be used: {error}"))),
+        }
+    }
+}
+
+impl Compiled {
+    fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         if !self.recursion.affords(value) {
             let message = "nested too deep for this tool's recursive schema; send a flatter value".to_owned();
-            return Err(vec![Violation { field: String::new(), message }]);
+            return Err(whole(message));
         }
         if self.validator.is_valid(value) {
             return Ok(());
@@ -121,6 +156,23 @@ impl Schema {
         }
         Err(violations)
     }
+}
+
+/// What is wrong with the value as a whole.
+fn whole(message: String) -> Vec<Violation> {
+    vec![Violation { field: String::new(), message }]
+}
+
+/// The schema compiled, and what of it is not enforced.
+fn compiled(schema: &Value) -> Result<(Compiled, Vec<String>), Error> {
+    let recursion = affordable(schema)?;
+    let mut unenforced = Vec::new();
+    let validator = build(schema).or_else(|first| {
+        let mut relaxed = schema.clone();
+        relax(&mut relaxed, &mut unenforced);
+        if unenforced.is_empty() { Err(first) } else { build(&relaxed) }
+    })?;
+    Ok((Compiled { validator, recursion }, unenforced))
 }
 
 fn affordable(schema: &Value) -> Result<cost::Recursion, Error> {

@@ -3,9 +3,8 @@
 use crate::digest::Digest;
 use crate::names;
 use crate::raw;
-use crate::schema::Schema;
+use crate::schema::{Schema, SchemaText};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,9 +131,9 @@ pub struct ToolSpec {
     /// What it does and when to use it.
     pub description: String,
     /// What it takes.
-    pub input_schema: Value,
+    pub input_schema: SchemaText,
     /// What it returns, if it says so.
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<SchemaText>,
     /// Hints.
     pub annotations: Annotations,
     /// When it asks for a person.
@@ -164,15 +163,19 @@ impl ToolSpec {
                 raw::object([("definition", &**raw), ("ownRule", &raw::quoted(self.own_rule.as_str()))])
             }
             None => {
-                let mut definition = serde_json::json!({
-                    "name": self.name, "title": self.title, "description": self.description,
-                    "inputSchema": self.input_schema, "outputSchema": self.output_schema,
-                    "annotations": self.annotations, "ownRule": self.own_rule,
-                });
-                if let (Some(target), Value::Object(definition)) = (&self.target, &mut definition) {
-                    definition.insert("target".to_owned(), target.digest.to_string().into());
-                }
-                definition.to_string()
+                let null = "null";
+                let title = self.title.as_deref().map(raw::quoted);
+                let target = self.target.as_ref().map(|target| raw::quoted(&target.digest.to_string()));
+                let members = [
+                    ("name", &*raw::quoted(&self.name)),
+                    ("title", title.as_deref().unwrap_or(null)),
+                    ("description", &*raw::quoted(&self.description)),
+                    ("inputSchema", self.input_schema.as_str()),
+                    ("outputSchema", self.output_schema.as_ref().map_or(null, SchemaText::as_str)),
+                    ("annotations", &*serde_json::json!(self.annotations).to_string()),
+                    ("ownRule", &*raw::quoted(self.own_rule.as_str())),
+                ];
+                raw::object(members.into_iter().chain(target.as_deref().map(|target| ("target", target))))
             }
         };
         // A definition with numbers that cannot be judged exactly still has a fingerprint: that of its text.
@@ -204,7 +207,7 @@ pub struct Settings {
 /// Whether a tool can be called.
 #[derive(Debug)]
 pub enum Status {
-    /// It can; this is its compiled input schema.
+    /// It can; this is its input schema.
     Ready(Schema),
     /// It cannot, for this reason. The rest of its provider is not affected.
     Quarantined(String),
@@ -256,7 +259,7 @@ impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
     #[must_use]
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
-        let status = match Schema::compile(&spec.input_schema) {
+        let status = match Schema::of(&spec.input_schema) {
             Ok(schema) => Status::Ready(schema),
             Err(error) => Status::Quarantined(format!("its input schema cannot be used: {error}")),
         };
@@ -320,7 +323,7 @@ impl Tool {
     #[must_use]
     pub fn unenforced(&self) -> &[String] {
         match &self.status {
-            Status::Ready(schema) => &schema.unenforced,
+            Status::Ready(schema) => schema.unenforced(),
             Status::Quarantined(_) => &[],
         }
     }
@@ -351,22 +354,24 @@ fn definition(name: &str, spec: &ToolSpec) -> String {
     if let Some(raw) = &spec.raw {
         return if name == spec.name { raw.to_string() } else { raw::with(raw, "name", &raw::quoted(name)) };
     }
-    let mut definition = serde_json::Map::new();
-    definition.insert("name".into(), name.into());
-    if let Some(title) = &spec.title {
-        definition.insert("title".into(), title.as_str().into());
-    }
-    definition.insert("description".into(), spec.description.as_str().into());
-    definition.insert("inputSchema".into(), spec.input_schema.clone());
-    if let Some(schema) = &spec.output_schema {
-        definition.insert("outputSchema".into(), schema.clone());
-    }
-    definition.insert("annotations".into(), serde_json::json!(spec.annotations));
-    Value::from(definition).to_string()
+    let annotations = serde_json::json!(spec.annotations).to_string();
+    let title = spec.title.as_deref().map(raw::quoted);
+    let members = [
+        ("name", Some(&*raw::quoted(name))),
+        ("title", title.as_deref()),
+        ("description", Some(&*raw::quoted(&spec.description))),
+        ("inputSchema", Some(spec.input_schema.as_str())),
+        ("outputSchema", spec.output_schema.as_ref().map(SchemaText::as_str)),
+        ("annotations", Some(&*annotations)),
+    ];
+    raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
 fn gives_more_than_objects(spec: &ToolSpec) -> bool {
-    spec.output_schema.as_ref().is_some_and(|schema| schema.get("type").is_none_or(|kind| kind != "object"))
+    let kind = |schema: &SchemaText| {
+        raw::string_member(schema.as_str(), "type").is_some_and(|kind| kind == "object")
+    };
+    spec.output_schema.as_ref().is_some_and(|schema| !kind(schema))
 }
 
 #[cfg(test)]
@@ -393,7 +398,7 @@ mod tests {
             name: "t".into(),
             title: None,
             description: description.into(),
-            input_schema: serde_json::from_str(schema).unwrap(),
+            input_schema: serde_json::from_str::<serde_json::Value>(schema).unwrap().into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule,
@@ -414,8 +419,8 @@ mod tests {
             name: "a-b".into(),
             title: None,
             description: String::new(),
-            input_schema: serde_json::json!({ "type": "object" }),
-            output_schema: Some(serde_json::json!({ "type": "array" })),
+            input_schema: serde_json::json!({ "type": "object" }).into(),
+            output_schema: Some(serde_json::json!({ "type": "array" }).into()),
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
             raw: Some(raw.into()),

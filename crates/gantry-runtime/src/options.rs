@@ -265,7 +265,7 @@ mod tests {
             name: name.into(),
             title: None,
             description: String::new(),
-            input_schema: serde_json::json!({}),
+            input_schema: serde_json::json!({}).into(),
             output_schema: None,
             annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
             own_rule: OwnRule::Never,

@@ -99,7 +99,7 @@ fn tool(name: &str) -> ToolSpec {
         name: name.into(),
         title: None,
         description: format!("The test tool {name}"),
-        input_schema: json!({ "type": "object" }),
+        input_schema: json!({ "type": "object" }).into(),
         output_schema: None,
         // What agents that are started do has effects; to list them has none.
         annotations: Annotations { read_only_hint: Some(name != "spawn_agents"), ..Annotations::default() },

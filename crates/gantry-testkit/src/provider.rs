@@ -72,7 +72,7 @@ impl Provider for TestTools {
             ),
         ];
         let mut bad = tool("bad-schema", Some(true), json!({}));
-        bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } });
+        bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } }).into();
         tools.push(bad);
         tools.extend((0..self.fillers).map(|n| {
             let mut filler = tool(
@@ -162,7 +162,7 @@ fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
         name: name.into(),
         title: None,
         description: format!("The test tool {name}"),
-        input_schema: json!({ "type": "object", "properties": properties }),
+        input_schema: json!({ "type": "object", "properties": properties }).into(),
         output_schema: None,
         annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
         own_rule: OwnRule::Never,

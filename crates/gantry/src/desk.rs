@@ -129,7 +129,27 @@ impl Desk {
         self.request(Method::DELETE, path, Bytes::new()).await
     }
 
+    /// The text of an answer that may be too large to be made a value.
+    pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
+        let (status, text) = self.exchange(Method::GET, path, Bytes::new()).await?;
+        if !status.is_success() {
+            Answer::new(status, text)?.expect_ok()?;
+            anyhow::bail!("the request failed");
+        }
+        Ok(text)
+    }
+
     async fn request(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let (status, text) = self.exchange(method, path, body).await?;
+        Answer::new(status, text)
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<(StatusCode, String)> {
         let (status, bytes) = match self {
             Self::Server(server) => {
                 let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
@@ -139,9 +159,7 @@ impl Desk {
             Self::Here(app) => app.local(method, path, body).await?,
         };
         let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
-        let body = serde_json::from_str(&text)
-            .with_context(|| format!("the answer is not JSON (status {status})"))?;
-        Ok(Answer { status, body, text })
+        Ok((status, text))
     }
 
     /// Whether a server that goes on running does things.
@@ -175,6 +193,12 @@ impl Desk {
 }
 
 impl Answer {
+    fn new(status: StatusCode, text: String) -> anyhow::Result<Self> {
+        let body = serde_json::from_str(&text)
+            .with_context(|| format!("the answer is not JSON (status {status})"))?;
+        Ok(Self { status, body, text })
+    }
+
     /// The body, or the error that the API answered with, in words.
     pub(crate) fn expect_ok(self) -> anyhow::Result<Value> {
         if self.status.is_success() {

@@ -5,8 +5,9 @@ mod pretty;
 pub(crate) use pretty::{pretty, within};
 
 use gantry_core::raw;
+use serde::Serialize;
 use serde_json::Value;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
 /// The widest line of a table on a terminal that does not say how wide it is.
@@ -64,12 +65,35 @@ pub(crate) fn can_ask() -> bool {
 /// Writes a value as indented JSON. What a terminal would obey and no eye would see is escaped, which JSON allows but
 /// does not ask for.
 pub(crate) fn json(value: &Value) {
-    let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c == '\n' { shown.push(c) } else { raw::push_visible(&mut shown, c) }
+    json_of(value);
+}
+
+/// The same of anything, which is written piece by piece: it may be far larger than what can be held.
+pub(crate) fn json_of(value: &impl Serialize) {
+    let mut out = Visible(BufWriter::new(io::stdout().lock()));
+    let written = serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from);
+    if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        LOST.set(error).ok();
     }
-    data(&shown);
+}
+
+/// Escapes what a terminal would obey on the way.
+struct Visible<W>(W);
+
+impl<W: io::Write> io::Write for Visible<W> {
+    /// Takes whole characters, as those who write text do.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        let mut shown = String::with_capacity(text.len());
+        for c in text.chars() {
+            if c == '\n' { shown.push(c) } else { raw::push_visible(&mut shown, c) }
+        }
+        self.0.write_all(shown.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Whether standard output is a terminal that wants colour.
@@ -214,6 +238,17 @@ mod tests {
         let row = ["a".to_owned(), "bb\x1b[31m".to_owned(), "long text here".to_owned()];
         assert_eq!(line(&row, &[3, 8, 4], Some(24)), "a    bb [31m   long tex…");
         assert_eq!(line(&row, &[3, 4, 4], None), "a    bb [31m  long text here");
+    }
+
+    #[test]
+    fn json_is_written_with_nothing_in_it_that_a_terminal_obeys() {
+        let value = serde_json::json!({ "ä": ["\x1b[31m", "a\u{202e}b", "x\ny\u{7f}"] });
+        let mut out = Visible(Vec::new());
+        serde_json::to_writer_pretty(&mut out, &value).unwrap();
+        let text = String::from_utf8(out.0).unwrap();
+        assert!(!text.chars().any(|c| c != '\n' && raw::misleads(c)), "{text:?}");
+        assert!(text.starts_with("{\n  \"ä\": [\n    \""), "{text:?}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
     #[test]

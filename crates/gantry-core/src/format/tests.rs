@@ -14,7 +14,7 @@ fn candidate(tool: &str, style: Style, schema: Value) -> Candidate {
             name: tool.into(),
             title: None,
             description: "Does it.".into(),
-            input_schema: schema,
+            input_schema: schema.into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,

@@ -42,7 +42,7 @@ impl Recorded {
             name: original.to_owned(),
             title: None,
             description: String::new(),
-            input_schema: serde_json::json!({ "type": "object" }),
+            input_schema: serde_json::json!({ "type": "object" }).into(),
             output_schema: None,
             annotations,
             own_rule,

@@ -20,7 +20,7 @@ fn toolset() -> Toolset {
             name: "drop-table".into(),
             title: None,
             description: String::new(),
-            input_schema: json!({ "type": "object", "properties": { "env": { "type": "string" } }, "additionalProperties": false }),
+            input_schema: json!({ "type": "object", "properties": { "env": { "type": "string" } }, "additionalProperties": false }).into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,

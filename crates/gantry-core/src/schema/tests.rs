@@ -129,7 +129,7 @@ fn patterns_run_on_the_linear_engine_or_not_at_all() {
     let schema =
         json!({ "properties": { "a": { "pattern": "(a+)+$" }, "b": { "pattern": "(?<=a)(a|a)*b$" } } });
     let compiled = Schema::compile(&schema).unwrap();
-    assert_eq!(compiled.unenforced.len(), 1, "{:?}", compiled.unenforced);
+    assert_eq!(compiled.unenforced().len(), 1, "{:?}", compiled.unenforced());
     assert!(compiled.check(&json!({ "a": bomb, "b": bomb })).is_ok());
     assert!(compiled.check(&json!({ "a": "b" })).is_err());
 }
@@ -166,4 +166,27 @@ fn the_cost_is_known_without_compiling() {
     assert_eq!(Schema::compile(&doubling).err(), Some(Error::TooCostly));
     // What only compiling finds is not said.
     assert_eq!(Schema::afford(&json!({ "type": "nonsense" })), Ok(()));
+}
+
+#[test]
+fn a_schema_that_somebody_vouches_for_is_compiled_when_it_is_needed() {
+    let vouched = |schema: Value| Schema::of(&SchemaText::vouched(schema.to_string().into())).unwrap();
+    let schema = vouched(json!({ "properties": { "a": { "type": "string", "pattern": "(?<=a)b" } } }));
+    assert!(schema.compiled.get().is_none());
+    assert_eq!(schema.unenforced().len(), 1, "what is not enforced is known before");
+    assert!(schema.check(&json!({ "a": "x" })).is_ok());
+    assert!(schema.check(&json!({ "a": 1 })).is_err());
+    assert!(schema.compiled.get().is_some());
+
+    // Whoever vouched was wrong: nothing gets through.
+    let broken = vouched(json!({ "type": "strin" })).check(&json!({})).unwrap_err();
+    assert!(broken[0].message.contains("cannot be used"), "{broken:?}");
+    assert!(Schema::of(&json!({ "type": "strin" }).into()).is_err(), "and without that it is known at once");
+}
+
+#[test]
+fn a_schema_as_text_is_the_value_it_was_made_of() {
+    let schema = json!({ "type": "object", "maximum": 1.5, "minimum": 12_345_678_901_234_567_890_u64, "title": "ä\"\n" });
+    let text = SchemaText::from(schema.clone());
+    assert_eq!((text.value(), json!({ "schema": text })), (schema.clone(), json!({ "schema": schema })));
 }

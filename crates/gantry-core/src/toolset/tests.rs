@@ -18,7 +18,7 @@ fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
             name: tool.into(),
             title: None,
             description: String::new(),
-            input_schema: json!({ "type": "object" }),
+            input_schema: json!({ "type": "object" }).into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
@@ -94,7 +94,7 @@ fn nam_6_hidden_and_missing_tools_are_answered_alike() {
 #[test]
 fn one_bad_schema_quarantines_one_tool() {
     let mut bad = candidate("db", "bad", Style::Prefixed);
-    bad.spec.input_schema = json!({ "type": "strin" });
+    bad.spec.input_schema = json!({ "type": "strin" }).into();
     let pool = Pool::build(vec![bad, candidate("db", "good", Style::Prefixed)]);
     let quarantined: Vec<bool> = pool.tools().iter().map(|t| t.quarantined().is_some()).collect();
     assert_eq!(quarantined, [true, false]);
@@ -141,7 +141,7 @@ fn taken_over(before: &Pool, now: &Pool) -> Vec<String> {
 fn only_what_is_new_is_made_anew() {
     let candidates = || {
         let mut broken = candidate("a", "broken", Style::Prefixed);
-        broken.spec.input_schema = json!({ "type": "strin" });
+        broken.spec.input_schema = json!({ "type": "strin" }).into();
         let mut worded = candidate("a", "worded", Style::Prefixed);
         worded.spec.raw = Some(r#"{"name":"worded","x":1}"#.into());
         vec![broken, worded, candidate("a", "plain", Style::Prefixed), candidate("b", "other", Style::Bare)]

@@ -41,16 +41,18 @@ impl Provider for Counter {
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        let tool = |name: &str, own_rule| ToolSpec {
+        let tool = |name: &str, own_rule| {
+            ToolSpec {
             name: name.into(),
             title: None,
             description: "counts".into(),
-            input_schema: json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false }),
+            input_schema: json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false }).into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule,
             raw: None,
             target: None,
+        }
         };
         let rules = [
             ("act", OwnRule::Always),

@@ -5,6 +5,7 @@ use super::own::{Part, arguments};
 use super::schema::{CHANGES, count, object, text, texts};
 use super::workshop::{self, Reach, Task, Workshop};
 use crate::context::CallCx;
+use gantry_core::schema::SchemaText;
 use gantry_core::tool::{OwnRule, ToolSpec};
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
 use gantry_sandbox::jail::{Access, FILES, Ran, WORKSPACE};
@@ -177,7 +178,7 @@ fn result(ran: &Ran) -> Value {
 }
 
 /// The schema of such a result.
-pub(super) fn result_schema() -> Value {
+pub(super) fn result_schema() -> SchemaText {
     object(
         &["stdout", "stderr", "exitCode", "duration", "sandbox"],
         &json!({

@@ -122,7 +122,8 @@ fn spec() -> ToolSpec {
                 "path": { "type": "string", "maxLength": 1000, "description": "jsonPath: an RFC 9535 path such as $.items[0].name" },
                 "count": { "type": "integer", "minimum": 1, "maximum": 10000, "description": "head and tail: how many lines" }
             }
-        }),
+        })
+        .into(),
         output_schema: Some(json!({
             "type": "object",
             "required": ["handle", "content", "truncated", "totalBytes", "totalLines"],
@@ -136,7 +137,7 @@ fn spec() -> ToolSpec {
                 "pages": { "type": "integer" },
                 "matches": { "type": "integer" }
             }
-        })),
+        }).into()),
         annotations: Annotations {
             read_only_hint: Some(true),
             destructive_hint: Some(false),

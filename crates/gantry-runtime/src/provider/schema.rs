@@ -1,5 +1,6 @@
 //! The parts that the schemas of Gantry's own tools are made of, and the hints that go with them.
 
+use gantry_core::schema::SchemaText;
 use gantry_core::tool::Annotations;
 use serde_json::{Value, json};
 
@@ -20,12 +21,12 @@ pub(crate) const CHANGES: Annotations = Annotations {
 };
 
 /// A whole schema: an object with these properties and no others.
-pub(crate) fn object(required: &[&str], properties: &Value) -> Value {
+pub(crate) fn object(required: &[&str], properties: &Value) -> SchemaText {
     let mut schema = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema" });
     if let (Value::Object(schema), Value::Object(part)) = (&mut schema, part(required, properties)) {
         schema.extend(part);
     }
-    schema
+    schema.into()
 }
 
 /// An object within a schema.

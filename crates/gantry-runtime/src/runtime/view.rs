@@ -99,21 +99,21 @@ impl Runtime {
         array(definitions.iter().map(|definition| &**definition)).into()
     }
 
-    /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason.
+    /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason: one JSON
+    /// array. There may be very many, so that only one of them at a time is a value.
     #[must_use]
-    pub fn listing(&self, session: &Session) -> Vec<Value> {
+    pub fn listing(&self, session: &Session) -> String {
         let toolset = session.toolset();
         let own = session.has_outputs().then(|| self.output_entry());
-        toolset.entries().chain(own).map(|entry| listed(&entry, &toolset)).collect()
+        array(toolset.entries().chain(own).map(|entry| listed(&entry, &toolset).to_string()))
     }
 
-    /// The tools that a session can call, as a model's interface takes them.
+    /// The tools that a session can call, as a model's interface takes them: one JSON array.
     #[must_use]
-    pub fn formatted(&self, session: &Session, format: Format) -> Vec<Value> {
+    pub fn formatted(&self, session: &Session, format: Format) -> String {
         let toolset = session.toolset();
         let own = session.has_outputs().then(|| self.output_entry());
-        let texts = toolset.entries().chain(own).filter_map(|entry| format.definition(&entry));
-        texts.filter_map(|text| serde_json::from_str(&text).ok()).collect()
+        array(toolset.entries().chain(own).filter_map(|entry| format.definition(&entry)))
     }
 
     fn output_entry(&self) -> Entry<'_> {

@@ -5,8 +5,10 @@ use crate::error::ApiError;
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
-use gantry_core::Door;
+use axum::http::StatusCode;
+use axum::response::Response;
 use gantry_core::format::Format;
+use gantry_core::{Door, raw};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,7 +27,7 @@ pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
     Query(asked): Query<Tools>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let format = asked.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
     let context = query::context(&app, &who, asked.project.as_deref(), asked.agent.as_deref()).await?;
     let rt = &context.runtime;
@@ -34,7 +36,8 @@ pub(super) async fn list(
         None => rt.listing(&session),
         Some(format) => rt.formatted(&session, format),
     };
-    Ok(query::list(&items, None))
+    let body = raw::object([("items", &*items), ("next", "null")]);
+    Ok(query::json_response(StatusCode::OK, body))
 }
 
 fn named(word: &str) -> Result<Format, ApiError> {

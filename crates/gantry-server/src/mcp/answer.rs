@@ -3,11 +3,12 @@
 use gantry_core::error::{ErrorCode, Upstream};
 use gantry_core::id::CallId;
 use gantry_core::json::write_string;
+use gantry_core::schema::SchemaText;
 use gantry_core::{Refusal, State, ToolError, raw};
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_mcp::{Answer, ErrorObject, ToolAnswer};
 use gantry_runtime::Reply;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// How a client gets what becomes of a call that it does not wait for.
 const AGAIN: &str = "the same call again gets the outcome.";
@@ -73,9 +74,9 @@ fn plain(reply: &Reply) -> Result<Answer, ErrorObject> {
 }
 
 /// Whether a structure is at least of the kind that was promised: services do not always answer what they say.
-fn may_fit(schema: &Value, structure: &str) -> bool {
+fn may_fit(schema: &SchemaText, structure: &str) -> bool {
     let is_object = structure.trim_start().starts_with('{');
-    is_object || schema.get("type").is_none_or(|kind| kind != "object")
+    is_object || raw::string_member(schema.as_str(), "type").is_none_or(|kind| kind != "object")
 }
 
 fn failed(id: CallId, error: &ToolError) -> Result<Answer, ErrorObject> {

@@ -76,7 +76,7 @@ impl Handler for Tools {
         if !tool.spec.raw.as_ref().is_some_and(|raw| raw.contains("x-mcp-header")) {
             return Vec::new();
         }
-        header_params(&tool.spec.input_schema).unwrap_or_default()
+        header_params(&tool.spec.input_schema.value()).unwrap_or_default()
     }
 
     async fn call_tool(

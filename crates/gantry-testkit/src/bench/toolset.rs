@@ -136,7 +136,7 @@ pub(super) fn candidate(provider: usize, tool: usize) -> Candidate {
             name: format!("tool_{tool:03}"),
             title: None,
             description: "Does one thing of the many that a server does".into(),
-            input_schema: json!({ "type": "object", "properties": { "text": { "type": "string" } } }),
+            input_schema: json!({ "type": "object", "properties": { "text": { "type": "string" } } }).into(),
             output_schema: None,
             annotations: Annotations { read_only_hint: Some(true), ..Annotations::default() },
             own_rule: OwnRule::Never,

@@ -16,6 +16,7 @@ use crate::{output, wiring};
 use gantry_egress::Url;
 use gantry_runtime::provider::rest::{ApiOptions, SpecPlace};
 use gantry_runtime::servers::Off;
+use report::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -48,7 +49,8 @@ pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Don
     };
     match &asked.tool {
         Some(name) => tool::show(&subject, &look, name, asked.json)?,
-        None if asked.json => output::json(&report::report(&subject, &look, asked.skipped)),
+        None if asked.json && asked.skipped => output::json(&report::skipped(&look)),
+        None if asked.json => output::json_of(&Report { subject: &subject, look: &look }),
         None if asked.skipped => show::skipped(&look, usize::MAX),
         None => {
             show::all(&subject, &look);

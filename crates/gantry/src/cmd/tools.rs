@@ -5,6 +5,8 @@ use crate::cmd::absent;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
+use gantry_core::raw;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> anyhow::Result<Done> {
@@ -25,18 +27,33 @@ async fn listed(desk: &Desk, who: &Who, format: Format) -> anyhow::Result<Done> 
     };
     let project = who.place.name();
     let query = query(&[("project", Some(project)), ("agent", who.agent.as_deref()), ("format", word)]);
-    let mut body = desk.get(&format!("/api/v1/tools{query}")).await?.expect_ok()?;
-    let items = body.get_mut("items").map(Value::take).unwrap_or_default();
+    let text = desk.get_text(&format!("/api/v1/tools{query}")).await?;
+    let items = Items(raw::member(&text, "items").and_then(raw::elements).unwrap_or_default());
     match format {
-        Format::Table => table(items.as_array().map(Vec::as_slice).unwrap_or_default()),
-        Format::Json | Format::Mcp | Format::OpenAi | Format::Anthropic => output::json(&items),
+        Format::Table => table(&items),
+        Format::Json | Format::Mcp | Format::OpenAi | Format::Anthropic => output::json_of(&items),
     }
     absent::tell_all(desk, project).await?;
     Ok(Done::Well)
 }
 
-fn table(tools: &[Value]) {
-    let rows: Vec<Vec<String>> = tools.iter().map(row).collect();
+/// Tools as text. An API may have tens of thousands, so that only one of them at a time is a value.
+struct Items<'a>(Vec<&'a str>);
+
+impl Items<'_> {
+    fn values(&self) -> impl Iterator<Item = Value> {
+        self.0.iter().filter_map(|text| serde_json::from_str(text).ok())
+    }
+}
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.values())
+    }
+}
+
+fn table(tools: &Items<'_>) {
+    let rows: Vec<Vec<String>> = tools.values().map(|tool| row(&tool)).collect();
     if rows.is_empty() {
         output::talk("There are no tools here. `gantry doctor TOOL` says why one is missing.");
         return;

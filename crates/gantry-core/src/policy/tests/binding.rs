@@ -50,7 +50,7 @@ impl Facts {
             name: "send".into(),
             title: None,
             description: self.description.into(),
-            input_schema: json!({ "type": "object" }),
+            input_schema: json!({ "type": "object" }).into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,

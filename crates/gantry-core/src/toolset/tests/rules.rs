@@ -204,10 +204,10 @@ fn nam_4_an_alias_is_listed_with_the_words_of_its_tool() {
         r#"{"x":1.10,"name":"raw","description":"\u00e9 \"q\"","inputSchema":{"type":"object"}}"#.into(),
     );
     let mut broken = candidate("p", "broken", Style::Prefixed);
-    broken.spec.input_schema = json!({ "type": "strin" });
+    broken.spec.input_schema = json!({ "type": "strin" }).into();
     let mut mute = candidate("p", "mute", Style::Prefixed);
     mute.spec.raw = Some(r#"{"name":"mute","outputSchema":{"type":"array"}}"#.into());
-    mute.spec.output_schema = Some(json!({ "type": "array" }));
+    mute.spec.output_schema = Some(json!({ "type": "array" }).into());
     let pool = Arc::new(Pool::build(vec![wordy, broken, mute]));
     let selection = selection(&["*"]).alias("a", "p__raw").alias("b", "p__broken").alias("z", "@p/mute");
     let (set, warnings) = Toolset::resolve(&pool, &selection, &Place::top(2));

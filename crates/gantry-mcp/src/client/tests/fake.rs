@@ -241,7 +241,7 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
         name: name.into(),
         title: None,
         description: String::new(),
-        input_schema: json!({}),
+        input_schema: json!({}).into(),
         output_schema: None,
         annotations: Annotations::default(),
         own_rule: OwnRule::Never,

@@ -228,8 +228,8 @@ fn define(text: &str) -> Result<Definition, String> {
     let spec = ToolSpec {
         title: string("title").or_else(|| raw::string_member(annotations, "title").map(Into::into)),
         description: string("description").unwrap_or_default(),
-        input_schema: value("inputSchema")?.unwrap_or_else(|| serde_json::json!({ "type": "object" })),
-        output_schema: value("outputSchema")?,
+        input_schema: value("inputSchema")?.unwrap_or_else(|| serde_json::json!({ "type": "object" })).into(),
+        output_schema: value("outputSchema")?.map(Into::into),
         annotations: hints(annotations),
         own_rule: OwnRule::Never,
         name,

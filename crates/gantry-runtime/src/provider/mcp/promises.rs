@@ -4,7 +4,7 @@
 //! But a person is told, once for each definition of a tool.
 
 use gantry_core::digest::Digest;
-use gantry_core::schema::Schema;
+use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::{Tool, raw};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,9 +74,9 @@ impl Promises {
 }
 
 impl Promise {
-    fn new(tool: &Tool, promised: &serde_json::Value) -> Self {
+    fn new(tool: &Tool, promised: &SchemaText) -> Self {
         // A schema that cannot be used promises nothing.
-        let schema = Schema::compile(promised).ok().map(Arc::new);
+        let schema = Schema::compile(&promised.value()).ok().map(Arc::new);
         Self { fingerprint: tool.fingerprint, schema, looks: 0, broken: None }
     }
 }

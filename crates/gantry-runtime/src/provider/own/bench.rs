@@ -110,7 +110,7 @@ pub(in crate::provider) fn answer(permit: &Permit, outcome: Result<String, Fault
         Ok(text) => {
             let value: Value = serde_json::from_str(&text).unwrap();
             let schema = permit.tool().spec.output_schema.as_ref().unwrap();
-            Schema::compile(schema).unwrap().check(&value).unwrap();
+            Schema::of(schema).unwrap().check(&value).unwrap();
             Answer::Done(value)
         }
     }
@@ -126,7 +126,8 @@ pub(in crate::provider) fn refused(refusal: &Refusal) -> Answer {
 pub(in crate::provider) fn presents_itself(spec: &ToolSpec) {
     assert!(spec.title.is_some() && spec.description.len() > 80, "{}", spec.name);
     for schema in [&spec.input_schema, spec.output_schema.as_ref().unwrap()] {
-        Schema::compile(schema).unwrap();
+        let schema = schema.value();
+        Schema::compile(&schema).unwrap();
         assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
         for (name, property) in schema["properties"].as_object().unwrap() {
             assert!(property["description"].is_string(), "{}: {name}", spec.name);

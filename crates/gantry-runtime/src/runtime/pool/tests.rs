@@ -28,7 +28,7 @@ impl Provider for Fake {
             name: (*name).into(),
             title: None,
             description: String::new(),
-            input_schema: serde_json::json!({ "type": "object" }),
+            input_schema: serde_json::json!({ "type": "object" }).into(),
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,

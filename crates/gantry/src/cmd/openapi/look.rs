@@ -3,10 +3,12 @@
 use crate::config::Project;
 use crate::wiring::private;
 use gantry_core::names::{self, Style, Unnamed};
+use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::shape::tokens;
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolKind, ToolSpec};
 use gantry_openapi::{Bundle, Import, Operation, import};
 use gantry_runtime::provider::rest::{ApiOptions, NAMESPACE, Outlet, SpecPlace, load, provider_id};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// What became of a document.
@@ -71,6 +73,7 @@ pub(in crate::cmd) async fn look(options: &ApiOptions, project: &Project) -> Res
     let work = move || {
         let import = import(&bundle, &choice);
         let elapsed = begun.elapsed();
+        drop(bundle);
         let tools = shown(&options, &import.operations);
         Look { import, tools, elapsed, bytes }
     };
@@ -87,22 +90,30 @@ fn shown(options: &ApiOptions, operations: &[Operation]) -> Vec<Shown> {
     let (names, _) = names::assign(&unnamed);
     let provider = provider_id(&options.id).into();
     let origin = Origin { provider, namespace: NAMESPACE.into(), kind: ToolKind::Rest };
-    specs.into_iter().zip(names).map(|(spec, name)| one(&origin, spec, name)).collect()
+    let mut verdicts = HashMap::new();
+    specs.into_iter().zip(names).map(|(spec, name)| one(&origin, spec, name, &mut verdicts)).collect()
 }
 
-fn one(origin: &Origin, spec: ToolSpec, name: String) -> Shown {
+/// What is wrong with each schema that was looked at, if anything is.
+type Verdicts = HashMap<SchemaText, Option<String>>;
+
+fn one(origin: &Origin, spec: ToolSpec, name: String, verdicts: &mut Verdicts) -> Shown {
     let tool = Tool::new(origin, name, spec, Settings::default());
     // Its key, the colon and the comma.
     let around = r#""outputSchema":,"#.len();
-    let output = tool.spec.output_schema.as_ref().map_or(0, |schema| schema.to_string().len() + around);
+    let output = tool.spec.output_schema.as_ref().map_or(0, |schema| schema.as_str().len() + around);
     let definition = tool.definition();
     let without_output = (definition.len().saturating_sub(output) as u64).div_ceil(4);
+    // It is compiled for the first call only, but whoever looks at a document wants to know now.
+    let schema = &tool.spec.input_schema;
+    let verdict = || Schema::compile(&schema.value()).err().map(|error| error.to_string());
+    let verdict = verdicts.entry(schema.clone()).or_insert_with(verdict);
     Shown {
         name: tool.name.to_string(),
         own_name: tool.spec.name.clone(),
         effect: tool.effect,
         tokens: tokens(definition),
         without_output,
-        trouble: tool.quarantined().map(str::to_owned),
+        trouble: tool.quarantined().map(str::to_owned).or_else(|| verdict.clone()),
     }
 }

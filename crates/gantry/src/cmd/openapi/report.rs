@@ -4,48 +4,71 @@ use super::Subject;
 use super::look::{Look, Shown};
 use super::show::{place_word, servers, warnings};
 use gantry_openapi::{Operation, Scheme};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
-/// All of it, or only what is skipped.
-pub(super) fn report(subject: &Subject, look: &Look, only_skipped: bool) -> Value {
-    let import = &look.import;
-    let counts = json!({
-        "operations": import.total,
-        "tools": import.operations.len(),
-        "filtered": import.filtered,
-        "skipped": look.skipped(),
-    });
-    let skipped: Vec<Value> = import
-        .skipped
-        .iter()
-        .map(|it| json!({ "method": it.method, "path": it.path, "reason": it.reason }))
-        .collect();
-    if only_skipped {
-        return json!({ "counts": counts, "skipped": skipped });
-    }
-    let (listing, without) = look.tokens();
-    let schemes: Map<String, Value> = import
-        .schemes
-        .iter()
-        .map(|(name, it)| (name.clone(), scheme(it, subject.options.credentials.contains_key(name))))
-        .collect();
-    json!({
-        "title": import.title,
-        "version": import.api_version,
-        "openapi": import.openapi,
-        "servers": servers(look),
-        "schemes": schemes,
-        "counts": counts,
-        "tokens": { "listing": listing, "withoutOutputSchemas": without },
-        "stats": {
+/// All of it. It is written tool by tool: of a large API it has a hundred megabytes.
+pub(super) struct Report<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) look: &'a Look,
+}
+
+impl Serialize for Report<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { subject, look } = self;
+        let import = &look.import;
+        let (listing, without) = look.tokens();
+        let credentials = &subject.options.credentials;
+        let schemes = import.schemes.iter();
+        let schemes: Map<String, Value> =
+            schemes.map(|(name, it)| (name.clone(), scheme(it, credentials.contains_key(name)))).collect();
+        let stats = json!({
             "elapsedMs": u64::try_from(look.elapsed.as_millis()).unwrap_or(u64::MAX),
             "bytes": look.bytes,
             "peakMemoryBytes": peak_memory(),
-        },
-        "tools": look.tools().map(|(operation, shown)| tool(operation, shown)).collect::<Vec<_>>(),
-        "skipped": skipped,
-        "warnings": warnings(look),
+        });
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("title", &import.title)?;
+        map.serialize_entry("version", &import.api_version)?;
+        map.serialize_entry("openapi", &import.openapi)?;
+        map.serialize_entry("servers", &servers(look))?;
+        map.serialize_entry("schemes", &schemes)?;
+        map.serialize_entry("counts", &counts(look))?;
+        map.serialize_entry("tokens", &json!({ "listing": listing, "withoutOutputSchemas": without }))?;
+        map.serialize_entry("stats", &stats)?;
+        map.serialize_entry("tools", &Tools(look))?;
+        map.serialize_entry("skipped", &all_skipped(look))?;
+        map.serialize_entry("warnings", &warnings(look))?;
+        map.end()
+    }
+}
+
+/// Each of them is made when it is written.
+struct Tools<'a>(&'a Look);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.tools().map(|(operation, shown)| tool(operation, shown)))
+    }
+}
+
+/// Only what is skipped.
+pub(super) fn skipped(look: &Look) -> Value {
+    json!({ "counts": counts(look), "skipped": all_skipped(look) })
+}
+
+fn counts(look: &Look) -> Value {
+    json!({
+        "operations": look.import.total,
+        "tools": look.import.operations.len(),
+        "filtered": look.import.filtered,
+        "skipped": look.skipped(),
     })
+}
+
+fn all_skipped(look: &Look) -> Vec<Value> {
+    let skipped = look.import.skipped.iter();
+    skipped.map(|it| json!({ "method": it.method, "path": it.path, "reason": it.reason })).collect()
 }
 
 /// One tool.

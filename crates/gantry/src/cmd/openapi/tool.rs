@@ -16,7 +16,7 @@ const NEAR: usize = 5;
 /// Shows a tool.
 pub(super) fn show(subject: &Subject, look: &Look, name: &str, as_json: bool) -> anyhow::Result<()> {
     let (operation, shown) = find(look, name)?;
-    let arguments = sample::arguments(&operation.input_schema);
+    let arguments = sample::arguments(&operation.input_schema.value());
     let request = operation.prepare(&arguments);
     if as_json {
         let mut told = report::tool(operation, shown);
@@ -34,11 +34,11 @@ pub(super) fn show(subject: &Subject, look: &Look, name: &str, as_json: bool) ->
     }
     head(subject, look, operation, shown);
     output::data("\nInput:");
-    output::data(&output::pretty(&operation.input_schema.to_string()));
+    output::data(&output::pretty(operation.input_schema.as_str()));
     match &operation.output_schema {
         Some(schema) => {
             output::data("\nOutput:");
-            output::data(&output::pretty(&schema.to_string()));
+            output::data(&output::pretty(schema.as_str()));
         }
         None => output::data("\nOutput: the document does not say."),
     }

@@ -46,10 +46,10 @@ fn write_tool(page: &mut String, tool: &ToolSpec) -> std::fmt::Result {
     let effect = tool.annotations.effect().as_str();
     writeln!(page, "\n## `{}`\n\n{}\n\nEffect: {effect}; {asks}.", tool.name, tool.description)?;
     writeln!(page, "\n| argument | type | |\n|---|---|---|")?;
-    write_rows(page, &tool.input_schema, "")?;
+    write_rows(page, &tool.input_schema.value(), "")?;
     if let Some(schema) = &tool.output_schema {
         writeln!(page, "\n| result | type | |\n|---|---|---|")?;
-        write_rows(page, schema, "")?;
+        write_rows(page, &schema.value(), "")?;
     }
     Ok(())
 }
