@@ -1,16 +1,23 @@
 //! An OpenAPI document and the documents that it refers to.
 
+mod heirs;
 mod pointer;
 mod reach;
 mod read;
 mod scan;
+mod scope;
+
+pub(crate) use heirs::{Heir, bases};
 
 use crate::import::WARNINGS;
 use crate::limits::{BUNDLE_BYTES, BUNDLE_NODES, DOCUMENT_BYTES, DOCUMENTS};
 use crate::spot::Spot;
 use crate::yaml::Read;
+use heirs::Heirs;
+use scope::Scopes;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use url::Url;
 
 /// Why a document cannot be used at all.
@@ -54,6 +61,14 @@ pub struct Bundle {
     /// What all documents have together.
     bytes: usize,
     nodes: usize,
+    /// The document that has a schema with this `$id`; the first of those that have.
+    ids: HashMap<String, usize>,
+    /// Bytes that the names of parts may still have.
+    names_room: usize,
+    /// Whether a document has a `discriminator`.
+    tells_kinds: bool,
+    /// Which schemas inherit from which, once somebody asks.
+    heirs: OnceLock<Heirs>,
     /// What a person should know of how they are written.
     pub(crate) warnings: Vec<String>,
 }
@@ -66,6 +81,7 @@ pub(crate) struct Document {
     pub(crate) content: Result<Value, String>,
     /// Parts of it that have names of their own, as JSON Pointers.
     names: HashMap<String, String>,
+    scopes: Scopes,
 }
 
 impl Bundle {
@@ -87,6 +103,10 @@ impl Bundle {
             places: HashMap::new(),
             bytes: bytes.len(),
             nodes,
+            ids: HashMap::new(),
+            names_room: scan::NAMES_BYTES,
+            tells_kinds: false,
+            heirs: OnceLock::new(),
             warnings: Vec::new(),
         };
         bundle.keep(location, Ok(value));
@@ -136,19 +156,33 @@ impl Bundle {
     /// Keeps a document, and notes what it refers to.
     fn keep(&mut self, location: Url, content: Result<Value, String>) {
         self.places.insert(location.clone(), Some(self.documents.len()));
-        let mut names = HashMap::new();
+        let (mut names, mut scopes) = (HashMap::new(), Scopes::default());
         if let Ok(value) = &content {
-            let found = scan::scan(&location, value);
+            let mut room = self.names_room;
+            let found = scan::scan(self.version, &location, value, &mut room);
+            self.names_room = room;
             // A schema that is here by another name is not to be fetched.
-            let here = |url: &Url| found.names.contains_key(url.as_str());
-            for address in found.addresses.into_iter().filter(|name| pointer::named(value, name).is_none()) {
-                if let Some(url) = location.join(address).ok().filter(|url| !here(url)) {
-                    self.ask(url, &location);
-                }
+            let is_here = |url: &Url| found.names.contains_key(url.as_str());
+            let is_known = |address: &str, scope: Option<usize>| {
+                let url = scope.and_then(|scope| found.scopes.get(scope)?.base.join(address).ok());
+                url.is_some_and(|url| is_here(&url) || self.known(&url, "").is_some())
+            };
+            let named = |name: &str| pointer::named(value, name).is_some();
+            let addresses = found.addresses.iter().copied();
+            let addresses =
+                addresses.filter(|(address, scope)| !named(address) && !is_known(address, *scope));
+            let urls = addresses.filter_map(|(address, _)| location.join(address).ok());
+            let urls: Vec<Url> = urls.filter(|url| !is_here(url)).collect();
+            urls.into_iter().for_each(|url| self.ask(url, &location));
+            (names, scopes) = (found.names, found.scopes);
+            for id in scopes.addresses() {
+                self.ids.entry(id.to_owned()).or_insert(self.documents.len());
             }
-            names = found.names;
+            self.tells_kinds |= found.tells_kinds;
         }
-        self.documents.push(Document { location, content, names });
+        // What was found before is about other documents, and places may be others now.
+        self.heirs = OnceLock::new();
+        self.documents.push(Document { location, content, names, scopes });
     }
 
     /// Wants a document, if it may be read and there are not too many. `first` is the root while there is none yet.
@@ -189,6 +223,9 @@ impl Bundle {
     }
 
     fn follow(&self, document: usize, reference: &str) -> Result<Spot<'_>, String> {
+        if let Some(found) = self.scoped(document, reference) {
+            return Ok(found);
+        }
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         if address.is_empty() {
             return self.within(document, fragment);
@@ -205,11 +242,12 @@ impl Bundle {
         {
             return Ok(found);
         }
-        match self.places.get(&url) {
+        let found = match self.places.get(&url) {
             Some(Some(index)) => self.within(*index, fragment),
             Some(None) => Err("leads to a document that was not read".to_owned()),
             None => Err(self.refusal(&url)),
-        }
+        };
+        found.or_else(|reason| self.known(&url, fragment).ok_or(reason))
     }
 
     /// Why a place is none where documents are.
@@ -235,8 +273,7 @@ impl Bundle {
     fn identified(&self, document: usize, url: &Url, fragment: &str) -> Option<Spot<'_>> {
         let (here, content) = self.content(document).ok()?;
         let schema = content.pointer(here.names.get(url.as_str())?)?;
-        let plain = fragment.is_empty() || fragment.starts_with('/');
-        let value = pointer::fragment(&here.names, if plain { schema } else { content }, fragment)?;
+        let value = pointer::inside(&here.names, content, schema, url, fragment)?;
         Some(Spot { bundle: self, document, value })
     }
 

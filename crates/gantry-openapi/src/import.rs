@@ -118,7 +118,8 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
 
     let servers = Servers::new(root, choice);
     out.schemes = security::schemes(root, &servers);
-    let mut shared = Shared { root, servers, work: Work::new(), outputs: Outputs::default() };
+    let work = Work::new(wanted.iter().filter(|wanted| **wanted).count());
+    let mut shared = Shared { root, servers, work, outputs: Outputs::default() };
     let mut left_out = walk.left_out;
     let mut broken = walk.broken.into_iter().peekable();
     for (position, ((found, name), wanted)) in walk.found.iter().zip(names).zip(wanted).enumerate() {

@@ -13,7 +13,7 @@ mod work;
 
 pub(crate) use media::{essence, is_any, is_json, is_json_for_sure};
 pub(crate) use payload::{Payload, Shape, preference, sent, shape};
-pub(crate) use work::{Work, bytes};
+pub(crate) use work::Work;
 
 use crate::body::{BodyKind, Part, Source};
 use crate::parameter::{Parameter, Place};
@@ -22,6 +22,7 @@ use crate::schema::{Converter, Direction, fitted};
 use crate::spot::Spot;
 use argument::{Argument, Names, What};
 use declared::Declared;
+use gantry_core::schema::SchemaText;
 use payload::Content;
 use serde_json::{Map, Value};
 
@@ -31,7 +32,7 @@ const ENTRY_BYTES: usize = 24;
 /// What an operation takes.
 #[derive(Debug)]
 pub(crate) struct Input {
-    pub(crate) schema: Value,
+    pub(crate) schema: SchemaText,
     pub(crate) template: Template,
 }
 
@@ -86,7 +87,8 @@ pub(crate) fn input(
     })?;
     work.know_detail(place, detail);
     let template = Template { parameters, body };
-    work.keep(bytes(&schema) + template_bytes(&template));
+    let schema = work.text(&schema);
+    work.keep(schema.as_str().len() + template_bytes(&template));
     Ok(Input { schema, template })
 }
 

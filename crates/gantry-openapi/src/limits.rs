@@ -1,13 +1,13 @@
 //! What a document from anybody may cost.
 
-/// Bytes of one document. The largest public ones have some 40 MB.
-pub(crate) const DOCUMENT_BYTES: usize = 64 << 20;
+/// Bytes of one document. The largest public ones have some 50 MB, and 80 MB with every reference written out.
+pub(crate) const DOCUMENT_BYTES: usize = 80 << 20;
 /// Bytes of all documents of one bundle.
 pub(crate) const BUNDLE_BYTES: usize = 96 << 20;
 /// Documents of one bundle.
 pub(crate) const DOCUMENTS: usize = 200;
-/// Values in all documents of one bundle. The largest public ones have some two million; each takes about 100 bytes.
-pub(crate) const BUNDLE_NODES: usize = 8_000_000;
+/// Values in all documents of one bundle. The largest public ones have 1.5 million; each takes up to 250 bytes.
+pub(crate) const BUNDLE_NODES: usize = 3_000_000;
 /// Levels that YAML may be nested. JSON has about the same limit in its reader.
 pub(crate) const DEPTH: usize = 128;
 /// Places of other documents that are looked at in one document, wanted or refused.
@@ -18,10 +18,10 @@ pub(crate) const ANCHORS: usize = 10_000;
 pub(crate) const COPIED_NODES: usize = 200_000;
 /// References that lead to references before a value is found.
 pub(crate) const HOPS: usize = 32;
-/// Operations of one document.
-pub(crate) const OPERATIONS: usize = 10_000;
+/// Operations of one document that become tools. The largest public ones have 22,000.
+pub(crate) const OPERATIONS: usize = 25_000;
 /// Parameters of one operation.
-pub(crate) const PARAMETERS: usize = 500;
+pub(crate) const PARAMETERS: usize = 1000;
 /// Skipped operations that are listed; the rest is counted.
 pub(crate) const SKIPPED_SHOWN: usize = 10_000;
 /// Characters of a tool's description.

@@ -3,8 +3,8 @@
 use crate::request::Template;
 use crate::security::{KeyPlace, Need};
 use gantry_core::digest::Digest;
+use gantry_core::schema::SchemaText;
 use gantry_core::tool::{Effect, Target};
-use serde_json::Value;
 use std::fmt;
 use url::Url;
 
@@ -91,9 +91,9 @@ pub struct Operation {
     pub description: String,
     pub deprecated: bool,
     /// JSON Schema 2020-12; an object without further properties.
-    pub input_schema: Value,
+    pub input_schema: SchemaText,
     /// What a success gives back, where the document says so.
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<SchemaText>,
     pub effect: Effect,
     /// Where it is sent, without a `/` at the end of the path.
     pub server: Url,

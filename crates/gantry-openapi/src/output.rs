@@ -3,9 +3,10 @@
 //! There is one only if every success gives back JSON that the document describes, since a tool with an output schema
 //! has to give back something that fits it every time.
 
-use crate::input::{Work, bytes, essence, is_any, is_json_for_sure};
+use crate::input::{Work, essence, is_any, is_json_for_sure};
 use crate::schema::{Converter, Direction, fitted};
 use crate::spot::{Spot, reading};
+use gantry_core::schema::SchemaText;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -13,22 +14,17 @@ use std::collections::{HashMap, HashSet};
 const RESPONSES: usize = 100;
 /// Media types of one response that are looked at.
 const MEDIA_TYPES: usize = 50;
-/// Bytes of schemas that are remembered, as text.
-const KNOWN_BYTES: usize = 16 << 20;
-
 /// The output schemas of a document that were made already: many operations give back the same.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
     /// By the places of the schemas that they are made of.
-    known: HashMap<Vec<usize>, Option<Value>>,
-    /// What is in there, as text.
-    bytes: usize,
+    known: HashMap<Vec<usize>, Option<SchemaText>>,
 }
 
 impl Outputs {
     /// What a success gives back, where the document says so for all of them. Nothing once the work is spent: a tool
     /// without an output schema is a tool.
-    pub(crate) fn of(&mut self, operation: Spot<'_>, work: &mut Work) -> Option<Value> {
+    pub(crate) fn of(&mut self, operation: Spot<'_>, work: &mut Work) -> Option<SchemaText> {
         let mut looks = 0;
         let schemas = described_successes(operation, &mut looks);
         work.look(looks);
@@ -37,20 +33,14 @@ impl Outputs {
         let schema = match self.known.get(&places) {
             Some(known) => known.clone(),
             None => {
-                let made = made(&schemas, work);
-                self.remember(places, &made);
+                let made = made(&schemas, work).map(|schema| work.text(&schema));
+                work.keep(size_of_val(places.as_slice()));
+                self.known.insert(places, made.clone());
                 made
             }
         };
-        work.keep(schema.as_ref().map_or(0, bytes));
+        work.keep(schema.as_ref().map_or(0, |schema| schema.as_str().len()));
         schema.filter(|_| work.check().is_ok())
-    }
-
-    fn remember(&mut self, places: Vec<usize>, made: &Option<Value>) {
-        self.bytes += made.as_ref().map_or(0, bytes) + size_of_val(places.as_slice());
-        if self.bytes <= KNOWN_BYTES {
-            self.known.insert(places, made.clone());
-        }
     }
 }
 

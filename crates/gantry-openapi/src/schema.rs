@@ -10,8 +10,10 @@
 
 mod convert;
 mod definitions;
+mod discriminator;
 mod fields;
 mod keywords;
+mod kinds;
 mod parts;
 mod references;
 mod text;
@@ -23,8 +25,10 @@ use crate::limits::{INPUT_BYTES, INPUT_NODES, OUTPUT_BYTES, OUTPUT_NODES};
 use crate::spot::{Spot, reading};
 use convert::At;
 use gantry_core::schema::Schema;
+use kinds::Kinds;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Which way the value goes. What is `readOnly` is not sent, what is `writeOnly` does not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,10 @@ impl Direction {
 pub(crate) enum Detail {
     /// All of it.
     Full,
+    /// The kinds of an argument itself, but not of what is in it.
+    Top,
+    /// No kinds that the schema does not list itself.
+    Open,
     /// Down to this many levels; of what is deeper only the type is told.
     Levels(usize),
 }
@@ -57,6 +65,8 @@ pub(crate) enum Detail {
 pub(crate) enum Misfit {
     /// Less detail may fit.
     TooLarge,
+    /// The same, and kinds are part of the detail.
+    TooManyKinds,
     /// Says what is wrong with the document.
     Broken(String),
 }
@@ -68,8 +78,10 @@ impl From<String> for Misfit {
 }
 
 /// What a tool's schema is tried with, from most to least.
-const DETAILS: [Detail; 7] = [
+const DETAILS: [Detail; 9] = [
     Detail::Full,
+    Detail::Top,
+    Detail::Open,
     Detail::Levels(6),
     Detail::Levels(4),
     Detail::Levels(3),
@@ -77,6 +89,9 @@ const DETAILS: [Detail; 7] = [
     Detail::Levels(1),
     Detail::Levels(0),
 ];
+
+/// How many of those differ only in kinds.
+const WITHOUT_LEVELS: usize = 3;
 
 /// The schema with as much detail as a tool can afford, and which of the tries that was. Those before `first` are known
 /// to be too much.
@@ -88,24 +103,23 @@ pub(crate) fn fitted(
     first: usize,
     mut build: impl FnMut(Detail) -> Result<Value, Misfit>,
 ) -> Result<(Value, usize), String> {
-    let mut attempt = |detail| match build(detail) {
-        Ok(schema) => Ok(Some(schema).filter(|schema| fits(direction, schema))),
-        Err(Misfit::TooLarge) => Ok(None),
-        Err(Misfit::Broken(reason)) => Err(reason),
-    };
     // Fewer levels are never larger, so that halving finds the most that fit. The first one is what most end with.
     let mut best = None;
     let mut left = first.min(DETAILS.len() - 1)..DETAILS.len();
     let mut next = left.start;
     while let Some(detail) = DETAILS.get(next).filter(|_| left.contains(&next)) {
-        match attempt(*detail)? {
-            Some(schema) => {
+        match build(*detail) {
+            Ok(schema) => {
                 best = Some((schema, next));
                 left.end = next;
             }
-            None => left.start = next + 1,
+            Err(Misfit::TooManyKinds) => left.start = next + 1,
+            // Without kinds it would be the same.
+            Err(Misfit::TooLarge) => left.start = (next + 1).max(WITHOUT_LEVELS),
+            Err(Misfit::Broken(reason)) => return Err(reason),
         }
-        next = left.start + left.len() / 2;
+        // Kinds cost little to try without, and few schemas are too large for other reasons.
+        next = if left.start < WITHOUT_LEVELS { left.start } else { left.start + left.len() / 2 };
     }
     let (nodes, bytes) = direction.limits();
     best.ok_or_else(|| {
@@ -132,16 +146,26 @@ pub(crate) struct Converter<'a> {
     direction: Direction,
     detail: Detail,
     /// What is referred to, by its name under `$defs`, in the order of first use.
-    definitions: Vec<(String, Spot<'a>)>,
+    definitions: Vec<(String, Place<'a>)>,
     /// Which of those is at a place.
-    places: HashMap<usize, usize>,
+    places: HashMap<(usize, bool), usize>,
     /// The names that are given out, each with the number that the next of that name gets.
     taken: HashMap<String, usize>,
     budget: Budget,
     /// The places that were put in for a reference since the last step into a child value.
-    chain: Vec<usize>,
+    chain: Vec<(usize, bool)>,
     /// Properties that the compositions around know, so that `required` may name them.
     known: Vec<HashSet<&'a str>>,
+    /// The kinds of what was looked at, by its place.
+    kinds: HashMap<usize, Option<Rc<Kinds<'a>>>>,
+}
+
+/// Where something is defined.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    spot: Spot<'a>,
+    /// Whether it is taken without its kinds although it has some.
+    plain: bool,
 }
 
 impl<'a> Converter<'a> {
@@ -155,6 +179,7 @@ impl<'a> Converter<'a> {
             budget: Budget::new(direction),
             chain: Vec::new(),
             known: Vec::new(),
+            kinds: HashMap::new(),
         }
     }
 
@@ -186,17 +211,21 @@ impl<'a> Converter<'a> {
     fn complete(&mut self, root: Map<String, Value>) -> Result<Value, Misfit> {
         let mut bodies = Vec::new();
         // Converting one may bring further ones.
-        while let Some((_, spot)) = self.definitions.get(bodies.len()).filter(|_| !self.budget.is_spent()) {
-            let spot = *spot;
+        while let Some((_, place)) = self.definitions.get(bodies.len()).filter(|_| !self.budget.is_spent()) {
+            let Place { spot, plain } = *place;
             self.chain.clear();
             self.known.clear();
-            bodies.push(self.convert(spot, At::definition())?);
-        }
-        if self.budget.is_spent() {
-            return Err(Misfit::TooLarge);
+            let at = if plain { At::definition().base() } else { At::definition() };
+            bodies.push(self.convert(spot, at)?);
         }
         let names = std::mem::take(&mut self.definitions).into_iter().map(|(name, _)| name);
-        definitions::assemble(root, names.zip(bodies).collect())
+        let schema = if self.budget.is_spent() {
+            None
+        } else {
+            definitions::assemble(root, names.zip(bodies).collect())
+        };
+        let misfit = if self.budget.kinds { Misfit::TooManyKinds } else { Misfit::TooLarge };
+        schema.filter(|schema| fits(self.direction, schema)).ok_or(misfit)
     }
 }
 
@@ -210,7 +239,12 @@ struct Budget {
     steps: usize,
     /// What was spent, as bytes of schema that could have been made instead.
     effort: usize,
+    /// Whether kinds are told of.
+    kinds: bool,
 }
+
+/// The share of the limits that a schema with kinds may have: they are worth less than the rest of it.
+const KINDS_SHARE: usize = 4;
 
 /// How many bytes of schema can be made in the time of one look at a value.
 pub(crate) const LOOK_BYTES: usize = 8;
@@ -219,7 +253,23 @@ impl Budget {
     fn new(direction: Direction) -> Self {
         let (nodes, bytes) = direction.limits();
         // Inlining and leaving out make the result smaller than what was produced; `fits` has the exact say.
-        Self { nodes: nodes + nodes / 4, bytes: bytes + bytes / 4, steps: nodes * 40 + 20_000, effort: 0 }
+        Self {
+            nodes: nodes + nodes / 4,
+            bytes: bytes + bytes / 4,
+            steps: nodes * 40 + 20_000,
+            effort: 0,
+            kinds: false,
+        }
+    }
+
+    /// Leaves what a schema with kinds may have.
+    fn tell_kinds(&mut self, direction: Direction) {
+        if !self.kinds {
+            let Self { nodes, bytes, .. } = Self::new(direction);
+            let left = |all: usize, left: usize| (all / KINDS_SHARE).saturating_sub(all - left);
+            (self.nodes, self.bytes) = (left(nodes, self.nodes), left(bytes, self.bytes));
+            self.kinds = true;
+        }
     }
 
     fn spend(&mut self, nodes: usize, bytes: usize) {

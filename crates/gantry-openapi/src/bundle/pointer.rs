@@ -4,6 +4,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use url::Url;
 
 /// What a fragment leads to in a document whose parts may have names.
 pub(super) fn fragment<'a>(
@@ -19,6 +20,21 @@ pub(super) fn fragment<'a>(
     }
     // Not what the standards say, but what people write and what can mean only one thing.
     named(root, fragment).or_else(|| encoded(root, &format!("/{fragment}")))
+}
+
+/// What a fragment leads to in a schema that has this address in a document.
+pub(super) fn inside<'a>(
+    names: &HashMap<String, String>,
+    root: &'a Value,
+    schema: &'a Value,
+    address: &Url,
+    fragment: &str,
+) -> Option<&'a Value> {
+    if fragment.is_empty() || fragment.starts_with('/') {
+        return encoded(schema, fragment);
+    }
+    let pointer = names.get(&format!("{address}#{fragment}")).or_else(|| names.get(fragment))?;
+    root.pointer(pointer)
 }
 
 /// A schema by its name alone, as early documents have it.

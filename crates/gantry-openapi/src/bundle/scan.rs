@@ -1,5 +1,7 @@
 //! One walk through a document: which others it refers to, and which of its parts have names of their own.
 
+use super::Version;
+use super::scope::{Scope, Scopes};
 use crate::limits::{ADDRESSES, ANCHORS};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -7,27 +9,55 @@ use url::Url;
 
 /// Bytes of a name and the path to what it names.
 const NAME_BYTES: usize = 8 * 1024;
+/// Bytes of all those of a bundle: each `$id` of one letter makes a whole address.
+pub(super) const NAMES_BYTES: usize = 32 << 20;
 
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(super) struct Scan<'a> {
-    /// What stands before the `#` of references to elsewhere, in the order of the document, each once.
-    pub(super) addresses: Vec<&'a str>,
-    /// JSON Pointers by `$anchor`, and by the whole address that an `$id` makes.
+    /// What stands before the `#` of references to elsewhere, in the order of the document, each once for the schema with
+    /// an `$id` that it is in.
+    pub(super) addresses: Vec<(&'a str, Option<usize>)>,
+    /// JSON Pointers by `$anchor`, and by the whole address that an `$id` makes, with or without an anchor in there.
     pub(super) names: HashMap<String, String>,
+    /// Where references start from somewhere else than from the document.
+    pub(super) scopes: Scopes,
+    /// Whether there is a `discriminator`.
+    pub(super) tells_kinds: bool,
 }
 
-/// Walks through a document. It is no deeper than its reader allows, so this may call itself.
-pub(super) fn scan<'a>(location: &Url, root: &'a Value) -> Scan<'a> {
-    let mut walk = Walk { location, seen: HashSet::new(), path: Vec::new(), found: Scan::default() };
+/// Walks through a document. It is no deeper than its reader allows, so this may call itself. Only from 3.1 on does an
+/// `$id` change where references start from. Takes what the names need from `room`.
+pub(super) fn scan<'a>(version: Version, location: &Url, root: &'a Value, room: &mut usize) -> Scan<'a> {
+    let mut walk = Walk {
+        location,
+        scoped: version == Version::V31,
+        room,
+        scope: None,
+        seen: HashSet::new(),
+        path: Vec::new(),
+        inner: Vec::new(),
+        found: Scan::default(),
+    };
     walk.value(root);
-    walk.found
+    let Walk { inner, mut found, .. } = walk;
+    // By its name alone, an anchor of the document itself goes before one that is in a schema with an `$id`.
+    for (name, pointer) in inner {
+        found.names.entry(name).or_insert(pointer);
+    }
+    found
 }
 
 struct Walk<'a, 'b> {
     location: &'b Url,
-    seen: HashSet<&'a str>,
+    scoped: bool,
+    room: &'b mut usize,
+    /// The schema with an `$id` that this is in.
+    scope: Option<usize>,
+    seen: HashSet<(&'a str, Option<usize>)>,
     path: Vec<Step<'a>>,
+    /// Anchors inside of schemas with an `$id`.
+    inner: Vec<(String, String)>,
     found: Scan<'a>,
 }
 
@@ -47,9 +77,16 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             Value::Object(members) => {
+                let outer = self.scope;
+                if self.scoped
+                    && let Some(Value::String(id)) = members.get("$id")
+                {
+                    self.enter(id);
+                }
                 for (key, value) in members {
                     self.member(key, value);
                 }
+                self.scope = outer;
             }
         }
     }
@@ -65,15 +102,17 @@ impl<'a> Walk<'a, '_> {
     fn member(&mut self, key: &'a str, value: &'a Value) {
         match (key, value) {
             ("$ref", Value::String(reference)) => self.reference(reference),
-            ("$anchor" | "$dynamicAnchor", Value::String(name)) => self.name(name.clone()),
+            ("$anchor" | "$dynamicAnchor", Value::String(name)) => self.anchor(name),
+            ("$id", Value::String(_)) if self.scoped => {}
             ("$id", Value::String(id)) => {
                 if let Ok(address) = self.location.join(id) {
                     self.name(address.into());
                 }
             }
             (_, value) => {
-                if let ("discriminator", Value::Object(discriminator)) = (key, value) {
-                    self.mapping(discriminator);
+                if key == "discriminator" {
+                    self.found.tells_kinds = true;
+                    value.as_object().into_iter().for_each(|discriminator| self.mapping(discriminator));
                 }
                 self.step(Step::Key(key), value);
             }
@@ -91,17 +130,60 @@ impl<'a> Walk<'a, '_> {
 
     fn reference(&mut self, reference: &'a str) {
         let address = reference.split('#').next().unwrap_or_default();
-        if !address.is_empty() && self.seen.len() < ADDRESSES && self.seen.insert(address) {
-            self.found.addresses.push(address);
+        self.found.scopes.note(reference, self.scope);
+        if !address.is_empty() && self.seen.len() < ADDRESSES && self.seen.insert((address, self.scope)) {
+            self.found.addresses.push((address, self.scope));
         }
     }
 
-    fn name(&mut self, name: String) {
-        // Every name costs its whole path, and keys may be long.
-        if self.found.names.len() < ANCHORS && name.len() + length(&self.path) <= NAME_BYTES {
-            let pointer = pointer(&self.path);
-            self.found.names.entry(name).or_insert(pointer);
+    /// A schema with an address of its own.
+    fn enter(&mut self, id: &str) {
+        if let Some(anchor) = id.strip_prefix('#') {
+            // How earlier drafts wrote anchors.
+            return self.anchor(anchor);
         }
+        let Ok(mut base) = self.base().join(id) else { return };
+        base.set_fragment(None);
+        let Some(pointer) = self.name(base.as_str().to_owned()) else { return };
+        // Here, and among those of all documents.
+        let bytes = base.as_str().len() * 2;
+        if bytes <= *self.room {
+            *self.room -= bytes;
+            self.scope = Some(self.found.scopes.add(Scope { base, pointer }));
+        }
+    }
+
+    fn base(&self) -> &Url {
+        let scope = self.scope.and_then(|scope| self.found.scopes.get(scope));
+        scope.map_or(self.location, |scope| &scope.base)
+    }
+
+    fn anchor(&mut self, name: &str) {
+        if name.is_empty() {
+            return;
+        }
+        match self.scope {
+            None => drop(self.name(name.to_owned())),
+            Some(_) => {
+                let whole = format!("{}#{name}", self.base());
+                if let Some(pointer) = self.name(whole) {
+                    self.inner.push((name.to_owned(), pointer));
+                }
+            }
+        }
+    }
+
+    /// Gives a name to this place, unless something else has it, and says where that is.
+    fn name(&mut self, name: String) -> Option<String> {
+        // Every name costs its whole path, and keys may be long.
+        let bytes = name.len() + length(&self.path);
+        if self.found.names.len() >= ANCHORS || bytes > NAME_BYTES.min(*self.room) {
+            return None;
+        }
+        *self.room -= bytes;
+        let pointer = pointer(&self.path);
+        self.found.names.entry(name).or_insert_with(|| pointer.clone());
+        Some(pointer)
     }
 }
 

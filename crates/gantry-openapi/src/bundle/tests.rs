@@ -183,6 +183,124 @@ fn anchors_and_ids_of_schemas_are_found() {
     assert_eq!(found(&bundle, 0, "cat.json#/type"), "null");
 }
 
+/// Where the reference at a place of the root document leads, as what stands there under `title`.
+#[track_caller]
+fn title(bundle: &Bundle, place: &str) -> String {
+    let spot = bundle.find(0, place).expect("it is there").resolved().expect("it leads somewhere");
+    spot.text("title").unwrap_or_default().to_owned()
+}
+
+#[test]
+fn rst_2_references_below_an_id_start_from_there() {
+    let text = json!({"openapi": "3.1.0", "s": {
+        "pet": {
+            "properties": {
+                "local": {"$ref": "#/$defs/Toy"}, "sibling": {"$ref": "toy.json"}, "absolute": {"$ref": "/schemas/toy.json"},
+                "part": {"$ref": "toy.json#/$defs/Wheel"}, "anchor": {"$ref": "#toy"}, "other": {"$ref": "toy.json#wheel"},
+                "itself": {"$ref": "#"}, "inner": {"$id": "deep/er.json", "title": "deeper", "not": {"$ref": "est.json"}},
+                "root": {"$ref": "#/s/plain"}, "nested": {"$ref": "deep/er.json"},
+            },
+            "title": "pet",
+            "$defs": {"Toy": {"title": "own toy", "$anchor": "toy"}, "est": {"$id": "/schemas/deep/est.json", "title": "deepest"}},
+            "$id": "https://example.org/schemas/pet.json",
+        },
+        "toy": {
+            "$id": "https://example.org/schemas/toy.json", "title": "toy",
+            "$defs": {"Wheel": {"title": "wheel", "$dynamicAnchor": "wheel"}, "toy": {"$anchor": "toy", "title": "other"}},
+        },
+        "plain": {"title": "plain", "$anchor": "toy"},
+        "outside": {"$ref": "#toy"},
+        "named": {"$ref": "https://example.org/schemas/toy.json#toy"},
+    }, "$defs": {"Toy": {"title": "wrong"}}});
+    let bundle = open(FILE, &text.to_string());
+    assert_eq!(wanted(&bundle), [""; 0]);
+    for (place, expected) in [
+        ("local", "own toy"),
+        ("sibling", "toy"),
+        ("absolute", "toy"),
+        ("part", "wheel"),
+        ("anchor", "own toy"),
+        ("other", "wheel"),
+        ("itself", "pet"),
+        ("inner/not", "deepest"),
+        ("nested", "deeper"),
+        // Not what the standard says, but what can mean only one thing.
+        ("root", "plain"),
+    ] {
+        assert_eq!(title(&bundle, &format!("#/s/pet/properties/{place}")), expected, "{place}");
+    }
+    assert_eq!(title(&bundle, "#/s/outside"), "plain");
+    assert_eq!(title(&bundle, "#/s/named"), "other");
+}
+
+#[test]
+fn rst_2_an_id_fetches_nothing_and_reaches_nothing() {
+    let text = json!({"openapi": "3.1.0", "s": {
+        "web": {"$id": "https://evil.example/schemas/", "not": {"$ref": "x.json"}},
+        "root": {"$id": "file:///etc/", "not": {"$ref": "passwd"}},
+        "up": {"$id": "../../../etc/", "not": {"$ref": "shadow"}},
+        "out": {"$id": "https://evil.example/", "not": {"$ref": "../up.yaml"}},
+        "bad": {"$id": "http://[", "not": {"$ref": "y.json"}},
+    }});
+    let bundle = open(FILE, &text.to_string());
+    // As if there were no `$id`.
+    let told = ["x.json", "passwd", "shadow", "y.json"].map(|name| format!("file:///specs/api/{name}"));
+    assert_eq!(wanted(&bundle), told);
+    let lead = |place: &str| {
+        let spot = bundle.find(0, &format!("#/s/{place}/not")).expect("it is there");
+        spot.resolved().map(|spot| spot.value.clone()).expect_err("it leads nowhere")
+    };
+    let unread = "leads to a document that was not read";
+    assert_eq!(lead("web"), format!(r#"the reference "x.json" in openapi.yaml {unread}"#));
+    assert_eq!(lead("root"), format!(r#"the reference "passwd" in openapi.yaml {unread}"#));
+    assert!(lead("out").ends_with("leads out of the folder of the specification"));
+}
+
+#[test]
+fn ids_are_known_in_all_documents_that_were_read_and_no_id_hides_a_document() {
+    let text = json!({"openapi": "3.1.0", "s": {
+        "a": {"$ref": "a.json"}, "b": {"$ref": "b.json"}, "c": {"$ref": "https://example.org/c.json"},
+    }});
+    let mut bundle = open(FILE, &text.to_string());
+    // The whole of it has an address, and refers to others by that.
+    let a = json!({
+        "$id": "https://example.org/a.json", "title": "a", "properties": {
+            "c": {"$ref": "c.json"}, "file": {"$ref": "d.json"}, "own": {"$ref": "#/title"}, "by": {"$ref": "a.json"},
+        },
+        "$defs": {"fake": {"$id": "file:///specs/api/b.json", "title": "fake"}},
+    });
+    let b = json!({"title": "b", "$defs": {"c": {"$id": "https://example.org/c.json", "title": "c"}}});
+    for (name, text) in [
+        ("b.json", b),
+        ("a.json", a),
+        ("c.json", json!({"title": "not c"})),
+        ("d.json", json!({"title": "d"})),
+    ] {
+        bundle.add(url(&format!("file:///specs/api/{name}")), Ok(text.to_string().as_bytes()));
+    }
+    assert_eq!(wanted(&bundle), [""; 0]);
+    assert_eq!(title(&bundle, "#/s/b"), "b");
+    assert_eq!(title(&bundle, "#/s/c"), "c");
+    let from_a = |place: &str| {
+        let spot = bundle.find(0, &format!("a.json#/properties/{place}")).expect("it is there");
+        spot.resolved().expect("it leads somewhere").value.clone()
+    };
+    assert_eq!(from_a("c")["title"], "c");
+    assert_eq!(from_a("file")["title"], "d");
+    assert_eq!(from_a("own"), "a");
+    assert_eq!(from_a("by")["title"], "a");
+    // It was not asked for: the schema was there by its address.
+    assert_eq!(bundle.documents.len(), 4);
+}
+
+#[test]
+fn before_3_1_an_id_changes_nothing() {
+    let text = json!({"openapi": "3.0.3", "s": {
+        "pet": {"$id": "https://example.org/pet.json", "$defs": {"Toy": {"title": "inner"}}, "not": {"$ref": "#/$defs/Toy"}},
+    }, "$defs": {"Toy": {"title": "outer"}}});
+    assert_eq!(title(&open(FILE, &text.to_string()), "#/s/pet/not"), "outer");
+}
+
 #[test]
 fn rst_2_other_files_are_wanted_once_and_in_order() {
     let references =

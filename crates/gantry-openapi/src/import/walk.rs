@@ -1,6 +1,5 @@
 //! Finding the operations of a document.
 
-use crate::import::WARNINGS;
 use crate::limits::HOPS;
 use crate::names::Origin;
 use crate::operation::Method;
@@ -22,7 +21,7 @@ const ALL_FIELDS: usize = 20_000_000;
 pub(crate) struct Found<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
-    /// The path item that has parameters for it.
+    /// The path item as it stands under its path, which may refer to another one: both may have parameters for it.
     pub(crate) item: Spot<'a>,
     /// The path item that has servers for it.
     pub(crate) at: Spot<'a>,
@@ -84,20 +83,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A path item: where its reference leads to, then what stands beside that. What is there wins over what is beside.
+    /// A path item: what stands beside its reference, then where that leads to. What is beside wins, since whoever wrote it
+    /// there knew what the reference brings.
     fn item(&mut self, path: &'a str, layers: &[Spot<'a>]) {
-        let Some(last) = layers.first().copied() else { return };
-        let owner = |key: &'static str| {
-            let has = move |spot: &Spot<'a>| spot.get(key).is_some_and(|value| !value.value.is_null());
-            layers.iter().copied().filter(has)
-        };
-        let [item, at] = ["parameters", "servers"].map(|key| owner(key).next().unwrap_or(last));
-        if owner("parameters").nth(1).is_some() && self.warnings.len() < WARNINGS {
-            self.warnings.push(format!(
-                "the parameters beside the $ref of the path {path:?} are not read, as there are others where it leads; \
-                 move them there"
-            ));
-        }
+        let Some(item) = layers.first().copied() else { return };
+        let has = |spot: &&Spot<'a>| spot.get("servers").is_some_and(|servers| !servers.value.is_null());
+        let at = layers.iter().find(has).copied().unwrap_or(item);
         let mut seen: Vec<Method> = Vec::new();
         for spot in layers {
             let fields = spot.value.as_object().map_or(0, serde_json::Map::len);
@@ -147,7 +138,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A path item after all references, then those that lead to it, the nearest first.
+/// A path item, then those that its references lead to.
 fn layers(item: Spot<'_>) -> Result<Vec<Spot<'_>>, String> {
     let mut layers = Vec::new();
     let mut spot = item;
@@ -163,7 +154,6 @@ fn layers(item: Spot<'_>) -> Result<Vec<Spot<'_>>, String> {
         return Err("it is no object".to_owned());
     }
     layers.push(spot);
-    layers.reverse();
     Ok(layers)
 }
 

@@ -2,11 +2,11 @@
 
 use crate::bundle::Version;
 use crate::input::media;
-use crate::limits::{PARAMETERS, PROPERTY_DESCRIPTION_CHARS};
+use crate::limits::{HOPS, PARAMETERS, PROPERTY_DESCRIPTION_CHARS};
 use crate::parameter::{Form, Place, Style};
 use crate::request::FRAMING;
 use crate::schema::folded;
-use crate::spot::Spot;
+use crate::spot::{Spot, reading};
 use crate::swagger;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -52,7 +52,7 @@ pub(crate) fn merged<'a>(
     let mut seen = HashSet::new();
     let mut out = Vec::new();
     let mut own = 0;
-    for (level, owner) in [operation, item].into_iter().enumerate() {
+    for (level, owner) in std::iter::once(operation).chain(layers(item, looks)?).enumerate() {
         for parameter in owner.get("parameters").into_iter().flat_map(Spot::elements).take(LOOKED_AT) {
             *looks += 1;
             let parameter =
@@ -83,6 +83,18 @@ pub(crate) fn merged<'a>(
     // Those of the path item come first, as they do in the document.
     out.rotate_left(own);
     Ok(out)
+}
+
+/// A path item, then those that its references lead to, which have less to say. Counts what is looked at for it.
+fn layers<'a>(item: Spot<'a>, looks: &mut usize) -> Result<Vec<Spot<'a>>, String> {
+    let mut layers = vec![item];
+    let mut spot = item;
+    while let Some(reference) = spot.reference().filter(|_| layers.len() <= HOPS) {
+        *looks += 1 + reading(reference.len());
+        spot = spot.bundle.find(spot.document, reference)?;
+        layers.push(spot);
+    }
+    Ok(layers)
 }
 
 /// The parameters that are no bodies, by place; those of the path as the path has them.

@@ -4,16 +4,22 @@
 //! thousands of them. What is counted is everything that is looked at and made, kept or not, and beside that the memory
 //! that is kept. No clock is asked, so that a document has the same tools on every machine.
 
+use crate::limits::OPERATIONS;
 use crate::schema::{Attempt, LOOK_BYTES, Misfit};
+use gantry_core::schema::SchemaText;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-/// What all of them may take, as bytes of schema that are made. The largest public document
-/// needs three quarters of it.
+/// What all of them may take at least, as bytes of schema that are made.
 const EFFORT: usize = 160 << 20;
 
-/// Bytes of memory that may be kept of them, about. The largest public document needs nine tenths of it.
-const KEPT: usize = 320 << 20;
+/// The same for each operation, where there are many. It is enough for the largest public documents.
+const EFFORT_EACH: usize = 16 << 10;
+
+/// Bytes of text that may be kept of them. Tools with equal schemas share them, but each is listed with its own, so
+/// each counts. The largest public document has some 105 MB of definitions.
+const KEPT: usize = 160 << 20;
 
 /// What to say of the operations that come after.
 const SPENT: &str =
@@ -27,11 +33,25 @@ pub(crate) struct Work {
     /// How much detail of a body could be afforded, by the place of its schema: the next operation with that body need
     /// not find it out again.
     details: HashMap<usize, usize>,
+    /// The schemas that are kept: many operations of an API take and give the same.
+    texts: HashSet<Arc<str>>,
 }
 
 impl Work {
-    pub(crate) fn new() -> Self {
-        Self { effort: EFFORT, kept: KEPT, details: HashMap::new() }
+    /// For so many operations.
+    pub(crate) fn new(operations: usize) -> Self {
+        let effort = operations.min(OPERATIONS).saturating_mul(EFFORT_EACH).max(EFFORT);
+        Self { effort, kept: KEPT, details: HashMap::new(), texts: HashSet::new() }
+    }
+
+    /// A schema as it is kept. What converting gives has known keywords only, each of its own type, so that it compiles.
+    pub(crate) fn text(&mut self, schema: &Value) -> SchemaText {
+        let text: Arc<str> = schema.to_string().into();
+        let known = self.texts.get(&text).map(Arc::clone);
+        SchemaText::vouched(known.unwrap_or_else(|| {
+            self.texts.insert(Arc::clone(&text));
+            text
+        }))
     }
 
     /// What of `DETAILS` to try first for a tool with the body at this place.
@@ -70,23 +90,6 @@ impl Work {
     }
 }
 
-/// About how much memory a value takes.
-pub(crate) fn bytes(value: &Value) -> usize {
-    // What the heap adds to each piece, and what an object has besides its members: a table to find them.
-    const PIECE: usize = 16;
-    const OBJECT: usize = 128;
-    let inside = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len() + PIECE,
-        Value::Array(all) => all.iter().map(bytes).sum::<usize>() + PIECE,
-        Value::Object(all) => {
-            let member = |(key, value): (&String, &Value)| key.len() + 3 * PIECE + bytes(value);
-            all.iter().map(member).sum::<usize>() + OBJECT
-        }
-    };
-    inside + size_of::<Value>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,17 +98,34 @@ mod tests {
     #[test]
     fn what_was_tried_looked_at_and_kept_is_counted() {
         let attempt = |schema, effort| Attempt { schema, effort };
-        let mut work = Work { effort: 1000, kept: 1000, ..Work::new() };
+        let mut work = Work { effort: 1000, kept: 1000, ..Work::new(1) };
         assert_eq!(work.tried(attempt(Ok(json!({"type": "string"})), 300)), Ok(json!({"type": "string"})));
         assert_eq!(work.tried(attempt(Err(Misfit::TooLarge), 300)), Err(Misfit::TooLarge));
         work.look(300 / LOOK_BYTES);
         assert_eq!((work.check(), work.effort), (Ok(()), 104));
         assert_eq!(work.tried(attempt(Ok(json!({})), 200)), Err(Misfit::Broken(SPENT.to_owned())));
 
-        let mut work = Work { effort: 10_000, kept: 1000, ..Work::new() };
-        work.keep(bytes(&json!({"enum": ["x".repeat(50), 1, null, true]})));
+        let mut work = Work { effort: 10_000, kept: 1000, ..Work::new(1) };
+        work.keep(999);
         assert_eq!(work.check(), Ok(()));
-        work.keep(600);
+        work.keep(1);
         assert!(work.check().is_err());
+    }
+
+    #[test]
+    fn there_is_more_for_many_operations_and_not_without_end() {
+        let efforts = [1, 20_000, OPERATIONS, 1_000_000].map(|operations| Work::new(operations).effort);
+        assert_eq!(
+            efforts,
+            [EFFORT, 20_000 * EFFORT_EACH, OPERATIONS * EFFORT_EACH, OPERATIONS * EFFORT_EACH]
+        );
+    }
+
+    #[test]
+    fn equal_schemas_are_kept_once() {
+        let mut work = Work::new(1);
+        let [a, b] = [json!({"type": "string"}), json!({"type": "string"})].map(|schema| work.text(&schema));
+        assert!(std::ptr::eq(a.as_str(), b.as_str()) && a.value() == json!({"type": "string"}));
+        assert_ne!(work.text(&json!({})), a);
     }
 }

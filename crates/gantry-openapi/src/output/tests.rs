@@ -24,7 +24,7 @@ fn output(version: &str, operation: &Value) -> Option<Value> {
     let location = Url::parse("file:///api/root.json").unwrap();
     let bundle = Bundle::open(location, document.to_string().as_bytes()).unwrap();
     let operation = bundle.root().unwrap().get("o").unwrap();
-    let schema = Outputs::default().of(operation, &mut Work::new())?;
+    let schema = Outputs::default().of(operation, &mut Work::new(1))?.value();
     if let Err(error) = Schema::compile(&schema) {
         panic!("{error}: {schema}");
     }
@@ -169,14 +169,14 @@ fn what_many_operations_give_back_is_made_once() {
     let bundle = Bundle::open(location, document.to_string().as_bytes()).unwrap();
     let paths = bundle.root().unwrap().get("paths").unwrap();
     let operation = |path: &str| paths.get(path).and_then(|item| item.get("get")).unwrap();
-    let (mut outputs, mut work) = (Outputs::default(), Work::new());
+    let (mut outputs, mut work) = (Outputs::default(), Work::new(1));
     let first = outputs.of(operation("/a"), &mut work).unwrap();
     assert_eq!(outputs.of(operation("/b"), &mut work), Some(first));
     assert_eq!(outputs.known.len(), 1);
-    assert_eq!(outputs.of(operation("/c"), &mut work).unwrap()["description"], "Another");
+    assert_eq!(outputs.of(operation("/c"), &mut work).unwrap().value()["description"], "Another");
 
     // With nothing left, what is known is not given out either, and nothing is made.
-    let mut spent = Work::new();
+    let mut spent = Work::new(1);
     spent.look(usize::MAX);
     assert_eq!(outputs.of(operation("/a"), &mut spent), None);
     assert_eq!(Outputs::default().of(operation("/a"), &mut spent), None);

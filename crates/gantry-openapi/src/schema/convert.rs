@@ -1,6 +1,7 @@
 //! One schema at a time: references, types, properties, items.
 
 use super::definitions;
+use super::discriminator;
 use super::fields::{self, is_hidden};
 use super::keywords::{self, Choices};
 use super::parts;
@@ -33,19 +34,31 @@ pub(super) struct At {
     whole: bool,
     /// Whether schemas around it describe further properties of the same value, so that it cannot refuse them.
     open: bool,
+    role: Role,
+}
+
+/// What a schema is to those around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// An argument, as far as one can tell.
+    Argument,
+    /// A value in an argument.
+    Inner,
+    /// What the schema around it inherits from, and so none of its own kinds.
+    Base,
 }
 
 impl At {
     pub(super) fn top(direction: Direction) -> Self {
-        Self { level: 0, depth: 0, whole: direction == Direction::Output, open: false }
+        Self { whole: direction == Direction::Output, ..Self::definition() }
     }
 
     pub(super) fn definition() -> Self {
-        Self { level: 0, depth: 0, whole: false, open: false }
+        Self { level: 0, depth: 0, whole: false, open: false, role: Role::Argument }
     }
 
     fn child(self) -> Self {
-        Self { level: self.level + 1, depth: self.depth + 1, whole: false, open: false }
+        Self { level: self.level + 1, depth: self.depth + 1, role: Role::Inner, ..Self::definition() }
     }
 
     /// For the same value.
@@ -62,12 +75,20 @@ impl At {
         self.open
     }
 
+    pub(super) fn role(self) -> Role {
+        self.role
+    }
+
     pub(super) fn is_whole(self) -> bool {
         self.whole
     }
 
     pub(super) fn open_if(self, open: bool) -> Self {
         Self { open: self.open || open, ..self }
+    }
+
+    pub(super) fn base(self) -> Self {
+        Self { role: Role::Base, ..self }
     }
 
     /// For the same value, as one of so many.
@@ -117,12 +138,16 @@ impl<'a> Converter<'a> {
 
     pub(super) fn is_too_deep(&self, at: At) -> bool {
         match self.detail {
-            Detail::Full => false,
+            Detail::Full | Detail::Top | Detail::Open => false,
             Detail::Levels(levels) => at.level >= levels,
         }
     }
 
     pub(super) fn object(&mut self, spot: Spot<'a>, at: At) -> Result<Map<String, Value>, String> {
+        if let Some(kinds) = self.told_kinds(spot, at) {
+            let out = self.alternative_kinds(spot, &kinds, at)?;
+            return Ok(if keywords::is_nullable(spot) { parts::or_null(out) } else { out });
+        }
         let outer = self.known.len();
         // Of what comes back nothing is required.
         if parts::is_composed(spot) && !self.is_lax() {
@@ -132,7 +157,7 @@ impl<'a> Converter<'a> {
         let mut out = self.scalars(spot, at);
         let merged = match self.detail {
             Detail::Levels(_) if spot.get("allOf").is_some() => self.merged(spot, at, &mut out)?,
-            Detail::Full | Detail::Levels(_) => false,
+            Detail::Full | Detail::Top | Detail::Open | Detail::Levels(_) => false,
         };
         if !merged {
             self.properties(spot, at, &mut out)?;
@@ -144,6 +169,16 @@ impl<'a> Converter<'a> {
             out = parts::or_null(out);
         }
         Ok(out)
+    }
+
+    /// What holds for all kinds of a schema, and need not be said of each.
+    pub(super) fn heading(&mut self, spot: Spot<'a>, at: At) -> Map<String, Value> {
+        let mut out = self.typed(&own_kinds(spot), at);
+        out.extend(self.described(spot));
+        if spot.flag("deprecated") {
+            out.insert("deprecated".to_owned(), Value::Bool(true));
+        }
+        out
     }
 
     /// Type, description and what else is no schema itself.
@@ -224,7 +259,7 @@ impl<'a> Converter<'a> {
             }
             Some(Choices::Listed(_)) | None => {}
         }
-        if let Some(note) = parts::discriminator_note(spot, CHOICES_CHARS) {
+        if let Some(note) = discriminator::discriminator_note(spot, CHOICES_CHARS) {
             add_sentence(&mut text, &note);
         }
         text
@@ -265,7 +300,7 @@ impl<'a> Converter<'a> {
     /// nothing that is shared is lost by it, and one object is easier to read.
     fn merged(&mut self, spot: Spot<'a>, at: At, out: &mut Map<String, Value>) -> Result<bool, String> {
         let mut looks = 0;
-        let found = fields::fields(spot, self.direction, &mut looks);
+        let found = fields::all_fields(spot, self.direction, &mut looks);
         self.budget.look(looks);
         let Ok(Some(found)) = found else { return Ok(false) };
         let mut properties = Map::new();
@@ -365,7 +400,7 @@ impl<'a> Converter<'a> {
     /// Whether a value has properties that this schema itself does not list: those of schemas around it, of its parts, or
     /// of the kinds that a property tells apart. Refusing these would refuse every call.
     fn has_further(&mut self, spot: Spot<'a>, at: At) -> bool {
-        if at.open || parts::discriminator(spot).is_some() {
+        if at.open || discriminator::discriminator(spot).is_some() {
             return true;
         }
         if !parts::is_composed(spot) {

@@ -1,6 +1,5 @@
 //! What a tool's schema refers to: endless references cut, what is used once put in place, the rest under `$defs`.
 
-use super::Misfit;
 use super::parts::join;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,8 +27,8 @@ pub(super) fn nodes(value: &Value) -> usize {
     }
 }
 
-/// The root with what it needs of the definitions.
-pub(super) fn assemble(root: Map<String, Value>, definitions: Vec<(String, Value)>) -> Result<Value, Misfit> {
+/// The root with what it needs of the definitions. Nothing if references lead on and on.
+pub(super) fn assemble(root: Map<String, Value>, definitions: Vec<(String, Value)>) -> Option<Value> {
     let mut root = Value::Object(root);
     let (names, mut bodies): (Vec<String>, Vec<Value>) = definitions.into_iter().unzip();
     let index: HashMap<&str, usize> =
@@ -49,7 +48,7 @@ pub(super) fn assemble(root: Map<String, Value>, definitions: Vec<(String, Value
     if let (Value::Object(members), false) = (&mut root, kept.is_empty()) {
         members.insert("$defs".to_owned(), Value::Object(kept));
     }
-    Ok(root)
+    Some(root)
 }
 
 /// The definition that a schema refers to itself.
@@ -60,7 +59,7 @@ fn referred(schema: &Value, index: &HashMap<&str, usize>) -> Option<usize> {
 
 /// Takes out the references by which a definition comes back to itself without a step into a child value: they demand
 /// nothing, and following them never ends.
-fn cut_endless(bodies: &mut [Value], index: &HashMap<&str, usize>) -> Result<(), Misfit> {
+fn cut_endless(bodies: &mut [Value], index: &HashMap<&str, usize>) -> Option<()> {
     let edges: Vec<Vec<usize>> = bodies
         .iter()
         .map(|body| {
@@ -78,7 +77,7 @@ fn cut_endless(bodies: &mut [Value], index: &HashMap<&str, usize>) -> Result<(),
             forget(body, to, index);
         }
     }
-    Ok(())
+    Some(())
 }
 
 fn in_place(schema: &Value, index: &HashMap<&str, usize>, found: &mut Vec<usize>) {
@@ -115,16 +114,16 @@ struct Search<'e> {
 }
 
 impl Search<'_> {
-    fn visit(&mut self, place: usize, depth: usize) -> Result<(), Misfit> {
+    fn visit(&mut self, place: usize, depth: usize) -> Option<()> {
         let edges = self.edges;
         let (Some(state), Some(targets)) = (self.states.get_mut(place), edges.get(place)) else {
-            return Ok(());
+            return Some(());
         };
         if *state != State::New {
-            return Ok(());
+            return Some(());
         }
         if depth > CHAIN {
-            return Err(Misfit::TooLarge);
+            return None;
         }
         *state = State::Open;
         for target in targets {
@@ -137,7 +136,7 @@ impl Search<'_> {
         if let Some(state) = self.states.get_mut(place) {
             *state = State::Done;
         }
-        Ok(())
+        Some(())
     }
 }
 

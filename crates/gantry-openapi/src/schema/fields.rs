@@ -1,6 +1,7 @@
 //! Objects that are nothing but a closed set of properties.
 
-use super::{Direction, keywords, parts};
+use super::discriminator::discriminator;
+use super::{Direction, keywords, kinds};
 use crate::bundle::Version;
 use crate::limits::HOPS;
 use crate::spot::{Spot, reading};
@@ -35,15 +36,37 @@ pub(crate) fn fields<'a>(
     direction: Direction,
     looks: &mut usize,
 ) -> Result<Option<Fields<'a>>, String> {
+    found(spot, Level::default(), direction, looks)
+}
+
+/// The same for a schema that is told of in detail, and whose kinds are not.
+///
+/// # Errors
+/// A reference leads nowhere.
+pub(super) fn all_fields<'a>(
+    spot: Spot<'a>,
+    direction: Direction,
+    looks: &mut usize,
+) -> Result<Option<Fields<'a>>, String> {
+    found(spot, Level { named: true, ..Level::default() }, direction, looks)
+}
+
+fn found<'a>(
+    spot: Spot<'a>,
+    level: Level,
+    direction: Direction,
+    looks: &mut usize,
+) -> Result<Option<Fields<'a>>, String> {
     let mut search = Search {
         properties: Vec::new(),
         places: HashMap::new(),
         required: Vec::new(),
         seen: HashMap::new(),
         looks: 0,
+        sent: !level.named && direction == Direction::Input,
         torn: false,
     };
-    let whole = search.add(spot, Level::default());
+    let whole = search.add(spot, level);
     *looks += search.looks;
     if !whole? {
         return Ok(None);
@@ -132,6 +155,8 @@ struct Search<'a> {
     /// The schemas that were looked at, and whether all of each was. One that comes again demands nothing new.
     seen: HashMap<usize, bool>,
     looks: usize,
+    /// Whether the object is a whole body, which is closed when it is taken apart.
+    sent: bool,
     /// Whether two parts say different things of one property, of which neither says all.
     torn: bool,
 }
@@ -140,8 +165,10 @@ struct Search<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     depth: usize,
-    /// Whether it is one of an `allOf`.
+    /// Whether it is what another one inherits from.
     part: bool,
+    /// Whether something refers to it, so that an `allOf` in it makes it a schema of its own.
+    named: bool,
 }
 
 impl<'a> Search<'a> {
@@ -164,7 +191,7 @@ impl<'a> Search<'a> {
         if let Some(reference) = spot.reference() {
             self.looks += 1 + reading(reference.len());
             let target = spot.bundle.find(spot.document, reference)?;
-            if !self.add(target, Level { depth: at.depth + 1, ..at })? {
+            if !self.add(target, Level { depth: at.depth + 1, named: true, ..at })? {
                 return Ok(false);
             }
             // Only there does something beside a reference count.
@@ -173,16 +200,21 @@ impl<'a> Search<'a> {
             }
         }
         // What is told apart by a property has further ones, in each of its kinds. As a part it is one of those kinds.
-        if is_more(spot) || !at.part && parts::discriminator(spot).is_some() {
+        if is_more(spot) || !at.part && self.has_kinds(spot) {
             return Ok(false);
         }
-        for part in spot.get("allOf").into_iter().flat_map(Spot::elements) {
-            if !self.add(part, Level { depth: at.depth + 1, part: true })? {
+        let part = at.part || at.named || spot.bundle.is_heir(spot);
+        for one in spot.get("allOf").into_iter().flat_map(Spot::elements) {
+            if !self.add(one, Level { depth: at.depth + 1, part, named: false })? {
                 return Ok(false);
             }
         }
         self.add_own(spot);
         Ok(!self.torn && self.properties.len() <= PROPERTIES)
+    }
+
+    fn has_kinds(&mut self, spot: Spot<'a>) -> bool {
+        if self.sent { kinds::has_kinds(spot, &mut self.looks) } else { discriminator(spot).is_some() }
     }
 
     fn add_own(&mut self, spot: Spot<'a>) {

@@ -1,4 +1,4 @@
-//! `allOf`, `anyOf`, `oneOf`, `not`, discriminators and null: schemas that are put together from others.
+//! `allOf`, `anyOf`, `oneOf`, `not` and null: schemas that are put together from others.
 
 use super::convert::At;
 use super::fields::is_hidden;
@@ -19,8 +19,6 @@ const LOOK_DEPTH: usize = 8;
 const KIND_LOOKS: usize = 100;
 /// Schemas that are looked at to tell whether further properties are refused.
 const CLOSED_LOOKS: usize = 8;
-/// Values of a discriminator that are looked at.
-const MAPPINGS: usize = 200;
 /// Patterns for names of properties.
 const PATTERNS: usize = 20;
 const PATTERN_BYTES: usize = 200;
@@ -42,7 +40,12 @@ impl<'a> Converter<'a> {
             out = with_alternatives(out, alternatives);
         }
         let parts = self.list(spot, "allOf");
-        let at_part = at.part_of(parts.len()).open_if(parts.len() > 1 || shares(spot, "allOf"));
+        let several = parts.len() > 1 || shares(spot, "allOf");
+        let mut at_part = at.part_of(parts.len()).open_if(several);
+        // What a schema inherits from is not any of its kinds here, but this one.
+        if several || spot.bundle.is_heir(spot) {
+            at_part = at_part.base();
+        }
         let mut distinct = Distinct::default();
         for part in &parts {
             if self.budget.is_spent() {
@@ -81,43 +84,6 @@ impl<'a> Converter<'a> {
     fn list(&mut self, spot: Spot<'a>, keyword: &str) -> Vec<Spot<'a>> {
         self.budget.look(spot.get(keyword).into_iter().flat_map(Spot::elements).count());
         list(spot, keyword).collect()
-    }
-
-    /// Writes the value that stands for an alternative into it, where the document maps one to it.
-    fn mark(&mut self, schema: &mut Value, whole: Spot<'a>, part: Spot<'a>) {
-        let (Some(name), Value::Object(schema)) = (discriminator(whole), schema) else { return };
-        let Some(mapping) = whole.get("discriminator").and_then(|found| found.get("mapping")) else { return };
-        let Some(target) = part.reference() else { return };
-        let mapping = mapping.members().take(MAPPINGS);
-        let values: Vec<Value> = mapping
-            .inspect(|_| self.budget.look(1))
-            .filter(|(value, _)| value.len() <= PATTERN_BYTES)
-            .filter(|(_, mapped)| mapped.value.as_str().is_some_and(|mapped| leads_to(mapped, target)))
-            .map(|(value, _)| Value::from(value))
-            .collect();
-        self.budget.spend(values.len(), values.iter().filter_map(Value::as_str).map(str::len).sum());
-        let keyword = if values.len() == 1 { "const" } else { "enum" };
-        let Some(value) = (match values.len() {
-            0 => None,
-            1 => values.into_iter().next(),
-            _ => Some(Value::Array(values)),
-        }) else {
-            return;
-        };
-        // A property that lists its values itself, here or where the reference leads, knows better.
-        let mut looks = 0;
-        let own = part.followed(&mut looks).ok().and_then(|part| part.get("properties")?.get(name));
-        let own = own.and_then(|own| own.followed(&mut looks).ok());
-        self.budget.look(looks);
-        if own.is_some_and(|own| own.get("const").is_some() || own.get("enum").is_some()) {
-            return;
-        }
-        let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-        let Value::Object(properties) = properties else { return };
-        let property = properties.entry(name).or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(property) = property {
-            property.insert(keyword.to_owned(), value);
-        }
     }
 }
 
@@ -216,14 +182,14 @@ fn merge(both: &mut Map<String, Value>, outer: Map<String, Value>) {
 
 /// Schemas, each of them once. Told apart by their text: comparing each with all others costs too much.
 #[derive(Default)]
-struct Distinct {
+pub(super) struct Distinct {
     texts: HashSet<String>,
-    found: Vec<Value>,
+    pub(super) found: Vec<Value>,
 }
 
 impl Distinct {
     /// Adds a schema; says how much was looked at.
-    fn add(&mut self, schema: Value) -> usize {
+    pub(super) fn add(&mut self, schema: Value) -> usize {
         let text = schema.to_string();
         let looks = reading(text.len());
         if self.texts.insert(text) {
@@ -233,7 +199,7 @@ impl Distinct {
     }
 }
 
-fn push_all_of(schema: &mut Map<String, Value>, part: Value) {
+pub(super) fn push_all_of(schema: &mut Map<String, Value>, part: Value) {
     match schema.get_mut("allOf") {
         Some(Value::Array(parts)) if !parts.contains(&part) => parts.push(part),
         Some(_) => {}
@@ -263,7 +229,10 @@ fn with_part(out: Map<String, Value>, part: Value) -> Map<String, Value> {
     out
 }
 
-fn with_alternatives(mut out: Map<String, Value>, mut alternatives: Vec<Value>) -> Map<String, Value> {
+pub(super) fn with_alternatives(
+    mut out: Map<String, Value>,
+    mut alternatives: Vec<Value>,
+) -> Map<String, Value> {
     if alternatives.len() <= 1 {
         return match alternatives.pop() {
             None => out,
@@ -392,42 +361,6 @@ pub(super) fn listed(values: &[Value], chars: usize) -> Option<String> {
         values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
     let row = text::folded(&words.join(", "), chars);
     (!row.is_empty() && !row.ends_with('…')).then_some(row)
-}
-
-/// The property that tells alternatives apart.
-pub(super) fn discriminator(spot: Spot<'_>) -> Option<&str> {
-    let found = spot.get("discriminator")?;
-    let name = found.value.as_str().or_else(|| found.text("propertyName"))?;
-    (name.len() <= PATTERN_BYTES).then_some(name)
-}
-
-/// As much of a key as tells that it is too long to be listed.
-fn shortened(key: &str) -> &str {
-    key.get(..key.floor_char_boundary(4 * PATTERN_BYTES)).unwrap_or_default()
-}
-
-/// Says which property tells alternatives apart, and by which values.
-pub(super) fn discriminator_note(spot: Spot<'_>, chars: usize) -> Option<String> {
-    let name = text::folded(discriminator(spot)?, 80);
-    let mapping = spot.get("discriminator").and_then(|found| found.get("mapping"));
-    let keys: Vec<Value> = mapping
-        .into_iter()
-        .flat_map(Spot::members)
-        .take(50)
-        .map(|(key, _)| Value::from(shortened(key)))
-        .collect();
-    Some(match listed(&keys, chars) {
-        Some(values) => format!("`{name}` tells the kind: {values}."),
-        None => format!("`{name}` tells the kind."),
-    })
-}
-
-/// Whether a mapping names what a reference leads to: by the reference, or by the last part of it.
-fn leads_to(mapped: &str, reference: &str) -> bool {
-    if mapped.len() > reference.len() {
-        return false;
-    }
-    mapped == reference || (!mapped.contains(['/', '#']) && reference.rsplit('/').next() == Some(mapped))
 }
 
 /// The type of something of which nothing else is told. Counts what is looked at for it.

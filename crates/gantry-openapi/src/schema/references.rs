@@ -3,11 +3,13 @@
 use super::convert::{At, FEW_CHOICES, anything};
 use super::definitions::refer;
 use super::parts::{self, join};
-use super::{Converter, Detail, Direction, keywords, text};
+use super::{Converter, Detail, Direction, Place, keywords, text};
 use crate::bundle::Version;
 use crate::spot::{Spot, reading};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+/// What the name of a schema ends in where its kinds are told of, so that the plain one has the name itself.
+pub(super) const KINDS_SUFFIX: &str = "_kinds";
 /// Keywords that hold schemas.
 const NESTING: [&str; 9] = [
     "properties",
@@ -50,20 +52,36 @@ impl<'a> Converter<'a> {
             Version::V31 => self.object(spot, at)?,
         };
         let at = at.open_if(spot.bundle.version == Version::V31 && spot.get("properties").is_some());
+        self.placed(target, reference, at, beside)
+    }
+
+    /// What is at a place, or a reference to it by this name, with what is said beside it.
+    pub(super) fn placed(
+        &mut self,
+        target: Spot<'a>,
+        name: &str,
+        at: At,
+        beside: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let kinds = self.told_kinds(target, at).is_some();
+        let plain = !kinds && self.has_two_forms(target);
         let copied = at.is_whole()
             || self.is_opened(target, at)
-            || self.detail != Detail::Full
-            || is_plain(target)
+            || matches!(self.detail, Detail::Levels(_))
+            || is_plain(target) && !kinds
             || is_alias(target);
         if !copied {
-            let name = self.defined(target, reference);
+            let stem = text::definition_name(name);
+            let stem = if kinds { format!("{stem}{KINDS_SUFFIX}") } else { stem };
+            let name = self.defined(Place { spot: target, plain }, stem);
             self.budget.spend(1, name.len());
             return Ok(join(refer(&name), beside));
         }
-        if self.chain.contains(&target.identity()) {
+        let place = (target.identity(), plain);
+        if self.chain.contains(&place) {
             return Ok(Value::Object(beside));
         }
-        self.chain.push(target.identity());
+        self.chain.push(place);
         let schema = self.convert(target, at.beside());
         self.chain.pop();
         Ok(join(schema?, beside))
@@ -78,13 +96,13 @@ impl<'a> Converter<'a> {
         opened
     }
 
-    /// The name under `$defs` of what is there.
-    fn defined(&mut self, target: Spot<'a>, reference: &str) -> String {
-        let known = self.places.get(&target.identity()).and_then(|place| self.definitions.get(*place));
+    /// The name under `$defs` of what is there; it begins with this.
+    fn defined(&mut self, target: Place<'a>, stem: String) -> String {
+        let place = (target.spot.identity(), target.plain);
+        let known = self.places.get(&place).and_then(|place| self.definitions.get(*place));
         if let Some((name, _)) = known {
             return name.clone();
         }
-        let stem = text::definition_name(reference);
         let mut name = stem.clone();
         let mut number = self.taken.get(&stem).copied().unwrap_or(1);
         while self.taken.contains_key(&name) {
@@ -93,7 +111,7 @@ impl<'a> Converter<'a> {
         }
         self.taken.insert(stem, number);
         self.taken.entry(name.clone()).or_insert(1);
-        self.places.insert(target.identity(), self.definitions.len());
+        self.places.insert(place, self.definitions.len());
         self.definitions.push((name.clone(), target));
         name
     }

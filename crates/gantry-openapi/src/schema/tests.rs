@@ -2,6 +2,7 @@
 
 mod composed;
 mod hostile;
+mod kinds;
 mod whole;
 
 use super::*;

@@ -255,7 +255,7 @@ fn a_schema_makes_numbers_of_texts_where_it_needs_them() {
         crate::import(&crate::Bundle::open(location, text.as_bytes()).unwrap(), &crate::Choice::default());
     assert_eq!(out.api_version, "1.10");
     assert_eq!(out.operations[0].server.as_str(), "https://a.example/1.10");
-    let properties = &out.operations[0].input_schema["properties"];
+    let properties = &out.operations[0].input_schema.value()["properties"];
     assert_eq!(properties["n"]["maximum"], json!(1000.0));
     assert_eq!(properties["n"]["minimum"], json!(0.5));
     assert_eq!(properties["n"]["default"], json!(1.1));

@@ -79,7 +79,7 @@ fn long_chains_do_not_overflow_the_stack() {
 }
 
 /// What converting `x` in this way takes.
-fn effort(bundle: &crate::bundle::Bundle, direction: Direction, detail: Detail) -> usize {
+pub(super) fn effort(bundle: &crate::bundle::Bundle, direction: Direction, detail: Detail) -> usize {
     let converter = Converter::new(direction, detail);
     let attempt = converter.build(|converter| {
         let x = converter.schema(spot(bundle, "x"))?;

@@ -1,7 +1,7 @@
 //! Objects that are taken apart, and schemas that have to fit.
 
 use super::{Detail, bundle, compiled, spot, whole};
-use crate::schema::{Direction, Misfit, fields, fitted};
+use crate::schema::{DETAILS, Direction, Misfit, fields, fitted};
 use serde_json::{Value, json};
 
 /// The names and the required ones, or nothing.
@@ -61,9 +61,11 @@ fn what_is_more_than_properties_is_not_taken_apart() {
     for x in [
         json!({ "properties": object, "additionalProperties": false }),
         // One of the kinds of something.
-        json!({ "allOf": [{ "properties": object, "discriminator": { "propertyName": "a" } }] }),
+        json!({ "$ref": "#/s/Kind" }),
     ] {
-        assert!(taken_apart(&json!({ "x": x }), Direction::Input).is_some(), "{x}");
+        let base = json!({ "properties": object, "discriminator": { "propertyName": "a" } });
+        let schemas = json!({ "x": x, "Kind": { "allOf": [base] } });
+        assert!(taken_apart(&schemas, Direction::Input).is_some(), "{x}");
     }
     let bundle = bundle("3.0.0", &json!({ "x": { "allOf": [{ "$ref": "#/s/none" }] } }));
     assert!(fields(spot(&bundle, "x"), Direction::Input, &mut 0).unwrap_err().contains("#/s/none"));
@@ -98,6 +100,7 @@ fn every_number_of_levels_is_found() {
             match detail {
                 Detail::Levels(levels) if levels <= most => Ok(json!({ "title": levels.to_string() })),
                 Detail::Full | Detail::Levels(_) => Err(Misfit::TooLarge),
+                Detail::Top | Detail::Open => panic!("there are no kinds"),
             }
         });
         assert_eq!(found.map(|(schema, _)| schema), Ok(json!({ "title": most.to_string() })));
@@ -106,8 +109,25 @@ fn every_number_of_levels_is_found() {
 }
 
 #[test]
+fn kinds_are_left_out_before_levels_are() {
+    for most in 0..DETAILS.len() {
+        let mut tries = 0;
+        let found = fitted(Direction::Input, 0, |detail| {
+            tries += 1;
+            match DETAILS.iter().position(|one| *one == detail).unwrap() {
+                fits if fits >= most => Ok(json!({ "title": fits })),
+                0 | 1 => Err(Misfit::TooManyKinds),
+                _ => Err(Misfit::TooLarge),
+            }
+        });
+        assert_eq!(found, Ok((json!({ "title": most }), most)));
+        assert!(tries <= 6, "{tries}");
+    }
+}
+
+#[test]
 fn what_is_known_to_be_too_much_is_not_tried_again() {
-    for first in 0..7 {
+    for first in 0..DETAILS.len() {
         let mut tries = 0;
         let found = fitted(Direction::Input, first, |_| {
             tries += 1;

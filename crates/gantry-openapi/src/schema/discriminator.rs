@@ -1,0 +1,96 @@
+//! Discriminators: the property that tells alternatives apart, and the values that it has for each.
+
+use super::parts::listed;
+use super::{Converter, text};
+use crate::spot::Spot;
+use serde_json::{Map, Value};
+
+/// Values of a discriminator that are looked at.
+const MAPPINGS: usize = 200;
+/// Bytes of the name of a property, or of a value.
+const WORD_BYTES: usize = 200;
+
+impl<'a> Converter<'a> {
+    /// Writes the value that stands for an alternative into it, where the document maps one to it.
+    pub(super) fn mark(&mut self, schema: &mut Value, whole: Spot<'a>, part: Spot<'a>) {
+        let Some(name) = discriminator(whole) else { return };
+        let Some(mapping) = whole.get("discriminator").and_then(|found| found.get("mapping")) else { return };
+        let Some(target) = part.reference() else { return };
+        let mapping = mapping.members().take(MAPPINGS);
+        let values: Vec<Value> = mapping
+            .inspect(|_| self.budget.look(1))
+            .filter(|(value, _)| value.len() <= WORD_BYTES)
+            .filter(|(_, mapped)| mapped.value.as_str().is_some_and(|mapped| leads_to(mapped, target)))
+            .map(|(value, _)| Value::from(value))
+            .collect();
+        self.budget.spend(values.len(), values.iter().filter_map(Value::as_str).map(str::len).sum());
+        // A property that lists its values itself, here or where the reference leads, knows better.
+        let mut looks = 0;
+        let own = part.followed(&mut looks).ok().and_then(|part| part.get("properties")?.get(name));
+        let own = own.and_then(|own| own.followed(&mut looks).ok());
+        self.budget.look(looks);
+        if own.is_some_and(|own| own.get("const").is_some() || own.get("enum").is_some()) {
+            return;
+        }
+        state_values(schema, name, values);
+    }
+}
+
+/// The property that tells alternatives apart.
+pub(super) fn discriminator(spot: Spot<'_>) -> Option<&str> {
+    let found = spot.get("discriminator")?;
+    let name = found.value.as_str().or_else(|| found.text("propertyName"))?;
+    (name.len() <= WORD_BYTES).then_some(name)
+}
+
+/// As much of a key as tells that it is too long to be listed.
+fn shortened(key: &str) -> &str {
+    key.get(..key.floor_char_boundary(4 * WORD_BYTES)).unwrap_or_default()
+}
+
+/// Says which property tells alternatives apart, and by which values.
+pub(super) fn discriminator_note(spot: Spot<'_>, chars: usize) -> Option<String> {
+    let name = text::folded(discriminator(spot)?, 80);
+    let mapping = spot.get("discriminator").and_then(|found| found.get("mapping"));
+    let keys: Vec<Value> = mapping
+        .into_iter()
+        .flat_map(Spot::members)
+        .take(50)
+        .map(|(key, _)| Value::from(shortened(key)))
+        .collect();
+    Some(match listed(&keys, chars) {
+        Some(values) => format!("`{name}` tells the kind: {values}."),
+        None => format!("`{name}` tells the kind."),
+    })
+}
+
+/// Whether a mapping names what a reference leads to: by the reference, or by the last part of it.
+fn leads_to(mapped: &str, reference: &str) -> bool {
+    if mapped.len() > reference.len() {
+        return false;
+    }
+    mapped == reference || (!mapped.contains(['/', '#']) && reference.rsplit('/').next() == Some(mapped))
+}
+
+/// The property of a schema that is made, whether it was told of before or not.
+pub(super) fn property<'s>(
+    schema: &'s mut Map<String, Value>,
+    name: &str,
+) -> Option<&'s mut Map<String, Value>> {
+    let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    let property = properties.as_object_mut()?.entry(name).or_insert_with(|| Value::Object(Map::new()));
+    property.as_object_mut()
+}
+
+/// Says of a schema that is made that a property has one of these values.
+pub(super) fn state_values(schema: &mut Value, name: &str, mut values: Vec<Value>) {
+    let Some(property) = schema.as_object_mut().and_then(|schema| property(schema, name)) else { return };
+    match values.pop() {
+        None => {}
+        Some(value) if values.is_empty() => drop(property.insert("const".to_owned(), value)),
+        Some(value) => {
+            values.push(value);
+            property.insert("enum".to_owned(), Value::Array(values));
+        }
+    }
+}

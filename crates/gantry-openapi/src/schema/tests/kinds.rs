@@ -1,0 +1,469 @@
+//! Kinds that a base does not list itself.
+
+use super::{Detail, bundle, compiled, spot, whole};
+use crate::bundle::Bundle;
+use crate::schema::{Converter, DETAILS, Direction, Misfit, fields, fitted};
+use expect_test::{Expect, expect};
+use gantry_core::schema::Schema;
+use serde_json::{Map, Value, json};
+use url::Url;
+
+/// A document of this version with these schemas by name, which refer to each other by `#/d/`, and `x`.
+fn named(version: &str, x: &Value, schemas: &Value) -> Bundle {
+    let old = version.starts_with('2');
+    let (key, path) = if old { ("swagger", "#/definitions/") } else { ("openapi", "#/components/schemas/") };
+    let mut document = json!({ key: version, "info": {}, "paths": {}, "s": { "x": x } });
+    if old {
+        document["definitions"] = schemas.clone();
+    } else {
+        document["components"] = json!({ "schemas": schemas });
+    }
+    let text = document.to_string().replace("#/d/", path);
+    Bundle::open(Url::parse("file:///api/root.json").unwrap(), text.as_bytes()).unwrap()
+}
+
+fn at(name: &str) -> Value {
+    json!({ "$ref": format!("#/d/{name}") })
+}
+
+/// What inherits from another one and has these properties, all of them texts.
+fn heir(base: &str, properties: &[&str]) -> Value {
+    let own: Map<String, Value> =
+        properties.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+    json!({ "allOf": [at(base), { "type": "object", "required": properties, "properties": own }] })
+}
+
+/// A base with a name, of which `kind` tells the kind.
+fn base(discriminator: &Value) -> Value {
+    json!({
+        "type": "object", "required": ["kind"], "discriminator": discriminator,
+        "properties": { "kind": { "type": "string" }, "name": { "type": "string" } },
+    })
+}
+
+fn with(mut schema: Value, key: &str, value: &Value) -> Value {
+    schema[key] = value.clone();
+    schema
+}
+
+#[track_caller]
+fn schema(bundle: &Bundle) -> Schema {
+    Schema::compile(&compiled(whole(bundle, Detail::Full).unwrap())).unwrap()
+}
+
+#[track_caller]
+fn check(bundle: &Bundle, good: &[Value], bad: &[Value]) {
+    let schema = schema(bundle);
+    let told = whole(bundle, Detail::Full).unwrap();
+    for value in good {
+        assert!(schema.check(&json!({ "x": value })).is_ok(), "{value} should fit {told}");
+    }
+    for value in bad {
+        assert!(schema.check(&json!({ "x": value })).is_err(), "{value} should not fit {told}");
+    }
+    // Whatever is told with less detail takes at least as much.
+    for detail in DETAILS {
+        let less = Schema::compile(&compiled(whole(bundle, detail).unwrap())).unwrap();
+        for value in good {
+            assert!(less.check(&json!({ "x": value })).is_ok(), "{value} should fit with {detail:?}");
+        }
+    }
+}
+
+#[track_caller]
+fn check_text(bundle: &Bundle, expected: &Expect) {
+    expected.assert_eq(&compiled(whole(bundle, Detail::Full).unwrap()).to_string());
+}
+
+#[test]
+fn rst_2_kinds_of_a_base_are_offered_as_alternatives() {
+    let mapping = json!({ "propertyName": "kind", "mapping": { "cat": "#/d/Cat", "dog": "Dog" } });
+    for (version, discriminator, [cat, dog]) in [
+        ("2.0", json!("kind"), ["Cat", "Dog"]),
+        ("3.0.3", json!({ "propertyName": "kind" }), ["Cat", "Dog"]),
+        ("3.1.0", json!({ "propertyName": "kind" }), ["Cat", "Dog"]),
+        ("3.0.3", mapping.clone(), ["cat", "dog"]),
+        ("3.1.0", mapping, ["cat", "dog"]),
+    ] {
+        let schemas = json!({ "Pet": base(&discriminator), "Cat": heir("Pet", &["claws"]), "Dog": heir("Pet", &["bark"]) });
+        for x in [at("Pet"), json!({ "allOf": [at("Pet")], "description": "Mine" })] {
+            check(
+                &named(version, &x, &schemas),
+                &[
+                    json!({ "kind": cat, "name": "a", "claws": "b" }),
+                    json!({ "kind": dog, "bark": "b" }),
+                    json!({ "kind": dog, "bark": "b", "more": 1 }),
+                ],
+                &[
+                    json!({ "kind": cat, "bark": "b" }),
+                    json!({ "kind": dog, "bark": 5 }),
+                    json!({ "kind": dog, "bark": "b", "name": 5 }),
+                    json!({ "bark": "b" }),
+                    json!("a"),
+                ],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_base_is_told_as_its_kinds_and_any_other_that_there_may_be() {
+    let schemas =
+        json!({ "Pet": base(&json!("kind")), "Cat": heir("Pet", &["claws"]), "Dog": heir("Pet", &["bark"]) });
+    check_text(
+        &named("2.0", &at("Pet"), &schemas),
+        &expect![[
+            r##"{"properties":{"x":{"type":"object","description":"`kind` tells the kind.","anyOf":[{"allOf":[{"$ref":"#/$defs/Pet"},{"type":"object","properties":{"claws":{"type":"string"}},"required":["claws"]}],"properties":{"kind":{"const":"Cat"}}},{"allOf":[{"$ref":"#/$defs/Pet"},{"type":"object","properties":{"bark":{"type":"string"}},"required":["bark"]}],"properties":{"kind":{"const":"Dog"}}},{"$ref":"#/$defs/Pet","description":"Any other kind.","properties":{"kind":{"not":{"enum":["Cat","Dog"]}}}}]}},"$defs":{"Pet":{"type":"object","description":"`kind` tells the kind.","properties":{"kind":{"type":"string"},"name":{"type":"string"}},"required":["kind"]}}}"##
+        ]],
+    );
+    let mapping = json!({ "propertyName": "kind", "mapping": { "cat": "#/d/Cat", "dog": "Dog" } });
+    let schemas = with(schemas, "Pet", &base(&mapping));
+    check_text(
+        &named("3.0.3", &json!({ "nullable": true, "allOf": [at("Pet")] }), &schemas),
+        &expect![[
+            r##"{"properties":{"x":{"anyOf":[{"type":"object","description":"`kind` tells the kind: cat, dog.","anyOf":[{"allOf":[{"$ref":"#/$defs/Pet"},{"type":"object","properties":{"claws":{"type":"string"}},"required":["claws"]}],"properties":{"kind":{"const":"cat"}}},{"allOf":[{"$ref":"#/$defs/Pet"},{"type":"object","properties":{"bark":{"type":"string"}},"required":["bark"]}],"properties":{"kind":{"const":"dog"}}}]},{"type":"null"}]}},"$defs":{"Pet":{"type":"object","description":"`kind` tells the kind: cat, dog.","properties":{"kind":{"type":"string"},"name":{"type":"string"}},"required":["kind"]}}}"##
+        ]],
+    );
+}
+
+#[test]
+fn what_the_document_leaves_in_doubt_is_not_refused() {
+    let kind = |discriminator: Value| json!({ "propertyName": "kind", "mapping": discriminator });
+    let other = json!({ "kind": "other", "wings": 2 });
+    let cat = heir("Pet", &["claws"]);
+    let dog = heir("Pet", &["bark"]);
+    // Names are guesses, a mapping may leave something out, or lead nowhere.
+    for discriminator in [
+        json!({ "propertyName": "kind" }),
+        kind(json!({ "cat": "Cat" })),
+        kind(json!({ "cat": "#/d/Cat", "dog": "Dog", "other": "#/d/Nothing" })),
+        kind(json!({ "cat": "Cat", "dog": "other.yaml#/Dog" })),
+        kind(json!({ "cat": 5 })),
+        kind(json!({ "cat": "" })),
+        kind(json!([])),
+    ] {
+        let schemas = json!({ "Pet": base(&discriminator), "Cat": cat, "Dog": dog });
+        check(&named("3.0.3", &at("Pet"), &schemas), std::slice::from_ref(&other), &[]);
+    }
+    let closed = kind(json!({ "cat": "#/d/Cat", "dog": "Dog" }));
+    let schemas = json!({ "Pet": base(&closed), "Cat": cat, "Dog": dog });
+    check(&named("3.0.3", &at("Pet"), &schemas), &[], &[other]);
+    // What may be left out says nothing when it is.
+    let loose = with(base(&closed), "required", &json!(["name"]));
+    let schemas = with(schemas, "Pet", &loose);
+    check(
+        &named("3.0.3", &at("Pet"), &schemas),
+        &[json!({ "name": "a", "wings": 2 })],
+        &[json!({ "kind": "cat" })],
+    );
+}
+
+#[test]
+fn the_values_that_a_property_lists_are_the_ones_that_count() {
+    let listed = |values: &Value| {
+        let mut pet = base(&json!({ "propertyName": "kind" }));
+        pet["properties"]["kind"] = at("Kind");
+        let kind = json!({ "type": "string", "enum": values });
+        let schemas = json!({ "Pet": pet, "Kind": kind, "BigCat": heir("Pet", &["claws"]), "Dog": heir("Pet", &["bark"]) });
+        named("3.0.3", &at("Pet"), &schemas)
+    };
+    check(
+        &listed(&json!(["big_cat", "DOG"])),
+        &[json!({ "kind": "big_cat", "claws": "c" }), json!({ "kind": "DOG", "bark": "b" })],
+        &[json!({ "kind": "big_cat" }), json!({ "kind": "Dog", "bark": "b" }), json!({ "kind": "cow" })],
+    );
+    // One that nobody describes is what the base says.
+    check(
+        &listed(&json!(["dog", "cow"])),
+        &[json!({ "kind": "dog", "bark": "b" }), json!({ "kind": "cow", "milk": 1 })],
+        &[json!({ "kind": "dog" }), json!({ "kind": "sheep" })],
+    );
+    check(&listed(&json!(["a", "b"])), &[json!({ "kind": "a" })], &[json!({ "kind": "Dog" })]);
+    // Two that could be meant are none.
+    check(&listed(&json!(["dog", "DOG"])), &[json!({ "kind": "dog" }), json!({ "kind": "DOG" })], &[]);
+}
+
+#[test]
+fn a_kind_may_say_itself_what_stands_for_it() {
+    let own = |value: Value| {
+        let mut cat = heir("Pet", &["claws"]);
+        cat["allOf"][1]["properties"]["kind"] = value;
+        cat
+    };
+    let stated = with(heir("Pet", &["claws"]), "x-ms-discriminator-value", &json!("#Cats.Cat"));
+    for (cat, value) in [
+        (own(json!({ "const": "meow" })), "meow"),
+        (own(json!({ "type": "string", "enum": ["meow"] })), "meow"),
+        (own(json!({ "enum": ["Cat", "Dog"] })), "Cat"),
+        (own(json!({ "enum": ["meow", "purr"] })), "purr"),
+        (own(json!({ "description": "The kind" })), "Cat"),
+        (stated, "#Cats.Cat"),
+    ] {
+        let schemas = json!({ "Pet": base(&json!("kind")), "Cat": cat });
+        let bundle = named("2.0", &at("Pet"), &schemas);
+        check(&bundle, &[json!({ "kind": value, "claws": "c" })], &[json!({ "kind": value })]);
+    }
+}
+
+#[test]
+fn kinds_of_kinds_are_kinds() {
+    let mut lion = heir("Cat", &["mane"]);
+    let schemas = |lion: &Value| {
+        json!({
+            "Pet": base(&json!("kind")), "Cat": heir("Feline", &["claws"]), "Feline": heir("Pet", &[]), "Lion": lion,
+            "Dog": heir("Pet", &["bark"]), "Alias": at("Pet"), "Wolf": heir("Alias", &["howl"]),
+        })
+    };
+    let good = json!({ "kind": "Lion", "claws": "c", "mane": "m" });
+    for x in ["Pet", "Alias", "Feline", "Cat"] {
+        let bad = [json!({ "kind": "Lion", "claws": "c" }), json!({ "kind": "Lion", "mane": "m" })];
+        check(&named("2.0", &at(x), &schemas(&lion)), std::slice::from_ref(&good), &bad);
+    }
+    for x in ["Pet", "Alias"] {
+        let good = [json!({ "kind": "Wolf", "howl": "h" }), json!({ "kind": "Pet" })];
+        check(&named("2.0", &at(x), &schemas(&lion)), &good, &[json!({ "kind": "Wolf" })]);
+    }
+    check(&named("2.0", &at("Lion"), &schemas(&lion)), &[good], &[json!({ "kind": "Lion", "claws": "c" })]);
+    // Told apart by something else, from here on.
+    lion["discriminator"] = json!("pride");
+    let mut all = schemas(&lion);
+    all["King"] = heir("Lion", &["crown"]);
+    let king =
+        |crown: &Value| json!({ "kind": "Lion", "claws": "c", "mane": "m", "pride": "King", "crown": crown });
+    check(&named("2.0", &at("Pet"), &all), &[king(&json!("gold"))], &[king(&json!(5))]);
+}
+
+#[test]
+fn kinds_are_told_where_a_base_is_a_field_too() {
+    let mut pet = base(&json!({ "propertyName": "kind", "mapping": { "Cat": "Cat", "Dog": "Dog" } }));
+    pet["properties"]["friends"] = json!({ "type": "array", "items": at("Pet") });
+    let schemas = json!({ "Pet": pet, "Cat": heir("Pet", &["claws"]), "Dog": heir("Pet", &["bark"]) });
+    let x = json!({ "type": "object", "properties": { "pet": at("Pet") } });
+    let dog = |friend: &Value| json!({ "pet": { "kind": "Dog", "bark": "b", "friends": [friend] } });
+    check(
+        &named("3.0.3", &x, &schemas),
+        &[
+            dog(&json!({ "kind": "Cat", "claws": "c" })),
+            dog(&json!({ "kind": "Dog", "bark": "b", "friends": [] })),
+        ],
+        &[dog(&json!({ "kind": "Cat" })), dog(&json!({ "kind": "Cow" })), dog(&json!(1))],
+    );
+}
+
+#[test]
+fn a_kind_by_mapping_need_not_inherit() {
+    let closed = json!({ "type": "object", "additionalProperties": false, "required": ["claws"], "properties": { "claws": { "type": "string" } } });
+    let schemas = json!({
+        "Pet": base(&json!({ "propertyName": "kind", "mapping": { "cat": "#/d/Cat", "pet": "Pet" } })), "Cat": closed,
+    });
+    check(
+        &named("3.0.3", &at("Pet"), &schemas),
+        &[json!({ "kind": "cat", "claws": "c", "name": "n" }), json!({ "kind": "pet", "name": "n" })],
+        &[
+            json!({ "kind": "cat" }),
+            json!({ "kind": "cat", "claws": "c", "name": 5 }),
+            json!({ "kind": "dog" }),
+        ],
+    );
+}
+
+#[test]
+fn a_closed_base_does_not_refuse_its_kinds() {
+    let shut = |schema: Value| with(schema, "additionalProperties", &json!(false));
+    let schemas = json!({ "Pet": shut(base(&json!("kind"))), "Cat": shut(heir("Pet", &["claws"])) });
+    check(
+        &named("2.0", &at("Pet"), &schemas),
+        &[json!({ "kind": "Cat", "name": "n", "claws": "c" }), json!({ "kind": "Cow", "milk": 1 })],
+        &[json!({ "kind": "Cat", "claws": 5 })],
+    );
+}
+
+#[test]
+fn what_tells_nothing_apart_stays_as_it_is() {
+    let number = {
+        let mut pet = base(&json!({ "propertyName": "kind", "mapping": { "1": "Cat" } }));
+        pet["properties"]["kind"] = json!({ "type": "integer" });
+        pet
+    };
+    let hidden = {
+        let mut pet = base(&json!("kind"));
+        pet["properties"]["kind"]["readOnly"] = json!(true);
+        pet
+    };
+    for pet in
+        [number, hidden, base(&json!("")), base(&json!(5)), base(&json!({})), base(&json!("x".repeat(300)))]
+    {
+        let schemas = json!({ "Pet": pet, "Cat": heir("Pet", &["claws"]) });
+        let bundle = named("3.0.3", &at("Pet"), &schemas);
+        assert_eq!(whole(&bundle, Detail::Full), whole(&bundle, Detail::Open), "{pet}");
+    }
+    // Nothing inherits, or what inherits is listed already.
+    let pet = base(&json!("kind"));
+    let listed = with(base(&json!({ "propertyName": "kind" })), "oneOf", &json!([at("Cat"), at("Dog")]));
+    for schemas in [
+        json!({ "Pet": pet, "Cat": { "allOf": [{ "type": "object" }] } }),
+        json!({ "Pet": listed, "Cat": heir("Pet", &["claws"]), "Dog": heir("Pet", &["bark"]) }),
+    ] {
+        let bundle = named("3.0.3", &at("Pet"), &schemas);
+        assert_eq!(whole(&bundle, Detail::Full), whole(&bundle, Detail::Open));
+        check(&bundle, &[json!({ "kind": "Cat", "name": "a", "claws": "c" })], &[]);
+    }
+}
+
+#[test]
+fn a_property_that_nobody_declares_tells_kinds_apart_too() {
+    let schemas =
+        json!({ "Pet": { "type": "object", "discriminator": "kind" }, "Cat": heir("Pet", &["claws"]) });
+    check(
+        &named("2.0", &at("Pet"), &schemas),
+        &[json!({ "kind": "Cat", "claws": "c" }), json!({ "kind": "Dog" }), json!({})],
+        &[json!({ "kind": "Cat" })],
+    );
+}
+
+#[test]
+fn a_body_whose_kinds_are_elsewhere_is_not_taken_apart() {
+    let schemas = json!({
+        "Pet": base(&json!("kind")), "Cat": heir("Pet", &["claws"]), "Lion": heir("Cat", &["mane"]),
+        "Plain": { "type": "object", "properties": { "a": {} } }, "More": heir("Plain", &["b"]),
+    });
+    let extra = json!({ "properties": { "more": {} } });
+    for (x, apart) in [
+        (at("Pet"), false),
+        (at("Cat"), false),
+        (at("Lion"), true),
+        (json!({ "allOf": [at("Pet")] }), false),
+        (json!({ "allOf": [at("Pet"), extra] }), false),
+        (json!({ "allOf": [at("Lion"), extra] }), true),
+        (at("Plain"), true),
+        (at("More"), true),
+    ] {
+        let bundle = named("2.0", &x, &schemas);
+        let found = fields(spot(&bundle, "x"), Direction::Input, &mut 0).unwrap();
+        assert_eq!(found.is_some(), apart, "{x}");
+    }
+}
+
+#[test]
+fn what_comes_back_has_no_kinds() {
+    let schemas = json!({ "Pet": base(&json!("kind")), "Cat": heir("Pet", &["claws"]) });
+    let bundle = named("2.0", &at("Pet"), &schemas);
+    let mut output = Converter::new(Direction::Output, Detail::Full);
+    let told = output.schema(spot(&bundle, "x")).unwrap().to_string();
+    assert!(!told.contains("anyOf") && !told.contains("claws"), "{told}");
+}
+
+#[test]
+fn kinds_in_circles_end() {
+    let two = |one: &str, other: &str| with(heir(other, &[one]), "discriminator", &json!("kind"));
+    let lone = |other: &str| json!({ "allOf": [at(other)], "discriminator": "kind" });
+    for schemas in [
+        json!({ "A": two("a", "B"), "B": two("b", "A") }),
+        json!({ "A": lone("B"), "B": lone("A") }),
+        json!({ "A": lone("A"), "B": heir("A", &["b"]) }),
+        json!({ "A": two("a", "B"), "B": two("b", "C"), "C": two("c", "A") }),
+        json!({ "A": { "discriminator": { "propertyName": "kind", "mapping": { "a": "A", "b": "B" } } }, "B": { "allOf": [at("A")] } }),
+        json!({ "A": with(base(&json!("kind")), "properties", &json!({ "kind": at("A") })), "B": heir("A", &["b"]) }),
+    ] {
+        for version in ["2.0", "3.0.3", "3.1.0"] {
+            let bundle = named(version, &at("A"), &schemas);
+            for detail in DETAILS {
+                let schema = compiled(whole(&bundle, detail).unwrap());
+                drop(
+                    Schema::compile(&schema)
+                        .unwrap()
+                        .check(&json!({ "x": { "kind": "B", "b": "1", "a": "1" } })),
+                );
+            }
+            fields(spot(&bundle, "x"), Direction::Input, &mut 0).unwrap();
+        }
+    }
+}
+
+#[test]
+fn so_many_kinds_that_nobody_reads_them_stay_untold() {
+    let many = |n: usize| {
+        let mut schemas: Map<String, Value> =
+            (0..n).map(|n| (format!("Kind{n}"), heir("Pet", &["own"]))).collect();
+        schemas.insert("Pet".to_owned(), base(&json!("kind")));
+        named("2.0", &json!({ "properties": { "a": at("Pet"), "b": at("Kind0") } }), &Value::Object(schemas))
+    };
+    let told = |bundle: &Bundle| whole(bundle, Detail::Full).unwrap().to_string().contains("Kind1");
+    assert!(told(&many(64)));
+    let bundle = many(5000);
+    assert!(!told(&bundle));
+    check(&bundle, &[json!({ "a": { "kind": "Kind7", "what": 1 } })], &[json!({ "a": { "name": 1 } })]);
+}
+
+#[test]
+fn kinds_that_are_too_large_are_left_out_before_anything_else() {
+    let wide: Vec<String> = (0..200).map(|n| format!("property{n}")).collect();
+    let wide: Vec<&str> = wide.iter().map(String::as_str).collect();
+    let mut schemas: Map<String, Value> = (0..30).map(|n| (format!("Kind{n}"), heir("Pet", &wide))).collect();
+    schemas.insert("Pet".to_owned(), base(&json!("kind")));
+    schemas.insert("Cow".to_owned(), base(&json!("kind")));
+    schemas.insert("Calf".to_owned(), heir("Cow", &["milk"]));
+    let schemas = Value::Object(schemas);
+    let deep = json!({ "properties": { "pet": at("Pet"), "a": { "items": { "items": { "items": { "items": { "items": { "items": { "minimum": 7 } } } } } } } } });
+    let bundle = named("2.0", &deep, &schemas);
+    assert_eq!(whole(&bundle, Detail::Full), Err(Misfit::TooManyKinds));
+    let (found, detail) = fitted(Direction::Input, 0, |detail| whole(&bundle, detail)).unwrap();
+    assert_eq!(DETAILS[detail], Detail::Top);
+    assert_eq!(found, whole(&bundle, Detail::Open).unwrap());
+    assert!(found.to_string().contains(r#""minimum":7"#) && found.to_string().contains("name"), "{found}");
+    // Of the argument itself they are told longer than of what is in it.
+    let mut cow = schemas;
+    cow["Cow"]["properties"]["pet"] = at("Pet");
+    let bundle = named("2.0", &at("Cow"), &cow);
+    let (found, detail) = fitted(Direction::Input, 0, |detail| whole(&bundle, detail)).unwrap();
+    assert_eq!(DETAILS[detail], Detail::Top);
+    let found = compiled(found).to_string();
+    assert!(found.contains("milk") && !found.contains("property7"), "{found}");
+}
+
+#[test]
+fn kinds_in_other_files_are_found() {
+    let root = json!({
+        "openapi": "3.0.3", "paths": {}, "s": { "x": { "$ref": "pets.yaml#/Pet" } },
+        "components": { "schemas": { "Cat": { "$ref": "cat.yaml" }, "Dog": { "$ref": "pets.yaml#/Dog" } } },
+    });
+    let pet = base(&json!({ "propertyName": "kind", "mapping": { "cat": "cat.yaml", "wolf": "Wolf" } }));
+    let heir = |base: &str, name: &str| json!({ "allOf": [{ "$ref": base }, { "required": [name], "properties": { name: { "type": "string" } } }] });
+    let mut bundle =
+        Bundle::open(Url::parse("file:///api/root.json").unwrap(), root.to_string().as_bytes()).unwrap();
+    let pets = json!({ "Pet": pet, "Dog": heir("#/Pet", "bark"), "Wolf": heir("#/Pet", "howl") }).to_string();
+    let cat = heir("pets.yaml#/Pet", "claws").to_string();
+    for (name, text) in [("pets.yaml", pets), ("cat.yaml", cat)] {
+        bundle.add(Url::parse(&format!("file:///api/{name}")).unwrap(), Ok(text.as_bytes()));
+    }
+    assert_eq!(bundle.wanted(), []);
+    check(
+        &bundle,
+        &[json!({ "kind": "cat", "claws": "c" }), json!({ "kind": "Dog", "bark": 5 })],
+        &[json!({ "kind": "cat" })],
+    );
+    assert!(bundle.is_heir(bundle.find(0, "cat.yaml").unwrap()));
+}
+
+#[test]
+fn heirs_are_not_looked_for_without_end() {
+    // Six thousand that each inherit from all of the first hundred.
+    let all: Vec<Value> = (0..100).map(|n| at(&format!("S{n}"))).collect();
+    let one = json!({ "allOf": all, "discriminator": "kind" });
+    let schemas: Map<String, Value> = (0..6000).map(|n| (format!("S{n}"), one.clone())).collect();
+    let bundle = named("2.0", &at("S0"), &Value::Object(schemas));
+    assert_eq!(bundle.heirs(bundle.find(0, "S0").unwrap()).count(), 0);
+    let (_, bytes) = Direction::Input.limits();
+    for detail in DETAILS {
+        let effort = super::hostile::effort(&bundle, Direction::Input, detail);
+        assert!(effort > 0 && effort < 30 * bytes, "{effort} for {detail:?}");
+    }
+    assert!(fitted(Direction::Input, 0, |detail| whole(&bundle, detail)).is_ok());
+}
+
+#[test]
+fn a_document_without_kinds_is_not_searched() {
+    let bundle = bundle("3.0.3", &json!({ "x": { "type": "object" } }));
+    assert!(!bundle.is_heir(spot(&bundle, "x")));
+    assert_eq!(bundle.heirs(spot(&bundle, "x")).count(), 0);
+}
