@@ -8,6 +8,7 @@ use gantry_core::Caller;
 use gantry_core::id::CallId;
 use gantry_mcp::exchange::{Audience, Nobody};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The context of one call. Cheap to make and to clone.
@@ -23,6 +24,8 @@ pub struct CallCx {
     pub turn: u32,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
+    /// How long its execution may take, from the moment it begins; known to whoever executes it.
+    pub limit: Option<Duration>,
     /// Queue slots that calls above this one hold.
     pub held: Held,
     /// The watches of the calls above this one, which stand still while it waits for a person.
@@ -45,6 +48,7 @@ impl CallCx {
             parent: None,
             turn: 1,
             cancel: session.cancellation().child_token(),
+            limit: None,
             held: Held::default(),
             watches: Watches::default(),
             audience: nobody(),
@@ -70,6 +74,7 @@ impl CallCx {
             parent: Some(self.id),
             turn: self.turn,
             cancel: self.cancel.child_token(),
+            limit: None,
             held: self.held.clone(),
             watches: self.watches.clone(),
             audience: Arc::clone(&self.audience),

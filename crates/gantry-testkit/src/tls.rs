@@ -65,8 +65,16 @@ impl Authority {
 pub struct Relay {
     /// Where it listens.
     pub address: SocketAddr,
-    n_trusted: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     runtime: Option<Runtime>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    accepted: AtomicUsize,
+    trusted: AtomicUsize,
+    /// How many connections are still hung up on.
+    unwelcome: AtomicUsize,
 }
 
 impl Relay {
@@ -83,15 +91,27 @@ impl Relay {
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let n_trusted = Arc::new(AtomicUsize::new(0));
-        runtime.spawn(serve(listener, acceptor, target, Arc::clone(&n_trusted)));
-        Self { address, n_trusted, runtime: Some(runtime) }
+        let counts = Arc::<Counts>::default();
+        runtime.spawn(serve(listener, acceptor, target, Arc::clone(&counts)));
+        Self { address, counts, runtime: Some(runtime) }
+    }
+
+    /// Hangs up on the next connections, so many of them, before TLS stands: a client that is hung up on has said nothing
+    /// that is meant for the server behind.
+    pub fn hang_up_on(&self, connections: usize) {
+        self.counts.unwelcome.store(connections, Ordering::Release);
+    }
+
+    /// How many connections came, whatever became of them.
+    #[must_use]
+    pub fn n_accepted(&self) -> usize {
+        self.counts.accepted.load(Ordering::Acquire)
     }
 
     /// How many clients have taken the certificate for good. Nobody else's words reach the server behind.
     #[must_use]
     pub fn n_trusted(&self) -> usize {
-        self.n_trusted.load(Ordering::Acquire)
+        self.counts.trusted.load(Ordering::Acquire)
     }
 }
 
@@ -103,20 +123,20 @@ impl Drop for Relay {
     }
 }
 
-async fn serve(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    target: SocketAddr,
-    n_trusted: Arc<AtomicUsize>,
-) {
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, target: SocketAddr, counts: Arc<Counts>) {
     let slots = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
     loop {
         let slot = Arc::clone(&slots).acquire_owned().await.expect("the slots are never closed");
         let (stream, _) = listener.accept().await.expect("a connection");
-        let (acceptor, n_trusted) = (acceptor.clone(), Arc::clone(&n_trusted));
+        counts.accepted.fetch_add(1, Ordering::Release);
+        let fewer = |left: usize| left.checked_sub(1);
+        if counts.unwelcome.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).is_ok() {
+            continue;
+        }
+        let (acceptor, counts) = (acceptor.clone(), Arc::clone(&counts));
         tokio::spawn(async move {
             // A client that hangs up in the middle, as one that trusts nobody does, is what some tests are about.
-            pass(stream, acceptor, target, &n_trusted).await.ok();
+            pass(stream, acceptor, target, &counts.trusted).await.ok();
             drop(slot);
         });
     }

@@ -47,7 +47,9 @@ pub(super) async fn run(
 
 /// Whether trying the call again cannot do anything twice.
 fn is_harmless(fault: &Fault, permit: &Permit) -> bool {
-    let idempotent = permit.tool().spec.annotations.idempotent_hint == Some(true);
+    let tool = permit.tool();
+    // What a method promises is not what every service keeps: a request that was sent is never sent again.
+    let idempotent = tool.kind != ToolKind::Rest && tool.spec.annotations.idempotent_hint == Some(true);
     let lost = fault.error.code == ErrorCode::OutcomeUnknown;
     let unsent = fault.error.code == ErrorCode::UpstreamUnavailable;
     (unsent && fault.effect == EffectState::None) || (idempotent && (lost || unsent))
@@ -58,7 +60,8 @@ async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<Raw
     let (At { rt, state, cx }, tool) = (at, permit.tool());
     let provider = rt.provider(state, &tool.key.provider)?;
     let watch = Stopwatch::start();
-    let inner = inner(cx, tool, &watch);
+    let limit = time_limit(state, request, permit);
+    let inner = inner(cx, tool, (&watch, limit));
     let started = EventKind::ToolStarted {
         call: cx.id,
         session: cx.session.id(),
@@ -67,12 +70,11 @@ async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<Raw
         parameters: Arc::clone(permit.recorded_arguments()),
     };
     rt.events.emit(Some(&cx.caller().principal), started);
-    let limit = time_limit(state, request, permit);
     // Cancel-safety: a provider's future may be dropped anywhere; what it sent stays sent, and the fault says so.
     let result = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(stopped(permit, cut_off(cx))),
-        result = provider.execute(inner.as_ref().unwrap_or(cx), permit) => result,
+        result = provider.execute(&inner, permit) => result,
         () = watch.ran_for(limit) => {
             let error = ToolError::new(ErrorCode::Timeout, TIMEOUT_MESSAGE);
             Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
@@ -81,23 +83,19 @@ async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<Raw
     Ok(result?)
 }
 
-/// The context as the provider sees it, where it differs.
-fn inner(cx: &CallCx, tool: &Tool, watch: &Arc<Stopwatch>) -> Option<CallCx> {
-    let queue = tool.settings.queue.as_ref();
+/// The context as the provider sees it.
+fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<Stopwatch>, Duration)) -> CallCx {
+    let mut inner = cx.clone();
+    inner.limit = Some(limit);
+    inner.watches = cx.watches.with(watch);
+    if let Some(queue) = &tool.settings.queue {
+        inner.held = cx.held.with(queue);
+    }
     // MCP servers ask, and Gantry's own tools may call others, which may have to wait for a person.
-    let asks = tool.kind == ToolKind::Mcp;
-    (queue.is_some() || tool.kind != ToolKind::Rest).then(|| {
-        let mut inner = cx.clone();
-        inner.watches = cx.watches.with(watch);
-        if let Some(queue) = queue {
-            inner.held = cx.held.with(queue);
-        }
-        if asks {
-            inner.audience =
-                Arc::new(Patient { audience: Arc::clone(&cx.audience), watch: Arc::clone(watch) });
-        }
-        inner
-    })
+    if tool.kind == ToolKind::Mcp {
+        inner.audience = Arc::new(Patient { audience: Arc::clone(&cx.audience), watch: Arc::clone(watch) });
+    }
+    inner
 }
 
 /// The most specific configured limit; a call may shorten it.

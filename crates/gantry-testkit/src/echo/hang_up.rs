@@ -1,6 +1,6 @@
-//! A service that reads requests and hangs up without an answer.
+//! A service that reads requests and hangs up without an answer, or in the middle of one.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,13 +17,21 @@ impl HangUp {
     /// Starts it on a free port.
     #[must_use]
     pub fn start() -> Self {
+        Self::after("")
+    }
+
+    /// The same for one that says this before it hangs up.
+    #[must_use]
+    pub fn after(words: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let service = Self { address: listener.local_addr().expect("its address"), came: Arc::default() };
         let came = Arc::clone(&service.came);
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if read_request(stream).is_some() {
+            for mut stream in listener.incoming().flatten() {
+                if read_request(&mut stream).is_some() {
                     came.fetch_add(1, Ordering::SeqCst);
+                    // Whoever asked may be gone.
+                    stream.write_all(words.as_bytes()).ok();
                 }
             }
         });
@@ -44,7 +52,7 @@ impl HangUp {
 }
 
 /// Reads a request to its end.
-fn read_request(mut stream: TcpStream) -> Option<()> {
+fn read_request(stream: &mut TcpStream) -> Option<()> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/status/CODE…` | that status, with the request as body and the header `retry-after` |
 //! | `/stream/KIND`, `/endless/KIND`, `/stalled/KIND` | pieces that end, that never end, that stop coming; KIND is `ndjson`, `sse`, `json` or `tokens` |
+//! | `/stuck/CODE` | that status, and the beginning of a text that does not go on |
 //! | `/token` | a token for client credentials; `?expires=SECONDS` |
 //! | `/guarded/…` | the request, for whoever has such a token, else 401 |
 //! | `/large?bytes=N` | N bytes of text |
@@ -46,6 +47,11 @@ pub(super) async fn answer(served: &Arc<Served>, parts: &Parts, told: Value) -> 
             let status = status.expect("a status");
             (status, [(name::RETRY_AFTER, "7"), (name::SET_COOKIE, "session=s3cret-cookie")], json(&told))
                 .into_response()
+        }
+        "stuck" => {
+            let status = rest.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
+            let begun = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"it begins"))]);
+            (status.expect("a status"), Body::from_stream(begun.chain(stream::pending()))).into_response()
         }
         "stream" => streamed(rest, false, Then::End),
         "endless" => streamed(rest, true, Then::End),

@@ -14,6 +14,7 @@ mod kept;
 mod limits;
 mod places;
 mod references;
+mod retries;
 mod same;
 mod schemas;
 mod secrets;

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 const SHARE: f64 = 0.99;
 
 /// The most operations that one API may have as tools; those beyond are reached by filters.
-const MOST: u64 = 10_000;
+const MOST: u64 = 25_000;
 
 /// Programs that run at once.
 const AT_ONCE: usize = 2;

@@ -8,8 +8,9 @@ use super::stream::{self, Form, Limits};
 use crate::provider::{Content, RawOutput};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gantry_core::Fault;
+use gantry_core::schema::SchemaText;
 use gantry_core::tool::Tool;
+use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::HttpResponse;
 use gantry_mcp::exchange::Audience;
 use gantry_openapi::Method;
@@ -26,7 +27,7 @@ const ANSWER_BYTES: usize = 16 << 20;
 /// Bytes that are read of an error beyond those that are shown; no secret is longer.
 const MARGIN_BYTES: usize = 8 * 1024;
 
-/// How long a call may read whose tool has no limit of its own; the usual limit is a little longer.
+/// How long a call may read if nobody knows how long it may take; the usual limit is a little longer.
 const USUAL_CALL: Duration = Duration::from_secs(50);
 
 /// How long the words about an error are waited for.
@@ -36,7 +37,7 @@ const ERROR_READ: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Purpose<'a> {
     /// What the tool has promised to give back.
-    pub(super) schema: Option<&'a Value>,
+    pub(super) schema: Option<&'a SchemaText>,
     /// How it is read if it comes in pieces.
     pub(super) streaming: Option<&'a Streaming>,
     /// When the call has to be over.
@@ -44,10 +45,9 @@ pub(super) struct Purpose<'a> {
 }
 
 impl<'a> Purpose<'a> {
-    /// For a call of this tool, whose time begins now.
+    /// For a call of this tool.
     pub(super) fn of(tool: &'a Tool, streaming: Option<&'a Streaming>) -> Self {
-        let purpose = Self { schema: tool.spec.output_schema.as_ref(), streaming, until: None };
-        purpose.within(tool.settings.timeout)
+        Self { schema: tool.spec.output_schema.as_ref(), streaming, until: None }
     }
 
     /// The same within this time from now on, or the usual time.
@@ -71,10 +71,17 @@ pub(super) async fn read(
 ) -> Result<RawOutput, Fault> {
     let response = reached.response;
     if !response.status().is_success() {
-        return Err(failed(response, told).await);
+        return Err(failed(response, told, purpose.until).await);
     }
     if told.method == Method::Head {
         return Ok(RawOutput::Json(head(&response)));
+    }
+    if let Some(packing) = unknown_packing(response.headers()) {
+        let message = format!(
+            "the answer is packed ({packing}) in a way that was not asked for and cannot be read; leave out Accept-Encoding, or \
+             have it name gzip"
+        );
+        return Err(told.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
     }
     let media = Media::of(response.headers().get(header::CONTENT_TYPE));
     if let Some((form, limits)) = pieces(&media, purpose.streaming) {
@@ -90,13 +97,20 @@ pub(super) async fn read(
     Ok(whole(&media, &body, &told.secrets.hide(shown(&reached.url))))
 }
 
+/// How an answer is packed, if it still is: what can be unpacked does not say so any more. Services say other things
+/// here, too, about what is not packed at all.
+fn unknown_packing(headers: &HeaderMap) -> Option<&'static str> {
+    let said = headers.get(header::CONTENT_ENCODING)?.to_str().ok()?;
+    ["br", "zstd", "compress"].into_iter().find(|packing| said.trim().eq_ignore_ascii_case(packing))
+}
+
 /// An answer without a body. What the tool has promised is not there, so nothing is made up unless it may be empty.
-fn empty(status: StatusCode, schema: Option<&Value>) -> RawOutput {
-    let Some(schema) = schema else {
+fn empty(status: StatusCode, schema: Option<&SchemaText>) -> RawOutput {
+    let Some(schema) = schema.map(SchemaText::value) else {
         return RawOutput::Json(json!({ "status": status.as_u16() }).to_string());
     };
     let needs = schema.get("required").and_then(Value::as_array).is_some_and(|needed| !needed.is_empty());
-    if is_of_object(schema) && !needs && schema.get("anyOf").is_none() {
+    if is_of_object(&schema) && !needs && schema.get("anyOf").is_none() {
         return RawOutput::Json("{}".to_owned());
     }
     RawOutput::Text(format!("The request succeeded (HTTP {status}). The answer has no body."))
@@ -180,11 +194,12 @@ fn all(headers: &HeaderMap) -> Value {
 }
 
 /// An answer that is an error, with as much of its body as is shown.
-async fn failed(mut response: HttpResponse, told: &Told<'_>) -> Fault {
+async fn failed(mut response: HttpResponse, told: &Told<'_>, end: Option<Instant>) -> Fault {
     let (status, headers) = (response.status(), response.headers().clone());
     let media = Media::of(headers.get(header::CONTENT_TYPE));
     let mut body: Vec<u8> = Vec::new();
     let until = Instant::now() + ERROR_READ;
+    let until = end.map_or(until, |end| end.min(until));
     // What the status says is known, whatever becomes of the words about it.
     while body.len() <= fault::BODY_BYTES + MARGIN_BYTES
         && let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await

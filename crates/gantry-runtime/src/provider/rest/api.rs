@@ -144,9 +144,15 @@ impl Api {
         Ok(Self { shared, crew: Arc::clone(crew), _gone: stop.clone().drop_guard(), stop })
     }
 
-    /// Runs the call that the permit is for.
-    pub(super) async fn run(&self, audience: &dyn Audience, permit: &Permit) -> Result<RawOutput, Fault> {
-        self.shared.run(audience, permit).await
+    /// Runs the call that the permit is for. It is over when the limit is reached.
+    pub(super) async fn run(
+        &self,
+        audience: &dyn Audience,
+        permit: &Permit,
+        limit: Option<Duration>,
+    ) -> Result<RawOutput, Fault> {
+        let purpose = Purpose::of(permit.tool(), None).within(limit);
+        self.shared.run(audience, permit, purpose).await
     }
 
     /// Tells a test when everything is gone.
@@ -233,7 +239,12 @@ impl Shared {
         }
     }
 
-    async fn run(&self, audience: &dyn Audience, permit: &Permit) -> Result<RawOutput, Fault> {
+    async fn run(
+        &self,
+        audience: &dyn Audience,
+        permit: &Permit,
+        purpose: Purpose<'_>,
+    ) -> Result<RawOutput, Fault> {
         let loaded = self.loaded.load_full();
         let spec = &permit.tool().spec;
         let found = loaded.as_ref().and_then(|loaded| {
@@ -249,7 +260,7 @@ impl Shared {
             return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
         };
         let call = Call { shared: self, import: &loaded.import, operation };
-        call.run(audience, permit).await
+        call.run(audience, permit, purpose).await
     }
 }
 
@@ -261,8 +272,12 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn run(&self, audience: &dyn Audience, permit: &Permit) -> Result<RawOutput, Fault> {
-        let purpose = Purpose::of(permit.tool(), None);
+    async fn run(
+        &self,
+        audience: &dyn Audience,
+        permit: &Permit,
+        purpose: Purpose<'_>,
+    ) -> Result<RawOutput, Fault> {
         let arguments = serde_json::from_str(permit.arguments())
             .map_err(|error| fault::invalid(format!("the arguments are no object: {error}")))?;
         let prepared = self.operation.prepare(&arguments).map_err(fault::invalid)?;
@@ -360,7 +375,7 @@ impl Provider for Api {
     }
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(&*cx.audience, permit))
+        Box::pin(self.run(&*cx.audience, permit, cx.limit))
     }
 
     fn warm_up(&self) -> BoxFuture<'_, Result<(), String>> {

@@ -17,6 +17,22 @@ pub(super) fn component(text: &str) -> String {
     out
 }
 
+/// A value as the text of an XML element or attribute, so that it is never markup.
+pub(super) fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 /// A part of a query as it is meant: `%XX` is a byte, and `+` a space.
 pub(super) fn plain(part: &str) -> String {
     let pairs = Url::parse(&format!("http://x/?x={}", part.replace('&', "%26").replace('#', "%23")));
@@ -24,6 +40,11 @@ pub(super) fn plain(part: &str) -> String {
         .ok()
         .and_then(|url| Some(url.query_pairs().next()?.1.into_owned()))
         .unwrap_or_else(|| part.to_owned())
+}
+
+/// A part of an address as it is meant: `%XX` is a byte.
+pub(super) fn decoded(part: &str) -> String {
+    plain(&part.replace('+', "%2B"))
 }
 
 /// A value as text: strings as they are, nothing for null, others as JSON.

@@ -1,6 +1,6 @@
 //! What is said when a request comes to nothing, and how far it may have got.
 
-use super::outlet::shown;
+use super::outlet::{self, shown};
 use super::secrets::Secrets;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::{HttpError, Url};
@@ -23,6 +23,9 @@ const HEADERS_BYTES: usize = 4 * 1024;
 
 /// Characters of a date in a header; it always has as many.
 const DATE_CHARS: usize = 29;
+
+/// What to do about what may have been done.
+const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do not just send it again";
 
 /// Headers of an answer that help to find out what went wrong.
 const HEADERS: [&str; 5] = ["retry-after", "location", "www-authenticate", "link", "x-request-id"];
@@ -82,7 +85,10 @@ impl Told<'_> {
 
     /// The request was sent, and nobody knows what came of it.
     pub(super) fn lost(&self, message: String) -> Fault {
-        let code = if self.reads { ErrorCode::ExecutionError } else { ErrorCode::OutcomeUnknown };
+        let (code, message) = match self.reads {
+            true => (ErrorCode::ExecutionError, message),
+            false => (ErrorCode::OutcomeUnknown, format!("{message}; {LOOK_FIRST}")),
+        };
         self.after_sending(ToolError::new(code, message))
     }
 
@@ -126,11 +132,30 @@ impl Told<'_> {
                 let after = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
                 Some(format!(" (try again {})", when(after)?))
             }
-            status if status.is_redirection() => Some(
-                " (redirects are followed only for GET and HEAD, and only to the same origin)".to_owned(),
-            ),
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT if !self.reads => {
+                Some(format!(" ({LOOK_FIRST})"))
+            }
+            status if status.is_redirection() => self.elsewhere(headers),
             _ => None,
         }
+    }
+
+    /// What there is to say about an answer that points elsewhere and was not followed.
+    fn elsewhere(&self, headers: &HeaderMap) -> Option<String> {
+        let next = outlet::location(self.url, headers)?;
+        let place = self.secrets.hide(shown(&next));
+        Some(match self.method {
+            Method::Get | Method::Head if next.origin() == self.url.origin() => {
+                format!(" (it was redirected again and again, in the end to {place})")
+            }
+            Method::Get | Method::Head => format!(
+                " (it points to {place}, which is not the same server, so nothing was sent there; set that address if \
+                 it is the right one)"
+            ),
+            Method::Put | Method::Post | Method::Delete | Method::Options | Method::Patch | Method::Trace => {
+                format!(" (it points to {place}; only GET and HEAD are redirected, and {LOOK_FIRST})")
+            }
+        })
     }
 }
 

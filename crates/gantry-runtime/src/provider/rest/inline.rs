@@ -2,8 +2,9 @@
 
 use super::answer::{self, Purpose};
 use super::fault::{self, Told};
+use super::media::Kind;
 use super::options::{Inline, StreamMode, Streaming};
-use super::outlet::{Outlet, Request};
+use super::outlet::{Outlet, Request, is_loopback};
 use super::secrets::Secrets;
 use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
 use super::{NAMESPACE, show};
@@ -20,6 +21,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Parameters that an error names.
 const NAMED: usize = 10;
@@ -43,6 +46,7 @@ struct Tool {
     media: Media,
     streaming: Option<Streaming>,
     secrets: Secrets,
+    warned: AtomicBool,
 }
 
 impl InlineTools {
@@ -63,7 +67,13 @@ impl InlineTools {
         Ok(Self { origin, specs, tools: compiled, outlet: Arc::clone(outlet) })
     }
 
-    pub(super) async fn run(&self, audience: &dyn Audience, permit: &Permit) -> Result<RawOutput, Fault> {
+    /// Runs the call that the permit is for. It is over when the limit is reached.
+    pub(super) async fn run(
+        &self,
+        audience: &dyn Audience,
+        permit: &Permit,
+        limit: Option<Duration>,
+    ) -> Result<RawOutput, Fault> {
         let name = permit.tool().spec.name.as_str();
         let Some(tool) = self.tools.get(name) else {
             let message = format!("{NAMESPACE} has no tool {name}");
@@ -71,7 +81,7 @@ impl InlineTools {
         };
         let arguments: Arguments = serde_json::from_str(permit.arguments())
             .map_err(|error| fault::invalid(format!("the arguments are no object: {error}")))?;
-        let purpose = Purpose::of(permit.tool(), tool.streaming.as_ref());
+        let purpose = Purpose::of(permit.tool(), tool.streaming.as_ref()).within(limit);
         let request = tool.request(&arguments).map_err(fault::invalid)?;
         let reads = permit.tool().effect == Effect::Read;
         let advice = "set the header that it wants in restTools.".to_owned() + name + ".headers";
@@ -82,6 +92,7 @@ impl InlineTools {
             secrets: &tool.secrets,
             advice: Some(advice),
         };
+        tool.warn(name, &request.url);
         let reached = self.outlet.send(&request).await.map_err(|error| told.http(&error))?;
         answer::read(reached, &told, audience, purpose).await
     }
@@ -104,6 +115,7 @@ impl Tool {
             body,
             media,
             streaming: tool.streaming.clone(),
+            warned: AtomicBool::new(false),
         };
         compiled.check_parameters(&tool.schema)?;
         Ok(compiled)
@@ -151,6 +163,15 @@ impl Tool {
         Ok(Request { method: self.method, url, headers, body, public_only: false })
     }
 
+    /// Says once that others can read what the tool has to show, if they can.
+    fn warn(&self, name: &str, url: &Url) {
+        let in_clear = url.scheme() == "http" && !is_loopback(url);
+        if in_clear && !self.secrets.is_empty() && !self.warned.swap(true, Ordering::AcqRel) {
+            let host = url.host_str().unwrap_or_default();
+            tracing::warn!("restTools.{name} sends credentials to {host} without encryption");
+        }
+    }
+
     fn accepts(&self) -> &'static str {
         match self.streaming.as_ref().map(|streaming| &streaming.mode) {
             Some(StreamMode::Ndjson) => "application/x-ndjson, application/json;q=0.9, */*;q=0.5",
@@ -188,15 +209,20 @@ fn media(headers: &[(HeaderName, Text)]) -> Result<Media, String> {
             "a multipart body cannot be written as a template; describe the API by an OpenAPI document instead"
                 .to_owned(),
         ),
-        kind if kind == "application/json" || kind.ends_with("+json") => Ok(Media::Json),
-        _ => Ok(Media::Other),
+        kind if kind.ends_with("+xml") || matches!(kind, "application/xml" | "text/xml") => Ok(Media::Xml),
+        _ => Ok(match super::media::Media::named(essence).kind() {
+            Kind::Json => Media::Json,
+            Kind::Ndjson => Media::Ndjson,
+            Kind::JsonSequence | Kind::Events | Kind::Text | Kind::Image => Media::Other,
+            Kind::Audio | Kind::Binary | Kind::Unsaid => Media::Other,
+        }),
     }
 }
 
 fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&BodyTemplate>) -> Secrets {
     let mut secrets = Secrets::default();
     if let Ok(origin) = Url::parse(url.origin()) {
-        secrets.add(origin.password().unwrap_or_default());
+        secrets.add_user(&origin);
     }
     url.fixed_segments().for_each(|part| secrets.add_segment(part));
     for (name, value) in url.fixed() {
@@ -227,7 +253,7 @@ fn spec(tool: &Inline, secrets: &Secrets) -> Result<ToolSpec, String> {
         name: tool.name.clone(),
         title: None,
         description: tool.description.clone(),
-        input_schema: schema,
+        input_schema: schema.into(),
         output_schema: None,
         annotations: show::annotations(tool.method, tool.effect.unwrap_or_else(|| tool.method.effect())),
         own_rule: OwnRule::Never,
@@ -268,6 +294,6 @@ impl Provider for InlineTools {
     }
 
     fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(&*cx.audience, permit))
+        Box::pin(self.run(&*cx.audience, permit, cx.limit))
     }
 }

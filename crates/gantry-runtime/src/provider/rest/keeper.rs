@@ -120,7 +120,12 @@ async fn attempt(shared: &Shared) -> Result<Stamps, String> {
     let brought = load::bring(&shared.options.spec, &shared.outlet).await?;
     let (bundle, choice) = (brought.bundle, shared.choice.clone());
     let options = Arc::clone(&shared.options);
-    let importing = spawn_blocking(move || Loaded::new(gantry_openapi::import(&bundle, &choice), &options));
+    let importing = spawn_blocking(move || {
+        let import = gantry_openapi::import(&bundle, &choice);
+        // Its memory serves the tools.
+        drop(bundle);
+        Loaded::new(import, &options)
+    });
     let loaded = importing.await.map_err(|crash| format!("it could not be read: {crash}"))?;
     shared.put(loaded);
     Ok(brought.files)

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use tokio::task::spawn_blocking;
 
 /// Bytes of one document.
-const DOCUMENT_BYTES: usize = 64 << 20;
+const DOCUMENT_BYTES: usize = Bundle::DOCUMENT_BYTES;
 
 /// How often documents may refer to documents that refer to documents.
 const ROUNDS: usize = 10;

@@ -28,6 +28,11 @@ pub(super) enum Kind {
 }
 
 impl Media {
+    /// The type that a text says, in lower case and without parameters.
+    pub(super) fn named(essence: String) -> Self {
+        Self { essence, charset: None }
+    }
+
     pub(super) fn of(header: Option<&http::HeaderValue>) -> Self {
         let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
         let text = text.unwrap_or_default();

@@ -130,11 +130,15 @@ fn target(method: Method, from: &Url, response: &HttpResponse) -> Option<Url> {
     if !matches!(method, Method::Get | Method::Head) || !follows.contains(&response.status()) {
         return None;
     }
-    let location = response.headers().get(header::LOCATION)?.to_str().ok()?;
-    let next = from.join(location).ok()?;
+    let next = location(from, response.headers())?;
     // The headers go along, so they stay with whom they are for; and who asks is not for the service to say.
     let same_user = (next.username(), next.password()) == (from.username(), from.password());
     (next.origin() == from.origin() && same_user).then_some(next)
+}
+
+/// Where an answer points, seen from where it came from.
+pub(super) fn location(from: &Url, headers: &HeaderMap) -> Option<Url> {
+    from.join(headers.get(header::LOCATION)?.to_str().ok()?).ok()
 }
 
 pub(super) fn verb(method: Method) -> Verb {

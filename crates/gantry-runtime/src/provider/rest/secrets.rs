@@ -3,10 +3,12 @@
 
 mod sought;
 
+use super::encode;
 use super::options::Credential;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::redact::{MASK, names_a_secret};
+use gantry_egress::Url;
 use serde_json::Value;
 
 /// The shortest value that is looked for: shorter ones are all over any text.
@@ -69,6 +71,11 @@ impl Secrets {
             return;
         }
         self.add(value);
+        if let Some((_, both)) = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("basic"))
+            && let Ok(Ok(both)) = STANDARD.decode(both.trim()).map(String::from_utf8)
+        {
+            self.add(both.split_once(':').map_or("", |(_, password)| password));
+        }
         for (n, word) in value.split([' ', ';']).enumerate() {
             match word.split_once('=') {
                 // What ends a text in Base64 is no value.
@@ -78,6 +85,14 @@ impl Secrets {
                 Some(_) | None => self.add(word.trim_end_matches('=')),
             }
         }
+    }
+
+    /// Adds the password that stands in an address, and what is sent for it.
+    pub(super) fn add_user(&mut self, url: &Url) {
+        let Some(written) = url.password() else { return };
+        let (username, password) = (encode::decoded(url.username()), encode::decoded(written));
+        self.add(written);
+        self.add_credential(&Credential::Basic { username, password });
     }
 
     /// Adds a part of a path, if it looks like one: some services have keys there.
@@ -116,6 +131,11 @@ impl Secrets {
                 self.add(&STANDARD.encode(format!("{id}:{secret}")));
             }
         }
+    }
+
+    /// Whether there is nothing to mask.
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 
     /// The same with one more.
@@ -218,5 +238,20 @@ mod tests {
         assert_eq!(secrets.hide(text), expected);
         secrets.add("1234567");
         assert_eq!(secrets.hide_in(json!({ "n": 1234567, "m": 1 })), json!({ "n": mask, "m": 1 }));
+    }
+
+    #[test]
+    fn a_password_is_masked_however_the_configuration_has_it() {
+        let both = STANDARD.encode("ada:pa:ss words");
+        let mut secrets = Secrets::default();
+        secrets.add_header("Authorization", &format!("Basic {both}"));
+        let mask = MASK;
+        let text = format!("ada <pa:ss words> {both} pa%3Ass+words");
+        assert_eq!(secrets.hide(text), format!("ada <{mask}> {mask} {mask}"));
+        let mut secrets = Secrets::default();
+        secrets.add_user(&Url::parse("https://ada:p%40ss+%21@h.test/").unwrap());
+        let text = format!("ada p@ss+! p%40ss+%21 {}", STANDARD.encode("ada:p@ss+!"));
+        assert_eq!(secrets.hide(text), format!("ada {mask} {mask} {mask}"));
+        secrets.add_user(&Url::parse("https://h.test/").unwrap());
     }
 }

@@ -3,6 +3,7 @@
 mod apis;
 mod calls;
 mod faults;
+mod packed;
 mod places;
 mod sending;
 mod server;
@@ -68,7 +69,7 @@ fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
 /// Calls the tool `t`.
 async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, Fault> {
     let tools = InlineTools::new(vec![tool], &outlet()).unwrap();
-    tools.run(&Nobody::default(), &permit(&tools, "t", &arguments)).await
+    tools.run(&Nobody::default(), &permit(&tools, "t", &arguments), None).await
 }
 
 async fn called(tool: Inline, arguments: Value) -> RawOutput {

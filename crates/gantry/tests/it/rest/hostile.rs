@@ -1,6 +1,6 @@
 //! Documents that mean harm: they are refused, or cost no more than they may.
 
-use super::{document, home, inspect_with, operation, with};
+use super::{Rig, document, home, inspect_with, operation, with};
 use gantry_testkit::{Echo, Home, Ran};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -168,6 +168,47 @@ fn rst_2_a_document_by_url_of_100_mb_is_refused() {
 }
 
 #[test]
+fn rst_2_a_document_of_millions_of_values_is_refused() {
+    // Few bytes each, and far more memory.
+    let values = r#"{"a":1},"#.repeat(1_600_000);
+    let text = format!(r#"{{"openapi":"3.0.3","info":{{}},"paths":{{}},"x":[{values}1]}}"#);
+    let ran = bounded("api.json", &text);
+    assert!(ran.code == 1 && ran.stderr.contains("more than 3000000 values"), "{}", ran.stderr);
+}
+
+#[test]
+fn rst_3_every_operation_of_a_very_large_api_is_a_tool() {
+    const OPERATIONS: usize = 22_500;
+    let mut paths = json!({});
+    for n in 0..OPERATIONS {
+        let id = json!([{ "in": "path", "name": "id", "required": true, "schema": { "type": "integer" } }]);
+        paths[format!("/p{n}/{{id}}")] =
+            json!({ "get": with(operation(&format!("get{n}")), &json!({ "parameters": id })) });
+    }
+    let rig = Rig::api(&document(&paths));
+    assert_eq!(rig.tools().len(), OPERATIONS);
+    let last = format!("rest__api_get{}", OPERATIONS - 1);
+    assert_eq!(rig.sent(&last, &json!({ "id": 7 }))["path"], format!("/p{}/7", OPERATIONS - 1));
+    // Their schemas are compiled when they are first called, and hold all the same.
+    rig.refused(&last, &json!({ "id": "x" }), "INVALID_ARGUMENTS", "id");
+    rig.refused(&last, &json!({ "id": 7, "more": 1 }), "INVALID_ARGUMENTS", "more");
+}
+
+#[test]
+fn rst_2_an_operation_may_have_as_many_parameters_as_the_largest_public_one() {
+    let parameter = |n| json!({ "name": format!("p{n}"), "in": "query", "schema": { "type": "string" } });
+    let of = |count: usize| json!({ "parameters": (0..count).map(parameter).collect::<Vec<Value>>() });
+    let paths = json!({
+        "/many": { "get": with(operation("many"), &of(1000)) }, "/more": { "get": with(operation("more"), &of(1001)) },
+    });
+    let report = bounded("api.json", &with_server(document(&paths)).to_string()).json();
+    let tools = report["tools"].as_array().expect("tools");
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0]["inputSchema"]["properties"].as_object().expect("properties").len(), 1000);
+    assert_eq!(report["skipped"][0]["reason"], "it has more than 1000 parameters");
+}
+
+#[test]
 fn rst_2_many_of_anything_are_bounded() {
     let mut paths = json!({});
     for n in 0..30_000 {
@@ -176,7 +217,7 @@ fn rst_2_many_of_anything_are_bounded() {
     let ran = bounded("api.json", &with_server(document(&paths)).to_string());
     if ran.code == 0 {
         let report = ran.json();
-        assert!(report["tools"].as_array().expect("tools").len() <= 10_000);
+        assert!(report["tools"].as_array().expect("tools").len() <= 25_000);
         assert!(report["skipped"].as_array().expect("skipped").len() <= 10_000);
     }
     let parameters: Vec<Value> = (0..20_000)

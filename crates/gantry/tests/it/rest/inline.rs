@@ -119,6 +119,27 @@ fn rst_1_body_templates_keep_their_types() {
 }
 
 #[test]
+fn rst_1_a_body_of_lines_or_of_xml_is_not_for_arguments_to_shape() {
+    let rig = Rig::inline(|echo| {
+        let tool = |media: &str, body: &str| {
+            json!({
+                "description": "x", "method": "POST", "url": echo.url("/a"), "bodyTemplate": body,
+                "headers": { "Content-Type": media }, "parametersSchema": takes(&["a"]),
+            })
+        };
+        json!({
+            "lines": tool("application/x-ndjson", "{\"index\": {}}\n{\"title\": \"${parameters.a}\"}\n"),
+            "xml": tool("text/xml; charset=utf-8", "<a>${parameters.a}</a>"),
+        })
+    });
+    let sent = |tool: &str, a: &str| rig.sent(tool, &json!({ "a": a }))["body"]["text"].clone();
+    let evil = "\"}\n{\"delete\": {}}\n{\"";
+    let line = json!({ "title": evil });
+    assert_eq!(sent("rest__lines", evil), format!("{{\"index\":{{}}}}\n{line}\n"));
+    assert_eq!(sent("rest__xml", "</a><b>&"), "<a>&lt;/a&gt;&lt;b&gt;&amp;</a>");
+}
+
+#[test]
 fn rst_1_every_method_is_sent_as_it_is() {
     let rig = Rig::inline(|echo| {
         let tools = ["GET", "POST", "PUT", "DELETE", "PATCH"].map(|method| {
@@ -163,6 +184,7 @@ fn rst_1_mistakes_in_a_template_are_told_before_anything_runs() {
             ),
             "a",
         ),
+        (tool(json!({ "method": "POST", "bodyTemplate": "{\"a\": 1,}" })), "bodyTemplate is no JSON"),
         (tool(json!({ "method": "FETCH" })), "method"),
         (tool(json!({ "urll": 1 })), "url"),
         (tool(json!({ "streaming": { "mode": "xml" } })), "mode"),

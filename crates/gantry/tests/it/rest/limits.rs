@@ -2,24 +2,7 @@
 
 use super::{Rig, document, failed, home, operation, with};
 use gantry_testkit::Echo;
-use gantry_testkit::echo::HangUp;
 use serde_json::{Value, json};
-
-#[test]
-fn rst_1_a_request_that_was_sent_is_never_sent_again() {
-    let service = HangUp::start();
-    let tool = |method: &str| json!({ "description": "x", "method": method, "url": service.url("/a"), "effect": if method == "GET" { "read" } else { "write" } });
-    let home =
-        home(&json!({ "restTools": { "get": tool("GET"), "put": tool("PUT"), "post": tool("POST") } }));
-    for (n, (name, code)) in
-        [("get", "EXECUTION_ERROR"), ("put", "OUTCOME_UNKNOWN"), ("post", "OUTCOME_UNKNOWN")]
-            .into_iter()
-            .enumerate()
-    {
-        let (found, message) = failed(&home.call(&format!("rest__{name}"), &json!({})));
-        assert_eq!((found.as_str(), service.hits()), (code, n + 1), "{name}: {message}");
-    }
-}
 
 #[test]
 fn rst_1_nobody_there_is_said_at_once_for_what_is_not_repeated() {

@@ -91,6 +91,65 @@ fn rst_2_references_lead_to_other_documents_of_the_same_origin_only() {
 }
 
 #[test]
+fn rst_2_what_stands_beside_the_reference_of_a_path_joins_what_is_there() {
+    let parameter = |place: &str, name: &str, kind: &str| json!({ "in": place, "name": name, "required": place == "path", "schema": { "type": kind } });
+    let mut document = document(&json!({ "/a/{id}": {
+        "$ref": "#/components/pathItems/a", "post": operation("post"),
+        "parameters": [parameter("query", "page", "integer"), parameter("header", "X-Tenant", "string")],
+    } }));
+    document["components"] = json!({ "pathItems": { "a": {
+        "get": operation("get"),
+        "parameters": [parameter("path", "id", "integer"), parameter("query", "page", "boolean"), parameter("query", "size", "integer")],
+    } } });
+    let rig = Rig::api(&document);
+    assert_eq!(rig.tools(), ["rest__api_get", "rest__api_post"]);
+    for tool in ["rest__api_get", "rest__api_post"] {
+        let sent = rig.sent(tool, &json!({ "id": 7, "page": 2, "size": 9, "X-Tenant": "me" }));
+        assert_eq!(sent["path"], "/a/7");
+        assert!(sent.to_string().contains("page=2&size=9") && sent.to_string().contains("me"), "{sent}");
+        rig.refused(tool, &json!({ "id": 7, "page": true }), "INVALID_ARGUMENTS", "page");
+    }
+}
+
+#[test]
+fn rst_2_references_below_an_id_start_from_there_and_fetch_nothing() {
+    let other = Echo::start();
+    let elsewhere = other.document("toy.json", "application/json", &json!({ "type": "integer" }).to_string());
+    let base = elsewhere.trim_end_matches("toy.json");
+    let pet = json!({
+        "$id": format!("{base}pet.json"), "type": "object", "required": ["toy"],
+        "properties": { "toy": { "$ref": "toy.json" }, "tag": { "$ref": "#/$defs/Tag" }, "name": { "$ref": "#name" } },
+        "$defs": { "Tag": { "type": "boolean" }, "Name": { "$anchor": "name", "type": "string" } },
+    });
+    let toy = json!({ "$id": elsewhere, "type": "object", "required": ["wheels"], "properties": { "wheels": { "type": "integer" } } });
+    let lost =
+        json!({ "$id": format!("{base}lost/"), "properties": { "toy": { "$ref": "not-there.json" } } });
+    let body = |name: &str| {
+        let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
+        json!({ "requestBody": { "required": true, "content": { "application/json": { "schema": schema } } } })
+    };
+    let paths = json!({
+        "/pet": { "post": with(operation("pet"), &body("Pet")) }, "/lost": { "post": with(operation("lost"), &body("Lost")) },
+    });
+    let schemas = json!({ "Pet": pet, "Toy": toy, "Lost": lost });
+    let rig = Rig::api(&with(
+        document(&paths),
+        &json!({ "openapi": "3.1.0", "components": { "schemas": schemas } }),
+    ));
+    assert_eq!(rig.tools(), ["rest__api_pet"]);
+    let good = json!({ "toy": { "wheels": 4 }, "tag": true, "name": "a" });
+    let sent = rig.sent("rest__api_pet", &good);
+    assert_eq!(
+        serde_json::from_str::<Value>(sent["body"]["text"].as_str().expect("text")).expect("JSON"),
+        good
+    );
+    for (key, wrong) in [("toy", json!(1)), ("toy", json!({})), ("tag", json!("x")), ("name", json!(1))] {
+        rig.refused("rest__api_pet", &with(good.clone(), &json!({ key: wrong })), "INVALID_ARGUMENTS", key);
+    }
+    assert!(other.requests().is_empty(), "nothing is fetched for an $id");
+}
+
+#[test]
 fn rst_2_references_do_not_leave_the_folder_of_the_document() {
     let home = Home::new();
     home.write("secret.json", &json!({ "type": "object", "properties": { "S3CRET": {} } }).to_string());

@@ -1,9 +1,9 @@
 //! Schemas: what OpenAPI says about values is what arguments are judged by, and what answers are known by.
 
-use super::{Rig, document, inspect, operation, tool_at, with};
+use super::{Rig, document, home, inspect, operation, tool_at, with};
 use crate::passthrough::Talk;
 use gantry_core::schema::Schema;
-use gantry_testkit::Home;
+use gantry_testkit::{Echo, Home};
 use serde_json::{Value, json};
 
 /// The input schema of a `POST` with this body, in a document of this version with these schemas.
@@ -66,6 +66,75 @@ fn rst_2_one_of_with_a_discriminator_tells_them_apart() {
         &[wrap(json!({ "kind": "cat", "lives": 9 })), wrap(json!({ "kind": "dog", "bark": "wow" }))],
         &[wrap(json!({ "kind": "cat", "bark": "wow" })), wrap(json!({ "kind": "cow" })), json!({})],
     );
+}
+
+/// Pets of kinds that inherit from them, with a friend of any kind, as a document has its schemas.
+fn inherited(discriminator: &Value, at: &str) -> Value {
+    let refer = |name: &str| json!({ "$ref": format!("{at}{name}") });
+    let kind = |own: &str| {
+        let own = json!({ "type": "object", "required": [own], "properties": { own: { "type": "string" } } });
+        json!({ "allOf": [refer("Pet"), own] })
+    };
+    json!({
+        "Pet": { "type": "object", "required": ["kind"], "discriminator": discriminator, "properties": {
+            "kind": { "type": "string" }, "name": { "type": "string" }, "friend": refer("Pet"),
+        } },
+        "Cat": kind("claws"), "Dog": kind("bark"),
+    })
+}
+
+#[test]
+fn rst_2_a_base_with_a_discriminator_takes_what_inherits_from_it() {
+    let body = |at: &str| json!({ "schema": { "$ref": format!("{at}Pet") } });
+    let post = |body: &Value| json!({ "/a": { "post": with(operation("post"), body) } });
+    let (old, new) = ("#/definitions/", "#/components/schemas/");
+    let two = |echo: &Echo| {
+        let parameter = with(body(old), &json!({ "in": "body", "name": "body", "required": true }));
+        let host = echo.url("").trim_start_matches("http://").to_owned();
+        json!({
+            "swagger": "2.0", "info": { "title": "Pets", "version": "1" }, "host": host, "schemes": ["http"],
+            "paths": post(&json!({ "parameters": [parameter] })), "definitions": inherited(&json!("kind"), old),
+        })
+    };
+    let three = |version: &str, discriminator: &Value| {
+        let content =
+            json!({ "requestBody": { "required": true, "content": { "application/json": body(new) } } });
+        let schemas =
+            json!({ "openapi": version, "components": { "schemas": inherited(discriminator, new) } });
+        with(document(&post(&content)), &schemas)
+    };
+    let named = json!({ "propertyName": "kind" });
+    let mapped =
+        json!({ "propertyName": "kind", "mapping": { "cat": "#/components/schemas/Cat", "dog": "Dog" } });
+    let echo = Echo::start();
+    let home = home(&json!({ "openapiSpecs": { "api": { "spec": "api.json" } } }));
+    home.write("api.json", &two(&echo).to_string());
+    let swagger = Rig::at(echo, home);
+    for (rig, [cat, dog]) in [
+        (swagger, ["Cat", "Dog"]),
+        (Rig::api(&three("3.0.3", &named)), ["Cat", "Dog"]),
+        (Rig::api(&three("3.1.0", &mapped)), ["cat", "dog"]),
+    ] {
+        let pet = json!({ "kind": dog, "bark": "loud", "name": "Rex", "friend": { "kind": cat, "claws": "sharp" } });
+        let sent = rig.sent("rest__api_post", &json!({ "body": pet }));
+        let text = sent["body"]["text"].as_str().expect("text");
+        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), pet);
+        for wrong in [
+            json!({ "kind": dog, "claws": "sharp" }),
+            json!({ "kind": dog, "bark": 5 }),
+            json!({ "kind": dog, "bark": "loud", "friend": { "kind": cat } }),
+            json!({ "bark": "loud" }),
+        ] {
+            rig.refused("rest__api_post", &json!({ "body": wrong }), "INVALID_ARGUMENTS", "body");
+        }
+        // A kind that nobody described is the service's to judge, unless the document says that there is none.
+        let cow = json!({ "body": { "kind": "Cow", "milk": 1 } });
+        if cat == "Cat" {
+            rig.sent("rest__api_post", &cow);
+        } else {
+            rig.refused("rest__api_post", &cow, "INVALID_ARGUMENTS", "body");
+        }
+    }
 }
 
 #[test]

@@ -130,3 +130,23 @@ fn rst_2_credentials_do_not_follow_a_document_elsewhere() {
     assert_ne!(ran.code, 0, "{ran:?}");
     assert!(thief.requests().is_empty(), "{:?}", thief.requests());
 }
+
+#[test]
+fn rst_1_credentials_that_others_can_read_are_warned_of_once() {
+    let echo = Echo::start();
+    // This machine, by an address that does not look like it.
+    let there = format!("http://[::ffff:127.0.0.1]:{}/x", echo.address.port());
+    let tool = |url: &str| json!({ "description": "x", "url": url, "headers": { "Authorization": "Bearer s3cret-value" } });
+    let rig = Rig::at(
+        Echo::start(),
+        home(&json!({ "restTools": { "clear": tool(&there), "here": tool(&echo.url("/x")) } })),
+    );
+    for tool in ["rest__here", "rest__clear", "rest__clear"] {
+        rig.result(tool, &json!({}));
+    }
+    let warned = |text: &str| text.matches("without encryption").count();
+    rig.server.eventually("the warning", || warned(&rig.server.said()) > 0);
+    let said = rig.server.said();
+    assert!(warned(&said) == 1 && said.contains("restTools.clear sends credentials to"), "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+}

@@ -1,6 +1,7 @@
 //! Answers that come in pieces, and how much of them is read.
 
-use super::{Rig, with};
+use super::{Rig, document, home, operation, with};
+use gantry_testkit::Echo;
 use serde_json::{Value, json};
 
 /// A rig with one tool that reads `path` like this.
@@ -75,4 +76,49 @@ fn rst_1_an_error_is_an_error_also_where_a_stream_is_expected() {
     let rig = rig("/status/500", Some(json!({ "mode": "sse" })));
     let reply = rig.call("rest__stream", &json!({}));
     assert_eq!(reply["error"]["details"]["status"], 500, "{reply}");
+}
+
+/// A rig whose project gives every call two seconds, with tools that come to no end.
+fn hasty() -> Rig {
+    let echo = Echo::start();
+    let tool = |path: &str| json!({ "description": "x", "url": echo.url(path) });
+    let home = home(&json!({
+        "defaults": { "toolTimeout": 2000 },
+        "restTools": { "lines": tool("/stalled/ndjson"), "events": tool("/stalled/sse"), "stuck": tool("/stuck/503") },
+        "openapiSpecs": { "api": { "spec": "api.json" } },
+    }));
+    let paths = json!({ "/stalled/ndjson": { "get": operation("lines") }, "/stuck/503": { "get": operation("stuck") } });
+    let spec = with(document(&paths), &json!({ "servers": [{ "url": echo.url("") }] }));
+    home.write("api.json", &spec.to_string());
+    Rig::at(echo, home)
+}
+
+#[test]
+fn rst_1_what_came_is_given_back_before_the_time_of_the_project_is_over() {
+    let rig = hasty();
+    let lines = json!({ "items": [{ "n": 1 }, { "n": 2 }], "truncated": "timeout" });
+    for tool in ["rest__lines", "rest__api_lines"] {
+        assert_eq!(rig.result(tool, &json!({})), lines, "{tool}");
+    }
+    let events = rig.result("rest__events", &json!({}));
+    assert_eq!((&events["items"][0]["event"], &events["truncated"]), (&json!("first"), &json!("timeout")));
+}
+
+#[test]
+fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
+    let rig = hasty();
+    for tool in ["rest__stuck", "rest__api_stuck"] {
+        let reply = rig.call(tool, &json!({}));
+        assert_eq!(reply["error"]["code"], "EXECUTION_ERROR", "{tool}: {reply}");
+        assert_eq!(reply["error"]["details"]["status"], 503, "{tool}: {reply}");
+    }
+}
+
+#[test]
+fn rst_1_what_came_is_given_back_before_the_time_of_the_call_is_over() {
+    let rig = rig("/stalled/ndjson", Some(json!({ "mode": "ndjson" })));
+    let call = json!({ "tool": "rest__stream", "arguments": {}, "timeoutMs": 2000 });
+    let reply = rig.server.post("/api/v1/calls", &call.to_string()).json();
+    assert_eq!(reply["result"]["truncated"], "timeout", "{reply}");
+    assert_eq!(reply["result"]["items"], json!([{ "n": 1 }, { "n": 2 }]), "{reply}");
 }

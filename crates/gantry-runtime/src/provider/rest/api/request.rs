@@ -49,15 +49,8 @@ pub(super) fn build(
     }
     for (name, value) in &options.headers {
         let (parsed, value) = (named(name)?, valued(name, value)?);
-        match headers.get(&parsed).filter(|_| parsed == header::COOKIE) {
-            Some(cookies) => {
-                let both = [cookies.as_bytes(), b"; ", value.as_bytes()].concat();
-                headers.insert(parsed, HeaderValue::from_bytes(&both).unwrap_or(value));
-            }
-            None => {
-                headers.insert(parsed, value);
-            }
-        }
+        let value = if parsed == header::COOKIE { cookies_with(&headers, &value)? } else { value };
+        headers.insert(parsed, value);
     }
     let mut bytes = Vec::new();
     if let Some((media, body)) = body {
@@ -99,23 +92,28 @@ pub(super) fn signed(mut request: Request, badge: &Badge) -> Result<Request, Str
                 request.url.set_query(Some(&query));
             }
             Shown::Cookie(pair) => {
-                let name = pair.split('=').next().unwrap_or_default().as_bytes();
-                let before =
-                    request.headers.get(header::COOKIE).map(HeaderValue::as_bytes).unwrap_or_default();
-                let is_other = |cookie: &&[u8]| {
-                    let other = cookie.split(|byte| *byte == b'=').next().unwrap_or_default();
-                    !cookie.is_empty() && !other.trim_ascii().eq_ignore_ascii_case(name)
-                };
-                let before = before.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(is_other);
-                let cookies: Vec<&[u8]> = before.chain([pair.as_bytes()]).collect();
-                let cookies = cookies.join(&b"; "[..]);
-                let cookies = HeaderValue::from_bytes(&cookies)
-                    .map_err(|_bad| "the key for a cookie has characters that cannot be sent".to_owned())?;
+                let cookies = cookies_with(&request.headers, &valued("Cookie", pair)?)?;
                 request.headers.insert(header::COOKIE, cookies);
             }
         }
     }
     Ok(request)
+}
+
+/// The cookies of a request and these, which no other of the same name can stand in for.
+fn cookies_with(headers: &HeaderMap, ours: &HeaderValue) -> Result<HeaderValue, String> {
+    fn pairs(cookies: &[u8]) -> impl Iterator<Item = &[u8]> {
+        cookies.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(|cookie| !cookie.is_empty())
+    }
+    let name = |cookie: &[u8]| {
+        let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default();
+        name.trim_ascii().to_ascii_lowercase()
+    };
+    let before = headers.get(header::COOKIE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_other = |cookie: &&[u8]| !pairs(ours.as_bytes()).any(|own| name(own) == name(cookie));
+    let cookies: Vec<&[u8]> = pairs(before).filter(is_other).chain(pairs(ours.as_bytes())).collect();
+    HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+        .map_err(|_bad| "the cookies have characters that cannot be sent".to_owned())
 }
 
 /// The name that a pair of a query has.
@@ -179,5 +177,16 @@ mod tests {
         {
             assert!(at("https://h.test/v1", path, "").is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn no_cookie_stands_in_for_one_of_the_configuration() {
+        let with = |before: &'static str, ours: &'static str| {
+            let headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static(before))]);
+            cookies_with(&headers, &HeaderValue::from_static(ours)).unwrap()
+        };
+        assert_eq!(with("a=1; Session=mine; b=2", "session=s3cret; c=3"), "a=1; b=2; session=s3cret; c=3");
+        assert_eq!(with("session=1;session=2; ", "session=s3cret"), "session=s3cret");
+        assert_eq!(with("", "session=s3cret"), "session=s3cret");
     }
 }

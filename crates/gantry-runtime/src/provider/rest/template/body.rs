@@ -12,8 +12,12 @@ pub(crate) enum Media {
     Unsaid,
     /// JSON.
     Json,
+    /// A JSON value in each line.
+    Ndjson,
     /// `application/x-www-form-urlencoded`.
     Form,
+    /// XML of whatever kind.
+    Xml,
     /// Something else, which the headers say.
     Other,
 }
@@ -23,6 +27,8 @@ pub(crate) enum Media {
 pub(crate) enum BodyTemplate {
     /// A JSON value.
     Json(Node),
+    /// JSON values, one in each line.
+    Lines(Vec<Node>),
     /// A text.
     Text(Text),
 }
@@ -52,20 +58,32 @@ impl BodyTemplate {
     /// # Errors
     /// It has a placeholder that stands for nothing, or it is no JSON where it should be.
     pub(crate) fn parse(body: &Value, media: Media) -> Result<Self, String> {
-        let Value::String(text) = body else { return Ok(Self::Json(Node::parse(body)?)) };
+        let text = match body {
+            Value::String(text) => text,
+            Value::Array(items) if media == Media::Ndjson => {
+                return Ok(Self::Lines(items.iter().map(Node::parse).collect::<Result<_, _>>()?));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                return Ok(Self::Json(Node::parse(body)?));
+            }
+        };
         let read = Text::parse(text)?;
         if read.sole().is_some() {
             return Ok(Self::Json(Node::Text(read)));
         }
-        let json = serde_json::from_str(text).or_else(|_| serde_json::from_str(&quoted_placeholders(text)));
-        match (json, media) {
+        if media == Media::Ndjson {
+            return lines(text).map(Self::Lines);
+        }
+        match (json(text), media) {
             (Ok(value @ (Value::Object(_) | Value::Array(_))), _) | (Ok(value), Media::Json) => {
                 Ok(Self::Json(Node::parse(&value)?))
             }
-            (Err(error), Media::Json) => Err(format!(
-                "bodyTemplate is no JSON; mend it, or set the Content-Type that it is of ({error})"
-            )),
-            (Ok(_) | Err(_), Media::Unsaid | Media::Form | Media::Other) => Ok(Self::Text(read)),
+            (Err(error), Media::Json) => Err(no_json("bodyTemplate", &error)),
+            // Sent as text it would be understood by nobody, or as something that an argument has a say in.
+            (Err(error), Media::Unsaid) if looks_like_json(text) => Err(no_json("bodyTemplate", &error)),
+            (Ok(_) | Err(_), Media::Unsaid | Media::Ndjson | Media::Form | Media::Xml | Media::Other) => {
+                Ok(Self::Text(read))
+            }
         }
     }
 
@@ -80,6 +98,7 @@ impl BodyTemplate {
     pub(crate) fn each_text<'a>(&'a self, look: &mut impl FnMut(&'a str, &'a Text)) {
         match self {
             Self::Json(node) => node.each_text("", look),
+            Self::Lines(nodes) => nodes.iter().for_each(|node| node.each_text("", look)),
             Self::Text(text) => look("", text),
         }
     }
@@ -97,9 +116,14 @@ impl BodyTemplate {
                     Media::Form => {
                         text.fill_with(arguments, str::to_owned, |value| encode::component(&value))
                     }
-                    Media::Unsaid | Media::Json | Media::Other => text.fill(arguments),
+                    Media::Xml => text.fill_with(arguments, str::to_owned, |value| encode::xml(&value)),
+                    Media::Unsaid | Media::Json | Media::Ndjson | Media::Other => text.fill(arguments),
                 };
                 return Ok(Some((said, filled.into_bytes())));
+            }
+            Self::Lines(nodes) => {
+                let values = nodes.iter().map(|node| node.fill(arguments).unwrap_or_default());
+                return Ok(Some((None, in_lines(values).into_bytes())));
             }
             Self::Json(node) => node,
         };
@@ -109,8 +133,9 @@ impl BodyTemplate {
             (Media::Form, Value::Object(members)) => (None, encode::form(members)),
             (Media::Form, Value::String(text)) => (None, text.clone()),
             (Media::Form, _) => return Err("a form is made from an object".to_owned()),
-            (Media::Other, Value::String(text)) => (None, text.clone()),
-            (Media::Other, _) => (None, value.to_string()),
+            (Media::Ndjson, Value::Array(items)) => (None, in_lines(items.iter().cloned())),
+            (Media::Ndjson | Media::Xml | Media::Other, Value::String(text)) => (None, text.clone()),
+            (Media::Ndjson | Media::Xml | Media::Other, _) => (None, value.to_string()),
         };
         Ok(Some((made.0, made.1.into_bytes())))
     }
@@ -153,6 +178,34 @@ impl Node {
             }
         })
     }
+}
+
+/// A text that is JSON once its placeholders are filled in.
+fn json(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text).or_else(|_| serde_json::from_str(&quoted_placeholders(text)))
+}
+
+/// Each line of a text, as the JSON that it is.
+fn lines(text: &str) -> Result<Vec<Node>, String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let node = |(n, line): (usize, &str)| {
+        Node::parse(&json(line).map_err(|error| no_json(&format!("line {} of bodyTemplate", n + 1), &error))?)
+    };
+    lines.map(node).collect()
+}
+
+fn in_lines(values: impl Iterator<Item = Value>) -> String {
+    values.map(|value| format!("{value}\n")).collect()
+}
+
+fn looks_like_json(text: &str) -> bool {
+    let text = text.trim();
+    let within = |open, close| text.starts_with(open) && text.ends_with(close);
+    within('{', '}') || within('[', ']')
+}
+
+fn no_json(what: &str, error: &serde_json::Error) -> String {
+    format!("{what} is no JSON; mend it, or set the Content-Type that it is of ({error})")
 }
 
 /// A JSON text whose placeholders for whole values are texts: `{"n": ${parameters.n}}` as `{"n": "${parameters.n}"}`.

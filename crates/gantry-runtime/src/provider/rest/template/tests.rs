@@ -135,3 +135,46 @@ fn rst_1_a_backslash_is_no_part_of_a_path() {
     }
     UrlTemplate::parse("https://h.test/?q=a\\b", &[]).unwrap();
 }
+
+#[track_caller]
+fn made(template: &Value, media: Media, values: &Value) -> String {
+    let template = BodyTemplate::parse(template, media).unwrap();
+    String::from_utf8(template.fill(&arguments(values), media).unwrap().unwrap().1).unwrap()
+}
+
+#[test]
+fn rst_1_an_argument_is_never_markup() {
+    let values = json!({ "x": "</a><b c=\"d\" e='f'>&amp;", "n": 7 });
+    let template = json!("<a n='${parameters.n}'>${parameters.x}</a>");
+    assert_eq!(
+        made(&template, Media::Xml, &values),
+        "<a n='7'>&lt;/a&gt;&lt;b c=&quot;d&quot; e=&#39;f&#39;&gt;&amp;amp;</a>"
+    );
+    // A body that is an argument and nothing else is for the caller to write.
+    assert_eq!(made(&json!("${parameters.x}"), Media::Xml, &values), values["x"]);
+}
+
+#[test]
+fn rst_1_an_argument_is_never_another_line() {
+    let values = json!({ "t": "a\"}\n{\"delete\":{\"_id\":1}}\n{\"", "n": [1, 2], "all": [{ "a": 1 }, "b"] });
+    let index = json!({ "index": { "_id": [1, 2] } });
+    let expected = format!("{index}\n{}\n", json!({ "title": values["t"] }));
+    let text = json!("{\"index\": {\"_id\": ${parameters.n}}}\n\n{\"title\": \"${parameters.t}\"}\n");
+    assert_eq!(made(&text, Media::Ndjson, &values), expected);
+    let list = json!([{ "index": { "_id": "${parameters.n}" } }, { "title": "${parameters.t}" }]);
+    assert_eq!(made(&list, Media::Ndjson, &values), expected);
+    assert_eq!(made(&json!("${parameters.all}"), Media::Ndjson, &values), "{\"a\":1}\n\"b\"\n");
+    assert_eq!(made(&json!({ "n": "${parameters.n}" }), Media::Ndjson, &values), "{\"n\":[1,2]}");
+    let broken = BodyTemplate::parse(&json!("{}\n{\"a\": ${parameters.n}"), Media::Ndjson).unwrap_err();
+    assert!(broken.starts_with("line 2 of bodyTemplate is no JSON; "), "{broken}");
+}
+
+#[test]
+fn rst_1_what_looks_like_json_and_is_none_is_not_sent_as_text() {
+    for text in [r#"{"a": "${parameters.n}",}"#, "[${parameters.n}, ]\n", "{\"a\":1}\n{\"b\":2}"] {
+        let error = BodyTemplate::parse(&json!(text), Media::Unsaid).unwrap_err();
+        assert!(error.contains("set the Content-Type"), "{text}: {error}");
+        BodyTemplate::parse(&json!(text), Media::Other).unwrap();
+    }
+    BodyTemplate::parse(&json!("[${parameters.n}] is the number"), Media::Unsaid).unwrap();
+}

@@ -63,7 +63,7 @@ pub(super) async fn ready(document: &Value, change: impl FnOnce(&mut ApiOptions)
 }
 
 pub(super) async fn ask(api: &Api, tool: &str, arguments: Value) -> Result<RawOutput, Fault> {
-    api.run(&Nobody::default(), &permit(api, tool, &arguments)).await
+    api.run(&Nobody::default(), &permit(api, tool, &arguments), None).await
 }
 
 fn names(api: &Api) -> Vec<String> {
@@ -251,7 +251,7 @@ async fn rst_2_a_changed_file_changes_the_tools_and_a_broken_one_does_not() {
     write(&with("other"));
     tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
     assert_eq!(names(&api), ["a_other"]);
-    let fault = api.run(&Nobody::default(), &permit).await.unwrap_err();
+    let fault = api.run(&Nobody::default(), &permit, None).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::ToolNotFound, "what was judged is not there any more");
 }
 

@@ -234,7 +234,7 @@ fn tools_tell_what_they_may_change() {
         let spec = spec(method, None);
         assert_eq!(spec.annotations.effect(), effect, "{method}");
         assert_eq!(spec.annotations.idempotent_hint, Some(idempotent), "{method}");
-        assert_eq!(spec.input_schema["type"], "object");
+        assert_eq!(spec.input_schema.value()["type"], "object");
     }
     assert_eq!(spec(Method::Post, Some(Effect::Read)).annotations.effect(), Effect::Read);
 }

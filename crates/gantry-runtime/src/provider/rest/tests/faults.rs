@@ -86,15 +86,34 @@ async fn rst_1_who_did_not_wait_to_the_end_does_not_say_that_nothing_happened() 
             (status.split(' ').next().unwrap().to_owned(), &json!(1))
         );
     }
+    let server = Server::saying(answer("502 Bad Gateway", JSON, "")).await;
+    let message = failed(inline(Method::Post, server.url("/")), json!({})).await.error.message;
+    assert!(message.contains("look whether it has"), "{message}");
     let server = Server::saying("").await;
+    let message = failed(inline(Method::Put, server.url("/")), json!({})).await.error.message;
+    assert!(message.contains("look whether it has"), "{message}");
     let message = failed(inline(Method::Get, server.url("/")), json!({})).await.error.message;
     assert_eq!(message.matches("before").count(), 2, "{message}");
     assert!(message.contains("broke before the answer was complete ("), "{message}");
 }
 
+#[tokio::test]
+async fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
+    let stuck = "HTTP/1.1 500 Oops\r\ncontent-length: 999\r\ncontent-type: text/plain\r\n\r\nsorry";
+    let server = Server::saying([stuck.as_bytes(), HANGING].concat()).await;
+    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &outlet()).unwrap();
+    let permit = permit(&tools, "t", &json!({}));
+    let limit = Duration::from_secs(2);
+    let nobody = Nobody::default();
+    let called = tokio::time::timeout(limit, tools.run(&nobody, &permit, Some(limit))).await;
+    let fault = called.expect("before the call is over").unwrap_err();
+    assert!(fault.error.message.contains("HTTP 500") && fault.error.message.contains("sorry"), "{fault:?}");
+}
+
 /// What a tool with its own limit and this promise makes of an answer.
 async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value>) -> RawOutput {
     let server = Server::saying(said).await;
+    let schema = schema.map(Into::into);
     let purpose = Purpose { schema: schema.as_ref(), ..Purpose::default() }.within(timeout);
     let url = gantry_egress::Url::parse(&server.url("/")).unwrap();
     let request = outlet::Request {

@@ -31,7 +31,7 @@ async fn rst_1_what_did_not_get_out_is_tried_again_and_arrives_once() {
     let tool = inline(Method::Put, format!("http://{address}/x"));
     let tools = Arc::new(InlineTools::new(vec![tool], &pausing([1, 5000])).unwrap());
     let permit = permit(&*tools, "t", &json!({}));
-    let calling = tokio::spawn(async move { tools.run(&Nobody::default(), &permit).await });
+    let calling = tokio::spawn(async move { tools.run(&Nobody::default(), &permit, None).await });
     // By then two attempts have found nobody, and the third comes long after.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let server = Server::on(listen(address), |_| ok("application/json", "1"));
@@ -45,7 +45,7 @@ async fn rst_1_what_is_not_idempotent_is_tried_once_and_says_that_nothing_was_se
     let tools = InlineTools::new(vec![tool], &pausing([1_000_000, 1])).unwrap();
     let permit = permit(&tools, "t", &json!({}));
     let nobody = Nobody::default();
-    let called = tokio::time::timeout(Duration::from_secs(60), tools.run(&nobody, &permit)).await;
+    let called = tokio::time::timeout(Duration::from_secs(60), tools.run(&nobody, &permit, None)).await;
     let fault = called.expect("no pause is made").unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));
     assert!(fault.error.message.contains("Nothing was sent"), "{fault:?}");
@@ -77,7 +77,7 @@ async fn a_private_address_that_was_not_opened_gets_no_request() {
     let server = Server::saying(ok("application/json", "1")).await;
     let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &Arc::new(Outlet::new(vec![])));
     let tools = tools.unwrap();
-    let fault = tools.run(&Nobody::default(), &permit(&tools, "t", &json!({}))).await.unwrap_err();
+    let fault = tools.run(&Nobody::default(), &permit(&tools, "t", &json!({})), None).await.unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));
     assert!(fault.error.message.contains("web.allowPrivate"), "{fault:?}");
     assert!(fault.error.message.contains("127.0.0.1"), "{fault:?}");
@@ -103,12 +103,26 @@ async fn redirects_are_followed_within_the_origin_and_only_for_what_sends_nothin
     assert_eq!(called(get("/a"), json!({})).await, RawOutput::Text("here".into()));
     let fault = failed(get("/away"), json!({})).await;
     assert!(fault.error.message.starts_with("HTTP 302 Found from GET http://127.0.0.1"), "{fault:?}");
+    let place = format!("it points to {}, which is not the same server", elsewhere.url("/"));
+    assert!(fault.error.message.contains(&place), "{fault:?}");
     assert_eq!(fault.error.details.unwrap()["headers"]["location"], elsewhere.url("/"));
     assert!(elsewhere.asked().is_empty(), "the header stays where it belongs");
     let before = server.asked().len();
     let fault = failed(get("/round"), json!({})).await;
     assert_eq!((fault.effect, server.asked().len() - before), (EffectState::None, 6));
+    assert!(fault.error.message.contains("redirected again and again"), "{fault:?}");
     let before = server.asked().len();
     let fault = failed(inline(Method::Post, server.url("/a")), json!({})).await;
     assert_eq!((fault.effect, server.asked().len() - before), (EffectState::Possible, 1));
+    assert!(
+        fault.error.message.contains("/b; only GET and HEAD are redirected, and it may have"),
+        "{fault:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_points_nowhere_is_not_called_a_redirect() {
+    let server = Server::saying(answer("304 Not Modified", "", "")).await;
+    let message = failed(inline(Method::Get, server.url("/x")), json!({})).await.error.message;
+    assert_eq!(message, format!("HTTP 304 Not Modified from GET {}", server.url("/x")));
 }

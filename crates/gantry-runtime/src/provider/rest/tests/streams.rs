@@ -154,7 +154,7 @@ async fn a_client_that_wants_to_hears_how_far_a_stream_has_come() {
     let server = Server::saying(open("application/x-ndjson", "1\n2\n3\n")).await;
     let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &outlet()).unwrap();
     let listener = Listener::default();
-    tools.run(&listener, &permit(&tools, "t", &json!({}))).await.unwrap();
+    tools.run(&listener, &permit(&tools, "t", &json!({})), None).await.unwrap();
     let heard = listener.heard.lock().unwrap().clone();
     assert_eq!(heard.first().map(String::as_str), Some(r#"{"progress":3,"message":"3 items, 6 bytes"}"#));
 }
