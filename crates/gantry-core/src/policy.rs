@@ -23,7 +23,7 @@ use crate::error::{ErrorCode, Refusal, ToolError};
 use crate::pattern::Pattern;
 use crate::permit::{Basis, Draft, Permit};
 use crate::principal::Caller;
-use crate::tool::{Status, Tool};
+use crate::tool::{Status, Tool, unusable};
 use rule::Rule;
 use serde_json::Value;
 use std::sync::Arc;
@@ -186,10 +186,7 @@ pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result
     let schema = match &tool.status {
         Status::Ready(schema) => schema,
         Status::Quarantined(reason) => {
-            return Err(Refusal::new(
-                ErrorCode::ToolQuarantined,
-                format!("{} is quarantined: {reason}", tool.name),
-            ));
+            return Err(quarantined(&tool, reason));
         }
     };
     let arguments: Value = serde_json::from_str(call.arguments()).map_err(|error| {
@@ -208,10 +205,16 @@ pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result
             }),
         }
     }
+    // No arguments would do, so that nobody is to try others.
+    schema.ready().map_err(|error| quarantined(&tool, &unusable(error)))?;
     schema.check(&arguments).map_err(|violations| invalid(&tool, &violations))?;
     policies.gate(caller, &tool, &arguments, &mut asks)?;
     let revision = policies.revision(&tool);
     Ok(Judged { call, asks, revision, approvers: answering })
+}
+
+fn quarantined(tool: &Tool, reason: &str) -> Refusal {
+    Refusal::new(ErrorCode::ToolQuarantined, format!("{} is quarantined: {reason}", tool.name))
 }
 
 fn denied(rule: &Rule) -> Refusal {

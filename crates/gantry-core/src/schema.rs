@@ -5,6 +5,7 @@
 //! A schema that does not pass quarantines its own tool and nothing else.
 
 mod cost;
+mod patterns;
 mod text;
 
 pub use text::SchemaText;
@@ -12,6 +13,7 @@ pub use text::SchemaText;
 use crate::limits;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
+use patterns::Relaxed;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -82,11 +84,19 @@ impl Schema {
     /// # Errors
     /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
-        let (compiled, unenforced) = compiled(schema)?;
-        Ok(Self { compiled: OnceLock::from(Ok(compiled)), text: None, unenforced })
+        // What it costs first: looking at patterns is work too.
+        let recursion = affordable(schema)?;
+        Self::compile_with(schema, Relaxed::of(schema), recursion)
     }
 
-    /// A schema of a tool: compiled now, unless somebody vouches for it, and then when the first value comes.
+    fn compile_with(schema: &Value, relaxed: Relaxed, recursion: cost::Recursion) -> Result<Self, Error> {
+        let (validator, unenforced) = validator(schema, relaxed)?;
+        let compiled = OnceLock::from(Ok(Compiled { validator, recursion }));
+        Ok(Self { compiled, text: None, unenforced })
+    }
+
+    /// A schema of a tool: compiled now, unless somebody vouches for it and it is quick, and then when the first value
+    /// comes. Whoever brings that value waits for it, and with him a worker that others need.
     ///
     /// # Errors
     /// The schema is compiled now, and is invalid, leaves the document, or could cost too much.
@@ -96,7 +106,13 @@ impl Schema {
         }
         let mut unenforced = Vec::new();
         if text.as_str().contains("\"pattern") {
-            relax(&mut text.value(), &mut unenforced);
+            let schema = text.value();
+            let recursion = affordable(&schema)?;
+            let relaxed = Relaxed::of(&schema);
+            if !relaxed.is_quick() {
+                return Self::compile_with(&schema, relaxed, recursion);
+            }
+            unenforced = relaxed.unenforced;
         }
         Ok(Self { compiled: OnceLock::new(), text: Some(text.clone()), unenforced })
     }
@@ -107,12 +123,21 @@ impl Schema {
         &self.unenforced
     }
 
-    /// Checks what a schema costs, as [`Self::compile`] does first, without compiling it.
+    /// Checks what a schema costs, as [`Self::compile`] does first, without compiling it. Returns how deep the values
+    /// may be that are held against it.
     ///
     /// # Errors
     /// The schema leaves the document, or could cost too much. Whether its keywords are valid only compiling tells.
-    pub fn afford(schema: &Value) -> Result<(), Error> {
-        affordable(schema).map(drop)
+    pub fn afford(schema: &Value) -> Result<usize, Error> {
+        affordable(schema).map(cost::Recursion::depth)
+    }
+
+    /// Compiles it, if that has not been done yet.
+    ///
+    /// # Errors
+    /// Whoever vouched for it was wrong: it is invalid, leaves the document, or could cost too much. No value fits it.
+    pub fn ready(&self) -> Result<(), &Error> {
+        self.compiled().as_ref().map(drop)
     }
 
     /// Checks a value, naming every field that does not fit.
@@ -120,15 +145,22 @@ impl Schema {
     /// # Errors
     /// At most [`limits::VALIDATION_ERRORS`] violations; a last one says how many more there are.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        let later = || {
-            let schema = self.text.as_ref().map(SchemaText::value).unwrap_or_default();
-            compiled(&schema).map(|(compiled, _)| compiled)
-        };
-        match self.compiled.get_or_init(later) {
+        match self.compiled() {
             Ok(compiled) => compiled.check(value),
             // Nothing fits what cannot be understood.
             Err(error) => Err(whole(format!("this tool's input schema cannot be used: {error}"))),
         }
+    }
+
+    fn compiled(&self) -> &Result<Compiled, Error> {
+        self.compiled.get_or_init(|| {
+            let schema = self.text.as_ref().map(SchemaText::value).unwrap_or_default();
+            let recursion = affordable(&schema)?;
+            // Its patterns have been looked at.
+            let relaxed = if self.unenforced.is_empty() { Relaxed::default() } else { Relaxed::of(&schema) };
+            let (validator, _) = validator(&schema, relaxed)?;
+            Ok(Compiled { validator, recursion })
+        })
     }
 }
 
@@ -164,15 +196,20 @@ fn whole(message: String) -> Vec<Violation> {
 }
 
 /// The schema compiled, and what of it is not enforced.
-fn compiled(schema: &Value) -> Result<(Compiled, Vec<String>), Error> {
-    let recursion = affordable(schema)?;
-    let mut unenforced = Vec::new();
-    let validator = build(schema).or_else(|first| {
-        let mut relaxed = schema.clone();
-        relax(&mut relaxed, &mut unenforced);
-        if unenforced.is_empty() { Err(first) } else { build(&relaxed) }
-    })?;
-    Ok((Compiled { validator, recursion }, unenforced))
+fn validator(schema: &Value, relaxed: Relaxed) -> Result<(Validator, Vec<String>), Error> {
+    let Relaxed { schema: without, unenforced, is_cut, .. } = relaxed;
+    let without = without.filter(|_| !unenforced.is_empty());
+    match without {
+        None => Ok((build(schema, limits::SCHEMA_REGEX_BYTES)?, Vec::new())),
+        Some(without) => {
+            // What looks like a pattern may be data, and then it hinders nothing.
+            let whole = if is_cut { None } else { build(schema, limits::SCHEMA_REGEX_BYTES).ok() };
+            match whole {
+                Some(whole) => Ok((whole, Vec::new())),
+                None => Ok((build(&without, limits::SCHEMA_REGEX_BYTES)?, unenforced)),
+            }
+        }
+    }
 }
 
 fn affordable(schema: &Value) -> Result<cost::Recursion, Error> {
@@ -200,10 +237,9 @@ fn known_dialect(schema: &Value) -> Result<(), Error> {
     Err(Error::UnknownDialect { dialect: dialect.chars().take(100).collect() })
 }
 
-fn build(schema: &Value) -> Result<Validator, Error> {
-    let patterns = PatternOptions::regex()
-        .size_limit(limits::SCHEMA_REGEX_BYTES)
-        .dfa_size_limit(limits::SCHEMA_REGEX_BYTES);
+/// Compiles a schema whose patterns each take no more memory than this.
+fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator, Error> {
+    let patterns = PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
     jsonschema::options()
         .with_pattern_options(patterns)
         .should_validate_formats(false)
@@ -218,40 +254,6 @@ fn place(error: &jsonschema::ValidationError<'_>) -> String {
         "" => "its root".to_owned(),
         pointer => pointer.to_owned(),
     }
-}
-
-/// Takes out the patterns that the linear engine cannot run. A provider's schema checker often writes look-around;
-/// refusing the whole tool for it would help nobody, and matching it could be made to take minutes.
-fn relax(schema: &mut Value, unenforced: &mut Vec<String>) {
-    match schema {
-        Value::Object(members) => {
-            let bad = members.get("pattern").and_then(Value::as_str).filter(|p| !runs(p)).map(str::to_owned);
-            if let Some(pattern) = bad {
-                members.shift_remove("pattern");
-                unenforced.push(format!("pattern {pattern:?} (needs look-around or is too large)"));
-            }
-            if let Some(Value::Object(properties)) = members.get_mut("patternProperties") {
-                let bad: Vec<String> = properties.keys().filter(|p| !runs(p)).cloned().collect();
-                for pattern in &bad {
-                    properties.shift_remove(pattern);
-                    unenforced
-                        .push(format!("patternProperties {pattern:?} (needs look-around or is too large)"));
-                }
-                if !bad.is_empty() {
-                    // What those patterns allowed must not be refused as an additional property now.
-                    members.shift_remove("additionalProperties");
-                    members.shift_remove("unevaluatedProperties");
-                }
-            }
-            members.values_mut().for_each(|member| relax(member, unenforced));
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| relax(item, unenforced)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn runs(pattern: &str) -> bool {
-    build(&serde_json::json!({ "pattern": pattern })).is_ok()
 }
 
 #[expect(

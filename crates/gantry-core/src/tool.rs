@@ -3,7 +3,7 @@
 use crate::digest::Digest;
 use crate::names;
 use crate::raw;
-use crate::schema::{Schema, SchemaText};
+use crate::schema::{self, Schema, SchemaText};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -261,7 +261,7 @@ impl Tool {
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
         let status = match Schema::of(&spec.input_schema) {
             Ok(schema) => Status::Ready(schema),
-            Err(error) => Status::Quarantined(format!("its input schema cannot be used: {error}")),
+            Err(error) => Status::Quarantined(unusable(&error)),
         };
         let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
         let spellings = spellings(origin, &spec.name, &name);
@@ -328,7 +328,16 @@ impl Tool {
         }
     }
 
-    /// Why the tool cannot be called, if it cannot.
+    /// Why the tool cannot be called, if it cannot, also where only compiling its schema tells. That is work.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        match &self.status {
+            Status::Ready(schema) => schema.ready().err().map(unusable),
+            Status::Quarantined(reason) => Some(reason.clone()),
+        }
+    }
+
+    /// Why the tool cannot be called, if it is known that it cannot.
     #[must_use]
     pub fn quarantined(&self) -> Option<&str> {
         match &self.status {
@@ -336,6 +345,11 @@ impl Tool {
             Status::Quarantined(reason) => Some(reason),
         }
     }
+}
+
+/// What to say of a tool whose schema cannot be used.
+pub(crate) fn unusable(error: &schema::Error) -> String {
+    format!("its input schema cannot be used: {error}")
 }
 
 fn spellings(origin: &Origin, tool: &str, name: &str) -> Vec<Box<str>> {

@@ -8,11 +8,17 @@ use super::*;
 use crate::call::CallRequest;
 use crate::names::Style;
 use crate::principal::Role;
+use crate::schema::SchemaText;
 use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
 use crate::toolset::{Candidate, Place, Pool, Selection, Toolset};
 use serde_json::json;
 
 fn toolset() -> Toolset {
+    let schema = json!({ "type": "object", "properties": { "env": { "type": "string" } }, "additionalProperties": false });
+    taking(schema.into())
+}
+
+fn taking(input_schema: SchemaText) -> Toolset {
     let candidate = Candidate {
         origin: Origin { provider: "db".into(), namespace: "db".into(), kind: ToolKind::Mcp },
         style: Style::Prefixed,
@@ -20,7 +26,7 @@ fn toolset() -> Toolset {
             name: "drop-table".into(),
             title: None,
             description: String::new(),
-            input_schema: json!({ "type": "object", "properties": { "env": { "type": "string" } }, "additionalProperties": false }).into(),
+            input_schema,
             output_schema: None,
             annotations: Annotations::default(),
             own_rule: OwnRule::Never,
@@ -43,12 +49,16 @@ fn caller(principal: &str) -> Caller {
 }
 
 fn call(arguments: &str) -> ResolvedCall {
+    call_in(&toolset(), arguments)
+}
+
+fn call_in(toolset: &Toolset, arguments: &str) -> ResolvedCall {
     let request = CallRequest {
         tool: "db__drop_table".into(),
         arguments: Some(arguments.into()),
         ..CallRequest::default()
     };
-    ResolvedCall::resolve(&toolset(), &request).unwrap()
+    ResolvedCall::resolve(toolset, &request).unwrap()
 }
 
 fn rule(when: &str, decide: Decide) -> RuleSpec {
@@ -71,6 +81,28 @@ fn verdict(rules: &[RuleSpec], requires: RequiresApproval, arguments: &str, own:
             Verdict::Deny(refusal) => format!("deny {}", refusal.error().code),
         },
     }
+}
+
+#[test]
+fn a_schema_that_turns_out_to_be_unusable_is_no_fault_of_the_arguments() {
+    let toolset = taking(SchemaText::vouched(r#"{"type":"strin"}"#.into()));
+    let tool = Arc::clone(toolset.tools().next().unwrap());
+    assert_eq!(tool.quarantined(), None, "nobody has looked yet");
+    let refused = |rules: &[RuleSpec]| {
+        let policies = Policies::compile(rules, RequiresApproval::default()).unwrap();
+        judge(&policies, &caller("p"), call_in(&toolset, r#"{"env":"prod"}"#)).unwrap_err()
+    };
+    let refusal = refused(&[]);
+    assert_eq!(refusal.error().code, ErrorCode::ToolQuarantined);
+    let message = &refusal.error().message;
+    assert!(
+        message.starts_with("db__drop_table is quarantined: its input schema cannot be used: "),
+        "{message}"
+    );
+    assert!(message.ends_with(&tool.fault().unwrap()), "who asks about the tool hears the same");
+    assert_eq!(refused(&[rule("true", Decide::Deny)]).error().code, ErrorCode::PermissionDenied);
+    let usable = taking(SchemaText::vouched(r#"{"type":"object"}"#.into()));
+    assert_eq!(usable.tools().next().unwrap().fault(), None);
 }
 
 #[test]

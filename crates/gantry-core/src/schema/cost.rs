@@ -6,6 +6,8 @@
 //! ends: references that come back to themselves on the same value. Those are looked for among all references that lead
 //! to each other in place, since a target that is remembered is not followed again.
 
+mod fan;
+
 use super::Error;
 use crate::limits::{SCHEMA_DEPTH, SCHEMA_EXPANDED_NODES};
 use serde_json::Value;
@@ -24,18 +26,22 @@ const DATA: [&str; 5] = ["enum", "const", "default", "examples", "required"];
 /// How often a recursive schema may visit one place of a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recursion {
-    /// Recursive branches that apply to the same value; one or none is harmless.
+    /// Schemas that lead back and apply to the same child of a value; one or none is harmless.
     fan: u64,
 }
 
 impl Recursion {
     /// Whether validating this value is affordable.
     pub(super) fn affords(self, value: &Value) -> bool {
-        self.fan <= 1
-            || u32::try_from(depth(value))
-                .ok()
-                .and_then(|depth| self.fan.checked_pow(depth))
-                .is_some_and(|n| n <= RECURSIVE_VISITS)
+        self.fan <= 1 || depth(value) <= self.depth()
+    }
+
+    /// How deep a value may be to be affordable.
+    pub(super) fn depth(self) -> usize {
+        match self.fan {
+            0 | 1 => usize::MAX,
+            fan => RECURSIVE_VISITS.ilog(fan) as usize,
+        }
     }
 }
 
@@ -55,31 +61,27 @@ pub(super) fn check(schema: &Value) -> Result<Recursion, Error> {
         known: HashMap::new(),
         open: Vec::new(),
         in_place: BTreeMap::new(),
-        fan: 0,
+        edges: BTreeMap::new(),
     };
     walk.find_anchors(schema, 0)?;
-    let cost = walk.visit(schema, 0)?;
+    let nodes = walk.visit(schema, 0)?;
     if let Some(reference) = endless(&walk.in_place) {
         return Err(Error::EndlessReference { reference: reference.chars().take(200).collect() });
     }
-    if cost.nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(Recursion { fan: walk.fan }) }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Cost {
-    nodes: u64,
-    recursive: bool,
+    if nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(Recursion { fan: fan::of(&walk) }) }
 }
 
 struct Walk<'a> {
     root: &'a Value,
     anchors: HashMap<&'a str, &'a Value>,
-    known: HashMap<&'a str, Cost>,
+    /// What the targets of references come to.
+    known: HashMap<&'a str, u64>,
     /// References being followed, each with whether a step into a child value was made since.
     open: Vec<(&'a str, bool)>,
     /// Which references the target of a reference applies to the same value.
-    in_place: BTreeMap<&'a str, Vec<&'a str>>,
-    fan: u64,
+    in_place: fan::Edges<'a>,
+    /// Which references are in the target of a reference, wherever.
+    edges: fan::Edges<'a>,
 }
 
 /// A reference that leads back to itself, if there is one. Without recursion: a row of references that are remembered
@@ -132,112 +134,79 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn visit(&mut self, node: &'a Value, depth: usize) -> Result<Cost, Error> {
+    /// How many nodes there are if every reference is put in.
+    fn visit(&mut self, node: &'a Value, depth: usize) -> Result<u64, Error> {
         if depth > SCHEMA_DEPTH {
             return Err(Error::TooDeep);
         }
-        let mut cost = Cost { nodes: 1, recursive: false };
+        let mut nodes: u64 = 1;
         match node {
             Value::Object(members) => {
-                let mut same_place = 0;
                 for (keyword, member) in members {
-                    let part = self.keyword(keyword, member, depth, &mut same_place)?;
-                    cost.nodes = cost.nodes.saturating_add(part.nodes);
-                    cost.recursive |= part.recursive;
+                    nodes = nodes.saturating_add(self.keyword(keyword, member, depth)?);
                 }
-                self.fan = self.fan.max(same_place);
             }
-            Value::Array(items) => cost = self.sum(items.iter(), depth)?,
+            Value::Array(items) => nodes = self.sum(items.iter(), depth)?.saturating_add(1),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        if cost.nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(cost) }
+        if nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(nodes) }
     }
 
-    fn keyword(
-        &mut self,
-        keyword: &str,
-        member: &'a Value,
-        depth: usize,
-        same_place: &mut u64,
-    ) -> Result<Cost, Error> {
-        if DATA.contains(&keyword) {
-            return Ok(Cost::default());
+    fn keyword(&mut self, keyword: &str, member: &'a Value, depth: usize) -> Result<u64, Error> {
+        // `$defs` are counted where they are used, and must not count as a step into a child value either.
+        if DATA.contains(&keyword) || matches!(keyword, "$defs" | "definitions") {
+            return Ok(0);
         }
         if let ("$ref" | "$dynamicRef" | "$recursiveRef", Some(reference)) = (keyword, member.as_str()) {
-            let cost = self.follow(reference, depth)?;
-            *same_place += u64::from(cost.recursive);
-            return Ok(cost);
+            return self.follow(reference, depth);
         }
         if IN_PLACE.contains(&keyword) {
-            return self.in_place(keyword, member, depth, same_place);
-        }
-        // `$defs` are counted where they are used, and must not count as a step into a child value either.
-        if matches!(keyword, "$defs" | "definitions") {
-            return Ok(Cost::default());
+            return self.sum(branches(keyword, member).into_iter(), depth);
         }
         let before: Vec<bool> = self.open.iter().map(|(_, moved)| *moved).collect();
         self.open.iter_mut().for_each(|(_, moved)| *moved = true);
-        let cost = match (keyword, member) {
+        let nodes = match (keyword, member) {
             // Here the keys are names that anybody chose, `enum` and `default` among them.
-            ("properties" | "patternProperties", Value::Object(schemas)) => self.sum(schemas.values(), depth),
+            ("properties" | "patternProperties", Value::Object(schemas)) => {
+                self.sum(schemas.values(), depth).map(|nodes| nodes.saturating_add(1))
+            }
             _ => self.visit(member, depth + 1),
         };
         self.open.iter_mut().zip(before).for_each(|((_, moved), was)| *moved = was);
-        cost
+        nodes
     }
 
-    fn sum(&mut self, schemas: impl Iterator<Item = &'a Value>, depth: usize) -> Result<Cost, Error> {
-        let mut sum = Cost { nodes: 1, recursive: false };
+    fn sum(&mut self, schemas: impl Iterator<Item = &'a Value>, depth: usize) -> Result<u64, Error> {
+        let mut sum: u64 = 0;
         for schema in schemas {
-            let part = self.visit(schema, depth + 1)?;
-            sum.nodes = sum.nodes.saturating_add(part.nodes);
-            sum.recursive |= part.recursive;
+            sum = sum.saturating_add(self.visit(schema, depth + 1)?);
         }
         Ok(sum)
     }
 
-    fn in_place(
-        &mut self,
-        keyword: &str,
-        member: &'a Value,
-        depth: usize,
-        same_place: &mut u64,
-    ) -> Result<Cost, Error> {
-        let branches: Vec<&Value> = match (keyword, member) {
-            ("dependentSchemas" | "dependencies", Value::Object(schemas)) => schemas.values().collect(),
-            (_, Value::Array(items)) => items.iter().collect(),
-            (_, other) => vec![other],
-        };
-        let mut sum = Cost::default();
-        for branch in branches {
-            let part = self.visit(branch, depth + 1)?;
-            *same_place += u64::from(part.recursive);
-            sum.nodes = sum.nodes.saturating_add(part.nodes);
-            sum.recursive |= part.recursive;
-        }
-        Ok(sum)
-    }
-
-    fn follow(&mut self, reference: &'a str, depth: usize) -> Result<Cost, Error> {
-        if let Some((from, false)) = self.open.last() {
-            self.in_place.entry(from).or_default().push(reference);
+    fn follow(&mut self, reference: &'a str, depth: usize) -> Result<u64, Error> {
+        if let Some((from, moved)) = self.open.last() {
+            self.edges.entry(from).or_default().push(reference);
+            if !moved {
+                self.in_place.entry(from).or_default().push(reference);
+            }
         }
         if let Some((_, moved)) = self.open.iter().find(|(open, _)| *open == reference) {
             return match moved {
-                true => Ok(Cost { nodes: 1, recursive: true }),
+                true => Ok(1),
                 false => Err(Error::EndlessReference { reference: reference.chars().take(200).collect() }),
             };
         }
-        if let Some(cost) = self.known.get(reference) {
-            return Ok(*cost);
+        if let Some(nodes) = self.known.get(reference) {
+            return Ok(*nodes);
         }
         let target = self.target(reference)?;
         self.open.push((reference, false));
-        let cost = self.visit(target, depth + 1);
+        let nodes = self.visit(target, depth + 1);
         self.open.pop();
-        let cost = cost?;
-        self.known.insert(reference, cost);
-        Ok(cost)
+        let nodes = nodes?;
+        self.known.insert(reference, nodes);
+        Ok(nodes)
     }
 
     fn target(&self, reference: &'a str) -> Result<&'a Value, Error> {
@@ -255,6 +224,15 @@ impl<'a> Walk<'a> {
             self.anchors.get(fragment).copied()
         };
         found.ok_or_else(|| Error::DanglingReference { reference: reference.chars().take(200).collect() })
+    }
+}
+
+/// The schemas that a keyword applies to the same value.
+fn branches<'a>(keyword: &str, member: &'a Value) -> Vec<&'a Value> {
+    match (keyword, member) {
+        ("dependentSchemas" | "dependencies", Value::Object(schemas)) => schemas.values().collect(),
+        (_, Value::Array(items)) => items.iter().collect(),
+        (_, other) => vec![other],
     }
 }
 

@@ -49,7 +49,10 @@ fn references_never_leave_the_document() {
     for reference in ["file:///etc/hostname", "http://127.0.0.1:9/x.json", "other.json", "//host/x"] {
         let schema = json!({ "properties": { "a": { "$ref": reference } } });
         assert!(matches!(Schema::compile(&schema), Err(Error::RemoteReference { .. })), "{reference}");
-        assert!(build(&schema).is_err(), "the library itself followed {reference}");
+        assert!(
+            build(&schema, limits::SCHEMA_REGEX_BYTES).is_err(),
+            "the library itself followed {reference}"
+        );
     }
     let remote_id =
         json!({ "$id": "http://127.0.0.1:9/root.json", "properties": { "a": { "$ref": "x.json" } } });
@@ -124,6 +127,45 @@ fn recursion_that_multiplies_is_bounded_by_the_nesting_of_the_value() {
 }
 
 #[test]
+fn only_what_leads_back_multiplies() {
+    let to = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
+    let depth = |schema: &Value| Schema::afford(schema).unwrap();
+    let list = |name: &str| json!({ "properties": { "next": { "items": to(name) } } });
+    // A choice of things that each have a tree in them: the tree is met in each of them, and no more often below.
+    let kinds: Vec<Value> =
+        (0..12).map(|n| json!({ "properties": { "kind": { "const": n }, "tree": to("tree") } })).collect();
+    let choice = json!({ "anyOf": kinds, "$defs": { "tree": list("tree") } });
+    assert_eq!(depth(&choice), usize::MAX);
+    let deep = (0..60).fold(json!({}), |inner, _| json!({ "next": [inner] }));
+    assert!(violations(&choice, &json!({ "kind": 3, "tree": deep })).is_empty());
+    // A tree whose every node is such a choice.
+    let nodes: Vec<Value> = (0..12).map(|_| list("node")).collect();
+    assert_eq!(depth(&json!({ "$ref": "#/$defs/node", "$defs": { "node": { "anyOf": nodes } } })), 4);
+    // Children of different names are different values.
+    let both =
+        json!({ "properties": { "left": to("t"), "right": to("t") }, "additionalProperties": to("t") });
+    assert_eq!(depth(&json!({ "$ref": "#/$defs/t", "$defs": { "t": both } })), usize::MAX);
+    let overlap =
+        json!({ "properties": { "left": to("t") }, "patternProperties": { "l": to("t"), "e": to("t") } });
+    assert_eq!(depth(&json!({ "$ref": "#/$defs/t", "$defs": { "t": overlap } })), 10);
+}
+
+#[test]
+fn choices_of_choices_multiply_on_one_value() {
+    // Ten definitions that choose twice between the next, and the last leads back to the first.
+    let mut definitions = serde_json::Map::new();
+    for n in 0..10 {
+        let next = json!({ "$ref": format!("#/$defs/c{}", n + 1) });
+        definitions.insert(format!("c{n}"), json!({ "anyOf": [next, next] }));
+    }
+    definitions.insert("c10".to_owned(), json!({ "properties": { "p": { "$ref": "#/$defs/c0" } } }));
+    let schema = json!({ "$ref": "#/$defs/c0", "$defs": definitions });
+    assert_eq!(Schema::afford(&schema), Ok(1), "1,024 schemas for every child");
+    let deep = (0..20).fold(json!({}), |inner, _| json!({ "p": inner }));
+    assert!(violations(&schema, &deep).concat().contains("nested too deep"));
+}
+
+#[test]
 fn patterns_run_on_the_linear_engine_or_not_at_all() {
     let bomb = "a".repeat(100_000);
     let schema =
@@ -153,7 +195,7 @@ fn nonsense_is_refused() {
 
 #[test]
 fn the_cost_is_known_without_compiling() {
-    assert_eq!(Schema::afford(&json!({ "type": "object" })), Ok(()));
+    assert_eq!(Schema::afford(&json!({ "type": "object" })), Ok(usize::MAX));
     assert_eq!(Schema::afford(&json!(5)), Err(Error::NotASchema));
     let levels = (0..30).map(|n| {
         let next = json!({ "$ref": format!("#/$defs/l{}", n + 1) });
@@ -165,7 +207,7 @@ fn the_cost_is_known_without_compiling() {
     assert_eq!(Schema::afford(&doubling), Err(Error::TooCostly));
     assert_eq!(Schema::compile(&doubling).err(), Some(Error::TooCostly));
     // What only compiling finds is not said.
-    assert_eq!(Schema::afford(&json!({ "type": "nonsense" })), Ok(()));
+    assert_eq!(Schema::afford(&json!({ "type": "nonsense" })), Ok(usize::MAX));
 }
 
 #[test]
@@ -189,4 +231,54 @@ fn a_schema_as_text_is_the_value_it_was_made_of() {
     let schema = json!({ "type": "object", "maximum": 1.5, "minimum": 12_345_678_901_234_567_890_u64, "title": "ä\"\n" });
     let text = SchemaText::from(schema.clone());
     assert_eq!((text.value(), json!({ "schema": text })), (schema.clone(), json!({ "schema": schema })));
+}
+
+/// A schema with a property for each of these patterns.
+fn with_patterns(patterns: impl Iterator<Item = String>) -> Value {
+    let properties =
+        patterns.enumerate().map(|(n, pattern)| (format!("p{n}"), json!({ "pattern": pattern })));
+    json!({ "properties": properties.collect::<serde_json::Map<_, _>>() })
+}
+
+#[test]
+fn who_calls_first_does_not_wait_for_many_patterns() {
+    let of = |schema: &Value| Schema::of(&SchemaText::vouched(schema.to_string().into())).unwrap();
+    let few = of(&with_patterns((0..30).map(|n| format!("^a{n}-[a-z]{{1,63}}$"))));
+    assert!(few.compiled.get().is_none());
+    assert!(few.check(&json!({ "p3": "a3-x" })).is_ok() && few.check(&json!({ "p3": "a4-x" })).is_err());
+    let same = of(&with_patterns((0..300).map(|_| "^a$".to_owned())));
+    assert!(same.compiled.get().is_none(), "one pattern is one, wherever it is");
+    for schema in [
+        with_patterns((0..40).map(|n| format!("^a{n}$"))),
+        with_patterns((0..2).map(|n| format!("^a{n}.{{1,255}}$"))),
+    ] {
+        let many = of(&schema);
+        assert!(many.compiled.get().is_some() && many.unenforced().is_empty(), "{schema}");
+        assert!(many.check(&json!({ "p1": "b" })).is_err());
+    }
+}
+
+#[test]
+fn only_so_many_patterns_are_enforced() {
+    let schema = with_patterns((0..600).map(|n| format!("^a{n}$")));
+    let compiled = Schema::compile(&schema).unwrap();
+    assert_eq!(compiled.unenforced().len(), 88);
+    assert!(compiled.unenforced()[0].ends_with("(the schema has too many patterns)"));
+    assert!(
+        compiled.check(&json!({ "p599": "b" })).is_ok() && compiled.check(&json!({ "p0": "b" })).is_err()
+    );
+
+    let large = with_patterns((0..70).map(|n| format!("^a{n}.{{100}}$")));
+    let compiled = Schema::compile(&large).unwrap();
+    assert_eq!(compiled.unenforced().len(), 6);
+    assert!(compiled.unenforced()[0].ends_with("(the schema has too many large patterns)"));
+}
+
+#[test]
+fn what_only_looks_like_a_pattern_stays_as_it_is() {
+    let schema = json!({ "const": { "pattern": "(?<=a)b" } });
+    let compiled = Schema::compile(&schema).unwrap();
+    assert!(compiled.unenforced().is_empty());
+    assert!(compiled.check(&json!({ "pattern": "(?<=a)b" })).is_ok());
+    assert!(compiled.check(&json!({})).is_err());
 }

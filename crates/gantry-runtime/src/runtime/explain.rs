@@ -68,12 +68,13 @@ impl Runtime {
         let Ok(selection) = state.setup.selection(agent) else { return (false, reasons) };
         let standing = toolset::explain(&state.pool, &selection, place, tool);
         reasons.extend(standing.sentences().iter().map(|sentence| format!("{who} {sentence}")));
-        reasons.extend(tool.quarantined().map(|reason| format!("it is quarantined: {reason}")));
+        let fault = tool.fault();
+        reasons.extend(fault.iter().map(|reason| format!("it is quarantined: {reason}")));
         reasons.extend(self.state_of_server(tool));
         let rules = state.setup.policies.about(tool);
         reasons.extend(rules.iter().map(ToString::to_string));
         let denied = rules.iter().any(|rule| rule.always_denies());
-        (standing.is_visible() && tool.quarantined().is_none() && !denied, reasons)
+        (standing.is_visible() && fault.is_none() && !denied, reasons)
     }
 
     /// What is to be known about the MCP server of a tool: that it is down, that the tool looks suspicious.
