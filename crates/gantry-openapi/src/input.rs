@@ -54,7 +54,7 @@ pub(crate) fn input(
     let parts = parts(path, item, operation, &mut looks);
     work.look(looks);
     let (declared, content) = parts?;
-    let place = content.as_ref().and_then(|content| content.place);
+    let first = content.as_ref().and_then(|content| content.schema).map_or(0, |body| affordable(body, work));
     let declared: Vec<Declared<'_>> =
         declared.into_iter().filter(|parameter| !secret(parameter.place, parameter.name)).collect();
 
@@ -81,15 +81,35 @@ pub(crate) fn input(
         all.extend(content.arguments);
         content.body
     });
-    let (schema, detail) = fitted(Direction::Input, work.known_detail(place), |detail| {
+    let (schema, _) = fitted(Direction::Input, first, |detail| {
         let converter = Converter::new(Direction::Input, detail);
         work.tried(converter.build(|converter| object(&all, converter)))
     })?;
-    work.know_detail(place, detail);
     let template = Template { parameters, body };
     let schema = work.text(&schema);
     work.keep(schema.as_str().len() + template_bytes(&template));
     Ok(Input { schema, template })
+}
+
+/// How much detail of a body can be afforded where it is all that there is. With parameters beside it, it is no more, so
+/// that no operation with that body need find it out again. It must not depend on the operation: tools stay as they are
+/// when others come, go or change places.
+fn affordable(body: Spot<'_>, work: &mut Work) -> usize {
+    if let Some(known) = work.known_detail(body) {
+        return known;
+    }
+    let found = fitted(Direction::Input, 0, |detail| {
+        let converter = Converter::new(Direction::Input, detail);
+        work.tried(converter.build(|converter| {
+            let schema = converter.schema(body)?;
+            let properties = Map::from_iter([("body".to_owned(), schema)]);
+            Ok(Map::from_iter([("properties".to_owned(), Value::Object(properties))]))
+        }))
+    });
+    // What is wrong with it is said for each operation, and then the least costs least.
+    let detail = found.map_or(usize::MAX, |(_, detail)| detail);
+    work.know_detail(body, detail);
+    detail
 }
 
 type Parts<'a> = (Vec<Declared<'a>>, Option<Content<'a>>);

@@ -90,6 +90,9 @@ const DETAILS: [Detail; 9] = [
     Detail::Levels(0),
 ];
 
+/// How deep values may be at least if kinds are told.
+const KINDS_DEPTH: usize = 16;
+
 /// How many of those differ only in kinds.
 const WITHOUT_LEVELS: usize = 3;
 
@@ -127,9 +130,12 @@ pub(crate) fn fitted(
     })
 }
 
-fn fits(direction: Direction, schema: &Value) -> bool {
+/// Whether a schema is small enough, and can be held against values of some depth.
+fn fits(direction: Direction, schema: &Value, depth: usize) -> bool {
     let (nodes, bytes) = direction.limits();
-    definitions::nodes(schema) <= nodes && schema.to_string().len() <= bytes && Schema::afford(schema).is_ok()
+    definitions::nodes(schema) <= nodes
+        && schema.to_string().len() <= bytes
+        && Schema::afford(schema).is_ok_and(|affordable| affordable >= depth)
 }
 
 /// A try to make the schema of a tool.
@@ -202,6 +208,11 @@ impl<'a> Converter<'a> {
         Attempt { schema, effort: self.budget.effort }
     }
 
+    /// Counts what is said around the schemas of arguments.
+    pub(crate) fn tell(&mut self, nodes: usize, bytes: usize) {
+        self.budget.tell(nodes, bytes);
+    }
+
     /// Counts a text that is read for the schema.
     pub(crate) fn read(&mut self, bytes: usize) {
         self.budget.look(reading(bytes));
@@ -224,8 +235,10 @@ impl<'a> Converter<'a> {
         } else {
             definitions::assemble(root, names.zip(bodies).collect())
         };
-        let misfit = if self.budget.kinds { Misfit::TooManyKinds } else { Misfit::TooLarge };
-        schema.filter(|schema| fits(self.direction, schema)).ok_or(misfit)
+        // Kinds that are in each other are checked all at every level; values are refused that are too deep for that.
+        let (misfit, depth) =
+            if self.budget.kinds { (Misfit::TooManyKinds, KINDS_DEPTH) } else { (Misfit::TooLarge, 0) };
+        schema.filter(|schema| fits(self.direction, schema, depth)).ok_or(misfit)
     }
 }
 
@@ -241,6 +254,9 @@ struct Budget {
     effort: usize,
     /// Whether kinds are told of.
     kinds: bool,
+    /// Nodes and bytes that are said around the schemas. There are not so many that they alone are too much, but they are
+    /// part of what has to be small where kinds are told of.
+    around: (usize, usize),
 }
 
 /// The share of the limits that a schema with kinds may have: they are worth less than the rest of it.
@@ -259,6 +275,7 @@ impl Budget {
             steps: nodes * 40 + 20_000,
             effort: 0,
             kinds: false,
+            around: (0, 0),
         }
     }
 
@@ -269,6 +286,17 @@ impl Budget {
             let left = |all: usize, left: usize| (all / KINDS_SHARE).saturating_sub(all - left);
             (self.nodes, self.bytes) = (left(nodes, self.nodes), left(bytes, self.bytes));
             self.kinds = true;
+            let (nodes, bytes) = std::mem::take(&mut self.around);
+            self.tell(nodes, bytes);
+        }
+    }
+
+    fn tell(&mut self, nodes: usize, bytes: usize) {
+        if self.kinds {
+            self.nodes = self.nodes.saturating_sub(nodes);
+            self.bytes = self.bytes.saturating_sub(bytes);
+        } else {
+            self.around = (self.around.0.saturating_add(nodes), self.around.1.saturating_add(bytes));
         }
     }
 

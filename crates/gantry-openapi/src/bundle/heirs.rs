@@ -59,6 +59,11 @@ impl Bundle {
         self.family().is_some_and(|heirs| heirs.places.contains(&spot.identity()))
     }
 
+    /// Whether any document tells kinds apart.
+    pub(crate) fn tells_kinds(&self) -> bool {
+        self.tells_kinds
+    }
+
     /// Nothing where no document tells kinds apart.
     fn family(&self) -> Option<&Heirs> {
         self.tells_kinds.then(|| self.heirs.get_or_init(|| found(self)))

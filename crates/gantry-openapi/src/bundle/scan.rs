@@ -12,6 +12,32 @@ const NAME_BYTES: usize = 8 * 1024;
 /// Bytes of all those of a bundle: each `$id` of one letter makes a whole address.
 pub(super) const NAMES_BYTES: usize = 32 << 20;
 
+/// Keywords with plain data in them, whatever it looks like. So are those that begin with `x-`.
+const DATA: [&str; 5] = ["example", "examples", "default", "const", "enum"];
+/// Keywords with things by name, which may be any of those words: `default` is a response, `x-limit` a header.
+const BY_NAME: [&str; 20] = [
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+    "schemas",
+    "responses",
+    "parameters",
+    "requestBodies",
+    "headers",
+    "callbacks",
+    "links",
+    "pathItems",
+    "webhooks",
+    "securitySchemes",
+    "securityDefinitions",
+    "encoding",
+    "content",
+    "variables",
+    "mapping",
+];
+
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(super) struct Scan<'a> {
@@ -34,6 +60,7 @@ pub(super) fn scan<'a>(version: Version, location: &Url, root: &'a Value, room: 
         scoped: version == Version::V31,
         room,
         scope: None,
+        keys: Keys::Words,
         seen: HashSet::new(),
         path: Vec::new(),
         inner: Vec::new(),
@@ -54,11 +81,36 @@ struct Walk<'a, 'b> {
     room: &'b mut usize,
     /// The schema with an `$id` that this is in.
     scope: Option<usize>,
+    keys: Keys,
     seen: HashSet<(&'a str, Option<usize>)>,
     path: Vec<Step<'a>>,
     /// Anchors inside of schemas with an `$id`.
     inner: Vec<(String, String)>,
     found: Scan<'a>,
+}
+
+/// What the keys of an object are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// Words that OpenAPI or JSON Schema has.
+    Words,
+    /// Names of what is there.
+    Names,
+    /// Plain data, down to its end.
+    Data,
+}
+
+impl Keys {
+    /// What those of a member are.
+    fn below(self, key: &str, value: &Value) -> Self {
+        match self {
+            Self::Data => Self::Data,
+            Self::Names => Self::Words,
+            Self::Words if DATA.contains(&key) || key.starts_with("x-") => Self::Data,
+            Self::Words if value.is_object() && BY_NAME.contains(&key) => Self::Names,
+            Self::Words => Self::Words,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -79,6 +131,7 @@ impl<'a> Walk<'a, '_> {
             Value::Object(members) => {
                 let outer = self.scope;
                 if self.scoped
+                    && self.keys != Keys::Data
                     && let Some(Value::String(id)) = members.get("$id")
                 {
                     self.enter(id);
@@ -102,6 +155,7 @@ impl<'a> Walk<'a, '_> {
     fn member(&mut self, key: &'a str, value: &'a Value) {
         match (key, value) {
             ("$ref", Value::String(reference)) => self.reference(reference),
+            ("$anchor" | "$dynamicAnchor" | "$id", Value::String(_)) if self.keys == Keys::Data => {}
             ("$anchor" | "$dynamicAnchor", Value::String(name)) => self.anchor(name),
             ("$id", Value::String(_)) if self.scoped => {}
             ("$id", Value::String(id)) => {
@@ -114,7 +168,10 @@ impl<'a> Walk<'a, '_> {
                     self.found.tells_kinds = true;
                     value.as_object().into_iter().for_each(|discriminator| self.mapping(discriminator));
                 }
+                let outer = self.keys;
+                self.keys = outer.below(key, value);
                 self.step(Step::Key(key), value);
+                self.keys = outer;
             }
         }
     }

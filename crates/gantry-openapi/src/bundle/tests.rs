@@ -46,6 +46,57 @@ fn lost(bundle: &Bundle, document: usize, reference: &str) -> String {
 }
 
 #[test]
+fn rst_2_plain_data_names_nothing() {
+    let pet = |title: &str| json!({"$id": "https://example.org/pet.json", "$anchor": "pet", "title": title});
+    let data = pet("data");
+    for version in ["3.0.3", "3.1.0"] {
+        for (key, value) in [
+            ("example", data.clone()),
+            ("examples", json!([data])),
+            ("examples", json!({"one": {"value": data}})),
+            ("default", json!({"properties": {"a": data}})),
+            ("const", data.clone()),
+            ("enum", json!([1, data])),
+            ("x-data", data.clone()),
+        ] {
+            let document = |last: Value| {
+                json!({"openapi": version, "components": {"schemas": {"A": {key: value}, "B": last}}})
+                    .to_string()
+            };
+            let alone = open(FILE, &document(json!({})));
+            lost(&alone, 0, "https://example.org/pet.json");
+            lost(&alone, 0, "#pet");
+            let bundle = open(FILE, &document(pet("schema")));
+            for reference in ["https://example.org/pet.json", "#pet"] {
+                assert_eq!(found(&bundle, 0, reference)["title"], "schema", "{key} {version}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rst_2_what_is_called_like_plain_data_is_none() {
+    let pet = json!({"$id": "https://example.org/pet.json", "title": "schema"});
+    let content = json!({"content": {"application/json": {"schema": pet}}});
+    for document in [
+        json!({"components": {"schemas": {"default": pet}}}),
+        json!({"components": {"schemas": {"x-pet": {"properties": {"example": {"properties": {"enum": pet}}}}}}}),
+        json!({"components": {"schemas": {"A": {"properties": {"properties": {"properties": {"const": pet}}}}}}}),
+        json!({"paths": {"/a": {"get": {"responses": {"default": content}}}}}),
+        json!({"paths": {"/a": {"get": {"responses": {"200": {"headers": {"x-limit": {"schema": pet}}}}}}}}),
+        json!({"paths": {"/a": {"get": {"parameters": [{"in": "query", "name": "a", "schema": pet}]}}}}),
+    ] {
+        let mut document = document;
+        document["openapi"] = json!("3.1.0");
+        let bundle = open(FILE, &document.to_string());
+        assert_eq!(found(&bundle, 0, "https://example.org/pet.json")["title"], "schema", "{document}");
+    }
+    let data = json!({"openapi": "3.1.0", "components": {"parameters": {"a": {"example": pet}}}, "paths": {
+        "/a": {"get": {"parameters": [{"in": "query", "name": "a", "example": pet}]}}}});
+    lost(&open(FILE, &data.to_string()), 0, "https://example.org/pet.json");
+}
+
+#[test]
 fn rst_2_versions_are_told_apart_in_json_and_yaml() {
     let cases = [
         (r#"{"swagger": "2.0"}"#, Version::V2),

@@ -247,11 +247,12 @@ fn rst_2_what_stands_beside_the_reference_of_a_path_counts() {
             "servers": [{"url": "https://api.example.com/other"}],
             "post": {},
             "get": {"operationId": "mine"},
+            "query": {},
         },
         "/b/{id}": {"$ref": "#/components/pathItems/b", "servers": null, "parameters": null},
     }));
     document["components"] = json!({"pathItems": {
-        "a": {"get": {"operationId": "hidden"}},
+        "a": {"get": {"operationId": "hidden"}, "query": {}, "PUT": {"operationId": "put"}, "put": {}},
         "b": {
             "get": {"operationId": "b"},
             "parameters": [{"in": "path", "name": "id", "required": true, "schema": {"type": "integer"}}],
@@ -259,15 +260,18 @@ fn rst_2_what_stands_beside_the_reference_of_a_path_counts() {
         },
     }});
     let out = imported(&document, &Choice::default());
-    assert_eq!(names(&out), ["b", "mine", "post_a"]);
+    assert_eq!(names(&out), ["b", "mine", "post_a", "put"]);
     for operation in &out.operations[1..] {
         assert_eq!(operation.input_schema.value()["required"], json!(["X-Tenant"]));
         assert_eq!(operation.server.as_str(), "https://api.example.com/other");
     }
     assert_eq!(out.operations[0].server.as_str(), "https://api.example.com/yes");
     assert_eq!(out.operations[0].input_schema.value()["properties"]["id"]["type"], "integer");
+    // The one that is hidden is hidden on purpose, and what cannot be read is said once.
+    let new = "the method is one of OpenAPI 3.2, which is not supported";
     let twice = "the path has this method twice; only one of them is read";
-    assert_eq!(skipped(&out), [("GET", "/a", twice)]);
+    assert_eq!(skipped(&out), [("QUERY", "/a", new), ("PUT", "/a", twice)]);
+    assert_eq!(out.total, 6);
     assert_eq!(out.warnings, [""; 0]);
 }
 

@@ -5,6 +5,7 @@ use crate::names::Origin;
 use crate::operation::Method;
 use crate::spot::Spot;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// Operations that are looked at. Looking costs little, and names have to be given to all of them.
 const FOUND: usize = 100_000;
@@ -84,13 +85,15 @@ impl<'a> Walk<'a> {
     }
 
     /// A path item: what stands beside its reference, then where that leads to. What is beside wins, since whoever wrote it
-    /// there knew what the reference brings.
+    /// there knew what the reference brings; nothing is lost by it that anybody misses.
     fn item(&mut self, path: &'a str, layers: &[Spot<'a>]) {
         let Some(item) = layers.first().copied() else { return };
         let has = |spot: &&Spot<'a>| spot.get("servers").is_some_and(|servers| !servers.value.is_null());
         let at = layers.iter().find(has).copied().unwrap_or(item);
         let mut seen: Vec<Method> = Vec::new();
+        let mut unknown = HashSet::new();
         for spot in layers {
+            let nearer = seen.len();
             let fields = spot.value.as_object().map_or(0, serde_json::Map::len);
             self.looked += 1 + fields.min(FIELDS);
             if fields > FIELDS {
@@ -99,9 +102,12 @@ impl<'a> Walk<'a> {
             }
             for (key, operation) in spot.members() {
                 let Some(method) = Method::parse(key) else {
-                    self.unknown(path, key, operation);
+                    self.unknown(path, key, operation, &mut unknown);
                     continue;
                 };
+                if seen.iter().take(nearer).any(|other| *other == method) {
+                    continue;
+                }
                 if seen.contains(&method) {
                     let reason = "the path has this method twice; only one of them is read".to_owned();
                     self.broken(&method.to_string(), path, reason);
@@ -115,16 +121,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What is no method here, and perhaps one that OpenAPI 3.2 has.
-    fn unknown(&mut self, path: &'a str, key: &str, value: Spot<'a>) {
+    /// What is no method here, and perhaps one that OpenAPI 3.2 has. Said once for each.
+    fn unknown(&mut self, path: &'a str, key: &str, value: Spot<'a>, said: &mut HashSet<String>) {
         let reason = || "the method is one of OpenAPI 3.2, which is not supported".to_owned();
         if key.eq_ignore_ascii_case("query") {
-            self.broken("QUERY", path, reason());
+            if said.insert("QUERY".to_owned()) {
+                self.broken("QUERY", path, reason());
+            }
         } else if key == "additionalOperations" {
             for (method, _) in value.members().take(FIELDS) {
                 // It is shown, and it may be anything.
                 let method: String = method.chars().filter(char::is_ascii_graphic).take(20).collect();
-                self.broken(&method, path, reason());
+                if said.insert(method.clone()) {
+                    self.broken(&method, path, reason());
+                }
             }
         }
     }

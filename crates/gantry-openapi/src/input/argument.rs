@@ -11,6 +11,8 @@ use std::collections::HashSet;
 
 /// Characters that models take for the name of an argument.
 const CHARS: usize = 64;
+/// Bytes of what is around the name and the description of an argument.
+const ARGUMENT_BYTES: usize = 40;
 
 /// One argument of a tool.
 #[derive(Debug)]
@@ -62,6 +64,7 @@ impl<'a> Argument<'a> {
             Some(original) => format!("{text} (sent as {original:?})"),
             None => text,
         };
+        converter.tell(3, self.name.len() + text.len() + ARGUMENT_BYTES);
         if !text.is_empty() {
             schema.insert("description".to_owned(), Value::String(text));
         }

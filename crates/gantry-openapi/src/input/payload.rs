@@ -51,8 +51,8 @@ pub(crate) struct Payload<'a> {
 pub(crate) struct Content<'a> {
     pub(crate) arguments: Vec<Argument<'a>>,
     pub(crate) body: Body,
-    /// The place of its schema.
-    pub(crate) place: Option<usize>,
+    /// Its schema, if the arguments are nothing but that.
+    pub(crate) schema: Option<Spot<'a>>,
 }
 
 /// The body of an operation, if it has one. Counts what is looked at for it.
@@ -204,9 +204,10 @@ pub(crate) fn content<'a>(mut payload: Payload<'a>, looks: &mut usize) -> Result
         let argument = Argument { name: "body".to_owned(), original: None, required, what, description };
         (vec![argument], Source::Whole("body".to_owned()))
     });
-    let place = payload.schema.map(|schema| schema.aliased(looks).identity());
+    let described = arguments.iter().all(|argument| matches!(argument.what, What::Schema(_)));
+    let schema = payload.schema.filter(|_| described).map(|schema| schema.aliased(looks));
     let body = Body { media: payload.media, required: payload.required, source, kind: listed };
-    Ok(Content { arguments, body, place })
+    Ok(Content { arguments, body, schema })
 }
 
 /// The properties that are known of a body, whatever else is allowed in it.

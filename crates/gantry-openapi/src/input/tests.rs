@@ -2,11 +2,12 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "documents are written where they are used")]
 
+mod kinds;
 mod wild;
 
 use super::*;
 use crate::body::{BodyKind, Part, Source};
-use crate::limits::PARAMETERS;
+use crate::limits::{INPUT_BYTES, PARAMETERS};
 use crate::parameter::{Form, Style};
 use crate::{Bundle, Choice, Operation, Url, import};
 use gantry_core::schema::Schema;

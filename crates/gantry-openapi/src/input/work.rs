@@ -6,6 +6,7 @@
 
 use crate::limits::OPERATIONS;
 use crate::schema::{Attempt, LOOK_BYTES, Misfit};
+use crate::spot::Spot;
 use gantry_core::schema::SchemaText;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -30,8 +31,7 @@ const SPENT: &str =
 pub(crate) struct Work {
     effort: usize,
     kept: usize,
-    /// How much detail of a body could be afforded, by the place of its schema: the next operation with that body need
-    /// not find it out again.
+    /// How much detail of a body can be afforded, by the place of its schema.
     details: HashMap<usize, usize>,
     /// The schemas that are kept: many operations of an API take and give the same.
     texts: HashSet<Arc<str>>,
@@ -54,13 +54,13 @@ impl Work {
         }))
     }
 
-    /// What of `DETAILS` to try first for a tool with the body at this place.
-    pub(crate) fn known_detail(&self, place: Option<usize>) -> usize {
-        place.and_then(|place| self.details.get(&place)).copied().unwrap_or(0)
+    /// What of the tries of `fitted` is the first that can be afforded for this body, if that is known.
+    pub(crate) fn known_detail(&self, body: Spot<'_>) -> Option<usize> {
+        self.details.get(&body.identity()).copied()
     }
 
-    pub(crate) fn know_detail(&mut self, place: Option<usize>, detail: usize) {
-        self.details.extend(place.filter(|_| detail > 0).map(|place| (place, detail)));
+    pub(crate) fn know_detail(&mut self, body: Spot<'_>, detail: usize) {
+        self.details.insert(body.identity(), detail);
     }
 
     /// # Errors

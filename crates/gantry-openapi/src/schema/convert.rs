@@ -145,8 +145,7 @@ impl<'a> Converter<'a> {
 
     pub(super) fn object(&mut self, spot: Spot<'a>, at: At) -> Result<Map<String, Value>, String> {
         if let Some(kinds) = self.told_kinds(spot, at) {
-            let out = self.alternative_kinds(spot, &kinds, at)?;
-            return Ok(if keywords::is_nullable(spot) { parts::or_null(out) } else { out });
+            return self.alternative_kinds(spot, &kinds, at);
         }
         let outer = self.known.len();
         // Of what comes back nothing is required.
@@ -173,7 +172,11 @@ impl<'a> Converter<'a> {
 
     /// What holds for all kinds of a schema, and need not be said of each.
     pub(super) fn heading(&mut self, spot: Spot<'a>, at: At) -> Map<String, Value> {
-        let mut out = self.typed(&own_kinds(spot), at);
+        let mut kinds = own_kinds(spot);
+        if keywords::is_nullable(spot) && !kinds.is_empty() && !kinds.contains(&"null") {
+            kinds.push("null");
+        }
+        let mut out = self.typed(&kinds, at);
         out.extend(self.described(spot));
         if spot.flag("deprecated") {
             out.insert("deprecated".to_owned(), Value::Bool(true));
@@ -400,7 +403,7 @@ impl<'a> Converter<'a> {
     /// Whether a value has properties that this schema itself does not list: those of schemas around it, of its parts, or
     /// of the kinds that a property tells apart. Refusing these would refuse every call.
     fn has_further(&mut self, spot: Spot<'a>, at: At) -> bool {
-        if at.open || discriminator::discriminator(spot).is_some() {
+        if at.open || self.has_kinds(spot) {
             return true;
         }
         if !parts::is_composed(spot) {
@@ -449,7 +452,7 @@ pub(super) fn anything() -> Value {
 }
 
 /// The types that a schema states, or plainly means.
-fn own_kinds(spot: Spot<'_>) -> Vec<&'static str> {
+pub(super) fn own_kinds(spot: Spot<'_>) -> Vec<&'static str> {
     let kinds = keywords::kinds(spot);
     if !kinds.is_empty()
         || spot.get("type").is_some()

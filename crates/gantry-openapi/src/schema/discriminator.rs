@@ -1,7 +1,7 @@
 //! Discriminators: the property that tells alternatives apart, and the values that it has for each.
 
 use super::parts::listed;
-use super::{Converter, text};
+use super::{Converter, kinds, text};
 use crate::spot::Spot;
 use serde_json::{Map, Value};
 
@@ -26,13 +26,15 @@ impl<'a> Converter<'a> {
         self.budget.spend(values.len(), values.iter().filter_map(Value::as_str).map(str::len).sum());
         // A property that lists its values itself, here or where the reference leads, knows better.
         let mut looks = 0;
-        let own = part.followed(&mut looks).ok().and_then(|part| part.get("properties")?.get(name));
-        let own = own.and_then(|own| own.followed(&mut looks).ok());
+        let part = part.followed(&mut looks).ok();
+        let own = part.and_then(|part| part.get("properties")?.get(name)?.followed(&mut looks).ok());
+        let lists = own.is_some_and(|own| own.get("const").is_some() || own.get("enum").is_some());
+        // What is no text is none of these values either.
+        let text = part.is_none_or(|part| kinds::is_text(part, name, &mut looks));
         self.budget.look(looks);
-        if own.is_some_and(|own| own.get("const").is_some() || own.get("enum").is_some()) {
-            return;
+        if text && !lists {
+            state_values(schema, name, values);
         }
-        state_values(schema, name, values);
     }
 }
 
@@ -72,19 +74,14 @@ fn leads_to(mapped: &str, reference: &str) -> bool {
     mapped == reference || (!mapped.contains(['/', '#']) && reference.rsplit('/').next() == Some(mapped))
 }
 
-/// The property of a schema that is made, whether it was told of before or not.
-pub(super) fn property<'s>(
-    schema: &'s mut Map<String, Value>,
-    name: &str,
-) -> Option<&'s mut Map<String, Value>> {
-    let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    let property = properties.as_object_mut()?.entry(name).or_insert_with(|| Value::Object(Map::new()));
-    property.as_object_mut()
-}
-
 /// Says of a schema that is made that a property has one of these values.
 pub(super) fn state_values(schema: &mut Value, name: &str, mut values: Vec<Value>) {
-    let Some(property) = schema.as_object_mut().and_then(|schema| property(schema, name)) else { return };
+    let Value::Object(schema) = schema else { return };
+    let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(properties) = properties else { return };
+    let Value::Object(property) = properties.entry(name).or_insert_with(|| Value::Object(Map::new())) else {
+        return;
+    };
     match values.pop() {
         None => {}
         Some(value) if values.is_empty() => drop(property.insert("const".to_owned(), value)),

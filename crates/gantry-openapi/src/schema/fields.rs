@@ -200,7 +200,7 @@ impl<'a> Search<'a> {
             }
         }
         // What is told apart by a property has further ones, in each of its kinds. As a part it is one of those kinds.
-        if is_more(spot) || !at.part && self.has_kinds(spot) {
+        if is_more(spot) || !at.part && self.has_kinds(spot, at) {
             return Ok(false);
         }
         let part = at.part || at.named || spot.bundle.is_heir(spot);
@@ -213,8 +213,13 @@ impl<'a> Search<'a> {
         Ok(!self.torn && self.properties.len() <= PROPERTIES)
     }
 
-    fn has_kinds(&mut self, spot: Spot<'a>) -> bool {
-        if self.sent { kinds::has_kinds(spot, &mut self.looks) } else { discriminator(spot).is_some() }
+    fn has_kinds(&mut self, spot: Spot<'a>, at: Level) -> bool {
+        // What stands in a body is no kind of anything; what it refers to is asked by itself.
+        if self.sent && (at.named || spot.bundle.is_heir(spot)) {
+            kinds::has_kinds(spot, &mut self.looks)
+        } else {
+            discriminator(spot).is_some()
+        }
     }
 
     fn add_own(&mut self, spot: Spot<'a>) {

@@ -1,16 +1,16 @@
 //! Kinds of a schema that a property tells apart, where the schema itself does not list them: a base with a
 //! `discriminator`, and schemas elsewhere in the document that have it in their `allOf`.
 //!
-//! A base is offered as its kinds, each with the value that stands for it. What the document does not say for certain is
-//! not refused: unless it leaves no doubt which kinds there are, any other one is what the base itself says.
+//! A base is offered as its kinds, each with the value that stands for it, and as what it is by itself. Kinds show what
+//! there is to send. They refuse nothing: documents leave kinds out, and map values that are not the ones that are sent.
 
-use super::convert::{At, Role};
-use super::discriminator::{self, discriminator, state_values};
+use super::convert::{At, Role, own_kinds};
+use super::discriminator::{discriminator, state_values};
 use super::fields::is_hidden;
 use super::parts::{self, Distinct};
 use super::references::KINDS_SUFFIX;
 use super::{Converter, Detail, Direction, keywords};
-use crate::bundle::{Heir, bases};
+use crate::bundle::{Heir, Version, bases};
 use crate::spot::{Spot, reading};
 use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
@@ -27,6 +27,8 @@ const LINEAGE_LOOKS: usize = 400;
 const VALUES: usize = 200;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 200;
+/// Schemas that a property may be put together from.
+const PARTS: usize = 64;
 
 /// What a base can be.
 #[derive(Debug)]
@@ -34,15 +36,13 @@ pub(super) struct Kinds<'a> {
     /// What tells them apart.
     property: &'a str,
     all: Vec<Kind<'a>>,
-    /// Whether there may be further ones.
-    others: bool,
 }
 
 #[derive(Debug)]
 struct Kind<'a> {
     name: &'a str,
     spot: Spot<'a>,
-    /// What stands for it.
+    /// What stands for it, each once.
     values: Vec<&'a str>,
     /// Whether it has the properties of the base in itself.
     inherits: bool,
@@ -80,7 +80,15 @@ impl<'a> Converter<'a> {
         found
     }
 
-    /// A schema as its kinds.
+    /// Whether a value of this schema may have properties that only schemas elsewhere describe.
+    pub(super) fn has_kinds(&mut self, spot: Spot<'a>) -> bool {
+        let mut looks = 0;
+        let found = has_kinds(spot, &mut looks);
+        self.budget.look(looks);
+        found
+    }
+
+    /// A schema as its kinds, and as what it is by itself.
     pub(super) fn alternative_kinds(
         &mut self,
         spot: Spot<'a>,
@@ -88,7 +96,7 @@ impl<'a> Converter<'a> {
         at: At,
     ) -> Result<Map<String, Value>, String> {
         self.budget.tell_kinds(self.direction);
-        let mut out = self.heading(spot, at);
+        let out = self.heading(spot, at);
         let at = at.one_of_many();
         let mut distinct = Distinct::default();
         for kind in &kinds.all {
@@ -101,16 +109,13 @@ impl<'a> Converter<'a> {
             state_values(&mut schema, kinds.property, values);
             self.budget.look(distinct.add(schema));
         }
-        if kinds.others && !self.budget.is_spent() {
-            let mut schema = self.base(spot, at)?;
-            let values: Vec<&str> = kinds.all.iter().flat_map(|kind| kind.values.iter().copied()).collect();
-            let values: Vec<Value> = values.into_iter().map(Value::from).collect();
-            self.spend_values(&values);
-            except_values(&mut schema, kinds.property, values);
-            self.budget.look(distinct.add(schema));
+        let mut plain = self.base(spot, at)?;
+        if let Value::Object(plain) = &mut plain {
+            plain.insert("description".to_owned(), Value::from("Any other kind."));
         }
-        out = parts::with_alternatives(out, distinct.found);
-        Ok(out)
+        self.budget.spend(1, 32);
+        self.budget.look(distinct.add(plain));
+        Ok(parts::with_alternatives(out, distinct.found))
     }
 
     fn kind(&mut self, base: Spot<'a>, kind: &Kind<'a>, at: At) -> Result<Value, String> {
@@ -139,29 +144,65 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Says of a schema that it is about none of these values.
-fn except_values(schema: &mut Value, property: &str, values: Vec<Value>) {
-    let Value::Object(schema) = schema else { return };
-    schema.insert("description".to_owned(), Value::from("Any other kind."));
-    let listed = Map::from_iter([("enum".to_owned(), Value::Array(values))]);
-    if let Some(property) = discriminator::property(schema, property) {
-        // What it must not be already is said by somebody who knew.
-        property.entry("not").or_insert(Value::Object(listed));
-    }
-}
-
 /// Whether a schema can have kinds that it does not list itself. Costs next to nothing for those that have none.
 fn is_base(spot: Spot<'_>) -> bool {
     let listed = || spot.get("oneOf").is_some() || spot.get("anyOf").is_some();
-    let has = || spot.get("discriminator").is_some() || spot.bundle.heirs(spot).next().is_some();
+    let has = || spot.get("discriminator").is_some() || has_heirs(spot);
     spot.reference().is_none() && has() && !listed()
 }
 
-/// Whether a value of this schema may have properties that only schemas elsewhere describe. Counts what is looked at for
-/// it.
+fn has_heirs(spot: Spot<'_>) -> bool {
+    spot.bundle.heirs(spot).next().is_some()
+}
+
+/// Whether a value of this schema may have properties that only schemas elsewhere describe. So may one that inherits from
+/// a base, unless it is plain that it is one of the kinds itself: it may be but another name of the base. Counts what is
+/// looked at for it.
 pub(super) fn has_kinds(spot: Spot<'_>, looks: &mut usize) -> bool {
-    discriminator(spot).is_some()
-        || is_base(spot) && lineage(spot, looks).into_iter().any(|spot| discriminator(spot).is_some())
+    if discriminator(spot).is_some() {
+        return true;
+    }
+    // Only what is put together from others can inherit.
+    if !spot.bundle.tells_kinds() || spot.get("allOf").is_none() {
+        return false;
+    }
+    let lineage = lineage(spot, looks);
+    let holder = lineage.iter().copied().find(|spot| discriminator(*spot).is_some());
+    holder.is_some_and(|holder| has_heirs(spot) || !is_surely_kind(spot, holder, looks))
+}
+
+/// Whether a document says of a schema that one value stands for it: in the mapping of what it inherits from, or itself
+/// if there is none.
+fn is_surely_kind(spot: Spot<'_>, holder: Spot<'_>, looks: &mut usize) -> bool {
+    let Some(property) = discriminator(holder) else { return false };
+    let mut mapping = mapping(holder).peekable();
+    if mapping.peek().is_some() {
+        let mut targets = mapping.filter_map(|(_, named)| target(holder, named, looks));
+        return targets.any(|target| target.identity() == spot.identity());
+    }
+    let parts = spot.get("allOf").into_iter().flat_map(Spot::elements).take(LINEAGE);
+    let parts = std::iter::once(spot).chain(parts.filter(|part| part.reference().is_none()));
+    let own = declared(parts, property).next().and_then(|own| texts(own, looks));
+    spot.text("x-ms-discriminator-value").is_some() || own.is_some_and(|own| own.listed.len() == 1)
+}
+
+/// The values that a schema with a discriminator maps, and what to.
+fn mapping(holder: Spot<'_>) -> impl Iterator<Item = (&str, &str)> {
+    let mapping = holder.get("discriminator").and_then(|found| found.get("mapping"));
+    let mapping = mapping.into_iter().flat_map(Spot::members).take(MAPPINGS + 1);
+    mapping.filter_map(|(value, named)| Some((value, named.value.as_str()?)))
+}
+
+/// What a mapping leads to: by a reference, or by the name of a schema. Counts what is looked at for it.
+fn target<'a>(holder: Spot<'a>, named: &'a str, looks: &mut usize) -> Option<Spot<'a>> {
+    *looks += 1 + reading(named.len());
+    let Spot { bundle, document, .. } = holder;
+    let found = bundle.find(document, named).or_else(|reason| {
+        let is_name = !named.contains(['/', '#']);
+        if is_name && document > 0 { bundle.find(0, named) } else { Err(reason) }
+    });
+    let found = found.ok()?.aliased(looks);
+    found.value.is_object().then_some(found)
 }
 
 /// A schema, the parts that stand in it, and the schemas that it inherits from, the nearest first. Counts what is looked
@@ -184,34 +225,45 @@ fn lineage<'a>(spot: Spot<'a>, looks: &mut usize) -> Vec<Spot<'a>> {
     out
 }
 
+/// What schemas say of a property.
+fn declared<'a>(
+    schemas: impl IntoIterator<Item = Spot<'a>>,
+    property: &str,
+) -> impl Iterator<Item = Spot<'a>> {
+    schemas.into_iter().filter_map(move |spot| spot.get("properties")?.get(property))
+}
+
+/// Whether a property of a schema is text and nothing else, for all that it and those above it say. Counts what is looked
+/// at for it.
+pub(super) fn is_text(spot: Spot<'_>, property: &str, looks: &mut usize) -> bool {
+    let lineage = lineage(spot, looks);
+    declared(lineage, property).all(|declared| texts(declared, looks).is_some_and(|texts| !texts.null))
+}
+
 /// What the kinds of a schema are found by.
 struct Search<'a> {
     base: Spot<'a>,
+    /// The base and what it inherits from.
+    lineage: HashSet<usize>,
     property: &'a str,
+    /// What has the discriminator.
+    holder: Spot<'a>,
     mapping: Vec<(&'a str, &'a str)>,
-    /// The document that the mapping is in.
-    document: usize,
     /// The values that the property may have, where the base lists them.
     listed: Vec<&'a str>,
-    /// Whether the property has to be there.
-    required: bool,
 }
 
 /// The kinds of a schema, if there is no doubt about how they are told apart. Counts what is looked at for it.
 fn kinds<'a>(base: Spot<'a>, looks: &mut usize) -> Option<Kinds<'a>> {
     let search = Search::new(base, looks)?;
-    let heirs = search.heirs(looks);
-    let (mut all, mut others) = search.mapped(heirs.as_deref(), looks)?;
+    let mut all = search.mapped(looks)?;
     if all.is_empty() {
-        all = heirs?.into_iter().map(|heir| search.kind(heir.name, heir.spot, Vec::new(), true)).collect();
-        others = true;
+        let heirs = search.heirs(looks)?.into_iter();
+        all = heirs.map(|heir| search.kind(heir.name, heir.spot, Vec::new(), looks)).collect();
     }
     all.retain(|kind| !kind.values.is_empty());
     *looks += all.len() * (1 + search.listed.len() / 4);
-    let known: HashSet<&str> = all.iter().flat_map(|kind| kind.values.iter().copied()).collect();
-    let covered = !search.listed.is_empty() && search.listed.iter().all(|value| known.contains(value));
-    let others = !search.required || if search.listed.is_empty() { others } else { !covered };
-    (!all.is_empty()).then_some(Kinds { property: search.property, all, others })
+    (!all.is_empty()).then_some(Kinds { property: search.property, all })
 }
 
 impl<'a> Search<'a> {
@@ -219,31 +271,23 @@ impl<'a> Search<'a> {
         let lineage = lineage(base, looks);
         let holder = lineage.iter().copied().find(|spot| discriminator(*spot).is_some())?;
         let property = discriminator(holder).filter(|property| !property.is_empty())?;
-        let mapping = holder.get("discriminator")?.get("mapping");
-        let mapping = mapping.into_iter().flat_map(Spot::members).take(MAPPINGS + 1);
-        let mapping: Vec<_> =
-            mapping.filter_map(|(value, named)| Some((value, named.value.as_str()?))).collect();
+        let mapping: Vec<_> = mapping(holder).collect();
+        *looks += mapping.len();
         if mapping.len() > MAPPINGS || mapping.iter().any(|(value, _)| value.len() > VALUE_BYTES) {
             return None;
         }
-        *looks += mapping.len();
-        let declared = lineage.iter().find_map(|spot| spot.get("properties")?.get(property));
         let mut listed = Vec::new();
-        if let Some(declared) = declared {
+        for declared in declared(lineage.iter().copied(), property) {
             if is_hidden(declared, Direction::Input, looks) {
                 return None;
             }
-            let declared = declared.followed(looks).ok()?;
-            let kinds = keywords::kinds(declared);
-            listed = values(declared);
-            if !kinds.is_empty() && !kinds.contains(&"string") || listed.len() > VALUES {
-                return None;
+            let texts = texts(declared, looks)?;
+            if listed.is_empty() {
+                listed = texts.listed;
             }
-            *looks += listed.len();
         }
-        let mut required = lineage.iter().filter_map(|spot| spot.get("required")).flat_map(Spot::elements);
-        let required = required.by_ref().take(VALUES).any(|name| name.value.as_str() == Some(property));
-        Some(Self { base, property, mapping, document: holder.document, listed, required })
+        let lineage = lineage.into_iter().map(Spot::identity).collect();
+        Some(Self { base, lineage, property, holder, mapping, listed })
     }
 
     /// All that inherit from the base, and from those. Nothing if there are too many.
@@ -274,61 +318,35 @@ impl<'a> Search<'a> {
         discriminator(spot).is_some_and(|property| property != self.property)
     }
 
-    /// The kinds that the document maps values to, and whether there may be others. Nothing if there are too many.
-    fn mapped(&self, heirs: Option<&[Heir<'a>]>, looks: &mut usize) -> Option<(Vec<Kind<'a>>, bool)> {
+    /// The kinds that the document maps values to. Nothing if there are too many.
+    fn mapped(&self, looks: &mut usize) -> Option<Vec<Kind<'a>>> {
         let mut targets: Vec<(Spot<'a>, &'a str, Vec<&'a str>)> = Vec::new();
-        let mut lost = false;
         for (value, named) in &self.mapping {
-            let Some(target) = self.target(named, looks) else {
-                lost = true;
-                continue;
-            };
+            let Some(target) = target(self.holder, named, looks) else { continue };
             *looks += targets.len() / 8;
             match targets.iter_mut().find(|(known, _, _)| known.identity() == target.identity()) {
                 Some((_, _, values)) => values.push(value),
                 None => targets.push((target, named, vec![value])),
             }
         }
-        let is_heir = |spot: Spot<'a>| {
-            heirs.is_some_and(|heirs| heirs.iter().any(|heir| heir.spot.identity() == spot.identity()))
-        };
-        let is_base = |spot: Spot<'a>| spot.identity() == self.base.identity();
+        let kinds = targets.into_iter().map(|(spot, named, values)| self.kind(named, spot, values, looks));
+        // What another schema maps may be about other heirs of that one.
         let own = self.base.get("discriminator").is_some();
-        let mut all = Vec::new();
-        for (spot, named, values) in targets {
-            *looks += 8;
-            let inherits = is_base(spot) || is_heir(spot) || self.is_above(spot, looks);
-            // What another schema maps may be about other heirs of that one.
-            if own || inherits {
-                all.push(self.kind(named, spot, values, inherits));
-            }
-        }
-        let unmapped = heirs.is_none_or(|heirs| {
-            let mapped: HashSet<usize> = all.iter().map(|kind| kind.spot.identity()).collect();
-            heirs.iter().any(|heir| !mapped.contains(&heir.spot.identity()))
-        });
-        (all.len() <= KINDS).then_some((all, lost || unmapped))
+        let all: Vec<_> = kinds.filter(|kind| own || kind.inherits).collect();
+        (all.len() <= KINDS).then_some(all)
     }
 
-    /// Whether a schema inherits from the base, wherever it stands.
-    fn is_above(&self, spot: Spot<'a>, looks: &mut usize) -> bool {
-        lineage(spot, looks).iter().any(|above| above.identity() == self.base.identity())
+    fn kind(&self, name: &'a str, spot: Spot<'a>, mapped: Vec<&'a str>, looks: &mut usize) -> Kind<'a> {
+        let lineage = lineage(spot, looks);
+        let inherits = lineage.iter().any(|above| above.identity() == self.base.identity());
+        // One that is not told by a text has no value here, and so is no kind that can be told of.
+        let own = self.own_values(&lineage, looks);
+        let values = own.map(|own| self.values(name, spot, own, mapped)).unwrap_or_default();
+        Kind { name, spot, values, inherits, told_apart: self.is_told_apart(spot) }
     }
 
-    /// What a mapping leads to: by a reference, or by the name of a schema.
-    fn target(&self, named: &'a str, looks: &mut usize) -> Option<Spot<'a>> {
-        *looks += 1 + reading(named.len());
-        let bundle = self.base.bundle;
-        let found = bundle.find(self.document, named).or_else(|reason| {
-            let is_name = !named.contains(['/', '#']);
-            if is_name && self.document > 0 { bundle.find(0, named) } else { Err(reason) }
-        });
-        let found = found.ok()?.aliased(looks);
-        found.value.is_object().then_some(found)
-    }
-
-    fn kind(&self, name: &'a str, spot: Spot<'a>, mapped: Vec<&'a str>, inherits: bool) -> Kind<'a> {
-        let own = self.own_values(spot);
+    /// What stands for a kind: what it says itself, or else what the document maps to it, or else its name.
+    fn values(&self, name: &'a str, spot: Spot<'a>, own: Vec<&'a str>, mapped: Vec<&'a str>) -> Vec<&'a str> {
         let stated = spot.text("x-ms-discriminator-value").filter(|value| value.len() <= VALUE_BYTES);
         let wished = match (own.as_slice(), stated) {
             ([only], _) => vec![*only],
@@ -336,47 +354,105 @@ impl<'a> Search<'a> {
             (_, Some(stated)) => vec![stated],
             (_, None) => vec![name],
         };
-        let among = |listed: &[&'a str]| -> Vec<&'a str> {
-            if listed.is_empty() {
-                return wished.clone();
-            }
-            wished.iter().filter_map(|wish| alike(wish, listed)).collect()
-        };
-        let values = match among(&own) {
+        let values = match among(wished, &own) {
             values if values.is_empty() => own,
             values => values,
         };
-        let values = match self.listed.as_slice() {
-            [] => values,
-            listed => values.iter().filter_map(|value| alike(value, listed)).collect(),
-        };
-        Kind { name, spot, values, inherits, told_apart: self.is_told_apart(spot) }
+        let mut seen = HashSet::new();
+        among(values, &self.listed).into_iter().filter(|value| seen.insert(*value)).collect()
     }
 
-    /// The values that a kind lists for the property itself.
-    fn own_values(&self, spot: Spot<'a>) -> Vec<&'a str> {
-        if spot.identity() == self.base.identity() {
-            return Vec::new();
+    /// The values that a kind lists for the property, where the base does not do it. Nothing if it is not text there.
+    fn own_values(&self, lineage: &[Spot<'a>], looks: &mut usize) -> Option<Vec<&'a str>> {
+        let own = lineage.iter().copied().filter(|spot| !self.lineage.contains(&spot.identity()));
+        let mut values = Vec::new();
+        for declared in declared(own, self.property) {
+            let texts = texts(declared, looks)?;
+            if values.is_empty() {
+                values = texts.listed;
+            }
         }
-        let parts = spot.get("allOf").into_iter().flat_map(Spot::elements).take(LINEAGE);
-        let parts = std::iter::once(spot).chain(parts.filter(|part| part.reference().is_none()));
-        let own = parts.filter_map(|part| part.get("properties")?.get(self.property)).next();
-        own.map(values).filter(|own| own.len() <= VALUES).unwrap_or_default()
+        Some(values)
     }
 }
 
-/// The texts that a schema allows alone.
-fn values(spot: Spot<'_>) -> Vec<&str> {
-    match (spot.text("const"), spot.get("enum")) {
-        (Some(only), _) => vec![only],
-        (None, listed) => {
-            let listed = listed.into_iter().flat_map(Spot::elements).take(VALUES + 1);
-            listed
-                .filter_map(|value| value.value.as_str())
-                .filter(|value| value.len() <= VALUE_BYTES)
-                .collect()
+/// What a property may be, which is text or null.
+#[derive(Debug, Default)]
+struct Texts<'a> {
+    /// The only texts, each once; empty means any.
+    listed: Vec<&'a str>,
+    null: bool,
+}
+
+/// What a property may be; nothing if that may be something else than text, or too much to look at. Counts what is looked
+/// at for it.
+fn texts<'a>(property: Spot<'a>, looks: &mut usize) -> Option<Texts<'a>> {
+    let mut out = Texts::default();
+    let mut seen = HashSet::new();
+    // Each with whether it holds in any case.
+    let mut waiting = VecDeque::from([(property, true)]);
+    while let Some((spot, always)) = waiting.pop_front() {
+        *looks += 1;
+        if !seen.insert(spot.identity()) {
+            continue;
+        }
+        if seen.len() > PARTS {
+            return None;
+        }
+        if let Some(reference) = spot.reference() {
+            *looks += 1 + reading(reference.len());
+            waiting.push_back((spot.bundle.find(spot.document, reference).ok()?, always));
+            out.null |= keywords::is_nullable(spot);
+            if spot.bundle.version != Version::V31 {
+                continue;
+            }
+        }
+        let types = own_kinds(spot);
+        if types.iter().any(|kind| !matches!(*kind, "string" | "null")) {
+            return None;
+        }
+        out.null |= types.contains(&"null") || keywords::is_nullable(spot);
+        let listed = listed(spot, &mut out.null, looks)?;
+        if always && out.listed.is_empty() {
+            out.listed = listed;
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let parts = spot.get(keyword).into_iter().flat_map(Spot::elements).take(PARTS + 1);
+            waiting.extend(parts.map(|part| (part, always && keyword == "allOf")));
         }
     }
+    Some(out)
+}
+
+/// The texts that a schema lists itself. Nothing if it lists something else, or too many.
+fn listed<'a>(spot: Spot<'a>, null: &mut bool, looks: &mut usize) -> Option<Vec<&'a str>> {
+    let values: Vec<Spot<'a>> = match spot.get("const") {
+        Some(only) => vec![only],
+        None => spot.get("enum").into_iter().flat_map(Spot::elements).take(VALUES + 1).collect(),
+    };
+    *looks += values.len();
+    if values.len() > VALUES {
+        return None;
+    }
+    let mut seen = HashSet::new();
+    let mut out = Vec::new();
+    for value in values {
+        match value.value {
+            Value::String(text) if text.len() > VALUE_BYTES || !seen.insert(text.as_str()) => {}
+            Value::String(text) => out.push(text.as_str()),
+            Value::Null => *null = true,
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => return None,
+        }
+    }
+    Some(out)
+}
+
+/// Those of some values that are listed, as they are listed there. Where nothing is, all of them.
+fn among<'a>(wished: Vec<&'a str>, listed: &[&'a str]) -> Vec<&'a str> {
+    if listed.is_empty() {
+        return wished;
+    }
+    wished.into_iter().filter_map(|wish| alike(wish, listed)).collect()
 }
 
 /// The one of these values that is meant: itself, or the only one with the same letters. `Cat` is often sent as `cat`.

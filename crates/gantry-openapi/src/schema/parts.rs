@@ -41,7 +41,8 @@ impl<'a> Converter<'a> {
         }
         let parts = self.list(spot, "allOf");
         let several = parts.len() > 1 || shares(spot, "allOf");
-        let mut at_part = at.part_of(parts.len()).open_if(several);
+        let open = several || !parts.is_empty() && !self.is_lax() && self.has_kinds(spot);
+        let mut at_part = at.part_of(parts.len()).open_if(open);
         // What a schema inherits from is not any of its kinds here, but this one.
         if several || spot.bundle.is_heir(spot) {
             at_part = at_part.base();

@@ -98,9 +98,9 @@ fn rst_2_a_part_has_the_first_media_type_that_is_listed() {
 fn rst_2_what_has_kinds_is_one_open_body() {
     let animal = json!({"type": "object", "discriminator": "kind", "required": ["kind"],
         "additionalProperties": false, "properties": {"kind": string()}});
-    let dog = json!({"allOf": [{"$ref": "#/definitions/Animal"},
+    let mut dog = json!({"allOf": [{"$ref": "#/definitions/Animal"},
         {"type": "object", "required": ["bark"], "properties": {"bark": string()}}]});
-    let with = |name: &str| {
+    let with = |dog: &Value, name: &str| {
         let schema = json!({"$ref": format!("#/definitions/{name}")});
         only(&json!({
             "swagger": "2.0", "info": {}, "host": "a.example", "definitions": {"Animal": animal, "Dog": dog},
@@ -108,11 +108,14 @@ fn rst_2_what_has_kinds_is_one_open_body() {
                 {"in": "body", "name": "animal", "required": true, "schema": schema}]}}},
         }))
     };
-    assert_eq!(arguments(&with("Dog")), ["kind!", "bark!"]);
-    let operation = with("Animal");
-    assert_eq!(arguments(&operation), ["body!"]);
-    let text = written(&operation, json!({"body": {"kind": "Dog", "bark": "loud"}}));
-    assert_eq!(text, r#"{"kind":"Dog","bark":"loud"}"#);
+    for name in ["Animal", "Dog"] {
+        let operation = with(&dog, name);
+        assert_eq!(arguments(&operation), ["body!"]);
+        let text = written(&operation, json!({"body": {"kind": "Poodle", "bark": "loud", "curls": 7}}));
+        assert_eq!(text, r#"{"kind":"Poodle","bark":"loud","curls":7}"#);
+    }
+    dog["x-ms-discriminator-value"] = json!("dog");
+    assert_eq!(arguments(&with(&dog, "Dog")), ["kind!", "bark!"]);
 }
 
 #[test]

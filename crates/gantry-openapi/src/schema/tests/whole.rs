@@ -64,8 +64,11 @@ fn what_is_more_than_properties_is_not_taken_apart() {
         json!({ "$ref": "#/s/Kind" }),
     ] {
         let base = json!({ "properties": object, "discriminator": { "propertyName": "a" } });
-        let schemas = json!({ "x": x, "Kind": { "allOf": [base] } });
+        let mut schemas = json!({ "x": x, "Kind": { "allOf": [base], "x-ms-discriminator-value": "kind" } });
         assert!(taken_apart(&schemas, Direction::Input).is_some(), "{x}");
+        // It may be any of them.
+        schemas["Kind"] = json!({ "allOf": [base] });
+        assert_eq!(taken_apart(&schemas, Direction::Input).is_some(), x.get("$ref").is_none(), "{x}");
     }
     let bundle = bundle("3.0.0", &json!({ "x": { "allOf": [{ "$ref": "#/s/none" }] } }));
     assert!(fields(spot(&bundle, "x"), Direction::Input, &mut 0).unwrap_err().contains("#/s/none"));
