@@ -69,10 +69,10 @@ pub(super) async fn read(
     audience: &dyn Audience,
     purpose: Purpose<'_>,
 ) -> Result<RawOutput, Fault> {
-    let response = reached.response;
-    if !response.status().is_success() {
-        return Err(failed(response, told, purpose.until).await);
+    if !reached.response.status().is_success() {
+        return Err(failed(reached, told, purpose.until).await);
     }
+    let response = reached.response;
     if told.method == Method::Head {
         return Ok(RawOutput::Json(head(&response)));
     }
@@ -194,7 +194,8 @@ fn all(headers: &HeaderMap) -> Value {
 }
 
 /// An answer that is an error, with as much of its body as is shown.
-async fn failed(mut response: HttpResponse, told: &Told<'_>, end: Option<Instant>) -> Fault {
+async fn failed(reached: Reached, told: &Told<'_>, end: Option<Instant>) -> Fault {
+    let Reached { mut response, redirected, .. } = reached;
     let (status, headers) = (response.status(), response.headers().clone());
     let media = Media::of(headers.get(header::CONTENT_TYPE));
     let mut body: Vec<u8> = Vec::new();
@@ -214,5 +215,5 @@ async fn failed(mut response: HttpResponse, told: &Told<'_>, end: Option<Instant
         }
     };
     let unsure = if body.len() > fault::BODY_BYTES + MARGIN_BYTES { MARGIN_BYTES } else { 0 };
-    told.refused(status, &headers, &fault::Body::new(text, unsure, told.secrets))
+    told.refused((status, redirected), &headers, &fault::Body::new(text, unsure, told.secrets))
 }

@@ -17,13 +17,13 @@ use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{Effect, ErrorCode, Fault, Permit, ToolError, ToolKind};
+use gantry_core::{Effect, ErrorCode, Fault, Permit, Tool, ToolError, ToolKind};
 use gantry_mcp::exchange::Audience;
 use gantry_openapi::{Choice, Import, Operation};
 use http::StatusCode;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -70,6 +70,8 @@ pub(super) struct Shared {
 pub(super) struct Loaded {
     import: Import,
     tools: Vec<ToolSpec>,
+    /// Their fingerprints, as far as somebody asked.
+    fingerprints: Vec<OnceLock<Digest>>,
     /// Which operation a tool is.
     index: HashMap<String, usize>,
 }
@@ -79,7 +81,18 @@ impl Loaded {
         let tools: Vec<ToolSpec> =
             import.operations.iter().map(|operation| options.tool(operation)).collect();
         let index = tools.iter().enumerate().map(|(n, tool)| (tool.name.clone(), n)).collect();
-        Self { import, tools, index }
+        let fingerprints = tools.iter().map(|_| OnceLock::new()).collect();
+        Self { import, tools, fingerprints, index }
+    }
+
+    /// The operation that a tool is, if it is here what it was when it was judged. What means the same is the same: nobody
+    /// is told when a document is only written otherwise.
+    fn operation(&self, tool: &Tool) -> Option<&Operation> {
+        let n = *self.index.get(&tool.spec.name)?;
+        let spec = self.tools.get(n)?;
+        let fingerprint = *self.fingerprints.get(n)?.get_or_init(|| spec.fingerprint());
+        let is_same = fingerprint == tool.fingerprint && spec.target == tool.spec.target;
+        self.import.operations.get(n).filter(|_| is_same)
     }
 }
 
@@ -196,7 +209,7 @@ impl Shared {
         self.attempt.send_replace(Some(attempt));
     }
 
-    /// Shows what was read, if it is anything new.
+    /// Shows what was read, if it is anything new: another order is, as definitions are shown by their text.
     pub(super) fn put(&self, loaded: Loaded) {
         let before = self.loaded.load();
         if before.as_ref().is_some_and(|before| before.import == loaded.import) {
@@ -246,16 +259,15 @@ impl Shared {
         purpose: Purpose<'_>,
     ) -> Result<RawOutput, Fault> {
         let loaded = self.loaded.load_full();
-        let spec = &permit.tool().spec;
         let found = loaded.as_ref().and_then(|loaded| {
-            let n = *loaded.index.get(&spec.name)?;
             // What was judged is what was listed; the document may have changed since.
-            (loaded.tools.get(n)? == spec).then_some((loaded, loaded.import.operations.get(n)?))
+            Some((loaded, loaded.operation(permit.tool())?))
         });
         let Some((loaded, operation)) = found else {
             let message = format!(
                 "{} has changed and has no such tool {} any more; list the tools again",
-                self.origin.provider, spec.name
+                self.origin.provider,
+                permit.tool().spec.name
             );
             return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
         };
@@ -283,26 +295,56 @@ impl Call<'_> {
         let prepared = self.operation.prepare(&arguments).map_err(fault::invalid)?;
         let bare = request::build(self.operation, prepared, &self.shared.options).map_err(fault::invalid)?;
         let reads = permit.tool().effect == Effect::Read;
-        let mut badge = self.badge().await?;
-        let mut renewed = false;
-        loop {
-            let request = self.signed(&bare, &badge)?;
-            let secrets = self.shared.secrets.with(badge.token.as_ref().map(|(_, token)| &**token));
-            let told = Told {
-                method: self.operation.method,
-                url: &request.url,
-                reads,
-                secrets: &secrets,
-                advice: self.advice(),
-            };
-            let reached = self.shared.outlet.send(&request).await.map_err(|error| told.http(&error))?;
-            if !renewed && self.is_outdated(&reached, &badge) {
-                renewed = true;
-                badge = self.badge().await?;
-                continue;
+        let badge = self.badge().await?;
+        let request = self.signed(&bare, &badge)?;
+        let secrets = self.secrets(&badge);
+        let mut told = self.told(&request, &secrets, reads);
+        let reached = self.shared.outlet.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
+        if self.is_outdated(&reached, &badge, reads) {
+            match self.send_again(&bare, reads, audience, purpose).await {
+                Ok(ended) => return ended,
+                // A request was sent, so this is no call that never got out: what was answered to it stands.
+                Err(unsent) => {
+                    let provider = &self.shared.origin.provider;
+                    tracing::info!("{provider}: nothing was sent with a new token: {}", unsent.error.message);
+                    told.advice = Some(
+                        "the token was not taken, and the request could not be sent again with a new one"
+                            .to_owned(),
+                    );
+                }
             }
-            return answer::read(reached, &told, audience, purpose).await;
         }
+        answer::read(reached, &told, audience, purpose).await
+    }
+
+    /// Sends a request once more, with a new token, and reads what is answered.
+    ///
+    /// # Errors
+    /// It did not get out.
+    async fn send_again(
+        &self,
+        bare: &Request,
+        reads: bool,
+        audience: &dyn Audience,
+        purpose: Purpose<'_>,
+    ) -> Result<Result<RawOutput, Fault>, Fault> {
+        let badge = self.badge().await?;
+        let request = self.signed(bare, &badge)?;
+        let secrets = self.secrets(&badge);
+        let told = self.told(&request, &secrets, reads);
+        match self.shared.outlet.send(&request).await {
+            Ok(reached) => Ok(answer::read(reached, &told, audience, purpose).await),
+            Err(missed) if missed.was_sent() => Ok(Err(told.unanswered(&missed))),
+            Err(missed) => Err(told.unanswered(&missed)),
+        }
+    }
+
+    fn told<'a>(&self, request: &'a Request, secrets: &'a Secrets, reads: bool) -> Told<'a> {
+        Told { method: self.operation.method, url: &request.url, reads, secrets, advice: self.advice() }
+    }
+
+    fn secrets(&self, badge: &Badge) -> Secrets {
+        self.shared.secrets.with(badge.token.as_ref().map(|(_, token)| &**token))
     }
 
     async fn badge(&self) -> Result<Badge, Fault> {
@@ -314,14 +356,14 @@ impl Call<'_> {
     }
 
     /// Whether the token was not taken, and another one is worth a try. Who is not known has not had anything done, but
-    /// only what may be done twice is ever sent twice.
-    fn is_outdated(&self, reached: &Reached, badge: &Badge) -> bool {
+    /// only what may be done twice is ever sent twice. What was answered with a redirect may have been done already.
+    fn is_outdated(&self, reached: &Reached, badge: &Badge, reads: bool) -> bool {
         let Some((errand, token)) = &badge.token else { return false };
         let refused = reached.response.status() == StatusCode::UNAUTHORIZED;
         if refused {
             self.shared.tokens.forget(errand, token);
         }
-        refused && self.operation.method.is_idempotent()
+        refused && self.operation.method.is_idempotent() && (reads || !reached.redirected)
     }
 
     fn signed(&self, bare: &Request, badge: &Badge) -> Result<Request, Fault> {

@@ -1,6 +1,6 @@
 //! What is said when a request comes to nothing, and how far it may have got.
 
-use super::outlet::{self, shown};
+use super::outlet::{self, NoAnswer, shown};
 use super::secrets::Secrets;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::{HttpError, Url};
@@ -57,7 +57,18 @@ impl Told<'_> {
         if self.reads { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
     }
 
-    /// There is no answer.
+    /// There is no answer to a request. Once one was answered, whatever went wrong behind it is no reason to take the call
+    /// for one that was never sent.
+    pub(super) fn unanswered(&self, no_answer: &NoAnswer) -> Fault {
+        let NoAnswer { error, redirected } = no_answer;
+        if !redirected || error.was_sent() {
+            return self.http(error);
+        }
+        let message = format!("the answer is a redirect that could not be followed ({error})");
+        self.lost(self.secrets.hide(message))
+    }
+
+    /// There is no answer, or not all of it.
     pub(super) fn http(&self, error: &HttpError) -> Fault {
         let told = self.secrets.hide(error.to_string());
         let unavailable =
@@ -92,8 +103,13 @@ impl Told<'_> {
         self.after_sending(ToolError::new(code, message))
     }
 
-    /// The service answers that it did not do it.
-    pub(super) fn refused(&self, status: StatusCode, headers: &HeaderMap, body: &Body) -> Fault {
+    /// The service answers that it did not do it, or that it did not do what another answer led to.
+    pub(super) fn refused(
+        &self,
+        (status, redirected): (StatusCode, bool),
+        headers: &HeaderMap,
+        body: &Body,
+    ) -> Fault {
         let (method, url) = (self.method, self.secrets.hide(shown(self.url)));
         let words = status.canonical_reason().unwrap_or_default();
         let mut message = format!("HTTP {} {words} from {method} {url}", status.as_u16());
@@ -118,8 +134,9 @@ impl Told<'_> {
         let between = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
         let code = if between && !self.reads { ErrorCode::OutcomeUnknown } else { ErrorCode::ExecutionError };
         let error = ToolError::new(code, message).with_details(Value::Object(details));
-        // Who refuses a request has not done what it asks for; who was tired of waiting for it may have.
-        let refuses = status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT;
+        // Who refuses a request has not done what it asks for; who was tired of waiting for it may have, and so may who
+        // answered first and led elsewhere.
+        let refuses = status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT && !redirected;
         if refuses { Fault::without_effect(error) } else { self.after_sending(error) }
     }
 
@@ -146,7 +163,7 @@ impl Told<'_> {
         let place = self.secrets.hide(shown(&next));
         Some(match self.method {
             Method::Get | Method::Head if next.origin() == self.url.origin() => {
-                format!(" (it was redirected again and again, in the end to {place})")
+                format!(" (it was redirected in a circle or too often, in the end to {place})")
             }
             Method::Get | Method::Head => format!(
                 " (it points to {place}, which is not the same server, so nothing was sent there; set that address if \

@@ -93,7 +93,7 @@ impl InlineTools {
             advice: Some(advice),
         };
         tool.warn(name, &request.url);
-        let reached = self.outlet.send(&request).await.map_err(|error| told.http(&error))?;
+        let reached = self.outlet.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
         answer::read(reached, &told, audience, purpose).await
     }
 }

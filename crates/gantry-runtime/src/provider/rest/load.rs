@@ -231,7 +231,7 @@ async fn fetch(url: &Url, outlet: &Outlet) -> Result<(Url, Vec<u8>), String> {
     let told = Told { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
     let words = |error: &gantry_egress::HttpError| told.http(error).error.message;
     let asking = async {
-        let reached = outlet.send(&request).await.map_err(|error| words(&error))?;
+        let reached = outlet.send(&request).await.map_err(|missed| told.unanswered(&missed).error.message)?;
         let status = reached.response.status();
         if !status.is_success() {
             let from = Some(shown(&reached.url)).filter(|reached| *reached != shown(url));

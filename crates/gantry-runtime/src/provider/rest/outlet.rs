@@ -49,6 +49,23 @@ impl std::fmt::Debug for Request {
 pub(super) struct Reached {
     pub(super) response: HttpResponse,
     pub(super) url: Url,
+    /// Another answer led there.
+    pub(super) redirected: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct NoAnswer {
+    pub(super) error: HttpError,
+    /// The request was answered, and where that answer led there was no other.
+    pub(super) redirected: bool,
+}
+
+impl NoAnswer {
+    /// Whether the service may have got the request, wherever it was lost in the end.
+    pub(super) fn was_sent(&self) -> bool {
+        self.redirected || self.error.was_sent()
+    }
 }
 
 impl Outlet {
@@ -60,20 +77,25 @@ impl Outlet {
 
     /// Sends a request and returns as soon as the head of the answer is there. What did not get out is tried again, if
     /// doing it twice would come to the same; redirects are followed within the origin, if nothing but the address is sent.
+    /// Nothing is asked for a second time because an answer says so.
     ///
     /// Cancel-safety: dropping the future closes the connection; what was sent stays sent.
-    pub(super) async fn send(&self, request: &Request) -> Result<Reached, HttpError> {
-        let client = self.client(request.public_only).await?;
+    pub(super) async fn send(&self, request: &Request) -> Result<Reached, NoAnswer> {
+        let no_answer = |redirected| move |error| NoAnswer { error, redirected };
+        let client = self.client(request.public_only).await.map_err(no_answer(false))?;
         let mut url = request.url.clone();
-        for _ in 0..REDIRECTS {
-            let response = self.try_again(client, request, &url).await?;
-            match target(request.method, &url, &response) {
+        url.set_fragment(None);
+        let mut asked = Vec::with_capacity(1);
+        loop {
+            let redirected = !asked.is_empty();
+            let response = self.try_again(client, request, &url).await.map_err(no_answer(redirected))?;
+            let next = target(request.method, &url, &response);
+            asked.push(url.clone());
+            match next.filter(|next| asked.len() <= REDIRECTS && !asked.contains(next)) {
                 Some(next) => url = next,
-                None => return Ok(Reached { response, url }),
+                None => return Ok(Reached { response, url, redirected }),
             }
         }
-        let response = self.try_again(client, request, &url).await?;
-        Ok(Reached { response, url })
     }
 
     async fn try_again(
@@ -130,7 +152,9 @@ fn target(method: Method, from: &Url, response: &HttpResponse) -> Option<Url> {
     if !matches!(method, Method::Get | Method::Head) || !follows.contains(&response.status()) {
         return None;
     }
-    let next = location(from, response.headers())?;
+    let mut next = location(from, response.headers())?;
+    // Nobody is sent it, so it makes no other place.
+    next.set_fragment(None);
     // The headers go along, so they stay with whom they are for; and who asks is not for the service to say.
     let same_user = (next.username(), next.password()) == (from.username(), from.password());
     (next.origin() == from.origin() && same_user).then_some(next)

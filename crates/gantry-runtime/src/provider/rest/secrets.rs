@@ -74,7 +74,8 @@ impl Secrets {
         if let Some((_, both)) = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("basic"))
             && let Ok(Ok(both)) = STANDARD.decode(both.trim()).map(String::from_utf8)
         {
-            self.add(both.split_once(':').map_or("", |(_, password)| password));
+            let (username, password) = both.split_once(':').unwrap_or((&both, ""));
+            self.add(if password.is_empty() { username } else { password });
         }
         for (n, word) in value.split([' ', ';']).enumerate() {
             match word.split_once('=') {
@@ -87,11 +88,14 @@ impl Secrets {
         }
     }
 
-    /// Adds the password that stands in an address, and what is sent for it.
+    /// Adds the password that stands in an address, or the key that is its user, and what is sent for it.
     pub(super) fn add_user(&mut self, url: &Url) {
-        let Some(written) = url.password() else { return };
-        let (username, password) = (encode::decoded(url.username()), encode::decoded(written));
-        self.add(written);
+        let (user, written) = (url.username(), url.password().unwrap_or_default());
+        if user.is_empty() && written.is_empty() {
+            return;
+        }
+        let (username, password) = (encode::decoded(user), encode::decoded(written));
+        self.add(if written.is_empty() { user } else { written });
         self.add_credential(&Credential::Basic { username, password });
     }
 
@@ -122,7 +126,8 @@ impl Secrets {
         match credential {
             Credential::Key(key) => self.add(key),
             Credential::Basic { username, password } => {
-                self.add(password);
+                // Many services take a key as the user, and no password.
+                self.add(if password.is_empty() { username } else { password });
                 self.add(&STANDARD.encode(format!("{username}:{password}")));
             }
             Credential::Token(token) => self.add(token),
@@ -253,5 +258,35 @@ mod tests {
         let text = format!("ada p@ss+! p%40ss+%21 {}", STANDARD.encode("ada:p@ss+!"));
         assert_eq!(secrets.hide(text), format!("ada {mask} {mask} {mask}"));
         secrets.add_user(&Url::parse("https://h.test/").unwrap());
+    }
+
+    #[test]
+    fn a_key_that_stands_where_a_user_does_is_masked() {
+        let (key, mask) = ("sk_live_a+b", MASK);
+        let in_header = |text: &str| {
+            let mut secrets = Secrets::default();
+            secrets.add_header("Authorization", &format!("Basic {}", STANDARD.encode(text)));
+            secrets
+        };
+        let in_address = |address: &str| {
+            let mut secrets = Secrets::default();
+            secrets.add_user(&Url::parse(address).unwrap());
+            secrets
+        };
+        let mut credential = Secrets::default();
+        credential.add_credential(&Credential::Basic { username: key.into(), password: String::new() });
+        for secrets in [
+            in_header("sk_live_a+b:"),
+            in_address("https://sk_live_a%2Bb@h.test/"),
+            in_address("https://sk_live_a+b:@h.test/"),
+            credential,
+        ] {
+            let text = format!("<{key}> sk_live_a%2Bb {}", STANDARD.encode("sk_live_a+b:"));
+            assert_eq!(secrets.hide(text), format!("<{mask}> {mask} {mask}"));
+        }
+        assert_eq!(in_header(key).hide(key.to_owned()), mask);
+        // However short it is, something is shown to the service, and others must not see it.
+        assert!(!in_address("https://a@h.test/").is_empty());
+        assert!(in_address("https://h.test/").is_empty());
     }
 }

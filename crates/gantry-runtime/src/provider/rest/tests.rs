@@ -6,6 +6,7 @@ mod faults;
 mod packed;
 mod places;
 mod sending;
+mod sent;
 mod server;
 mod streams;
 mod tokens;

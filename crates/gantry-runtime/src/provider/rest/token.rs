@@ -176,13 +176,13 @@ async fn ask(outlet: &Outlet, errand: &Errand, in_header: bool) -> Result<(Statu
     let secrets = secrets(errand);
     // Asking for a token changes nothing that anybody would miss.
     let told = Told { method: Method::Post, url: &errand.url, reads: true, secrets: &secrets, advice: None };
-    let failed = |error: &gantry_egress::HttpError| {
-        let message = format!("no token can be got: {}", told.http(error).error.message);
+    let failed = |fault: Fault| {
+        let message = format!("no token can be got: {}", fault.error.message);
         Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
     };
-    let reached = outlet.send(&request).await.map_err(|error| failed(&error))?;
+    let reached = outlet.send(&request).await.map_err(|missed| failed(told.unanswered(&missed)))?;
     let status = reached.response.status();
-    let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(&error))?;
+    let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(told.http(&error)))?;
     Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
 }
 

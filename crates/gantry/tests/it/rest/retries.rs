@@ -5,6 +5,10 @@ use gantry_testkit::Echo;
 use gantry_testkit::echo::HangUp;
 use gantry_testkit::tls::{Authority, HERE, Relay};
 use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The methods that may be sent twice, and those that may not.
 const TWICE: [&str; 3] = ["GET", "PUT", "DELETE"];
@@ -145,4 +149,69 @@ fn rst_1_what_a_person_approved_is_sent_once_too() {
     let state = || rig.home.run(["approvals", "show", id, "--json"]).json()["state"].clone();
     rig.server.eventually("it has ended", || state() == "OUTCOME_UNKNOWN");
     assert_eq!(service.hits(), 1);
+}
+
+/// A service behind TLS whose answer leads to another place of its own, where nobody is found for as long as a call looks:
+/// three connections are hung up on before TLS stands. Whoever starts over finds it again.
+struct LeadsOn {
+    relay: Arc<Relay>,
+    triggered: Arc<AtomicUsize>,
+}
+
+impl LeadsOn {
+    fn start(authority: &Authority) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let relay = Arc::new(authority.relay(listener.local_addr().expect("its address"), &HERE));
+        let service = Self { relay, triggered: Arc::default() };
+        let (relay, triggered) = (Arc::clone(&service.relay), Arc::clone(&service.triggered));
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                if lines.next().is_some_and(|first| first.starts_with("GET /trigger "))
+                    && lines.any(|line| line.is_empty())
+                {
+                    triggered.fetch_add(1, Ordering::SeqCst);
+                    relay.hang_up_on(3);
+                    let answer = "HTTP/1.1 302 Found\r\nlocation: /done\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                    stream.write_all(answer.as_bytes()).ok();
+                }
+            }
+        });
+        service
+    }
+
+    /// How often it was triggered, and how many connections there were.
+    fn counts(&self) -> (usize, usize) {
+        (self.triggered.load(Ordering::SeqCst), self.relay.n_accepted())
+    }
+}
+
+#[test]
+fn rst_1_what_was_answered_is_not_sent_again_because_its_answer_leads_nowhere() {
+    let authority = Authority::new("rest test");
+    let effects =
+        [("read", "EXECUTION_ERROR"), ("write", "OUTCOME_UNKNOWN"), ("destructive", "OUTCOME_UNKNOWN")];
+    let services = effects.map(|_| LeadsOn::start(&authority));
+    let mut tools = json!({});
+    for ((effect, _), service) in effects.iter().zip(&services) {
+        let url = format!("https://{}/trigger", service.relay.address);
+        tools[effect] = json!({ "description": "x", "url": url, "effect": effect });
+    }
+    let home = home(&json!({ "restTools": tools }));
+    let pem = authority.write(home.path()).display().to_string();
+    let rig = Rig::at(Echo::start(), home.env("SSL_CERT_FILE", &pem));
+    for ((effect, code), service) in effects.iter().zip(&services) {
+        let reply = rig.call(&format!("rest__{effect}"), &json!({}));
+        if let Some(id) = reply["approvalId"].as_str() {
+            assert_eq!((*effect, service.counts()), ("destructive", (0, 0)));
+            assert_eq!(rig.home.run(["approvals", "approve", id]).code, 0);
+            let state = || rig.home.run(["approvals", "show", id, "--json"]).json()["state"].clone();
+            rig.server.eventually("it has ended", || state() == *code);
+        } else {
+            let (found, message) = failed(&reply);
+            assert!(found == *code && !message.contains("Nothing was sent"), "{effect}: {found}: {message}");
+        }
+        // The place that it leads to may be tried again, what led there may not.
+        assert_eq!(service.counts(), (1, 4), "{effect}");
+    }
 }

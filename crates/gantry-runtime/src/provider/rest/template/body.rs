@@ -122,7 +122,7 @@ impl BodyTemplate {
                 return Ok(Some((said, filled.into_bytes())));
             }
             Self::Lines(nodes) => {
-                let values = nodes.iter().map(|node| node.fill(arguments).unwrap_or_default());
+                let values = nodes.iter().filter_map(|node| node.fill(arguments));
                 return Ok(Some((None, in_lines(values).into_bytes())));
             }
             Self::Json(node) => node,

@@ -165,6 +165,9 @@ fn rst_1_an_argument_is_never_another_line() {
     assert_eq!(made(&list, Media::Ndjson, &values), expected);
     assert_eq!(made(&json!("${parameters.all}"), Media::Ndjson, &values), "{\"a\":1}\n\"b\"\n");
     assert_eq!(made(&json!({ "n": "${parameters.n}" }), Media::Ndjson, &values), "{\"n\":[1,2]}");
+    // What is not given is no line, and no member of one; what is given as null is.
+    let gaps = json!("${parameters.none}\n{\"a\": ${parameters.none}}\n${parameters.null}\n");
+    assert_eq!(made(&gaps, Media::Ndjson, &json!({ "null": null })), "{}\nnull\n");
     let broken = BodyTemplate::parse(&json!("{}\n{\"a\": ${parameters.n}"), Media::Ndjson).unwrap_err();
     assert!(broken.starts_with("line 2 of bodyTemplate is no JSON; "), "{broken}");
 }

@@ -256,6 +256,40 @@ async fn rst_2_a_changed_file_changes_the_tools_and_a_broken_one_does_not() {
 }
 
 #[tokio::test]
+async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_with_other_targets_has_not() {
+    let server = Server::saying(ok("application/json", "1")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let with = |path: &str, schema: Value| {
+        let parameter = json!({ "name": "q", "in": "query", "schema": schema });
+        let operation = json!({ "operationId": "x", "responses": answers(), "parameters": [parameter] });
+        let mut paths = json!({});
+        paths[path] = json!({ "get": operation });
+        document(&server.url(""), paths, json!({}))
+    };
+    let text = json!({ "type": "string" });
+    let schema = json!({ "type": "object", "properties": { "a": text, "b": text } });
+    let turned = json!({ "type": "object", "properties": { "b": text, "a": text } });
+    let spec = place(folder.path(), &with("/x", schema));
+    let api = Api::new(api(spec), &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    api.warm_up().await.unwrap();
+    let (before, permit) = (api.tools().remove(0), permit(&api, "a_x", &json!({ "q": { "a": "y" } })));
+    let mut version = api.changed().unwrap();
+    let mut put = async |document: &Value| {
+        version.mark_unchanged();
+        place(folder.path(), document);
+        tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
+    };
+    put(&with("/x", turned.clone())).await;
+    let now = api.tools().remove(0);
+    assert!(before != now && before.fingerprint() == now.fingerprint(), "{now:?}");
+    api.run(&Nobody::default(), &permit, None).await.unwrap();
+    assert!(server.request().starts_with("GET /x?a=y "));
+    put(&with("/y", turned)).await;
+    let fault = api.run(&Nobody::default(), &permit, None).await.unwrap_err();
+    assert_eq!(fault.error.code, ErrorCode::ToolNotFound);
+}
+
+#[tokio::test]
 async fn rst_2_a_file_that_comes_late_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("api.json");

@@ -23,6 +23,19 @@ impl Server {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), script)
     }
 
+    /// One that takes a single connection: whoever comes after finds nobody.
+    pub(super) async fn once(answer: impl Into<Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let (asked, answer) = (Arc::clone(&server.asked), answer.into());
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            drop(listener);
+            serve(stream, asked, Arc::new(move |_| answer.clone())).await;
+        });
+        server
+    }
+
     pub(super) fn on(
         listener: TcpListener,
         script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,

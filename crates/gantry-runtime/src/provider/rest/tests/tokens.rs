@@ -3,7 +3,8 @@
 use super::apis::{ask, document, operation, ready};
 use super::server::answer;
 use super::*;
-use gantry_core::ErrorCode;
+use gantry_core::pattern::Pattern;
+use gantry_core::{Effect, ErrorCode};
 use gantry_egress::Url;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,14 +12,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 async fn api_at(server: &Server, token_url: &str) -> Api {
     let need = |scope: &str| json!([{ "oauth": [scope] }]);
     let paths = json!({ "/x": {
-        "get": operation("read", need("r")), "post": operation("write", need("w"))
-    } });
-    let flow = json!({ "clientCredentials": { "tokenUrl": token_url, "scopes": { "r": "", "w": "" } } });
+        "get": operation("read", need("r")), "post": operation("write", need("w")), "put": operation("put", need("p"))
+    }, "/fire": { "get": operation("fire", need("f")) } });
+    let flow = json!({ "clientCredentials": { "tokenUrl": token_url, "scopes": { "r": "", "w": "", "p": "", "f": "" } } });
     let schemes = json!({ "oauth": { "type": "oauth2", "flows": flow } });
     ready(&document(&server.url(""), paths, schemes), |options| {
         let (id, secret) = ("my id".to_owned(), "very/secret".to_owned());
         let client = Credential::Client { id, secret, token_url: None, scopes: None };
         options.credentials.insert("oauth".into(), client);
+        options.effects.push((Pattern::parse("fire").unwrap(), Effect::Destructive));
     })
     .await
 }
@@ -103,6 +105,76 @@ async fn rst_3_a_token_that_is_not_taken_is_got_anew_and_only_what_is_idempotent
     let api = api_at(&server, &server.url("/token")).await;
     ask(&api, "a_read", json!({})).await.unwrap_err();
     assert_eq!((count(&server, "GET /x"), count(&server, "POST /token")), (2, 2), "once, and not for ever");
+}
+
+/// A place that gives one token, and answers like this from then on.
+async fn giving_one(then: Vec<u8>) -> Server {
+    let given = AtomicUsize::new(0);
+    Server::start(move |_| match given.fetch_add(1, Ordering::SeqCst) {
+        0 => ok("application/json", r#"{"access_token":"token-1"}"#),
+        _ => then.clone(),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn rst_3_what_was_answered_stands_if_it_cannot_be_sent_again() {
+    let refusal = || answer("401 Unauthorized", "", "who is that?");
+    let no_tokens = [
+        answer("503 Service Unavailable", "", ""),
+        answer("400 Bad Request", "", ""),
+        ok("application/json", r#"{"access_token":"two\nlines"}"#),
+        Vec::new(),
+    ];
+    let stands = |fault: Fault| {
+        assert_eq!(code(&fault), ("EXECUTION_ERROR", EffectState::None), "{fault:?}");
+        let message = &fault.error.message;
+        assert!(message.contains("who is that?") && message.contains("could not be sent again"), "{message}");
+        assert!(!message.contains("othing was sent"), "{message}");
+        assert_eq!(fault.error.details.unwrap()["status"], 401);
+    };
+    for then in no_tokens {
+        let (server, tokens) = (Server::saying(refusal()).await, giving_one(then).await);
+        let api = api_at(&server, &tokens.url("/token")).await;
+        stands(ask(&api, "a_put", json!({})).await.unwrap_err());
+        assert_eq!(count(&server, "PUT /x"), 1);
+    }
+    // Nobody is there any more.
+    let (server, tokens) = (Server::once(refusal()).await, issuer("", 1).await);
+    let api = api_at(&server, &tokens.url("/token")).await;
+    stands(ask(&api, "a_put", json!({})).await.unwrap_err());
+    assert_eq!(count(&server, "PUT /x"), 1);
+}
+
+#[tokio::test]
+async fn rst_3_what_is_lost_when_it_is_sent_again_may_have_taken_effect() {
+    let tokens = issuer("", 1).await;
+    let server = Server::start(|request| match request.contains("token-1") {
+        true => answer("401 Unauthorized", "", ""),
+        false => Vec::new(),
+    })
+    .await;
+    let api = api_at(&server, &tokens.url("/token")).await;
+    let fault = ask(&api, "a_put", json!({})).await.unwrap_err();
+    assert_eq!(code(&fault), ("OUTCOME_UNKNOWN", EffectState::Possible));
+    assert_eq!(count(&server, "PUT /x"), 2);
+}
+
+#[tokio::test]
+async fn rst_3_what_led_elsewhere_is_not_sent_again_because_of_a_token() {
+    let tokens = issuer("", 1).await;
+    let server = Server::start(|request| match request.starts_with("GET /done ") {
+        true => answer("401 Unauthorized", "", ""),
+        false => answer("302 Found", "location: /done\r\n", ""),
+    })
+    .await;
+    let api = api_at(&server, &tokens.url("/token")).await;
+    let fault = ask(&api, "a_fire", json!({})).await.unwrap_err();
+    assert_eq!(code(&fault), ("EXECUTION_ERROR", EffectState::Possible), "{fault:?}");
+    assert_eq!((count(&server, "GET /fire"), count(&server, "GET /done")), (1, 1));
+    // Who only reads may ask again.
+    ask(&api, "a_read", json!({})).await.unwrap_err();
+    assert_eq!((count(&server, "GET /x"), count(&server, "GET /done")), (2, 3));
 }
 
 #[tokio::test]
