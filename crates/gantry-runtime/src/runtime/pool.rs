@@ -11,6 +11,8 @@ pub(super) use bare::holders;
 
 use super::Error;
 use super::sources::Source;
+use crate::provider::mcp::McpServer;
+use crate::provider::mcp::listing::Listing;
 use crate::queue::Queues;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
 use gantry_core::names::{Beginnings, Style, is_coordination_name, is_reserved_name};
@@ -28,8 +30,18 @@ pub(super) struct Built {
     pub(super) left_out: BTreeMap<Arc<str>, String>,
     /// Single tools that are left out: provider, tool, and why.
     pub(super) dropped: Vec<(Arc<str>, String, String)>,
-    /// Servers whose lists were known, so that their tools are in the pool.
-    pub(super) heard: HashSet<Arc<str>>,
+    /// The lists of the servers as they were known before, so that their tools are in the pool.
+    pub(super) heard: HashMap<Arc<str>, Arc<Listing>>,
+}
+
+impl Built {
+    /// Whether the tools that a server has now are in the pool. What else it has makes no difference.
+    pub(super) fn has_heard(&self, server: &McpServer) -> bool {
+        let (Some(heard), Some(known)) = (self.heard.get(server.id()), server.listing()) else {
+            return false;
+        };
+        Arc::ptr_eq(heard, &known) || heard.has_tools_of(&known)
+    }
 }
 
 /// The pool before, which the next one is made from.
@@ -58,10 +70,9 @@ pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
 pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> Built {
     let mut candidates = Vec::new();
     let rules = Rules::new(sources, queues);
-    // Order: asked before their tools are, so that nobody is in who has come up in between.
+    // Order: asked before their tools are, so that nothing is in that has come up in between.
     let servers = sources.iter().filter_map(|source| source.server.as_ref());
-    let heard =
-        servers.filter(|server| server.listing().is_some()).map(|server| Arc::clone(server.id())).collect();
+    let heard = servers.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect();
     let mut built = Built { left_out: Apart::of(sources).1, heard, ..Built::default() };
     for source in sources.iter().filter(|source| !built.left_out.contains_key(source.id())) {
         let id = source.id();

@@ -162,7 +162,14 @@ impl Runtime {
             (built, shelf)
         });
         let shown = match work.await {
-            Ok((built, shelf)) => self.put(&state.sources, built, shelf),
+            Ok((built, shelf)) => {
+                if !self.put(&state.sources, built, shelf) {
+                    // Whoever waits for this goes on waiting: there is another one to come.
+                    return;
+                }
+                true
+            }
+            // Nobody is helped by waiting for the next one, which may not come.
             Err(error) => {
                 tracing::error!("the tools could not be put together anew: {error}");
                 false
@@ -175,7 +182,7 @@ impl Runtime {
     }
 
     /// Shows a new pool and a new shelf, and tells who wants to hear.
-    /// Shown only if the providers are those that it was made of; otherwise whoever changed them has asked for another one.
+    /// Shown only if the providers are those that it was made of; otherwise there will be another one.
     fn put(&self, sources: &Arc<Sources>, built: Built, shelf: Shelf) -> bool {
         let pool = {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A legacy server with one tool per generation, one resource and one prompt.
+/// A legacy server with one tool per generation up to nine, one resource, and more in later generations, and one prompt.
 struct Upstream {
     address: String,
     /// Moves on to change the tools of the server; connections are dropped when it reaches `DROP`.
@@ -98,7 +98,12 @@ fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value
             "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true }, "prompts": {}, "extensions": { "x/y": {} } },
         }),
         "tools/list" => json!({ "tools": (1..=generation.min(9)).map(tool).collect::<Vec<_>>() }),
-        "resources/list" => json!({ "resources": [{ "uri": "memo://a", "name": "a" }] }),
+        "resources/list" => {
+            let more = (10..generation.min(DROP - 1))
+                .map(|n| json!({ "uri": format!("memo://{n}"), "name": "more" }));
+            let all = std::iter::once(json!({ "uri": "memo://a", "name": "a" })).chain(more);
+            json!({ "resources": all.collect::<Vec<_>>() })
+        }
         "resources/templates/list" => json!({ "resourceTemplates": [] }),
         "prompts/list" => json!({ "prompts": [{ "name": "greet-me" }] }),
         "prompts/get" => json!({ "messages": [], "asked": request["params"]["name"] }),
@@ -325,6 +330,42 @@ async fn a_server_is_ready_when_its_tools_can_be_called() {
         let (added, names) = tokio::join!(adding, looking);
         added.unwrap();
         assert!(names.contains(&format!("later_{n}__tool_1")), "{names:?}");
+    }
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_server_with_other_tools_is_ready_when_those_can_be_called() {
+    let home = Home::new(|address| vec![settings("up", address)]).await;
+    let _settled = home.session().await;
+    let ready_with = async |tools: usize| {
+        loop {
+            let status = home.rt.servers().remove(0);
+            if status.status == "ready" && status.tools == tools {
+                return home.names();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    // A list that changes, and one that is another after a restart; nobody else is told of the second.
+    home.upstream.generation.send_replace(2);
+    assert_eq!(ready_with(2).await.len(), 2);
+    home.upstream.generation.send_if_modified(|generation| {
+        *generation = 9;
+        false
+    });
+    home.rt.restart_server("up").await;
+    assert_eq!(ready_with(9).await.len(), 9);
+
+    // Other resources do not make it any less ready.
+    home.upstream.generation.send_replace(11);
+    loop {
+        let status = home.rt.servers().remove(0);
+        assert_eq!((status.status, status.tools), ("ready", 9));
+        if status.resources == 2 {
+            break;
+        }
+        tokio::task::yield_now().await;
     }
     home.rt.shutdown(Duration::ZERO).await;
 }

@@ -31,8 +31,8 @@ impl Runtime {
             },
             None => {
                 let status = ServerStatus { quarantined: quarantined(server.id()), ..server.status() };
-                // It is there, but its tools cannot be called before they are in the pool.
-                let is_early = status.status == "ready" && !outside.heard.contains(server.id());
+                // It is there, but the tools that it has now cannot be called before they are in the pool.
+                let is_early = status.status == "ready" && !outside.has_heard(server);
                 if is_early {
                     ServerStatus { light: Light::Yellow, status: "starting", ..status }
                 } else {
