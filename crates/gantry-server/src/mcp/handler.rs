@@ -72,11 +72,13 @@ impl Handler for Tools {
     fn header_params(&self, seated: &Arc<Seated>, tool: &str) -> Vec<HeaderParam> {
         let toolset = seated.session().toolset();
         let Ok(tool) = toolset.find(tool) else { return Vec::new() };
-        // Hardly any tool has them, and only a definition of a server's own can.
-        if !tool.spec.raw.as_ref().is_some_and(|raw| raw.contains("x-mcp-header")) {
+        let schema = &tool.spec.input_schema;
+        // Hardly any tool has them, and only a definition of a server's own can. The text of a schema is ours, so that
+        // the word is not hidden in it by escapes; a description of the tool may well have it.
+        if tool.spec.raw.is_none() || !schema.as_str().contains("\"x-mcp-header\"") {
             return Vec::new();
         }
-        header_params(&tool.spec.input_schema.value()).unwrap_or_default()
+        header_params(&schema.value()).unwrap_or_default()
     }
 
     async fn call_tool(

@@ -5,9 +5,13 @@ use crate::cmd::absent;
 use crate::desk::{Desk, Setup, query};
 use crate::exit::Done;
 use crate::output;
+use anyhow::Context as _;
 use gantry_core::raw;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+/// Characters that are shown of an answer that cannot be read.
+const BEGINNING: usize = 100;
 
 pub(super) async fn run(setup: Setup, who: &Who, format: Format, json: bool) -> anyhow::Result<Done> {
     let desk = setup.desk_in(Some(who.place.name())).await?;
@@ -28,7 +32,7 @@ async fn listed(desk: &Desk, who: &Who, format: Format) -> anyhow::Result<Done> 
     let project = who.place.name();
     let query = query(&[("project", Some(project)), ("agent", who.agent.as_deref()), ("format", word)]);
     let text = desk.get_text(&format!("/api/v1/tools{query}")).await?;
-    let items = Items(raw::member(&text, "items").and_then(raw::elements).unwrap_or_default());
+    let items = Items::of(&text)?;
     match format {
         Format::Table => table(&items),
         Format::Json | Format::Mcp | Format::OpenAi | Format::Anthropic => output::json_of(&items),
@@ -40,7 +44,15 @@ async fn listed(desk: &Desk, who: &Who, format: Format) -> anyhow::Result<Done> 
 /// Tools as text. An API may have tens of thousands, so that only one of them at a time is a value.
 struct Items<'a>(Vec<&'a str>);
 
-impl Items<'_> {
+impl<'a> Items<'a> {
+    fn of(answer: &'a str) -> anyhow::Result<Self> {
+        let items = raw::member(answer, "items").and_then(raw::elements).with_context(|| {
+            let beginning: String = answer.chars().take(BEGINNING).collect();
+            format!("the answer is no list of tools: {}", output::clean(&beginning))
+        })?;
+        Ok(Self(items))
+    }
+
     fn values(&self) -> impl Iterator<Item = Value> {
         self.0.iter().filter_map(|text| serde_json::from_str(text).ok())
     }
@@ -87,6 +99,16 @@ fn effect(tool: &Value) -> &'static str {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_no_list_is_no_empty_list() {
+        assert!(Items::of(r#"{"items":[]}"#).unwrap().0.is_empty());
+        assert_eq!(Items::of(r#"{"items":[{"name":"a"}]}"#).unwrap().values().count(), 1);
+        for answer in ["<html>Sign in</html>", "", "[]", "{}", r#"{"items":5}"#] {
+            let error = Items::of(answer).err().unwrap().to_string();
+            assert!(error.contains("no list of tools"), "{error}");
+        }
+    }
 
     #[test]
     fn an_alias_shows_what_it_stands_for() {
