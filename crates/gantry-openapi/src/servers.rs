@@ -15,6 +15,9 @@ use url::Url;
 /// What to say where a document has no address and did not come from one either.
 const NOWHERE: &str = "the specification does not say where the API is; set baseUrl";
 
+/// What to say to somebody who would miss it. Documents have such addresses by mistake, and nobody misses it there.
+const QUERY: &str = "baseUrl has a query, which is not sent; leave out everything from the ? on";
+
 /// Bytes of the address of a server, before and after its variables are filled in.
 const URL_BYTES: usize = 2000;
 /// Values of a variable that are looked at.
@@ -36,6 +39,7 @@ impl<'a> Servers<'a> {
     pub(crate) fn new(root: Spot<'a>, choice: &'a Choice) -> Self {
         let mut variables = BTreeSet::new();
         let server = match &choice.base_url {
+            Some(url) if url.query().is_some() => Err(QUERY.to_owned()),
             Some(url) => usable(url.clone()),
             None if root.bundle.version == Version::V2 => swagger::server(root).and_then(usable),
             None => match declared(root) {

@@ -116,6 +116,7 @@ fn the_base_url_replaces_the_servers_of_the_document() {
     assert_eq!(server(FILE, &document, &choice("http://127.0.0.1:8080/x/")), "http://127.0.0.1:8080/x");
     assert_eq!(server(FILE, &v3(Value::Null), &choice("https://b.example")), "https://b.example/");
     assert!(server(FILE, &document, &choice("ftp://b.example")).contains("by ftp"));
+    assert!(server(FILE, &document, &choice("https://b.example/?v=1")).contains("has a query"));
 }
 
 #[test]
