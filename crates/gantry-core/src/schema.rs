@@ -8,6 +8,7 @@ mod cost;
 mod patterns;
 mod text;
 
+pub use patterns::Patience;
 pub use text::SchemaText;
 
 use crate::limits;
@@ -36,6 +37,14 @@ pub enum Error {
     /// A reference that comes back to itself without consuming anything.
     #[error("the reference {reference:?} leads back to itself without end")]
     EndlessReference { reference: String },
+    /// References are read from the nearest `$id`, which is not followed here.
+    #[error(
+        "a part of the schema has an $id of its own ({id:?}), which cannot be together with references; leave it out"
+    )]
+    EmbeddedId { id: String },
+    /// An anchor that could mean two schemas.
+    #[error("the anchor {anchor:?} stands twice in the schema; give each a name of its own")]
+    DoubleAnchor { anchor: String },
     /// Following all references gives more than [`limits::SCHEMA_EXPANDED_NODES`] nodes.
     #[error(
         "the schema is too costly: its references expand to more than {} nodes",
@@ -52,6 +61,9 @@ pub enum Error {
     #[error("{message}")]
     Invalid { message: String },
 }
+
+/// Visits up to which it is told what does not fit: that takes more, and memory for each.
+const EXPLAINED_VISITS: u64 = 50_000;
 
 /// A field of the arguments that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -75,7 +87,7 @@ pub struct Schema {
 #[derive(Debug)]
 struct Compiled {
     validator: Validator,
-    recursion: cost::Recursion,
+    graph: cost::Graph,
 }
 
 impl Schema {
@@ -85,13 +97,13 @@ impl Schema {
     /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
         // What it costs first: looking at patterns is work too.
-        let recursion = affordable(schema)?;
-        Self::compile_with(schema, Relaxed::of(schema), recursion)
+        let graph = affordable(schema)?;
+        Self::compile_with(schema, Relaxed::of(schema, &mut Patience::default()), graph)
     }
 
-    fn compile_with(schema: &Value, relaxed: Relaxed, recursion: cost::Recursion) -> Result<Self, Error> {
+    fn compile_with(schema: &Value, relaxed: Relaxed, graph: cost::Graph) -> Result<Self, Error> {
         let (validator, unenforced) = validator(schema, relaxed)?;
-        let compiled = OnceLock::from(Ok(Compiled { validator, recursion }));
+        let compiled = OnceLock::from(Ok(Compiled { validator, graph }));
         Ok(Self { compiled, text: None, unenforced })
     }
 
@@ -100,17 +112,14 @@ impl Schema {
     ///
     /// # Errors
     /// The schema is compiled now, and is invalid, leaves the document, or could cost too much.
-    pub fn of(text: &SchemaText) -> Result<Self, Error> {
-        if !text.is_vouched() {
-            return Self::compile(&text.value());
-        }
+    pub fn of(text: &SchemaText, patience: &mut Patience) -> Result<Self, Error> {
         let mut unenforced = Vec::new();
-        if text.as_str().contains("\"pattern") {
+        if !text.is_vouched() || text.as_str().contains("\"pattern") {
             let schema = text.value();
-            let recursion = affordable(&schema)?;
-            let relaxed = Relaxed::of(&schema);
-            if !relaxed.is_quick() {
-                return Self::compile_with(&schema, relaxed, recursion);
+            let graph = affordable(&schema)?;
+            let relaxed = Relaxed::of(&schema, patience);
+            if !text.is_vouched() || !relaxed.is_quick() {
+                return Self::compile_with(&schema, relaxed, graph);
             }
             unenforced = relaxed.unenforced;
         }
@@ -129,7 +138,8 @@ impl Schema {
     /// # Errors
     /// The schema leaves the document, or could cost too much. Whether its keywords are valid only compiling tells.
     pub fn afford(schema: &Value) -> Result<usize, Error> {
-        affordable(schema).map(cost::Recursion::depth)
+        presentable(schema)?;
+        cost::depth(schema)
     }
 
     /// Compiles it, if that has not been done yet.
@@ -155,27 +165,43 @@ impl Schema {
     fn compiled(&self) -> &Result<Compiled, Error> {
         self.compiled.get_or_init(|| {
             let schema = self.text.as_ref().map(SchemaText::value).unwrap_or_default();
-            let recursion = affordable(&schema)?;
+            let graph = affordable(&schema)?;
             // Its patterns have been looked at.
-            let relaxed = if self.unenforced.is_empty() { Relaxed::default() } else { Relaxed::of(&schema) };
+            let relaxed = match self.unenforced.as_slice() {
+                [] => Relaxed::default(),
+                _ => Relaxed::of(&schema, &mut Patience::default()),
+            };
             let (validator, _) = validator(&schema, relaxed)?;
-            Ok(Compiled { validator, recursion })
+            Ok(Compiled { validator, graph })
         })
     }
 }
 
 impl Compiled {
     fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        if !self.recursion.affords(value) {
-            let message = "nested too deep for this tool's recursive schema; send a flatter value".to_owned();
-            return Err(whole(message));
-        }
+        let Some(visits) = self.graph.visits(value) else {
+            let message = "too large or nested too deep for the alternatives and the recursion of this tool's schema; send a \
+                           smaller or flatter value";
+            return Err(whole(message.to_owned()));
+        };
         if self.validator.is_valid(value) {
             return Ok(());
         }
+        if visits > EXPLAINED_VISITS {
+            let message = "does not fit this tool's schema, which has too many alternatives to say where";
+            return Err(whole(message.to_owned()));
+        }
+        Err(self.violations(value))
+    }
+
+    fn violations(&self, value: &Value) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut more = 0usize;
         for found in self.validator.iter_errors(value).flat_map(|error| violation(&error)) {
+            // Several ways through a schema find the same.
+            if violations.contains(&found) {
+                continue;
+            }
             if violations.len() < limits::VALIDATION_ERRORS {
                 violations.push(found);
             } else {
@@ -186,7 +212,7 @@ impl Compiled {
         if more > 0 {
             violations.push(Violation { field: String::new(), message: format!("and {more} more") });
         }
-        Err(violations)
+        violations
     }
 }
 
@@ -212,7 +238,13 @@ fn validator(schema: &Value, relaxed: Relaxed) -> Result<(Validator, Vec<String>
     }
 }
 
-fn affordable(schema: &Value) -> Result<cost::Recursion, Error> {
+fn affordable(schema: &Value) -> Result<cost::Graph, Error> {
+    presentable(schema)?;
+    cost::check(schema)
+}
+
+/// Looks at what can be told of a schema without going through it.
+fn presentable(schema: &Value) -> Result<(), Error> {
     if !schema.is_object() && !schema.is_boolean() {
         return Err(Error::NotASchema);
     }
@@ -220,8 +252,7 @@ fn affordable(schema: &Value) -> Result<cost::Recursion, Error> {
     if bytes > limits::SCHEMA_BYTES {
         return Err(Error::TooLarge { bytes });
     }
-    known_dialect(schema)?;
-    cost::check(schema)
+    known_dialect(schema)
 }
 
 fn known_dialect(schema: &Value) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use crate::digest::Digest;
 use crate::names;
 use crate::raw;
-use crate::schema::{self, Schema, SchemaText};
+use crate::schema::{self, Patience, Schema, SchemaText};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -259,7 +259,19 @@ impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
     #[must_use]
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
-        let status = match Schema::of(&spec.input_schema) {
+        Self::one_of_many(origin, name, spec, settings, &mut Patience::default())
+    }
+
+    /// The same of a provider that has made others before.
+    #[must_use]
+    pub(crate) fn one_of_many(
+        origin: &Origin,
+        name: String,
+        spec: ToolSpec,
+        settings: Settings,
+        patience: &mut Patience,
+    ) -> Self {
+        let status = match Schema::of(&spec.input_schema, patience) {
             Ok(schema) => Status::Ready(schema),
             Err(error) => Status::Quarantined(unusable(&error)),
         };

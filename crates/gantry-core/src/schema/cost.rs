@@ -2,19 +2,18 @@
 //!
 //! Two shapes make a small schema expensive: references that double at every level (a "billion laughs"), and
 //! recursion that applies itself more than once to the same value. The first is counted here by following every
-//! reference with the count of each target remembered; the second is bounded per value by its nesting. A third never
+//! reference with the count of each target remembered; the second is counted for each value ([`Graph`]). A third never
 //! ends: references that come back to themselves on the same value. Those are looked for among all references that lead
 //! to each other in place, since a target that is remembered is not followed again.
 
-mod fan;
+mod visits;
+
+pub(super) use visits::Graph;
 
 use super::Error;
 use crate::limits::{SCHEMA_DEPTH, SCHEMA_EXPANDED_NODES};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-
-/// Validations of one value that a recursive schema may cause.
-const RECURSIVE_VISITS: u64 = 100_000;
 
 /// Keywords whose schemas apply to the same value as the schema that holds them.
 const IN_PLACE: [&str; 9] =
@@ -23,65 +22,58 @@ const IN_PLACE: [&str; 9] =
 /// Keywords whose content is data, not schemas.
 const DATA: [&str; 5] = ["enum", "const", "default", "examples", "required"];
 
-/// How often a recursive schema may visit one place of a value.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Recursion {
-    /// Schemas that lead back and apply to the same child of a value; one or none is harmless.
-    fan: u64,
+/// Keywords with schemas by name.
+const NAMES: [&str; 6] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+
+/// Keywords that refer to another schema.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Counts a schema. Returns what it takes to count what values cost.
+pub(super) fn check(schema: &Value) -> Result<Graph, Error> {
+    Graph::of(&walked(schema)?).ok_or(Error::TooDeep)
 }
 
-impl Recursion {
-    /// Whether validating this value is affordable.
-    pub(super) fn affords(self, value: &Value) -> bool {
-        self.fan <= 1 || depth(value) <= self.depth()
-    }
-
-    /// How deep a value may be to be affordable.
-    pub(super) fn depth(self) -> usize {
-        match self.fan {
-            0 | 1 => usize::MAX,
-            fan => RECURSIVE_VISITS.ilog(fan) as usize,
-        }
-    }
+/// Counts a schema. Returns how deep the values may be that are held against it, whatever else they are.
+pub(super) fn depth(schema: &Value) -> Result<usize, Error> {
+    let walk = walked(schema)?;
+    if walk.recurs { Ok(Graph::of(&walk).ok_or(Error::TooDeep)?.depth()) } else { Ok(usize::MAX) }
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
-/// Counts a schema.
-pub(super) fn check(schema: &Value) -> Result<Recursion, Error> {
+fn walked(schema: &Value) -> Result<Walk<'_>, Error> {
     let mut walk = Walk {
         root: schema,
         anchors: HashMap::new(),
+        is_old: schema.get("$schema").and_then(Value::as_str).is_some_and(|it| it.contains("draft-04")),
+        embedded: None,
         known: HashMap::new(),
         open: Vec::new(),
         in_place: BTreeMap::new(),
-        edges: BTreeMap::new(),
+        recurs: false,
     };
-    walk.find_anchors(schema, 0)?;
+    walk.find_anchors(schema, false, 0)?;
     let nodes = walk.visit(schema, 0)?;
     if let Some(reference) = endless(&walk.in_place) {
         return Err(Error::EndlessReference { reference: reference.chars().take(200).collect() });
     }
-    if nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(Recursion { fan: fan::of(&walk) }) }
+    if nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(walk) }
 }
 
 struct Walk<'a> {
     root: &'a Value,
     anchors: HashMap<&'a str, &'a Value>,
+    /// Whether it is `id` that `$id` is otherwise.
+    is_old: bool,
+    /// An `$id` of a part. References in that part, and perhaps others, are not what they look like.
+    embedded: Option<&'a str>,
     /// What the targets of references come to.
     known: HashMap<&'a str, u64>,
     /// References being followed, each with whether a step into a child value was made since.
     open: Vec<(&'a str, bool)>,
     /// Which references the target of a reference applies to the same value.
-    in_place: fan::Edges<'a>,
-    /// Which references are in the target of a reference, wherever.
-    edges: fan::Edges<'a>,
+    in_place: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Whether any reference leads back to itself.
+    recurs: bool,
 }
 
 /// A reference that leads back to itself, if there is one. Without recursion: a row of references that are remembered
@@ -116,22 +108,53 @@ fn endless<'a>(edges: &BTreeMap<&'a str, Vec<&'a str>>) -> Option<&'a str> {
 }
 
 impl<'a> Walk<'a> {
-    fn find_anchors(&mut self, node: &'a Value, depth: usize) -> Result<(), Error> {
+    /// Finds what references can name. `names`: the keys are names that anybody chose, and not keywords.
+    fn find_anchors(&mut self, node: &'a Value, names: bool, depth: usize) -> Result<(), Error> {
         if depth > SCHEMA_DEPTH {
             return Err(Error::TooDeep);
         }
         match node {
             Value::Object(members) => {
-                for keyword in ["$anchor", "$dynamicAnchor"] {
-                    if let Some(name) = members.get(keyword).and_then(Value::as_str) {
-                        self.anchors.insert(name, node);
+                if !names {
+                    self.anchor(node)?;
+                    self.embed(node)?;
+                }
+                for (key, member) in members {
+                    if names || !DATA.contains(&&**key) {
+                        self.find_anchors(member, !names && NAMES.contains(&&**key), depth + 1)?;
                     }
                 }
-                members.values().try_for_each(|member| self.find_anchors(member, depth + 1))
+                Ok(())
             }
-            Value::Array(items) => items.iter().try_for_each(|item| self.find_anchors(item, depth + 1)),
+            Value::Array(items) => {
+                items.iter().try_for_each(|item| self.find_anchors(item, false, depth + 1))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
+    }
+
+    fn anchor(&mut self, node: &'a Value) -> Result<(), Error> {
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(name) = node.get(keyword).and_then(Value::as_str)
+                && self.anchors.insert(name, node).is_some_and(|other| !std::ptr::eq(other, node))
+            {
+                return Err(Error::DoubleAnchor { anchor: name.chars().take(200).collect() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether a part has an `$id`. That and references do not go together.
+    fn embed(&mut self, node: &'a Value) -> Result<(), Error> {
+        let keyword = if self.is_old { "id" } else { "$id" };
+        let id = node.get(keyword).and_then(Value::as_str).filter(|id| !id.starts_with('#'));
+        if let Some(id) = id.filter(|_| !std::ptr::eq(node, self.root)) {
+            self.embedded = Some(id);
+            if !self.open.is_empty() || !self.known.is_empty() {
+                return Err(Error::EmbeddedId { id: id.chars().take(200).collect() });
+            }
+        }
+        Ok(())
     }
 
     /// How many nodes there are if every reference is put in.
@@ -142,6 +165,8 @@ impl<'a> Walk<'a> {
         let mut nodes: u64 = 1;
         match node {
             Value::Object(members) => {
+                // A reference may lead to what did not look like a schema.
+                self.embed(node)?;
                 for (keyword, member) in members {
                     nodes = nodes.saturating_add(self.keyword(keyword, member, depth)?);
                 }
@@ -157,7 +182,7 @@ impl<'a> Walk<'a> {
         if DATA.contains(&keyword) || matches!(keyword, "$defs" | "definitions") {
             return Ok(0);
         }
-        if let ("$ref" | "$dynamicRef" | "$recursiveRef", Some(reference)) = (keyword, member.as_str()) {
+        if let (true, Some(reference)) = (REFERENCES.contains(&keyword), member.as_str()) {
             return self.follow(reference, depth);
         }
         if IN_PLACE.contains(&keyword) {
@@ -185,13 +210,14 @@ impl<'a> Walk<'a> {
     }
 
     fn follow(&mut self, reference: &'a str, depth: usize) -> Result<u64, Error> {
-        if let Some((from, moved)) = self.open.last() {
-            self.edges.entry(from).or_default().push(reference);
-            if !moved {
-                self.in_place.entry(from).or_default().push(reference);
-            }
+        if let Some(id) = self.embedded {
+            return Err(Error::EmbeddedId { id: id.chars().take(200).collect() });
+        }
+        if let Some((from, false)) = self.open.last() {
+            self.in_place.entry(from).or_default().push(reference);
         }
         if let Some((_, moved)) = self.open.iter().find(|(open, _)| *open == reference) {
+            self.recurs = true;
             return match moved {
                 true => Ok(1),
                 false => Err(Error::EndlessReference { reference: reference.chars().take(200).collect() }),

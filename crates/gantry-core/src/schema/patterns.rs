@@ -13,12 +13,32 @@ const LIGHT_BYTES: usize = 64 * 1024;
 /// Different patterns of a schema that are tried.
 const PATTERNS: usize = 512;
 /// Those among them that are not light.
-const HEAVY: usize = 64;
+const HEAVY: usize = 32;
+/// Bytes of a pattern, and of all different ones: reading `\p{L}` takes far longer than it is long.
+const PATTERN_BYTES: usize = 2 * 1024;
+const PATTERNS_BYTES: usize = 32 * 1024;
+
+/// The same of all schemas of a provider.
+const ALL_PATTERNS: usize = 20_000;
+const ALL_HEAVY: usize = 256;
 
 /// Patterns of a schema that can be compiled while somebody waits.
 const QUICK_PATTERNS: usize = 32;
 /// Those among them that are not light.
 const QUICK_HEAVY: usize = 1;
+
+/// How many patterns the schemas of a provider may still have. One provider must not keep all others waiting.
+#[derive(Debug)]
+pub struct Patience {
+    patterns: usize,
+    heavy: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { patterns: ALL_PATTERNS, heavy: ALL_HEAVY }
+    }
+}
 
 /// A schema without the patterns that are not enforced.
 #[derive(Debug, Default)]
@@ -32,16 +52,22 @@ pub(super) struct Relaxed {
     /// Which patterns were tried, each with why it is not enforced, if it is not.
     tried: HashMap<String, Option<&'static str>>,
     heavy: usize,
+    bytes: usize,
+    /// How many may be tried, and how many of those may be large.
+    most: (usize, usize),
 }
 
 impl Relaxed {
     /// Looks at the patterns of a schema.
-    pub(super) fn of(schema: &Value) -> Self {
-        let mut relaxed = Self::default();
+    pub(super) fn of(schema: &Value, patience: &mut Patience) -> Self {
+        let most = (PATTERNS.min(patience.patterns), HEAVY.min(patience.heavy));
+        let mut relaxed = Self { most, ..Self::default() };
         if has_patterns(schema) {
             let mut schema = schema.clone();
             relaxed.relax(&mut schema);
             relaxed.schema = Some(schema);
+            patience.patterns -= relaxed.tried.len();
+            patience.heavy -= relaxed.heavy;
         }
         relaxed
     }
@@ -86,9 +112,14 @@ impl Relaxed {
         if let Some(known) = self.tried.get(pattern) {
             return *known;
         }
-        if self.tried.len() >= PATTERNS {
+        self.bytes += pattern.len();
+        if pattern.len() > PATTERN_BYTES {
             self.is_cut = true;
-            return Some("the schema has too many patterns");
+            return Some("is too long");
+        }
+        if self.tried.len() >= self.most.0 || self.bytes > PATTERNS_BYTES {
+            self.is_cut = true;
+            return Some("there are too many patterns");
         }
         let fault = self.trial(pattern);
         self.tried.insert(pattern.to_owned(), fault);
@@ -100,9 +131,9 @@ impl Relaxed {
         if super::build(&schema, LIGHT_BYTES).is_ok() {
             return None;
         }
-        if self.heavy >= HEAVY {
+        if self.heavy >= self.most.1 {
             self.is_cut = true;
-            return Some("the schema has too many large patterns");
+            return Some("there are too many large patterns");
         }
         self.heavy += 1;
         let runs = super::build(&schema, SCHEMA_REGEX_BYTES).is_ok();

@@ -140,14 +140,14 @@ fn only_what_leads_back_multiplies() {
     assert!(violations(&choice, &json!({ "kind": 3, "tree": deep })).is_empty());
     // A tree whose every node is such a choice.
     let nodes: Vec<Value> = (0..12).map(|_| list("node")).collect();
-    assert_eq!(depth(&json!({ "$ref": "#/$defs/node", "$defs": { "node": { "anyOf": nodes } } })), 4);
+    assert_eq!(depth(&json!({ "$ref": "#/$defs/node", "$defs": { "node": { "anyOf": nodes } } })), 7);
     // Children of different names are different values.
     let both =
         json!({ "properties": { "left": to("t"), "right": to("t") }, "additionalProperties": to("t") });
     assert_eq!(depth(&json!({ "$ref": "#/$defs/t", "$defs": { "t": both } })), usize::MAX);
     let overlap =
         json!({ "properties": { "left": to("t") }, "patternProperties": { "l": to("t"), "e": to("t") } });
-    assert_eq!(depth(&json!({ "$ref": "#/$defs/t", "$defs": { "t": overlap } })), 10);
+    assert_eq!(depth(&json!({ "$ref": "#/$defs/t", "$defs": { "t": overlap } })), 9);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn choices_of_choices_multiply_on_one_value() {
     }
     definitions.insert("c10".to_owned(), json!({ "properties": { "p": { "$ref": "#/$defs/c0" } } }));
     let schema = json!({ "$ref": "#/$defs/c0", "$defs": definitions });
-    assert_eq!(Schema::afford(&schema), Ok(1), "1,024 schemas for every child");
+    assert_eq!(Schema::afford(&schema), Ok(0), "1,024 schemas for every child");
     let deep = (0..20).fold(json!({}), |inner, _| json!({ "p": inner }));
     assert!(violations(&schema, &deep).concat().contains("nested too deep"));
 }
@@ -212,7 +212,9 @@ fn the_cost_is_known_without_compiling() {
 
 #[test]
 fn a_schema_that_somebody_vouches_for_is_compiled_when_it_is_needed() {
-    let vouched = |schema: Value| Schema::of(&SchemaText::vouched(schema.to_string().into())).unwrap();
+    let vouched = |schema: Value| {
+        Schema::of(&SchemaText::vouched(schema.to_string().into()), &mut Patience::default()).unwrap()
+    };
     let schema = vouched(json!({ "properties": { "a": { "type": "string", "pattern": "(?<=a)b" } } }));
     assert!(schema.compiled.get().is_none());
     assert_eq!(schema.unenforced().len(), 1, "what is not enforced is known before");
@@ -223,7 +225,10 @@ fn a_schema_that_somebody_vouches_for_is_compiled_when_it_is_needed() {
     // Whoever vouched was wrong: nothing gets through.
     let broken = vouched(json!({ "type": "strin" })).check(&json!({})).unwrap_err();
     assert!(broken[0].message.contains("cannot be used"), "{broken:?}");
-    assert!(Schema::of(&json!({ "type": "strin" }).into()).is_err(), "and without that it is known at once");
+    assert!(
+        Schema::of(&json!({ "type": "strin" }).into(), &mut Patience::default()).is_err(),
+        "and without that it is known at once"
+    );
 }
 
 #[test]
@@ -242,7 +247,9 @@ fn with_patterns(patterns: impl Iterator<Item = String>) -> Value {
 
 #[test]
 fn who_calls_first_does_not_wait_for_many_patterns() {
-    let of = |schema: &Value| Schema::of(&SchemaText::vouched(schema.to_string().into())).unwrap();
+    let of = |schema: &Value| {
+        Schema::of(&SchemaText::vouched(schema.to_string().into()), &mut Patience::default()).unwrap()
+    };
     let few = of(&with_patterns((0..30).map(|n| format!("^a{n}-[a-z]{{1,63}}$"))));
     assert!(few.compiled.get().is_none());
     assert!(few.check(&json!({ "p3": "a3-x" })).is_ok() && few.check(&json!({ "p3": "a4-x" })).is_err());
@@ -263,15 +270,15 @@ fn only_so_many_patterns_are_enforced() {
     let schema = with_patterns((0..600).map(|n| format!("^a{n}$")));
     let compiled = Schema::compile(&schema).unwrap();
     assert_eq!(compiled.unenforced().len(), 88);
-    assert!(compiled.unenforced()[0].ends_with("(the schema has too many patterns)"));
+    assert!(compiled.unenforced()[0].ends_with("(there are too many patterns)"));
     assert!(
         compiled.check(&json!({ "p599": "b" })).is_ok() && compiled.check(&json!({ "p0": "b" })).is_err()
     );
 
-    let large = with_patterns((0..70).map(|n| format!("^a{n}.{{100}}$")));
+    let large = with_patterns((0..38).map(|n| format!("^a{n}.{{100}}$")));
     let compiled = Schema::compile(&large).unwrap();
     assert_eq!(compiled.unenforced().len(), 6);
-    assert!(compiled.unenforced()[0].ends_with("(the schema has too many large patterns)"));
+    assert!(compiled.unenforced()[0].ends_with("(there are too many large patterns)"));
 }
 
 #[test]
@@ -281,4 +288,109 @@ fn what_only_looks_like_a_pattern_stays_as_it_is() {
     assert!(compiled.unenforced().is_empty());
     assert!(compiled.check(&json!({ "pattern": "(?<=a)b" })).is_ok());
     assert!(compiled.check(&json!({})).is_err());
+}
+
+/// Definitions that each refer to the next, met in an order in which none looks deep.
+fn in_a_row(count: usize, link: fn(Value) -> Value) -> Value {
+    let refer = |n: usize| json!({ "$ref": format!("#/$defs/c{n}") });
+    let links = (0..count).map(|n| (format!("c{n}"), link(refer(n + 1))));
+    let mut definitions: serde_json::Map<String, Value> = links.collect();
+    definitions.insert(format!("c{count}"), json!({ "type": "object" }));
+    let starts: Vec<Value> = (0..count).rev().step_by(26).map(refer).collect();
+    json!({ "$defs": definitions, "allOf": starts })
+}
+
+fn nested(levels: usize, inner: Value) -> Value {
+    (0..levels).fold(inner, |inner, _| json!({ "p": inner }))
+}
+
+#[test]
+fn rows_of_references_fit_the_stack_or_are_refused() {
+    let child = in_a_row(400, |next| json!({ "properties": { "p": next } }));
+    let schema = Schema::compile(&child).unwrap();
+    assert_eq!(schema.check(&nested(120, json!({}))), Ok(()));
+    assert!(schema.check(&nested(390, json!(5))).is_err());
+    let here = in_a_row(100, |next| json!({ "allOf": [next] }));
+    assert_eq!(Schema::compile(&here).unwrap_err(), Error::TooDeep);
+
+    // As deep on every value as may be, and coming back.
+    let again = (0..28)
+        .fold(json!({ "properties": { "p": { "$ref": "#" } } }), |inner, _| json!({ "allOf": [inner] }));
+    let schema = Schema::compile(&again).unwrap();
+    assert_eq!(schema.check(&nested(12, json!({}))), Ok(()));
+    assert!(schema.check(&nested(100, json!({}))).unwrap_err()[0].message.contains("nested too deep"));
+    let with_end = json!({ "allOf": [again["allOf"][0], { "properties": { "z": { "type": "string" } } }] });
+    let schema = Schema::compile(&with_end).unwrap();
+    assert!(schema.check(&nested(12, json!({ "z": 1 }))).is_err());
+}
+
+#[test]
+fn circles_in_a_row_multiply_too() {
+    let to = |n: usize| json!({ "$ref": format!("#/$defs/a{n}") });
+    let circles = (0..30).map(|n| {
+        let both = json!({ "allOf": [to(n), to((n + 1).min(29))] });
+        (format!("a{n}"), json!({ "properties": { "p": both, "z": { "type": "string" } } }))
+    });
+    let schema = json!({ "allOf": [to(29), to(20), to(10), to(0)], "$defs": circles.collect::<serde_json::Map<_, _>>() });
+    let compiled = Schema::compile(&schema).unwrap();
+    let bad = |levels: usize| compiled.check(&nested(levels, json!({ "z": 1 }))).unwrap_err();
+    assert_eq!(
+        bad(3),
+        [Violation { field: "/p/p/p/z".into(), message: bad(3)[0].message.clone() }],
+        "said once"
+    );
+    assert!(bad(34)[0].message.contains("nested too deep"), "{:?}", bad(34));
+    assert!(Schema::afford(&schema).unwrap() < 30);
+}
+
+#[test]
+fn what_is_wrong_is_not_listed_where_that_would_fill_the_memory() {
+    let many: Vec<Value> = (0..500).map(|n| json!({ "minLength": n + 2, "type": "string" })).collect();
+    let compiled = Schema::compile(&json!({ "items": { "allOf": many } })).unwrap();
+    let list = |items: usize| Value::Array(vec![json!("a"); items]);
+    assert!(compiled.check(&list(3)).unwrap_err().len() > 10);
+    assert!(compiled.check(&list(1000)).unwrap_err()[0].message.contains("too many alternatives"));
+    assert!(compiled.check(&list(100_000)).unwrap_err()[0].message.contains("too large"));
+}
+
+#[test]
+fn a_part_with_an_id_of_its_own_hides_no_references() {
+    let bomb = json!({ "$id": "http://x.example/b", "$ref": "#/$defs/d0", "$defs": { "d0": { "allOf": [{ "$ref": "#/$defs/d0" }] } } });
+    let refused = |schema: &Value| Schema::compile(schema).unwrap_err();
+    let hidden = json!({ "$ref": "#/$defs/bomb", "$defs": { "d0": {}, "bomb": bomb } });
+    assert!(matches!(refused(&hidden), Error::EmbeddedId { id } if id == "http://x.example/b"));
+    let in_data = json!({ "$ref": "#/default/bomb", "$defs": { "d0": {} }, "default": { "bomb": bomb } });
+    assert!(matches!(refused(&in_data), Error::EmbeddedId { .. }));
+    let old = json!({ "$schema": "http://json-schema.org/draft-04/schema#", "properties": { "a": { "id": "http://x.example/b", "$ref": "#/definitions/d0" } }, "definitions": { "d0": {} } });
+    assert!(matches!(refused(&old), Error::EmbeddedId { .. }));
+    let twice = json!({ "$dynamicRef": "#a", "$defs": { "x": { "$dynamicAnchor": "a" }, "y": { "$dynamicAnchor": "a" } } });
+    assert_eq!(refused(&twice), Error::DoubleAnchor { anchor: "a".into() });
+
+    // A property of that name, data, and ids without references are what they look like.
+    let named = json!({ "properties": { "$id": { "$ref": "#/$defs/t" }, "default": { "$ref": "#/$defs/t" } },
+        "default": { "$id": "x" }, "enum": [{ "$id": "x" }], "$defs": { "t": { "type": "string" } } });
+    assert!(Schema::compile(&named).is_ok());
+    assert!(Schema::compile(&json!({ "properties": { "a": { "$id": "A", "type": "string" } } })).is_ok());
+}
+
+#[test]
+fn a_long_pattern_is_not_even_read() {
+    let long =
+        json!({ "properties": { "a": { "pattern": format!("(?i)[{}]", "\\pL\\pN".repeat(20_000)) } } });
+    let compiled = Schema::compile(&long).unwrap();
+    assert!(compiled.unenforced()[0].ends_with("(is too long)"));
+    assert!(compiled.check(&json!({ "a": "-" })).is_ok());
+}
+
+#[test]
+fn schemas_of_a_provider_share_what_patterns_may_cost() {
+    let mut patience = Patience::default();
+    let mut enforced = 0;
+    for tool in 0..20 {
+        let large = with_patterns((0..30).map(|n| format!("^a{tool}x{n}.{{100}}$")));
+        enforced += 30 - Schema::of(&large.into(), &mut patience).unwrap().unenforced().len();
+    }
+    assert_eq!(enforced, 256);
+    let light = Schema::of(&with_patterns(["^a$".to_owned()].into_iter()).into(), &mut patience).unwrap();
+    assert!(light.unenforced().is_empty(), "what is light goes on");
 }

@@ -110,7 +110,7 @@ pub(in crate::provider) fn answer(permit: &Permit, outcome: Result<String, Fault
         Ok(text) => {
             let value: Value = serde_json::from_str(&text).unwrap();
             let schema = permit.tool().spec.output_schema.as_ref().unwrap();
-            Schema::of(schema).unwrap().check(&value).unwrap();
+            Schema::compile(&schema.value()).unwrap().check(&value).unwrap();
             Answer::Done(value)
         }
     }
