@@ -106,8 +106,8 @@ fn affordable(body: Spot<'_>, work: &mut Work) -> usize {
             Ok(Map::from_iter([("properties".to_owned(), Value::Object(properties))]))
         }))
     });
-    // What is wrong with it is said for each operation, and then the least costs least.
-    let detail = found.map_or(usize::MAX, |(_, detail)| detail);
+    // What is wrong with it is said for each operation, unless it makes something else of it.
+    let detail = found.map_or(0, |(_, detail)| detail);
     work.know_detail(body, detail);
     detail
 }

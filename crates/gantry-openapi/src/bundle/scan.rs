@@ -64,12 +64,14 @@ pub(super) fn scan<'a>(version: Version, location: &Url, root: &'a Value, room: 
         seen: HashSet::new(),
         path: Vec::new(),
         inner: Vec::new(),
+        data: Vec::new(),
         found: Scan::default(),
     };
     walk.value(root);
-    let Walk { inner, mut found, .. } = walk;
-    // By its name alone, an anchor of the document itself goes before one that is in a schema with an `$id`.
-    for (name, pointer) in inner {
+    let Walk { inner, data, mut found, .. } = walk;
+    // By its name alone, an anchor of the document itself goes before one that is in a schema with an `$id`; and whatever
+    // is a schema for sure goes before what may be an example of something.
+    for (name, pointer) in inner.into_iter().chain(data) {
         found.names.entry(name).or_insert(pointer);
     }
     found
@@ -86,6 +88,8 @@ struct Walk<'a, 'b> {
     path: Vec<Step<'a>>,
     /// Anchors inside of schemas with an `$id`.
     inner: Vec<(String, String)>,
+    /// Names inside of what looks like plain data.
+    data: Vec<(String, String)>,
     found: Scan<'a>,
 }
 
@@ -96,7 +100,7 @@ enum Keys {
     Words,
     /// Names of what is there.
     Names,
-    /// Plain data, down to its end.
+    /// Plain data, down to its end, or what somebody keeps there.
     Data,
 }
 
@@ -131,7 +135,6 @@ impl<'a> Walk<'a, '_> {
             Value::Object(members) => {
                 let outer = self.scope;
                 if self.scoped
-                    && self.keys != Keys::Data
                     && let Some(Value::String(id)) = members.get("$id")
                 {
                     self.enter(id);
@@ -155,7 +158,6 @@ impl<'a> Walk<'a, '_> {
     fn member(&mut self, key: &'a str, value: &'a Value) {
         match (key, value) {
             ("$ref", Value::String(reference)) => self.reference(reference),
-            ("$anchor" | "$dynamicAnchor" | "$id", Value::String(_)) if self.keys == Keys::Data => {}
             ("$anchor" | "$dynamicAnchor", Value::String(name)) => self.anchor(name),
             ("$id", Value::String(_)) if self.scoped => {}
             ("$id", Value::String(id)) => {
@@ -224,7 +226,8 @@ impl<'a> Walk<'a, '_> {
             Some(_) => {
                 let whole = format!("{}#{name}", self.base());
                 if let Some(pointer) = self.name(whole) {
-                    self.inner.push((name.to_owned(), pointer));
+                    let names = if self.keys == Keys::Data { &mut self.data } else { &mut self.inner };
+                    names.push((name.to_owned(), pointer));
                 }
             }
         }
@@ -234,12 +237,17 @@ impl<'a> Walk<'a, '_> {
     fn name(&mut self, name: String) -> Option<String> {
         // Every name costs its whole path, and keys may be long.
         let bytes = name.len() + length(&self.path);
-        if self.found.names.len() >= ANCHORS || bytes > NAME_BYTES.min(*self.room) {
+        if self.found.names.len() + self.data.len() >= ANCHORS || bytes > NAME_BYTES.min(*self.room) {
             return None;
         }
         *self.room -= bytes;
         let pointer = pointer(&self.path);
-        self.found.names.entry(name).or_insert_with(|| pointer.clone());
+        match self.keys {
+            Keys::Data => self.data.push((name, pointer.clone())),
+            Keys::Words | Keys::Names => {
+                self.found.names.entry(name).or_insert_with(|| pointer.clone());
+            }
+        }
         Some(pointer)
     }
 }

@@ -46,7 +46,7 @@ fn lost(bundle: &Bundle, document: usize, reference: &str) -> String {
 }
 
 #[test]
-fn rst_2_plain_data_names_nothing() {
+fn rst_2_plain_data_names_nothing_that_a_schema_names() {
     let pet = |title: &str| json!({"$id": "https://example.org/pet.json", "$anchor": "pet", "title": title});
     let data = pet("data");
     for version in ["3.0.3", "3.1.0"] {
@@ -63,9 +63,9 @@ fn rst_2_plain_data_names_nothing() {
                 json!({"openapi": version, "components": {"schemas": {"A": {key: value}, "B": last}}})
                     .to_string()
             };
+            // Somebody may keep schemas there.
             let alone = open(FILE, &document(json!({})));
-            lost(&alone, 0, "https://example.org/pet.json");
-            lost(&alone, 0, "#pet");
+            assert_eq!(found(&alone, 0, "#pet")["title"], "data", "{key} {version}");
             let bundle = open(FILE, &document(pet("schema")));
             for reference in ["https://example.org/pet.json", "#pet"] {
                 assert_eq!(found(&bundle, 0, reference)["title"], "schema", "{key} {version}");
@@ -91,9 +91,25 @@ fn rst_2_what_is_called_like_plain_data_is_none() {
         let bundle = open(FILE, &document.to_string());
         assert_eq!(found(&bundle, 0, "https://example.org/pet.json")["title"], "schema", "{document}");
     }
-    let data = json!({"openapi": "3.1.0", "components": {"parameters": {"a": {"example": pet}}}, "paths": {
-        "/a": {"get": {"parameters": [{"in": "query", "name": "a", "example": pet}]}}}});
-    lost(&open(FILE, &data.to_string()), 0, "https://example.org/pet.json");
+}
+
+#[test]
+fn rst_2_schemas_are_found_wherever_somebody_keeps_them() {
+    let pet = json!({"$id": "https://example.org/pet.json", "$anchor": "pet", "$ref": "#/$defs/a", "$defs": {"a": {"title": "inner"}}});
+    for place in ["x-shared", "example", "default", "models/example", "components/x-models"] {
+        let mut document = json!({"openapi": "3.1.0"});
+        let mut here = &mut document;
+        for key in place.split('/') {
+            here = &mut here[key];
+        }
+        *here = json!({"Pet": pet});
+        let bundle = open(FILE, &document.to_string());
+        for reference in ["#pet", "https://example.org/pet.json", &format!("#/{place}/Pet")] {
+            let spot = bundle.find(0, reference).expect(place);
+            let inner = bundle.find(spot.document, spot.reference().expect("a reference")).expect(place);
+            assert_eq!(inner.value["title"], "inner", "{place} {reference}");
+        }
+    }
 }
 
 #[test]

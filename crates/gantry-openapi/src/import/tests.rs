@@ -249,7 +249,7 @@ fn rst_2_what_stands_beside_the_reference_of_a_path_counts() {
             "get": {"operationId": "mine"},
             "query": {},
         },
-        "/b/{id}": {"$ref": "#/components/pathItems/b", "servers": null, "parameters": null},
+        "/b/{id}": {"$ref": "#/components/pathItems/b", "servers": null, "parameters": null, "get": null},
     }));
     document["components"] = json!({"pathItems": {
         "a": {"get": {"operationId": "hidden"}, "query": {}, "PUT": {"operationId": "put"}, "put": {}},

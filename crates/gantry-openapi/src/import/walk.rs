@@ -105,7 +105,8 @@ impl<'a> Walk<'a> {
                     self.unknown(path, key, operation, &mut unknown);
                     continue;
                 };
-                if seen.iter().take(nearer).any(|other| *other == method) {
+                // What is null is not there.
+                if operation.value.is_null() || seen.iter().take(nearer).any(|other| *other == method) {
                     continue;
                 }
                 if seen.contains(&method) {
@@ -128,8 +129,11 @@ impl<'a> Walk<'a> {
             if said.insert("QUERY".to_owned()) {
                 self.broken("QUERY", path, reason());
             }
+        } else if key == "additionalOperations" && self.broken.len() == FOUND {
+            self.left_out += value.members().count();
         } else if key == "additionalOperations" {
             for (method, _) in value.members().take(FIELDS) {
+                self.looked += 1;
                 // It is shown, and it may be anything.
                 let method: String = method.chars().filter(char::is_ascii_graphic).take(20).collect();
                 if said.insert(method.clone()) {

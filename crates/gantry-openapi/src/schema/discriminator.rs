@@ -16,24 +16,26 @@ impl<'a> Converter<'a> {
         let Some(name) = discriminator(whole) else { return };
         let Some(mapping) = whole.get("discriminator").and_then(|found| found.get("mapping")) else { return };
         let Some(target) = part.reference() else { return };
-        let mapping = mapping.members().take(MAPPINGS);
-        let values: Vec<Value> = mapping
-            .inspect(|_| self.budget.look(1))
-            .filter(|(value, _)| value.len() <= WORD_BYTES)
-            .filter(|(_, mapped)| mapped.value.as_str().is_some_and(|mapped| leads_to(mapped, target)))
-            .map(|(value, _)| Value::from(value))
-            .collect();
-        self.budget.spend(values.len(), values.iter().filter_map(Value::as_str).map(str::len).sum());
+        let mut mapped = Vec::new();
+        for (n, (value, named)) in mapping.members().enumerate() {
+            self.budget.look(1);
+            if n == MAPPINGS {
+                // Those that are not looked at may be for this one too.
+                return;
+            }
+            if value.len() <= WORD_BYTES && named.value.as_str().is_some_and(|named| leads_to(named, target))
+            {
+                mapped.push(value);
+            }
+        }
         // A property that lists its values itself, here or where the reference leads, knows better.
         let mut looks = 0;
         let part = part.followed(&mut looks).ok();
-        let own = part.and_then(|part| part.get("properties")?.get(name)?.followed(&mut looks).ok());
-        let lists = own.is_some_and(|own| own.get("const").is_some() || own.get("enum").is_some());
-        // What is no text is none of these values either.
-        let text = part.is_none_or(|part| kinds::is_text(part, name, &mut looks));
+        let can = part.is_none_or(|part| kinds::can_have(part, name, &mapped, &mut looks));
         self.budget.look(looks);
-        if text && !lists {
-            state_values(schema, name, values);
+        if can {
+            self.budget.spend(mapped.len(), mapped.iter().map(|value| value.len()).sum());
+            state_values(schema, name, mapped.into_iter().map(Value::from).collect());
         }
     }
 }

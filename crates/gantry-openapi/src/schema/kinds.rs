@@ -4,17 +4,20 @@
 //! A base is offered as its kinds, each with the value that stands for it, and as what it is by itself. Kinds show what
 //! there is to send. They refuse nothing: documents leave kinds out, and map values that are not the ones that are sent.
 
-use super::convert::{At, Role, own_kinds};
+mod values;
+
+use super::convert::{At, Role};
 use super::discriminator::{discriminator, state_values};
 use super::fields::is_hidden;
 use super::parts::{self, Distinct};
 use super::references::KINDS_SUFFIX;
-use super::{Converter, Detail, Direction, keywords};
-use crate::bundle::{Heir, Version, bases};
+use super::{Converter, Detail, Direction};
+use crate::bundle::{Heir, bases};
 use crate::spot::{Spot, reading};
 use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
+use values::{Listed, texts};
 
 /// Kinds that are listed; where there are more, the base says what there is to know.
 const KINDS: usize = 64;
@@ -23,12 +26,10 @@ const MAPPINGS: usize = 200;
 /// Schemas above a schema that are looked at, and what is looked at for them.
 const LINEAGE: usize = 64;
 const LINEAGE_LOOKS: usize = 400;
-/// Values that a property may list.
-const VALUES: usize = 200;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 200;
-/// Schemas that a property may be put together from.
-const PARTS: usize = 64;
+/// What a mapping that leads nowhere costs, next to one look at a value: finding that out takes all ways there are.
+const ASTRAY: usize = 16;
 
 /// What a base can be.
 #[derive(Debug)]
@@ -180,10 +181,21 @@ fn is_surely_kind(spot: Spot<'_>, holder: Spot<'_>, looks: &mut usize) -> bool {
         let mut targets = mapping.filter_map(|(_, named)| target(holder, named, looks));
         return targets.any(|target| target.identity() == spot.identity());
     }
-    let parts = spot.get("allOf").into_iter().flat_map(Spot::elements).take(LINEAGE);
-    let parts = std::iter::once(spot).chain(parts.filter(|part| part.reference().is_none()));
-    let own = declared(parts, property).next().and_then(|own| texts(own, looks));
-    spot.text("x-ms-discriminator-value").is_some() || own.is_some_and(|own| own.listed.len() == 1)
+    let Some(value) = only_value(spot, property, looks) else { return false };
+    // Another one that stands for that value is the kind, and this one is a narrower view of the base.
+    let mut others =
+        spot.bundle.heirs(holder).take(LINEAGE).filter(|heir| heir.spot.identity() != spot.identity());
+    !others.any(|other| only_value(other.spot, property, looks) == Some(value))
+}
+
+/// The one value that a schema says that stands for it.
+fn only_value<'a>(spot: Spot<'a>, property: &str, looks: &mut usize) -> Option<&'a str> {
+    if let Some(stated) = spot.text("x-ms-discriminator-value") {
+        return Some(stated);
+    }
+    let own = declared(own_parts(spot), property).next()?;
+    let listed = texts(own, looks)?.listed;
+    if let [only] = listed.as_slice() { Some(*only) } else { None }
 }
 
 /// The values that a schema with a discriminator maps, and what to.
@@ -201,8 +213,18 @@ fn target<'a>(holder: Spot<'a>, named: &'a str, looks: &mut usize) -> Option<Spo
         let is_name = !named.contains(['/', '#']);
         if is_name && document > 0 { bundle.find(0, named) } else { Err(reason) }
     });
-    let found = found.ok()?.aliased(looks);
+    let Ok(found) = found else {
+        *looks += ASTRAY;
+        return None;
+    };
+    let found = found.aliased(looks);
     found.value.is_object().then_some(found)
+}
+
+/// A schema and the parts that stand in it.
+fn own_parts(spot: Spot<'_>) -> impl Iterator<Item = Spot<'_>> {
+    let parts = spot.get("allOf").into_iter().flat_map(Spot::elements).take(LINEAGE);
+    std::iter::once(spot).chain(parts.filter(|part| part.reference().is_none()))
 }
 
 /// A schema, the parts that stand in it, and the schemas that it inherits from, the nearest first. Counts what is looked
@@ -233,11 +255,21 @@ fn declared<'a>(
     schemas.into_iter().filter_map(move |spot| spot.get("properties")?.get(property))
 }
 
-/// Whether a property of a schema is text and nothing else, for all that it and those above it say. Counts what is looked
-/// at for it.
-pub(super) fn is_text(spot: Spot<'_>, property: &str, looks: &mut usize) -> bool {
-    let lineage = lineage(spot, looks);
-    declared(lineage, property).all(|declared| texts(declared, looks).is_some_and(|texts| !texts.null))
+/// Whether these values can be stated for the property of an alternative. Not if it lists others itself, or may be more
+/// than one kind, and then tells which. Counts what is looked at for it.
+pub(super) fn can_have(spot: Spot<'_>, property: &str, values: &[&str], looks: &mut usize) -> bool {
+    if has_heirs(spot) {
+        return false;
+    }
+    let own: HashSet<usize> = own_parts(spot).map(Spot::identity).collect();
+    lineage(spot, looks).into_iter().all(|above| {
+        let Some(declared) = declared([above], property).next() else { return true };
+        let Some(texts) = texts(declared, looks) else { return false };
+        *looks += texts.listed.len() * values.len() / 8;
+        let lists =
+            || !own.contains(&above.identity()) && values.iter().all(|value| texts.listed.contains(value));
+        !texts.null && (texts.listed.is_empty() || lists())
+    })
 }
 
 /// What the kinds of a schema are found by.
@@ -250,7 +282,7 @@ struct Search<'a> {
     holder: Spot<'a>,
     mapping: Vec<(&'a str, &'a str)>,
     /// The values that the property may have, where the base lists them.
-    listed: Vec<&'a str>,
+    listed: Listed<'a>,
 }
 
 /// The kinds of a schema, if there is no doubt about how they are told apart. Counts what is looked at for it.
@@ -262,7 +294,7 @@ fn kinds<'a>(base: Spot<'a>, looks: &mut usize) -> Option<Kinds<'a>> {
         all = heirs.map(|heir| search.kind(heir.name, heir.spot, Vec::new(), looks)).collect();
     }
     all.retain(|kind| !kind.values.is_empty());
-    *looks += all.len() * (1 + search.listed.len() / 4);
+    *looks += all.len();
     (!all.is_empty()).then_some(Kinds { property: search.property, all })
 }
 
@@ -287,7 +319,7 @@ impl<'a> Search<'a> {
             }
         }
         let lineage = lineage.into_iter().map(Spot::identity).collect();
-        Some(Self { base, lineage, property, holder, mapping, listed })
+        Some(Self { base, lineage, property, holder, mapping, listed: Listed::new(listed) })
     }
 
     /// All that inherit from the base, and from those. Nothing if there are too many.
@@ -341,12 +373,18 @@ impl<'a> Search<'a> {
         let inherits = lineage.iter().any(|above| above.identity() == self.base.identity());
         // One that is not told by a text has no value here, and so is no kind that can be told of.
         let own = self.own_values(&lineage, looks);
-        let values = own.map(|own| self.values(name, spot, own, mapped)).unwrap_or_default();
+        let values = own.map(|own| self.values((name, spot), own, mapped, looks)).unwrap_or_default();
         Kind { name, spot, values, inherits, told_apart: self.is_told_apart(spot) }
     }
 
     /// What stands for a kind: what it says itself, or else what the document maps to it, or else its name.
-    fn values(&self, name: &'a str, spot: Spot<'a>, own: Vec<&'a str>, mapped: Vec<&'a str>) -> Vec<&'a str> {
+    fn values(
+        &self,
+        (name, spot): (&'a str, Spot<'a>),
+        own: Vec<&'a str>,
+        mapped: Vec<&'a str>,
+        looks: &mut usize,
+    ) -> Vec<&'a str> {
         let stated = spot.text("x-ms-discriminator-value").filter(|value| value.len() <= VALUE_BYTES);
         let wished = match (own.as_slice(), stated) {
             ([only], _) => vec![*only],
@@ -354,12 +392,14 @@ impl<'a> Search<'a> {
             (_, Some(stated)) => vec![stated],
             (_, None) => vec![name],
         };
-        let values = match among(wished, &own) {
-            values if values.is_empty() => own,
+        let own = Listed::new(own);
+        let values = match own.among(wished, looks) {
+            values if values.is_empty() => own.texts,
             values => values,
         };
         let mut seen = HashSet::new();
-        among(values, &self.listed).into_iter().filter(|value| seen.insert(*value)).collect()
+        let values = self.listed.among(values, looks).into_iter();
+        values.filter(|value| seen.insert(*value)).collect()
     }
 
     /// The values that a kind lists for the property, where the base does not do it. Nothing if it is not text there.
@@ -374,96 +414,4 @@ impl<'a> Search<'a> {
         }
         Some(values)
     }
-}
-
-/// What a property may be, which is text or null.
-#[derive(Debug, Default)]
-struct Texts<'a> {
-    /// The only texts, each once; empty means any.
-    listed: Vec<&'a str>,
-    null: bool,
-}
-
-/// What a property may be; nothing if that may be something else than text, or too much to look at. Counts what is looked
-/// at for it.
-fn texts<'a>(property: Spot<'a>, looks: &mut usize) -> Option<Texts<'a>> {
-    let mut out = Texts::default();
-    let mut seen = HashSet::new();
-    // Each with whether it holds in any case.
-    let mut waiting = VecDeque::from([(property, true)]);
-    while let Some((spot, always)) = waiting.pop_front() {
-        *looks += 1;
-        if !seen.insert(spot.identity()) {
-            continue;
-        }
-        if seen.len() > PARTS {
-            return None;
-        }
-        if let Some(reference) = spot.reference() {
-            *looks += 1 + reading(reference.len());
-            waiting.push_back((spot.bundle.find(spot.document, reference).ok()?, always));
-            out.null |= keywords::is_nullable(spot);
-            if spot.bundle.version != Version::V31 {
-                continue;
-            }
-        }
-        let types = own_kinds(spot);
-        if types.iter().any(|kind| !matches!(*kind, "string" | "null")) {
-            return None;
-        }
-        out.null |= types.contains(&"null") || keywords::is_nullable(spot);
-        let listed = listed(spot, &mut out.null, looks)?;
-        if always && out.listed.is_empty() {
-            out.listed = listed;
-        }
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            let parts = spot.get(keyword).into_iter().flat_map(Spot::elements).take(PARTS + 1);
-            waiting.extend(parts.map(|part| (part, always && keyword == "allOf")));
-        }
-    }
-    Some(out)
-}
-
-/// The texts that a schema lists itself. Nothing if it lists something else, or too many.
-fn listed<'a>(spot: Spot<'a>, null: &mut bool, looks: &mut usize) -> Option<Vec<&'a str>> {
-    let values: Vec<Spot<'a>> = match spot.get("const") {
-        Some(only) => vec![only],
-        None => spot.get("enum").into_iter().flat_map(Spot::elements).take(VALUES + 1).collect(),
-    };
-    *looks += values.len();
-    if values.len() > VALUES {
-        return None;
-    }
-    let mut seen = HashSet::new();
-    let mut out = Vec::new();
-    for value in values {
-        match value.value {
-            Value::String(text) if text.len() > VALUE_BYTES || !seen.insert(text.as_str()) => {}
-            Value::String(text) => out.push(text.as_str()),
-            Value::Null => *null = true,
-            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => return None,
-        }
-    }
-    Some(out)
-}
-
-/// Those of some values that are listed, as they are listed there. Where nothing is, all of them.
-fn among<'a>(wished: Vec<&'a str>, listed: &[&'a str]) -> Vec<&'a str> {
-    if listed.is_empty() {
-        return wished;
-    }
-    wished.into_iter().filter_map(|wish| alike(wish, listed)).collect()
-}
-
-/// The one of these values that is meant: itself, or the only one with the same letters. `Cat` is often sent as `cat`.
-fn alike<'a>(wish: &str, listed: &[&'a str]) -> Option<&'a str> {
-    if let Some(same) = listed.iter().find(|value| **value == wish) {
-        return Some(same);
-    }
-    let letters = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
-    };
-    let wished = letters(wish);
-    let mut same = listed.iter().filter(|value| letters(value) == wished);
-    same.next().copied().filter(|_| same.next().is_none())
 }

@@ -1,6 +1,7 @@
 //! Every rule of the conversion; whatever comes out compiles.
 
 mod composed;
+mod discriminators;
 mod hostile;
 mod kinds;
 mod whole;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 /// A document of this version with these schemas by name, which refer to each other by `#/d/`, and `x`.
-fn named(version: &str, x: &Value, schemas: &Value) -> Bundle {
+pub(super) fn named(version: &str, x: &Value, schemas: &Value) -> Bundle {
     let old = version.starts_with('2');
     let (key, path) = if old { ("swagger", "#/definitions/") } else { ("openapi", "#/components/schemas/") };
     let mut document = json!({ key: version, "info": {}, "paths": {}, "s": { "x": x } });
@@ -479,6 +479,38 @@ fn kinds_in_other_files_are_found() {
         &[json!({ "kind": "cat" })],
     );
     assert!(bundle.is_heir(bundle.find(0, "cat.yaml").unwrap()));
+}
+
+#[test]
+fn a_narrower_view_of_a_base_is_not_its_only_kind() {
+    let only = json!({ "type": "object", "properties": { "kind": { "type": "string", "enum": ["cat"] } } });
+    let mut schemas = json!({
+        "Pet": base(&json!({ "propertyName": "kind" })), "Cat": heir("Pet", &["claws"]),
+        "View": { "allOf": [at("Pet"), only], "additionalProperties": false },
+    });
+    schemas["Cat"]["x-ms-discriminator-value"] = json!("cat");
+    check(
+        &named("3.0.3", &at("View"), &schemas),
+        &[json!({ "kind": "cat", "claws": "c" })],
+        &[json!({ "kind": "dog" })],
+    );
+}
+
+#[test]
+fn values_that_are_spelled_otherwise_are_counted() {
+    let long =
+        |letter: &str| -> Vec<String> { (0..200).map(|n| format!("{}{n:04}", letter.repeat(190))).collect() };
+    let mut schemas = json!({
+        "A": { "type": "string", "enum": long("a") }, "B": { "type": "string", "enum": long("b") },
+        "Pet": { "type": "object", "discriminator": { "propertyName": "kind" }, "properties": { "kind": at("A") } },
+    });
+    for n in 0..60 {
+        schemas[format!("K{n}")] = json!({ "allOf": [at("Pet"), { "properties": { "kind": at("B") } }] });
+    }
+    let bundle = named("3.0.3", &at("Pet"), &schemas);
+    let effort = super::hostile::effort(&bundle, Direction::Input, Detail::Full);
+    // Each kind lists 200 values, which are compared with those of the base by all their letters.
+    assert!(effort > 60 * 200 * 8, "{effort}");
 }
 
 #[test]
