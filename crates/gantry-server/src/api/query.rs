@@ -2,10 +2,11 @@
 
 use crate::error::ApiError;
 use crate::{App, Identity};
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse as _, Response};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use gantry_core::ErrorCode;
 use gantry_runtime::ledger::Page;
 use gantry_runtime::projects::Context;
@@ -17,21 +18,43 @@ use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// Bytes of a body that is too large that are read, and forgotten: who is cut off while he sends never reads why.
+const FORGOTTEN_BYTES: usize = 64 * 1024 * 1024;
+
 /// Reads a whole body, bounded in size and time.
 pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
-    let too_large = || {
-        let message = format!("the body is larger than {} bytes", super::BODY_BYTES);
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, message)
-    };
-    match tokio::time::timeout(super::BODY_TIME, to_bytes(body, super::BODY_BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.to_string().contains("length limit") => Err(too_large()),
+    match tokio::time::timeout(super::BODY_TIME, gathered(body)).await {
+        Ok(Ok(Some(bytes))) => Ok(bytes),
+        Ok(Ok(None)) => {
+            let message = format!("the body is larger than {} bytes", super::BODY_BYTES);
+            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, message))
+        }
         Ok(Err(error)) => Err(ApiError::invalid(format!("the body did not arrive whole: {error}"))),
         Err(_) => {
             let message = "the body did not arrive in time";
             Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidArguments, message))
         }
     }
+}
+
+/// A body, or nothing if it is too large.
+async fn gathered(body: Body) -> Result<Option<Bytes>, axum::Error> {
+    let mut pieces = body.into_data_stream();
+    let mut bytes = BytesMut::new();
+    let mut forgotten = 0;
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        if forgotten == 0 && bytes.len() + piece.len() <= super::BODY_BYTES {
+            bytes.extend_from_slice(&piece);
+        } else {
+            bytes = BytesMut::new();
+            forgotten += piece.len();
+            if forgotten > FORGOTTEN_BYTES {
+                break;
+            }
+        }
+    }
+    Ok((forgotten == 0).then(|| bytes.freeze()))
 }
 
 /// The query of a request; a mistake in it is answered in the shape of every error.
