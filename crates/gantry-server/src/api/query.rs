@@ -26,7 +26,7 @@ pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
     match tokio::time::timeout(super::BODY_TIME, gathered(body)).await {
         Ok(Ok(Some(bytes))) => Ok(bytes),
         Ok(Ok(None)) => {
-            let message = format!("the body is larger than {} bytes", super::BODY_BYTES);
+            let message = format!("the body is larger than {} bytes; send a smaller one", super::BODY_BYTES);
             Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, message))
         }
         Ok(Err(error)) => Err(ApiError::invalid(format!("the body did not arrive whole: {error}"))),

@@ -48,7 +48,10 @@ impl<'a> Items<'a> {
     fn of(answer: &'a str) -> anyhow::Result<Self> {
         let items = raw::member(answer, "items").and_then(raw::elements).with_context(|| {
             let beginning: String = answer.chars().take(BEGINNING).collect();
-            format!("the answer is no list of tools: {}", output::clean(&beginning))
+            format!(
+                "the answer is no list of tools; is a Gantry at that address? It begins: {}",
+                output::clean(&beginning)
+            )
         })?;
         Ok(Self(items))
     }

@@ -127,6 +127,25 @@ fn ups_3_a_flood_on_standard_error_is_read_and_kept_out_of_memory_and_logs() {
 }
 
 #[test]
+fn cal_4_a_schema_that_costs_much_costs_only_its_own_calls() {
+    let rig = Rig::beside_good(&stdio(&["--lying-schema"]));
+    rig.ready("bad");
+    let before = rig.peak_kib();
+    rig.while_good_works(|| {
+        let hidden = rig.error("bad__lying_id", &json!({}), "TOOL_QUARANTINED");
+        let message = hidden["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("$id of its own") && message.contains("leave it out"), "{message}");
+        let deep = (0..34).fold(json!({ "z": 1 }), |inner, _| json!({ "p": inner }));
+        let refused = rig.error("bad__costly_circles", &deep, "INVALID_ARGUMENTS");
+        let message = refused["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("send a smaller or flatter value"), "{message}");
+        let wrong = rig.error("bad__costly_circles", &json!({ "p": { "z": 1 } }), "INVALID_ARGUMENTS");
+        assert_eq!(wrong["error"]["details"]["errors"][0]["field"], "/p/z", "{wrong}");
+    });
+    assert!(rig.peak_kib() < before + ROOM_KIB, "{} KiB after {before} KiB", rig.peak_kib());
+}
+
+#[test]
 fn cal_4_a_schema_that_is_none_takes_only_its_own_tool_away() {
     let rig = Rig::beside_good(&stdio(&["--lying-schema"]));
     rig.ready("bad");
