@@ -5,9 +5,9 @@
 //! waited for the same execution and then forgotten.
 
 use crate::pipeline::until;
-use crate::provider::RawOutput;
 use gantry_core::digest::Digest;
 use gantry_core::{CallError, ErrorCode, Permit, Refusal};
+use gantry_provider::RawOutput;
 use moka::future::Cache as Moka;
 use std::pin::pin;
 use std::sync::Arc;

@@ -6,7 +6,8 @@ use crate::queue::Held;
 use crate::session::Session;
 use gantry_core::Caller;
 use gantry_core::id::CallId;
-use gantry_mcp::exchange::{Audience, Nobody};
+use gantry_provider::CallContext;
+use gantry_provider::client::{Audience, Nobody};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -24,8 +25,6 @@ pub struct CallCx {
     pub turn: u32,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
-    /// How long its execution may take, from the moment it begins; known to whoever executes it.
-    pub limit: Option<Duration>,
     /// Queue slots that calls above this one hold.
     pub held: Held,
     /// The watches of the calls above this one, which stand still while it waits for a person.
@@ -48,7 +47,6 @@ impl CallCx {
             parent: None,
             turn: 1,
             cancel: session.cancellation().child_token(),
-            limit: None,
             held: Held::default(),
             watches: Watches::default(),
             audience: nobody(),
@@ -74,7 +72,6 @@ impl CallCx {
             parent: Some(self.id),
             turn: self.turn,
             cancel: self.cancel.child_token(),
-            limit: None,
             held: self.held.clone(),
             watches: self.watches.clone(),
             audience: Arc::clone(&self.audience),
@@ -88,6 +85,27 @@ impl CallCx {
     pub fn below_in(&self, session: &Arc<Session>) -> Self {
         let cancel = session.cancellation().child_token();
         Self { session: Arc::clone(session), turn: 1, cancel, ..self.below() }
+    }
+
+    /// The context of the call that a provider is running, to make further calls below it; none where the provider was
+    /// not called by this engine.
+    #[must_use]
+    pub fn of(provider: &CallContext) -> Option<Self> {
+        provider.engine.downcast_ref::<Self>().cloned()
+    }
+
+    /// The same call as its provider sees it; `limit` is how long it may take.
+    pub(crate) fn for_provider(self, limit: Duration) -> CallContext {
+        CallContext {
+            call: self.id,
+            session: self.session.id(),
+            caller: Arc::clone(self.session.caller()),
+            cancel: self.cancel.clone(),
+            limit,
+            client: Arc::clone(&self.audience),
+            meta: self.meta.clone(),
+            engine: Arc::new(self),
+        }
     }
 
     /// Who asked.

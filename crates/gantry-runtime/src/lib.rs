@@ -5,7 +5,7 @@
 
 pub mod approvals;
 mod cache;
-pub mod clock;
+pub use gantry_provider::clock;
 pub mod commons;
 pub mod context;
 pub mod event;
@@ -18,6 +18,7 @@ pub mod ledger {
 }
 pub mod metrics;
 pub mod options;
+mod output_tool;
 mod outputs;
 mod pipeline;
 pub mod projects;

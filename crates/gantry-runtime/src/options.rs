@@ -1,12 +1,12 @@
 //! What a runtime is set up with: limits, policies, agents, servers, and how each provider's tools are run.
 
-use crate::provider::Provider;
 use crate::servers::ServerSettings;
 use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::Policies;
 use gantry_core::tool::{Effect, Origin, Settings, ToolSpec};
 use gantry_core::toolset::Selection;
+use gantry_provider::Provider;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 //! A handle is `session-<uuid>/<file-uuid>`. It names a file only together with the session that owns it: reading
 //! takes the caller's session, and a handle of another one is answered like a handle that never was.
 
-use crate::session::Session;
 use gantry_core::id::SessionId;
 use std::fs;
 use std::io::{self, Write as _};
@@ -60,8 +59,8 @@ impl Outputs {
     }
 
     /// Reads an output of this session. Blocks on the disk.
-    pub(crate) fn read(&self, session: &Session, handle: &str) -> io::Result<String> {
-        let own = format!("session-{}", session.id().uuid());
+    pub(crate) fn read(&self, session: SessionId, handle: &str) -> io::Result<String> {
+        let own = format!("session-{}", session.uuid());
         if handle.split_once('/').is_none_or(|(folder, _)| folder != own) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -125,57 +124,21 @@ fn stored_bytes(dir: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Begin, Resolved};
-    use gantry_core::toolset::{Place, Pool, Selection};
-    use gantry_core::{Caller, Door, Role, Toolset};
-    use std::sync::{Arc, Weak};
-
-    fn session() -> Session {
-        let caller = Caller {
-            principal: "p".into(),
-            role: Role::Agent,
-            agent: None,
-            project: "default".into(),
-            above: Arc::default(),
-        };
-        let (toolset, _) =
-            Toolset::resolve(&Arc::new(Pool::build(vec![])), &Selection::everything(), &Place::top(2));
-        let begin = Begin {
-            id: SessionId::mint(),
-            caller,
-            door: Door::Mcp,
-            place: Place::top(2),
-            standing: false,
-            root: None,
-            parent: None,
-        };
-        Session::new(
-            begin,
-            Weak::new(),
-            Resolved { revision: 0, toolset: Arc::new(toolset), warnings: Arc::default(), settled: true },
-            None,
-        )
-    }
 
     #[test]
     fn cal_9_an_output_is_read_by_its_own_session_only() {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
-        let (owner, other) = (session(), session());
-        let handle = outputs.store(owner.id(), "é\n").unwrap();
-        assert!(outputs.has_any(owner.id()));
-        assert_eq!(outputs.read(&owner, &handle).unwrap(), "é\n");
-        let missing = format!("session-{}/{}", owner.id().uuid(), Uuid::now_v7());
-        let up = format!("session-{}/../../secret", owner.id().uuid());
+        let (owner, other) = (SessionId::mint(), SessionId::mint());
+        let handle = outputs.store(owner, "é\n").unwrap();
+        assert!(outputs.has_any(owner));
+        assert_eq!(outputs.read(owner, &handle).unwrap(), "é\n");
+        let missing = format!("session-{}/{}", owner.uuid(), Uuid::now_v7());
+        let up = format!("session-{}/../../secret", owner.uuid());
         fs::write(dir.path().join("secret"), "s3").unwrap();
-        for (session, handle) in [
-            (&other, &*handle),
-            (&owner, &*missing),
-            (&owner, &*up),
-            (&owner, ""),
-            (&owner, "/"),
-            (&owner, "x/y"),
-        ] {
+        for (session, handle) in
+            [(other, &*handle), (owner, &*missing), (owner, &*up), (owner, ""), (owner, "/"), (owner, "x/y")]
+        {
             assert_eq!(
                 outputs.read(session, handle).unwrap_err().kind(),
                 io::ErrorKind::NotFound,
@@ -188,21 +151,21 @@ mod tests {
     fn an_output_is_adopted_once_and_outlives_the_session_that_made_it() {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
-        let (maker, heir) = (session(), session());
-        let files = |of: &Session| {
-            let folder = dir.path().join("outputs").join(format!("session-{}", of.id().uuid()));
+        let (maker, heir) = (SessionId::mint(), SessionId::mint());
+        let files = |of: SessionId| {
+            let folder = dir.path().join("outputs").join(format!("session-{}", of.uuid()));
             fs::read_dir(folder).map_or(0, Iterator::count)
         };
-        let handle = outputs.store(maker.id(), "text").unwrap();
-        assert_eq!(outputs.adopt(maker.id(), &handle).unwrap(), (handle.clone(), None), "it has it");
-        let (own, added) = outputs.adopt(heir.id(), &handle).unwrap();
+        let handle = outputs.store(maker, "text").unwrap();
+        assert_eq!(outputs.adopt(maker, &handle).unwrap(), (handle.clone(), None), "it has it");
+        let (own, added) = outputs.adopt(heir, &handle).unwrap();
         assert_eq!(added, Some(4));
-        assert_eq!(outputs.adopt(heir.id(), &handle).unwrap(), (own.clone(), None), "once");
-        assert_eq!((files(&maker), files(&heir)), (1, 1));
-        outputs.remove(maker.id()).unwrap();
-        assert_eq!(outputs.read(&heir, &own).unwrap(), "text");
+        assert_eq!(outputs.adopt(heir, &handle).unwrap(), (own.clone(), None), "once");
+        assert_eq!((files(maker), files(heir)), (1, 1));
+        outputs.remove(maker).unwrap();
+        assert_eq!(outputs.read(heir, &own).unwrap(), "text");
         for gone in [&*handle, "", "x/y", "session-../secret"] {
-            let error = outputs.adopt(heir.id(), gone).unwrap_err();
+            let error = outputs.adopt(heir, gone).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::NotFound, "{gone}");
         }
     }
@@ -212,11 +175,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
         assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), []);
-        let owner = session();
-        outputs.store(owner.id(), "x").unwrap();
+        let owner = SessionId::mint();
+        outputs.store(owner, "x").unwrap();
         assert_eq!(outputs.older_than(Duration::from_secs(3600)).unwrap(), []);
-        assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), [owner.id()]);
-        outputs.remove(owner.id()).unwrap();
-        assert!(!outputs.has_any(owner.id()));
+        assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), [owner]);
+        outputs.remove(owner).unwrap();
+        assert!(!outputs.has_any(owner));
     }
 }

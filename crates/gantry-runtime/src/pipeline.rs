@@ -18,10 +18,10 @@ pub(crate) use admit::until;
 
 use crate::cache::{Answer, Patience};
 use crate::context::CallCx;
-use crate::provider::RawOutput;
 use crate::reply::{Reply, Shaped};
 use crate::runtime::{Runtime, State};
 use gantry_core::{CallError, CallRequest, Permit, Verdict};
+use gantry_provider::RawOutput;
 use record::Entry;
 
 /// Runs one call from request to reply.

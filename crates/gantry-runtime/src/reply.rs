@@ -1,10 +1,10 @@
 //! The reply: what every door makes its answer of. Only a receipt of the record stage becomes one.
 
-use crate::provider::RawOutput;
 use gantry_core::error::{EffectState, Refusal, ToolError, Upstream};
 use gantry_core::id::CallId;
 use gantry_core::raw;
 use gantry_core::tool::Tool;
+use gantry_provider::RawOutput;
 use gantry_store::{ApprovalRow, State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -19,7 +19,7 @@ const MAX_SESSIONS: usize = 20_000;
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    caller: Caller,
+    caller: Arc<Caller>,
     door: Door,
     home: Weak<Runtime>,
     place: Place,
@@ -71,7 +71,7 @@ impl Session {
         let cancel = parent.as_ref().map_or_else(CancellationToken::new, |(_, call)| call.child_token());
         Self {
             id,
-            caller,
+            caller: Arc::new(caller),
             door,
             home,
             place,
@@ -141,7 +141,7 @@ impl Session {
 
     /// Who it is for.
     #[must_use]
-    pub fn caller(&self) -> &Caller {
+    pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
 

@@ -6,8 +6,8 @@ use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::CallCx;
-use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,8 +41,9 @@ impl Default for Coordination {
 
 impl Coordination {
     /// Lets the agent see its tools and make its calls, and tells what came of them.
-    async fn spawn(&self, cx: &CallCx, arguments: &str) -> Result<RawOutput, Fault> {
+    async fn spawn(&self, cx: &CallContext, arguments: &str) -> Result<RawOutput, Fault> {
         let spawn: Spawn = serde_json::from_str(arguments).map_err(|error| fault(&error.to_string()))?;
+        let cx = &CallCx::of(cx).ok_or_else(|| fault("no engine"))?;
         let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
         let narrow = spawn.narrow.map(|texts| texts.iter().flat_map(|text| Pattern::parse(text)).collect());
         let child = runtime.spawn_session(cx, &spawn.agent, narrow).await;
@@ -79,11 +80,16 @@ impl Provider for Coordination {
         ["spawn_agents", "list_available_agents"].map(tool).into()
     }
 
-    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        permit: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(async move {
             if &*permit.tool().key.tool == "spawn_agents" {
                 return self.spawn(cx, permit.arguments()).await;
             }
+            let cx = CallCx::of(cx).ok_or_else(|| fault("no engine"))?;
             let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
             Ok(RawOutput::Json(json!({ "agents": runtime.agents() }).to_string()))
         })

@@ -4,8 +4,8 @@ use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::CallCx;
-use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -87,7 +87,11 @@ impl Provider for TestTools {
         tools
     }
 
-    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        permit: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(async move {
             // The no-ops are what the benches measure, so they read nothing.
             if matches!(&*permit.tool().key.tool, "noop" | "noop_write") {
@@ -101,7 +105,7 @@ impl Provider for TestTools {
 }
 
 impl TestTools {
-    async fn run(&self, cx: &CallCx, permit: &Permit, arguments: Arguments) -> Result<RawOutput, Fault> {
+    async fn run(&self, cx: &CallContext, permit: &Permit, arguments: Arguments) -> Result<RawOutput, Fault> {
         match &*permit.tool().key.tool {
             "echo" | "login" => Ok(RawOutput::Text(arguments.text)),
             "sleep" => {
@@ -134,7 +138,8 @@ impl TestTools {
 }
 
 /// Calls another tool from inside a tool, as agents do.
-async fn nested(cx: &CallCx, arguments: Arguments) -> Result<RawOutput, Fault> {
+async fn nested(cx: &CallContext, arguments: Arguments) -> Result<RawOutput, Fault> {
+    let cx = CallCx::of(cx).ok_or_else(|| fault("no engine"))?;
     let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
     let request = CallRequest {
         tool: arguments.tool,

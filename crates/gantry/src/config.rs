@@ -32,7 +32,7 @@ mod transport;
 mod tree;
 mod yaml;
 
-use gantry_runtime::provider::rest::{self, SpecPlace};
+use gantry_rest::SpecPlace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Config {
 /// The files of the OpenAPI documents of a project.
 fn documents(project: &Project) -> impl Iterator<Item = PathBuf> {
     project.rest.apis.values().flat_map(|api| match &api.spec {
-        SpecPlace::File(file) => rest::files(file),
+        SpecPlace::File(file) => gantry_rest::files(file),
         SpecPlace::Url(_) => Vec::new(),
     })
 }

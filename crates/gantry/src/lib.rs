@@ -17,8 +17,8 @@ mod wiring;
 pub use cli::reference as cli_reference;
 pub use wiring::tools_reference;
 
+use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
-use gantry_runtime::provider::Provider;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -121,7 +121,7 @@ fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
 /// The two crates whose proofs live in their documentation. `--doc` would run every crate's examples, even those
 /// of crates that switch documentation tests off, so they are named.
 fn run_doc_tests(root: &Path, _: &Options) -> Result<Outcome> {
-    cargo(root, &["test", "--doc", "-p", "gantry-core", "-p", "gantry-runtime"])
+    cargo(root, &["test", "--doc", "-p", "gantry-core", "-p", "gantry-provider"])
 }
 
 fn deny(root: &Path, _: &Options) -> Result<Outcome> {

@@ -13,17 +13,21 @@ use super::manifest::{Dependency, Kind, Manifest, Workspace};
 /// Every crate, with the siblings it may use.
 const HOUSE: &[(&str, &[&str])] = &[
     ("gantry-core", &[]),
+    ("gantry-provider", &["gantry-core"]),
     ("gantry-egress", &["gantry-core"]),
     ("gantry-openapi", &["gantry-core"]),
     ("gantry-store", &["gantry-core", "gantry-egress"]),
-    ("gantry-mcp", &["gantry-core", "gantry-egress"]),
     ("gantry-sandbox", &["gantry-core", "gantry-egress"]),
+    ("gantry-mcp", &["gantry-core", "gantry-egress", "gantry-provider"]),
+    // The search index of `search_code` is kept by the store.
+    ("gantry-tools", &["gantry-core", "gantry-egress", "gantry-provider", "gantry-sandbox", "gantry-store"]),
+    ("gantry-rest", &["gantry-core", "gantry-egress", "gantry-openapi", "gantry-provider"]),
     (
         "gantry-runtime",
-        &["gantry-core", "gantry-openapi", "gantry-store", "gantry-mcp", "gantry-sandbox", "gantry-egress"],
+        &["gantry-core", "gantry-egress", "gantry-mcp", "gantry-provider", "gantry-sandbox", "gantry-store"],
     ),
     ("gantry-agent", &["gantry-core", "gantry-runtime", "gantry-egress"]),
-    ("gantry-server", &["gantry-core", "gantry-runtime", "gantry-agent", "gantry-mcp"]),
+    ("gantry-server", &["gantry-core", "gantry-provider", "gantry-runtime", "gantry-agent", "gantry-mcp"]),
     ("gantry", PRODUCT),
     (TESTKIT, PRODUCT),
     ("xtask", &[]),
@@ -31,11 +35,14 @@ const HOUSE: &[(&str, &[&str])] = &[
 
 const PRODUCT: &[&str] = &[
     "gantry-core",
+    "gantry-provider",
     "gantry-egress",
     "gantry-openapi",
     "gantry-store",
-    "gantry-mcp",
     "gantry-sandbox",
+    "gantry-mcp",
+    "gantry-tools",
+    "gantry-rest",
     "gantry-runtime",
     "gantry-agent",
     "gantry-server",

@@ -91,7 +91,7 @@ pub(super) fn task(
             })
         }
         _ if !modern => remembered(method, params, version, &features),
-        _ => Err(ErrorObject::method_not_found(method)),
+        _ => Err(crate::error::method_not_found(method)),
     }
 }
 
@@ -114,7 +114,7 @@ fn remembered(
             let inquiry = ask(Method::SetLevel)?;
             (inquiry, Note::Level(params.level().unwrap_or(LogLevel::Info)))
         }
-        _ => return Err(ErrorObject::method_not_found(method)),
+        _ => return Err(crate::error::method_not_found(method)),
     };
     Ok(Task::Ask(inquiry, Some(note)))
 }

@@ -13,7 +13,7 @@ use crate::runtime::Runtime;
 use futures_util::future::{Either, select};
 use gantry_core::State;
 use gantry_core::id::ApprovalId;
-use gantry_mcp::exchange::{Notice, Question};
+use gantry_provider::client::{Notice, Question};
 use gantry_store::ApprovalRow;
 use serde_json::json;
 use std::convert::Infallible;

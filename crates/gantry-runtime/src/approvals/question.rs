@@ -5,7 +5,7 @@ use crate::context::CallCx;
 use crate::options::{ApprovalOptions, Delivery};
 use gantry_core::raw;
 use gantry_core::shape::truncated;
-use gantry_mcp::exchange::{Answered, Question};
+use gantry_provider::client::{Answered, Question};
 use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
 

@@ -9,13 +9,13 @@ use super::*;
 use crate::commons::{Commons, Process};
 use crate::options::{Options, Plan, ProviderOptions};
 use crate::projects::{Loading, Projects};
-use crate::provider::{BoxFuture, Provider, RawOutput};
 use crate::queue;
 use crate::runtime::Runtime;
 use gantry_core::names::Style;
 use gantry_core::policy::{Decide, Gates, Policies, RequiresApproval, RuleSpec};
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Caller, Door, Fault, Permit, Role, State};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_store::{ApprovalFilter, Scope, Store};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -64,7 +64,11 @@ impl Provider for Counter {
         rules.map(|(name, rule)| tool(name, rule)).into()
     }
 
-    fn execute<'a>(&'a self, _cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(
+        &'a self,
+        _cx: &'a CallContext,
+        permit: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         if &*permit.tool().key.tool == "stuck" {
             return Box::pin(std::future::pending());
         }

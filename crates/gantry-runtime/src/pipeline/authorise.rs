@@ -48,7 +48,7 @@ async fn own_rule(state: &State, cx: &CallCx, call: &ResolvedCall) -> Result<Own
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(Refusal::new(ErrorCode::Canceled, "canceled; nothing was run")),
-        looked = tokio::time::timeout(limit, provider.inspect(cx, call)) => {
+        looked = tokio::time::timeout(limit, provider.inspect(call)) => {
             looked.unwrap_or_else(|_elapsed| {
                 let message = "looking at what the call would change took too long; nothing was run";
                 Err(Refusal::new(ErrorCode::Timeout, message))

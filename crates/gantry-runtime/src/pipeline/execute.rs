@@ -5,12 +5,12 @@ use super::record::Entry;
 use super::stopwatch::{Patient, Stopwatch};
 use crate::context::CallCx;
 use crate::event::EventKind;
-use crate::provider::RawOutput;
 use crate::runtime::State;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::TIMEOUT_MESSAGE;
 use gantry_core::tool::{Tool, ToolKind};
 use gantry_core::{CallError, CallRequest, Effect, Permit};
+use gantry_provider::{CallContext, RawOutput};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,9 +84,8 @@ async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<Raw
 }
 
 /// The context as the provider sees it.
-fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<Stopwatch>, Duration)) -> CallCx {
+fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<Stopwatch>, Duration)) -> CallContext {
     let mut inner = cx.clone();
-    inner.limit = Some(limit);
     inner.watches = cx.watches.with(watch);
     if let Some(queue) = &tool.settings.queue {
         inner.held = cx.held.with(queue);
@@ -95,7 +94,7 @@ fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<Stopwatch>, Duration)) 
     if tool.kind == ToolKind::Mcp {
         inner.audience = Arc::new(Patient { audience: Arc::clone(&cx.audience), watch: Arc::clone(watch) });
     }
-    inner
+    inner.for_provider(limit)
 }
 
 /// The most specific configured limit; a call may shorten it.

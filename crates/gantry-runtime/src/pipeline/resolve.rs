@@ -1,7 +1,7 @@
 //! Resolve: which tool of the caller's toolset is meant, and with what arguments.
 
 use crate::context::CallCx;
-use crate::provider::output;
+use crate::output_tool;
 use crate::runtime::{Runtime, State};
 use gantry_core::{CallRequest, ErrorCode, Refusal, ResolvedCall};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) async fn tool(
     request: &CallRequest,
 ) -> Result<ResolvedCall, Refusal> {
     // `tool_output` is there once a session has something to read, whatever its toolset says.
-    if request.tool == output::NAME && cx.session.has_outputs() {
+    if request.tool == output_tool::NAME && cx.session.has_outputs() {
         return ResolvedCall::of(Arc::clone(&rt.output_tool), request);
     }
     let seen = cx.session.resolved();

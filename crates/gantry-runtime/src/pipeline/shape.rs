@@ -3,12 +3,12 @@
 use crate::cache::Answer;
 use crate::context::CallCx;
 use crate::event::EventKind;
-use crate::provider::RawOutput;
 use crate::reply::{Body, Shaped};
 use crate::runtime::{Runtime, State};
 use gantry_core::CallError;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::{BUDGET_MESSAGE, Measure, handle_message, tokens};
+use gantry_provider::RawOutput;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -2,9 +2,8 @@
 //!
 //! A tool that asks a person for a form to be filled in is not slow; the person is.
 
-use gantry_mcp::exchange::{
-    Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered,
-};
+use gantry_provider::BoxFuture;
+use gantry_provider::client::{Answered, Audience, Capabilities, LogLevel, Notice, Question, Unanswered};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;

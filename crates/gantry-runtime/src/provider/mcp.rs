@@ -30,8 +30,6 @@ mod telling;
 mod trace;
 pub(crate) mod wishes;
 
-use super::{BoxFuture, Provider, RawOutput};
-use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::options::ProviderOptions;
 use crate::servers::{Light, ServerSettings};
@@ -45,6 +43,7 @@ use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::{Permit, Tool};
 use gantry_mcp::client::{Connection, Failure, Trace, Transport};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use hub::Hub;
 use listing::Listing;
 use mapping::Mapping;
@@ -358,7 +357,11 @@ impl Provider for McpServer {
         Some(self.version.subscribe())
     }
 
-    fn execute<'a>(&'a self, cx: &'a CallCx, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        permit: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(self.call(cx, permit))
     }
 

@@ -2,11 +2,11 @@
 
 use super::Runtime;
 use super::sources::Source;
-use crate::provider::Provider;
 use gantry_core::Tool;
 use gantry_core::names::sanitised;
 use gantry_core::tool::OwnRule;
 use gantry_core::toolset::{self, Place};
+use gantry_provider::Provider;
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use gantry_core::id::SessionId;
 use gantry_core::raw;
 use gantry_mcp::ErrorObject;
 use gantry_mcp::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
-use gantry_mcp::exchange::LogLevel;
+use gantry_provider::client::LogLevel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::runtime::Handle;

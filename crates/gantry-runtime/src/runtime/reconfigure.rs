@@ -10,8 +10,8 @@ use super::shelf::Shelf;
 use super::sources::{Source, Sources};
 use crate::options::{Options, Plan};
 use crate::projects::DRAIN;
-use crate::provider::Provider;
 use crate::provider::mcp::McpServer;
+use gantry_provider::Provider;
 use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 

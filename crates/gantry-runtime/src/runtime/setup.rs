@@ -7,12 +7,12 @@
 use super::Runtime;
 use super::sources::Sources;
 use crate::options::{AgentOptions, ApprovalOptions, Options};
-use crate::provider::Provider;
 use crate::session::{Resolved, Session};
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::policy::Policies;
 use gantry_core::toolset::{Place, Pool, Selection};
 use gantry_core::{CallRequest, ResolvedCall, Tool, Toolset};
+use gantry_provider::Provider;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

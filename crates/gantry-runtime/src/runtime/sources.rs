@@ -1,8 +1,8 @@
 //! The providers of a runtime: a snapshot that is replaced when one comes or goes.
 
 use crate::options::ProviderOptions;
-use crate::provider::Provider;
 use crate::provider::mcp::McpServer;
+use gantry_provider::Provider;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,11 +4,11 @@ use super::Runtime;
 use super::pool;
 use super::setup::State;
 use super::sources::{Source, Sources};
-use crate::provider::Provider as _;
 use crate::provider::mcp::McpServer;
 use crate::provider::mcp::listing::Listing;
 use crate::servers::{Light, LockDiff, ServerSettings, ServerStatus};
 use gantry_core::Tool;
+use gantry_provider::Provider as _;
 use std::sync::{Arc, PoisonError};
 
 impl Runtime {

@@ -7,7 +7,7 @@ use super::{ROUNDS, Section, WARM_UP, alloc, per_call, progress};
 use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
-use gantry_runtime::provider::Provider;
+use gantry_provider::Provider;
 use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Runtime, Session};
 use gantry_store::Store;
 use std::sync::Arc;

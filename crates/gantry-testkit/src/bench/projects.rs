@@ -9,10 +9,10 @@ use gantry_core::Permit;
 use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolSpec};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::options::AgentOptions;
 use gantry_runtime::projects::{Load, Loading, Plans};
-use gantry_runtime::provider::{BoxFuture, Provider, RawOutput};
-use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Projects, Runtime};
+use gantry_runtime::{Commons, Options, Plan, Process, Projects, Runtime};
 use gantry_store::Store;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -186,7 +186,7 @@ impl Provider for Fillers {
 
     fn execute<'a>(
         &'a self,
-        _cx: &'a CallCx,
+        _cx: &'a CallContext,
         _permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         let error = ToolError::new(ErrorCode::ExecutionError, "fillers are only there");

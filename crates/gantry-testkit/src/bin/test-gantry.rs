@@ -1,7 +1,7 @@
 //! The test Gantry: the program itself, with one more provider for misbehaviour that no real tool shows.
 
+use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
-use gantry_runtime::provider::Provider;
 use gantry_testkit::coordination::Coordination;
 use gantry_testkit::provider::TestTools;
 use serde::Deserialize;

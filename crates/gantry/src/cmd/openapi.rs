@@ -14,7 +14,7 @@ use crate::config::{Error, Project};
 use crate::exit::{Done, Usage};
 use crate::{output, wiring};
 use gantry_egress::Url;
-use gantry_runtime::provider::rest::{ApiOptions, SpecPlace};
+use gantry_rest::{ApiOptions, SpecPlace};
 use gantry_runtime::servers::Off;
 use report::Report;
 use std::collections::BTreeMap;

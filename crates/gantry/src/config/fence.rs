@@ -5,7 +5,7 @@
 
 use super::Loaded;
 use super::find::{DATA, DOTENV, NAMES};
-use gantry_runtime::provider::workspace::Fenced;
+use gantry_tools::workspace::Fenced;
 use std::path::{Path, PathBuf};
 
 impl Loaded {

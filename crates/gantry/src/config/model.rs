@@ -12,8 +12,8 @@ use std::time::Duration;
 use gantry_core::tool::Effect;
 use gantry_mcp::client::{Declared, Protocol};
 use gantry_runtime::options::ApprovalOptions;
-use gantry_runtime::provider::workshop::Quota;
 use gantry_runtime::servers::{Health, Off, Reach};
+use gantry_tools::workshop::Quota;
 
 use super::error::Location;
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use gantry_core::limits::PATTERN_BYTES;
 use gantry_egress::Url;
 use gantry_openapi::Method;
-use gantry_runtime::provider::web::UrlPattern;
+use gantry_tools::web::UrlPattern;
 
 use super::transport::Transport;
 

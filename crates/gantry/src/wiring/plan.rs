@@ -15,11 +15,11 @@ use crate::config::{Agent, Entries, Error, Located, McpServer, Problem, Project,
 use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::{Selection, Use};
+use gantry_rest::NAMESPACE as REST;
 use gantry_runtime::options::{AgentOptions, ProviderOptions};
-use gantry_runtime::provider::rest::NAMESPACE as REST;
-use gantry_runtime::provider::workspace::{Fenced, NAMESPACE};
 use gantry_runtime::servers::ServerSettings;
 use gantry_runtime::{Options, Plan};
+use gantry_tools::workspace::{Fenced, NAMESPACE};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -77,7 +77,7 @@ async fn a_yes_for_a_session_that_all_requests_share_is_refused_and_decides_noth
     );
     assert_eq!(home.row(id(&held)).await.state, State::PendingApproval);
     // A client with a session of its own has it for that.
-    let caller = home.cx().await.session.caller().clone();
+    let caller = Caller::clone(home.cx().await.session.caller());
     let own = home.runtime().open_session(caller, Door::Mcp).await.unwrap();
     let call = async |arguments: &str| {
         let cx = CallCx::new(&own);

@@ -3,11 +3,11 @@
 use super::McpServer;
 use super::mapping::{Shape, renamed};
 use super::seal::Task;
-use crate::provider::{Content, RawOutput};
 use gantry_core::error::{ErrorCode, Fault, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
 use gantry_mcp::client::Failure;
+use gantry_provider::{Content, RawOutput};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -2,23 +2,23 @@
 
 use super::replica::Replica;
 use super::{McpServer, answer};
-use crate::context::CallCx;
-use crate::provider::{Provider as _, RawOutput};
 use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::{Permit, Tool};
 use gantry_mcp::Turn;
 use gantry_mcp::client::Failure;
+use gantry_provider::CallContext;
+use gantry_provider::{Provider as _, RawOutput};
 use std::sync::Arc;
 
 impl McpServer {
-    pub(super) async fn call(&self, cx: &CallCx, permit: &Permit) -> Result<RawOutput, Fault> {
+    pub(super) async fn call(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
         let tool = permit.tool();
         self.is_as_judged(tool)?;
         let mut picked = self.pick_besides(&[], Some(tool)).ok_or_else(|| self.has_none(tool))?;
         let mut tried = Vec::new();
         let result = loop {
-            let fitting = self.fitting(&picked, tool, &*cx.audience).await;
-            let turn = Turn { audience: Arc::clone(&cx.audience), cancel: cx.cancel.clone() };
+            let fitting = self.fitting(&picked, tool, &*cx.client).await;
+            let turn = Turn { audience: Arc::clone(&cx.client), cancel: cx.cancel.clone() };
             let called = if self.has_changed(picked.replica, tool) {
                 Err(Failure::Unavailable(format!("it has changed what {} is", tool.name)))
             } else {
@@ -35,7 +35,7 @@ impl McpServer {
             picked = next.ok_or_else(|| answer::fault(self.id(), tool, self.hidden(failure)))?;
         };
         let at = answer::At { replica: picked.replica, life: picked.life };
-        answer::output(self, at, cx.caller(), tool, &result)
+        answer::output(self, at, &cx.caller, tool, &result)
     }
 
     /// A permit is for the definition that was judged. If the server has another one by now, or one that waits for a

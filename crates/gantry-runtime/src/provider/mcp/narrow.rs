@@ -12,7 +12,7 @@ use super::{McpServer, Picked};
 use futures_util::FutureExt as _;
 use gantry_core::Tool;
 use gantry_mcp::client::{self, Connection, Declared, Event, Failure, Protocol, Target, Transport};
-use gantry_mcp::exchange::Audience;
+use gantry_provider::client::Audience;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, mpsc};

@@ -3,7 +3,7 @@
 use super::secrets::Secrets;
 use gantry_core::shape::truncated;
 use gantry_mcp::client::{Dial, Wires};
-use gantry_mcp::exchange::BoxFuture;
+use gantry_provider::BoxFuture;
 use gantry_sandbox::{Child, Exit, Spec, spawn};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;

@@ -172,7 +172,7 @@ fn what_a_server_has_is_never_older_than_what_its_first_replica_listed() {
 fn what_nobody_may_want_to_hear_is_not_kept_for_anybody() {
     use crate::servers::Change;
     use gantry_mcp::client::Event;
-    use gantry_mcp::exchange::LogLevel;
+    use gantry_provider::client::LogLevel;
     let server = server(None);
     let mut changes = server.hub.changes.1.subscribe();
     let session = gantry_core::id::SessionId::mint();

@@ -4,7 +4,7 @@
 //! session that wants something twice has to take it back twice: several streams of one client may share a session.
 
 use gantry_core::id::SessionId;
-use gantry_mcp::exchange::LogLevel;
+use gantry_provider::client::LogLevel;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,16 +1,19 @@
 //! Providers side by side: whether a pattern for one could mean another, whatever tools they have.
 
 use super::Error;
-use crate::provider::rest;
 use crate::runtime::sources::Source;
 use gantry_core::names::{Roots, is_reserved_namespace, sanitised};
 use gantry_core::tool::ToolKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Providers that can be told apart by how the names of their tools begin.
 #[derive(Debug, Default)]
-pub(in crate::runtime) struct Apart<'a>(Roots<'a>);
+pub(in crate::runtime) struct Apart<'a> {
+    roots: Roots<'a>,
+    /// Those of them that share their namespace with others.
+    sharing: HashSet<&'a str>,
+}
 
 impl<'a> Apart<'a> {
     /// Those of these that can stand side by side, and why the others cannot. Whoever came first stays.
@@ -39,16 +42,19 @@ impl<'a> Apart<'a> {
                 "the name {namespace} is reserved; give provider {id} another one"
             )));
         }
-        // REST services share one namespace, which counts as one provider; nobody else begins like it.
-        let shares =
-            origin.kind == ToolKind::Rest && **namespace == *rest::NAMESPACE && rest::is_provider_id(id);
+        // A shared namespace counts as one provider; the names of no other provider begin like it.
+        let shares = source.provider.shares_namespace();
+        if shares {
+            self.sharing.extend([&**id, &**namespace]);
+        }
         // Tools of ids that are one when they are sanitised get distinct names; a glob in that spelling means both.
-        let is_one = |other: &str| sanitised(other) == sanitised(id) && rest::is_provider_id(other) == shares;
+        let is_one =
+            |other: &str| sanitised(other) == sanitised(id) && self.sharing.contains(other) == shares;
         let added = if shares {
-            let all = self.0.add(rest::NAMESPACE, rest::NAMESPACE);
-            all.and_then(|()| if **id == *rest::NAMESPACE { Ok(()) } else { self.0.add(id, id) })
+            let all = self.roots.add(namespace, namespace);
+            all.and_then(|()| if id == namespace { Ok(()) } else { self.roots.add(id, id) })
         } else {
-            self.0.add(id, namespace)
+            self.roots.add(id, namespace)
         };
         added.or_else(|other| if is_one(other) { Ok(()) } else { Err(other) }).map_err(|other| {
             Error::Pool(format!(

@@ -1,11 +1,10 @@
 //! Tests of what gets into a pool and what does not.
 
 use super::*;
-use crate::context::CallCx;
 use crate::options::ProviderOptions;
-use crate::provider::{BoxFuture, Provider, RawOutput};
 use gantry_core::tool::{Annotations, Origin, OwnRule};
 use gantry_core::{Fault, Permit};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 
 #[derive(Debug)]
 struct Fake {
@@ -42,7 +41,7 @@ impl Provider for Fake {
         (tool == "poisoned").then(|| "somebody objects".into())
     }
 
-    fn execute<'a>(&'a self, _: &'a CallCx, _: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(&'a self, _: &'a CallContext, _: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(std::future::pending())
     }
 }

@@ -5,7 +5,7 @@ use crate::cmd::openapi::{Look, look, shown, unusable};
 use crate::config::{Project, RestTool};
 use crate::wiring;
 use gantry_openapi::Scheme;
-use gantry_runtime::provider::rest::{ApiOptions, fits};
+use gantry_rest::{ApiOptions, fits};
 use gantry_runtime::servers::Off;
 
 const TOOL: &str = "rest tool";

@@ -6,7 +6,7 @@ use crate::cmd::policy::{counted, several};
 use crate::config::is_api_id;
 use crate::output;
 use gantry_openapi::{Method, Scheme};
-use gantry_runtime::provider::rest::SpecPlace;
+use gantry_rest::SpecPlace;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

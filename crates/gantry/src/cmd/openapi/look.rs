@@ -7,7 +7,7 @@ use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::shape::tokens;
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolKind, ToolSpec};
 use gantry_openapi::{Bundle, Import, Operation, import};
-use gantry_runtime::provider::rest::{ApiOptions, NAMESPACE, Outlet, SpecPlace, load, provider_id};
+use gantry_rest::{ApiOptions, NAMESPACE, Outlet, SpecPlace, load, provider_id};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

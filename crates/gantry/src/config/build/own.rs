@@ -4,7 +4,7 @@ use super::view::{View, entries, owned};
 use super::{Base, absolute};
 use crate::config::model::{Code, Embeddings, Git, Own, Web, WebSearch, WebSearchApi};
 use crate::config::text;
-use gantry_runtime::provider::workshop::Quota;
+use gantry_tools::workshop::Quota;
 use std::time::Duration;
 
 const ECOSYSTEMS: [&str; 4] = ["npm", "pip", "cargo", "go"];

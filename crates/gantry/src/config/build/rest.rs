@@ -10,7 +10,7 @@ use crate::config::tree::Node;
 use gantry_core::tool::Effect;
 use gantry_egress::Url;
 use gantry_openapi::Method;
-use gantry_runtime::provider::rest::{Credential, Inline, SpecPlace, StreamMode, Streaming};
+use gantry_rest::{Credential, Inline, SpecPlace, StreamMode, Streaming};
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use crate::config::error::Location;
 use gantry_core::tool::Effect;
 use gantry_egress::Url;
 use gantry_openapi::Method;
-use gantry_runtime::provider::rest::{Credential, Inline, SpecPlace};
+use gantry_rest::{Credential, Inline, SpecPlace};
 use gantry_runtime::servers::Off;
 use std::collections::BTreeMap;
 use std::time::Duration;

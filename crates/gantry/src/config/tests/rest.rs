@@ -9,7 +9,7 @@ use crate::config::{Api, Config, RestTool, parse};
 use expect_test::expect;
 use gantry_core::tool::Effect;
 use gantry_openapi::Method;
-use gantry_runtime::provider::rest::{Credential, SpecPlace, StreamMode, Streaming};
+use gantry_rest::{Credential, SpecPlace, StreamMode, Streaming};
 use gantry_runtime::servers::Off;
 use serde_json::json;
 use std::path::Path;

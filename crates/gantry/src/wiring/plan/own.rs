@@ -2,17 +2,17 @@
 
 use crate::config::{self, BuiltinPolicy, Own as Settings, Problem, Project, WebSearchApi};
 use gantry_egress::guard::Cidr;
+use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
-use gantry_runtime::provider::Provider;
-use gantry_runtime::provider::code::{Code, MAX_TIMEOUT, RUN_CODE};
-use gantry_runtime::provider::develop::{Develop, DevelopOptions, Registries};
-use gantry_runtime::provider::git::{Git, GitOptions};
-use gantry_runtime::provider::own::{Own, Part};
-use gantry_runtime::provider::search::{Embeddings, SearchCode, SearchOptions};
-use gantry_runtime::provider::shell::Shell;
-use gantry_runtime::provider::web::{SearchApi, UrlPattern, Web, WebOptions};
-use gantry_runtime::provider::workshop::{Workshop, WorkshopOptions};
-use gantry_runtime::provider::workspace::{Fenced, FilePolicy, FsTools, NAMESPACE, Workspace};
+use gantry_tools::code::{Code, MAX_TIMEOUT, RUN_CODE};
+use gantry_tools::develop::{Develop, DevelopOptions, Registries};
+use gantry_tools::git::{Git, GitOptions};
+use gantry_tools::own::{Own, Part};
+use gantry_tools::search::{Embeddings, SearchCode, SearchOptions};
+use gantry_tools::shell::Shell;
+use gantry_tools::web::{SearchApi, UrlPattern, Web, WebOptions};
+use gantry_tools::workshop::{Workshop, WorkshopOptions};
+use gantry_tools::workspace::{Fenced, FilePolicy, FsTools, NAMESPACE, Workspace};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

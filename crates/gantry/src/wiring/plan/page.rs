@@ -3,7 +3,7 @@
 use crate::config::{Config, FixedEnv, Project, Source};
 use anyhow::Context as _;
 use gantry_core::tool::{OwnRule, ToolSpec};
-use gantry_runtime::provider::workspace::Fenced;
+use gantry_tools::workspace::Fenced;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -4,9 +4,9 @@ use super::own::private;
 use super::{patterns, provider};
 use crate::config::{Api, Error, Located, Location, Problem, Project, RestTool, ToolSource};
 use gantry_core::pattern::Pattern;
+use gantry_provider::Provider;
+use gantry_rest::{ApiOptions, NAMESPACE, RestOptions, provider_id};
 use gantry_runtime::options::ProviderOptions;
-use gantry_runtime::provider::Provider;
-use gantry_runtime::provider::rest::{self, ApiOptions, NAMESPACE, RestOptions, provider_id};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) fn providers(project: &Project) -> anyhow::Result<Vec<Arc<dyn Provide
     let mut problems = Vec::new();
     let options = rest_options(project, &mut problems);
     if problems.is_empty() {
-        match rest::providers(options.clone()) {
+        match gantry_rest::providers(options.clone()) {
             Ok(providers) => return Ok(providers),
             Err(message) => problems.extend(placed(project, &options, message)),
         }
@@ -42,13 +42,13 @@ fn placed(project: &Project, all: &RestOptions, message: String) -> Vec<Problem>
     };
     let mut problems = Vec::new();
     for inline in &all.inline {
-        let found = rest::providers(RestOptions { inline: vec![inline.clone()], ..alone() });
+        let found = gantry_rest::providers(RestOptions { inline: vec![inline.clone()], ..alone() });
         if let (Err(message), Some(tool)) = (found, project.rest.tools.get(&inline.name)) {
             problems.push(at(&tool.at, &format!("restTools.{}", inline.name), &message));
         }
     }
     for api in &all.apis {
-        let found = rest::providers(RestOptions { apis: vec![api.clone()], ..alone() });
+        let found = gantry_rest::providers(RestOptions { apis: vec![api.clone()], ..alone() });
         if let (Err(message), Some(entry)) = (found, project.rest.apis.get(&api.id)) {
             problems.push(at(&entry.at, &format!("openapiSpecs.{}", api.id), &message));
         }

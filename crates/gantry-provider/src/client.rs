@@ -1,0 +1,249 @@
+//! What passes between the two ends of a request while it is under way: notices, questions and answers.
+//!
+//! A server that works on a request may report progress, write to the log, or ask the client something (a form to fill
+//! in, a completion from its model, its roots). The eras do that in different ways; between them there is only this:
+//! the side that faces a server tells and asks an [`Audience`], and the side that faces a client is one.
+
+use crate::{BoxFuture, ErrorObject};
+use gantry_core::raw;
+use std::{fmt::Debug, sync::Arc};
+use tokio_util::sync::CancellationToken;
+
+/// The client behind a request.
+pub trait Audience: Send + Sync + Debug {
+    /// What the client has declared.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Equal for requests of one client session, and only for those.
+    ///
+    /// Some servers ask without saying for which request. Such a question is passed on only when every request
+    /// that is under way there is of one session, so that nobody answers for somebody else.
+    fn session(&self) -> u64;
+
+    /// Whether the client wants to hear of progress.
+    fn wants_progress(&self) -> bool;
+
+    /// From which level on the client wants log messages of this request; `None` means none.
+    fn log_level(&self) -> Option<LogLevel>;
+
+    /// Tells the client something. It never waits; what a slow client does not take in time is dropped.
+    fn notify(&self, notice: Notice);
+
+    /// Asks the client and waits for all answers, one per question and in the same order. Dropping the future takes the
+    /// questions back.
+    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>>;
+
+    /// Waits until the client is there to be given the answer to its request. One that was asked something, or whose
+    /// connection broke, may have to come back first, and perhaps never does.
+    fn present(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What goes with a request while it is under way.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// Who is told and asked.
+    pub audience: Arc<dyn Audience>,
+    /// Fires when the client withdraws the request.
+    pub cancel: CancellationToken,
+}
+
+/// What a server tells about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The params of `notifications/progress` as they came, an object; the token in them is not the client's.
+    Progress(Arc<str>),
+    /// The params of `notifications/message` as they came, an object, and the level in them.
+    Log(LogLevel, Arc<str>),
+    /// The server has let go of the connection for now; its answer comes later. A client that can take a stream up
+    /// again may be let go likewise.
+    Released,
+    /// Any other notification that came with the request.
+    Other {
+        /// Its method.
+        method: Arc<str>,
+        /// Its params, an object.
+        params: Arc<str>,
+    },
+}
+
+/// What a server wants from the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The server's name for it, unique among those asked together.
+    pub key: String,
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// The params as they came, an object.
+    pub params: String,
+}
+
+/// What a client answered: the text of a result object, or an error.
+pub type Answered = Result<String, ErrorObject>;
+
+/// Why nobody answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// The client has not declared that it can be asked this.
+    #[error("the client does not support {0}")]
+    Unsupported(String),
+    /// The client is gone, or nobody stands behind the request.
+    #[error("nobody is there to answer")]
+    Gone,
+    /// The client took too long.
+    #[error("the client did not answer in time")]
+    Late,
+}
+
+/// How severe a log message is, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// Debug.
+    Debug,
+    /// Info.
+    Info,
+    /// Notice.
+    Notice,
+    /// Warning.
+    Warning,
+    /// Error.
+    Error,
+    /// Critical.
+    Critical,
+    /// Alert.
+    Alert,
+    /// Emergency.
+    Emergency,
+}
+
+impl LogLevel {
+    /// All of them, least first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level with this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == word)
+    }
+}
+
+/// What a client declared that it can do, as it said it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    text: Box<str>,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self { text: "{}".into() }
+    }
+}
+
+impl Capabilities {
+    /// Capabilities with this text, which must be that of an object; anything else declares nothing.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        if raw::members(text).is_some() { Self { text: text.into() } } else { Self::default() }
+    }
+
+    /// The object as it was sent.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the client can be asked this. An `elicitation` without members is one for forms, as in the versions
+    /// that knew nothing else.
+    #[must_use]
+    pub fn can(&self, method: &str, params: &str) -> bool {
+        let declared = |name: &str| raw::member(&self.text, name).filter(|value| value.starts_with('{'));
+        match method {
+            "elicitation/create" => declared("elicitation").is_some_and(|elicitation| {
+                let has = |mode: &str| raw::member(elicitation, mode).is_some();
+                let url = raw::member(params, "mode").is_some_and(|mode| mode == "\"url\"");
+                if url { has("url") } else { has("form") || !has("url") }
+            }),
+            "sampling/createMessage" => declared("sampling").is_some(),
+            "roots/list" => declared("roots").is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether an extension of this name is declared.
+    #[must_use]
+    pub fn has_extension(&self, name: &str) -> bool {
+        raw::member(&self.text, "extensions")
+            .is_some_and(|extensions| raw::member(extensions, name).is_some())
+    }
+}
+
+/// Nobody: requests of the command line, the HTTP API and Gantry itself.
+#[derive(Debug, Default)]
+pub struct Nobody(Capabilities);
+
+impl Audience for Nobody {
+    fn capabilities(&self) -> &Capabilities {
+        &self.0
+    }
+
+    fn session(&self) -> u64 {
+        0
+    }
+
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    fn notify(&self, _notice: Notice) {}
+
+    fn ask(&self, _questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+        Box::pin(std::future::ready(Err(Unanswered::Gone)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_elicitation_is_one_for_forms() {
+        let can =
+            |declared: &str, params: &str| Capabilities::new(declared).can("elicitation/create", params);
+        assert!(can(r#"{"elicitation":{}}"#, "{}"));
+        assert!(!can(r#"{"elicitation":{}}"#, r#"{"mode":"url"}"#));
+        assert!(can(r#"{"elicitation":{"url":{}}}"#, r#"{"mode":"url"}"#));
+        assert!(!can(r#"{"elicitation":{"url":{}}}"#, "{}"));
+        assert!(can(r#"{"elicitation":{"form":{},"url":{}}}"#, "{}"));
+        assert!(!can(r#"{"sampling":{}}"#, "{}"));
+        assert!(!can("[]", "{}"));
+    }
+}

@@ -1,0 +1,18 @@
+//! The one trait that tools come through, and what passes between a provider and the engine that runs its calls.
+//!
+//! A provider (an MCP server, a set of REST tools, Gantry's own tools) depends on this crate and not on the engine; the
+//! engine depends on this crate and names no provider.
+
+pub mod client;
+pub mod clock;
+mod context;
+mod output;
+mod provider;
+mod rpc_error;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use context::CallContext;
+pub use output::{Content, RawOutput};
+pub use provider::{BoxFuture, Provider, no_preflight};
+pub use rpc_error::{ErrorObject, code};

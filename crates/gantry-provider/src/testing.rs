@@ -1,0 +1,153 @@
+//! Calls a tool as the pipeline does, for tests of providers: resolved, judged, approved, and run by a permit.
+//!
+//! Every result is checked against the tool's output schema on its way through [`answer`].
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "only tests use this module")]
+
+use gantry_core::approval::{Decision, Question, redeem};
+use gantry_core::names::Style;
+use gantry_core::policy::{OwnVerdict, Policies, Verdict, judge};
+use gantry_core::schema::Schema;
+use gantry_core::tool::{Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use gantry_core::toolset::{Candidate, Place, Pool, Selection};
+use gantry_core::{
+    CallRequest, Caller, EffectState, Fault, Permit, Refusal, ResolvedCall, Role, ToolError, Toolset,
+};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The outcome of a call.
+#[derive(Debug)]
+pub enum Answer {
+    /// It ran; its result.
+    Done(Value),
+    /// It needs an approval; the question.
+    Asked(String),
+    /// It was not run.
+    Refused(ToolError),
+    /// It was run and failed.
+    Failed(Fault),
+}
+
+impl Answer {
+    /// The result of a call that ran.
+    #[track_caller]
+    pub fn done(self) -> Value {
+        let Self::Done(value) = self else { panic!("not done: {self:?}") };
+        value
+    }
+
+    /// The question of a call that needs an approval.
+    #[track_caller]
+    pub fn asked(self) -> String {
+        let Self::Asked(reason) = self else { panic!("not asked: {self:?}") };
+        reason
+    }
+
+    /// The error of a call without effect.
+    #[track_caller]
+    pub fn error(self) -> ToolError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Failed(Fault { error, effect: EffectState::None }) => error,
+            Self::Failed(_) | Self::Done(_) | Self::Asked(_) => panic!("no error without effect: {self:?}"),
+        }
+    }
+
+    /// The code of that error.
+    #[track_caller]
+    pub fn code(self) -> &'static str {
+        self.error().code.as_str()
+    }
+
+    /// The code and the message.
+    #[track_caller]
+    pub fn told(self) -> (&'static str, String) {
+        let error = self.error();
+        (error.code.as_str(), error.message)
+    }
+}
+
+/// These tools of the provider `workspace` as an agent without restrictions has them.
+#[must_use]
+pub fn toolset(tools: &[ToolSpec]) -> Toolset {
+    let origin =
+        Origin { provider: "workspace".into(), namespace: "workspace".into(), kind: ToolKind::Builtin };
+    let candidates = tools.iter().map(|spec| Candidate {
+        origin: origin.clone(),
+        style: Style::Bare,
+        spec: spec.clone(),
+        settings: Settings::default(),
+    });
+    let pool = Arc::new(Pool::build(candidates.collect()));
+    Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
+}
+
+/// The verdict of policies, schema and the tool's approval rule; `look` answers where that rule depends on the call.
+///
+/// # Errors
+/// The call is refused.
+pub fn judged(
+    toolset: &Toolset,
+    (tool, arguments): (&str, &Value),
+    look: impl FnOnce(&str) -> Result<OwnVerdict, Refusal>,
+) -> Result<Verdict, Refusal> {
+    let caller = Caller {
+        principal: "p".into(),
+        role: Role::Agent,
+        agent: None,
+        project: "default".into(),
+        above: Arc::default(),
+    };
+    let arguments = Some(arguments.to_string().into());
+    let request = CallRequest { tool: tool.into(), arguments, ..CallRequest::default() };
+    let call = ResolvedCall::resolve(toolset, &request)?;
+    let judged = judge(&Policies::default(), &caller, call)?;
+    let own = match judged.call().tool().spec.own_rule {
+        OwnRule::Never => OwnVerdict::default(),
+        OwnRule::Always => panic!("none of Gantry's own tools always asks"),
+        OwnRule::Depends => look(judged.call().arguments())?,
+    };
+    Ok(judged.conclude(&caller, own))
+}
+
+/// The permit of a call that an approver allowed.
+#[must_use]
+pub fn yes(question: Question) -> Permit {
+    let decision = Decision { binding: question.binding(), approved: true, by: "approver".into() };
+    redeem(question, &decision).unwrap()
+}
+
+/// The outcome of a call that was run.
+#[must_use]
+pub fn answer(permit: &Permit, outcome: Result<String, Fault>) -> Answer {
+    match outcome {
+        Err(fault) => Answer::Failed(fault),
+        Ok(text) => {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            let schema = permit.tool().spec.output_schema.as_ref().unwrap();
+            Schema::compile(&schema.value()).unwrap().check(&value).unwrap();
+            Answer::Done(value)
+        }
+    }
+}
+
+/// The outcome of a call that was not run.
+#[must_use]
+pub fn refused(refusal: &Refusal) -> Answer {
+    Answer::Refused(refusal.error().clone())
+}
+
+/// Checks that a tool documents itself: title, description, closed schemas, a description for each property.
+#[track_caller]
+pub fn presents_itself(spec: &ToolSpec) {
+    assert!(spec.title.is_some() && spec.description.len() > 80, "{}", spec.name);
+    for schema in [&spec.input_schema, spec.output_schema.as_ref().unwrap()] {
+        let schema = schema.value();
+        Schema::compile(&schema).unwrap();
+        assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            assert!(property["description"].is_string(), "{}: {name}", spec.name);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! REST tools, called as the pipeline calls them, against a real server on this machine.
+
+mod apis;
+mod calls;
+mod faults;
+mod packed;
+mod places;
+mod sending;
+mod sent;
+mod server;
+mod streams;
+mod tokens;
+
+use super::inline::InlineTools;
+use super::*;
+use gantry_core::policy::{OwnVerdict, Verdict};
+use gantry_core::tool::Settings;
+use gantry_core::toolset::{Candidate, Place, Pool, Selection};
+use gantry_core::{EffectState, Fault, Permit, Toolset};
+use gantry_openapi::Method;
+use gantry_provider::RawOutput;
+use gantry_provider::client::Nobody;
+use gantry_provider::testing::{judged, yes};
+use serde_json::{Value, json};
+use server::{Server, ok};
+
+fn outlet() -> Arc<Outlet> {
+    Arc::new(Outlet::new(vec!["127.0.0.1/32".parse().unwrap()]))
+}
+
+/// A tool that takes anything.
+fn inline(method: Method, url: impl Into<String>) -> Inline {
+    Inline {
+        name: "t".into(),
+        description: "A tool.".into(),
+        method,
+        url: url.into(),
+        query: Vec::new(),
+        headers: Vec::new(),
+        body: None,
+        schema: Value::Null,
+        effect: None,
+        streaming: None,
+    }
+}
+
+/// The tools of a provider as an agent has them.
+fn toolset(provider: &dyn Provider) -> Toolset {
+    let candidates = provider.tools().into_iter().map(|spec| Candidate {
+        origin: provider.origin().clone(),
+        style: provider.style(),
+        spec,
+        settings: Settings::default(),
+    });
+    let pool = Arc::new(Pool::build(candidates.collect()));
+    Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
+}
+
+/// The permit for a call; a person says yes where one is asked.
+fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
+    let name = format!("{NAMESPACE}__{tool}");
+    let verdict = judged(&toolset(provider), (&name, arguments), |_| Ok(OwnVerdict::default()));
+    match verdict {
+        Ok(Verdict::Allow(permit)) => permit,
+        Ok(Verdict::Ask(question)) => yes(question),
+        other => panic!("no permit: {other:?}"),
+    }
+}
+
+/// Calls the tool `t`.
+async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, Fault> {
+    let tools = InlineTools::new(vec![tool], &outlet()).unwrap();
+    tools.run(&Nobody::default(), &permit(&tools, "t", &arguments), None).await
+}
+
+async fn called(tool: Inline, arguments: Value) -> RawOutput {
+    call(tool, arguments).await.unwrap()
+}
+
+async fn failed(tool: Inline, arguments: Value) -> Fault {
+    call(tool, arguments).await.unwrap_err()
+}
+
+fn code(fault: &Fault) -> (&'static str, EffectState) {
+    (fault.error.code.as_str(), fault.effect)
+}

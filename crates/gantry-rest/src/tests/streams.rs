@@ -1,0 +1,159 @@
+//! Answers that come in pieces, and where reading them ends.
+
+use super::server::{HANGING, open};
+use super::*;
+use gantry_provider::BoxFuture;
+use gantry_provider::client::{Answered, Audience, Capabilities, LogLevel, Notice, Question, Unanswered};
+use std::sync::Mutex;
+use std::time::Duration;
+
+fn streaming(mode: StreamMode) -> Option<Streaming> {
+    Some(Streaming { mode, timeout: Duration::from_secs(20), max_bytes: 1 << 22 })
+}
+
+async fn read(said: Vec<u8>, streaming: Option<Streaming>) -> Result<RawOutput, Fault> {
+    let server = Server::saying(said).await;
+    call(Inline { streaming, ..inline(Method::Get, server.url("/")) }, json!({})).await
+}
+
+#[track_caller]
+fn json_of(output: Result<RawOutput, Fault>) -> Value {
+    let Ok(RawOutput::Json(text)) = output else { panic!("{output:?}") };
+    serde_json::from_str(&text).unwrap()
+}
+
+fn tokens(line_prefix: &str) -> StreamMode {
+    let [discriminator_field, done_value, answer_field, token_value, token_field] =
+        ["type", "done", "answer", "token", "content"].map(str::to_owned);
+    StreamMode::Json {
+        line_prefix: line_prefix.into(),
+        discriminator_field,
+        done_value,
+        answer_field,
+        token_value,
+        token_field,
+    }
+}
+
+#[tokio::test]
+async fn rst_1_json_in_lines_becomes_a_list() {
+    let lines = "{\"n\":1.10}\r\n\n[2]\n\"ä\"";
+    let output = read(open("application/x-ndjson", lines), None).await;
+    assert_eq!(output.unwrap(), RawOutput::Json(r#"[{"n":1.10},[2],"ä"]"#.into()));
+    let sequence = "\u{1e}{\n\"n\":1}\n\u{1e}2\n";
+    assert_eq!(json_of(read(open("application/json-seq", sequence), None).await), json!([{ "n": 1 }, 2]));
+    let said = open("application/json", "1\n2\n[DONE]\n3\n");
+    assert_eq!(json_of(read(said, streaming(StreamMode::Ndjson)).await), json!([1, 2]));
+}
+
+#[tokio::test]
+async fn rst_1_events_become_a_list() {
+    let events = ": hello\nevent: a\nid: 7\ndata: {\"n\":\ndata: 1}\n\ndata: plain\n\nretry: 5\n\ndata: [DONE]\n\ndata: 9\n\n";
+    let expected = json!([{ "event": "a", "id": "7", "data": { "n": 1 } }, { "data": "plain" }]);
+    assert_eq!(json_of(read(open("text/event-stream", events), None).await), expected);
+    // The last event may lack its end; and what is no stream at all is read as what it is.
+    let last = read(open("text/event-stream", "data: 1\n\ndata: 2"), streaming(StreamMode::Sse)).await;
+    assert_eq!(json_of(last), json!([{ "data": 1 }, { "data": 2 }]));
+    let whole = read(ok("application/json", r#"{"a":1}"#), streaming(StreamMode::Sse)).await;
+    assert_eq!(json_of(whole), json!({ "a": 1 }));
+}
+
+#[tokio::test]
+async fn rst_1_an_answer_is_put_together_from_tokens() {
+    let lines = "data: {\"type\":\"token\",\"content\":\"Hel\"}\n\n: x\nevent: y\ndata: {\"type\":\"other\"}\ndata: {\"type\":\"token\",\"content\":\"lo\"}\ndata: [DONE]\n";
+    let text = read(open("text/event-stream", lines), streaming(tokens("data: "))).await;
+    assert_eq!(text.unwrap(), RawOutput::Text("Hello".into()));
+    let done = format!(
+        "{lines}data: {{\"type\":\"done\",\"answer\":\"Bye\"}}\ndata: {{\"type\":\"token\",\"content\":\"!\"}}\n"
+    );
+    let text = read(open("text/event-stream", done), streaming(tokens("data: "))).await;
+    assert_eq!(text.unwrap(), RawOutput::Text("Bye".into()));
+    let value = "{\"type\":\"done\",\"answer\":{\"a\":[1]}}";
+    assert_eq!(
+        json_of(read(open("application/json", value), streaming(tokens(""))).await),
+        json!({ "a": [1] })
+    );
+    let silent = read(open("text/plain", "nothing\nof this\n"), streaming(tokens(""))).await.unwrap_err();
+    assert!(silent.error.message.contains("begins with \"nothing\""), "{silent:?}");
+}
+
+#[tokio::test]
+async fn rst_1_at_a_limit_what_came_is_the_result_and_says_so() {
+    let hanging = [open("application/x-ndjson", "1\n2"), HANGING.to_vec()].concat();
+    let limits = |timeout, max_bytes| {
+        Some(Streaming { mode: StreamMode::Ndjson, timeout: Duration::from_millis(timeout), max_bytes })
+    };
+    let slow = json_of(read(hanging.clone(), limits(1500, 1 << 20)).await);
+    assert_eq!(slow, json!({ "items": [1, 2, { "unreadable": "#hanging" }], "truncated": "timeout" }));
+    let long = json_of(read(open("application/x-ndjson", "11\n22\n33\n"), limits(20_000, 7)).await);
+    assert_eq!(long, json!({ "items": [11, 22], "truncated": "maxBytes" }));
+    let many = json_of(read(open("application/x-ndjson", "1\n".repeat(10_001)), None).await);
+    assert_eq!((many["items"].as_array().unwrap().len(), &many["truncated"]), (10_000, &json!("maxItems")));
+    let exact = json_of(read(open("application/x-ndjson", "1\n".repeat(10_000)), None).await);
+    assert_eq!(exact.as_array().unwrap().len(), 10_000);
+    let half = open("text/plain", "{\"type\":\"token\",\"content\":\"Hel\"}\n");
+    let cut = [half, HANGING.to_vec()].concat();
+    let mode = Streaming { mode: tokens(""), timeout: Duration::from_millis(1500), max_bytes: 1000 };
+    let text = read(cut, Some(mode)).await.unwrap();
+    assert_eq!(text, RawOutput::Text("Hel\n\n[The answer is not complete: timeout]".into()));
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_costs_itself_and_a_stream_of_such_is_an_error() {
+    let long = format!("\"{}\"", "x".repeat(1 << 20));
+    let output = json_of(read(open("application/x-ndjson", format!("1\nnonsense\n{long}\n2\n")), None).await);
+    assert_eq!(
+        (&output[0], &output[1], &output[3]),
+        (&json!(1), &json!({ "unreadable": "nonsense" }), &json!(2))
+    );
+    assert_eq!(output[2]["unreadable"].as_str().unwrap().len(), 200);
+    let error = read(open("application/x-ndjson", "nonsense\nmore\n"), None).await.unwrap_err();
+    assert_eq!(code(&error), ("EXECUTION_ERROR", EffectState::None));
+    let broken = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ncontent-length: 99\r\n\r\n1\n2\n";
+    let output = json_of(read(broken.to_vec(), None).await);
+    assert_eq!(output, json!({ "items": [1, 2], "truncated": "connection" }));
+}
+
+/// Somebody who wants to hear of progress.
+#[derive(Debug, Default)]
+struct Listener {
+    capabilities: Capabilities,
+    heard: Mutex<Vec<String>>,
+}
+
+impl Audience for Listener {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn session(&self) -> u64 {
+        1
+    }
+
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    fn notify(&self, notice: Notice) {
+        let Notice::Progress(params) = notice else { panic!("{notice:?}") };
+        self.heard.lock().unwrap().push(params.to_string());
+    }
+
+    fn ask(&self, _: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+        Box::pin(std::future::ready(Err(Unanswered::Gone)))
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_wants_to_hears_how_far_a_stream_has_come() {
+    let server = Server::saying(open("application/x-ndjson", "1\n2\n3\n")).await;
+    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &outlet()).unwrap();
+    let listener = Listener::default();
+    tools.run(&listener, &permit(&tools, "t", &json!({})), None).await.unwrap();
+    let heard = listener.heard.lock().unwrap().clone();
+    assert_eq!(heard.first().map(String::as_str), Some(r#"{"progress":3,"message":"3 items, 6 bytes"}"#));
+}

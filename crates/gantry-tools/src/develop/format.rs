@@ -1,0 +1,122 @@
+//! `format_code`: brings code into the form that a project's own formatter gives it.
+//!
+//! What changed is found out by comparing the files before and after, not by what the formatter says.
+
+mod formatter;
+mod snapshot;
+
+use super::act::Format;
+use super::site::{Site, after_run, off_thread};
+use super::{Develop, fault, words};
+use crate::workshop::{Task, exit_code};
+use formatter::Formatter;
+use gantry_core::Fault;
+use gantry_sandbox::jail::{Access, End, Ran};
+use serde_json::{Value, json};
+use snapshot::Snapshot;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a formatter may take.
+const WALL: Duration = Duration::from_mins(2);
+/// What is read of each output of a formatter: a difference may be long.
+const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// A difference in a result.
+const DIFF_BYTES: usize = 64 * 1024;
+/// Paths in a result.
+const PATHS: usize = 1000;
+
+pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Fault> {
+    let site = Arc::new(Site::open(&develop.workshop, &format.path).await?);
+    let check = format.check;
+    let (formatter, before) = {
+        let (site, workshop) = (Arc::clone(&site), Arc::clone(&develop.workshop));
+        let look = move || {
+            let formatter = Formatter::choose(&site, format.ecosystem, workshop.toolchains())?;
+            let before = if check { Snapshot::default() } else { snapshot(&site, &formatter) };
+            Ok((formatter, before))
+        };
+        off_thread(look).await??
+    };
+    let quota = develop.workshop.options().builds;
+    let task = Task {
+        env: [("NO_COLOR", "1"), ("CARGO_TERM_COLOR", "never")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into(),
+        folder: formatter.folder.clone(),
+        access: if check { Access::Read } else { Access::Write },
+        packages: true,
+        output: OUTPUT_BYTES,
+        ..Task::new(formatter.program.clone(), quota, WALL).args(formatter.args(check))
+    };
+    let ran = develop.workshop.run(task).await?;
+    let name = formatter.name;
+    let (result, ran) = after_run(move || (report(&site, &formatter, &before, &ran, check), ran)).await?;
+    if let Some(fault) = fault::limit(&ran, "format_code", (WALL, quota), result.clone()) {
+        return Err(fault);
+    }
+    let is_same = result["changed"].as_array().is_none_or(Vec::is_empty);
+    let refused = ran.end != End::Exited(0) && is_same;
+    if refused { Err(broken(name, result, check)) } else { Ok(result) }
+}
+
+/// The files that the formatter may change.
+fn snapshot(site: &Site, formatter: &Formatter) -> Snapshot {
+    Snapshot::take(site, &formatter.folder, formatter.extensions, &snapshot::BOUNDS)
+}
+
+/// The result: the files that changed, or would, and what the formatter said.
+fn report(site: &Site, formatter: &Formatter, before: &Snapshot, ran: &Ran, check: bool) -> Value {
+    let stdout = words::plain(&ran.stdout.text());
+    let (said, cut) = words::output(ran);
+    let (changed, unchanged) = if check {
+        (formatter.named(site, &format!("{stdout}\n{}", ran.stderr.text())), None)
+    } else {
+        let changed = before.changed(site);
+        let unchanged = before.len().saturating_sub(changed.len());
+        (changed, (!before.is_partial).then_some(unchanged))
+    };
+    let mut truncated = cut || changed.len() > PATHS || before.is_partial;
+    let mut result = json!({
+        "formatter": formatter.name,
+        "changed": changed.get(..PATHS).unwrap_or(&changed),
+        "checked": check,
+        "exitCode": exit_code(ran.end),
+    });
+    if let Some(unchanged) = unchanged {
+        result["unchanged"] = unchanged.into();
+    }
+    if check && formatter.shows_difference() && !stdout.is_empty() {
+        truncated |= stdout.len() > DIFF_BYTES;
+        result["diff"] = words::head(&stdout, DIFF_BYTES).into();
+    } else if !said.is_empty() {
+        result["output"] = said.into();
+    }
+    if truncated {
+        result["truncated"] = true.into();
+    }
+    result
+}
+
+/// A formatter that failed and changed nothing, as for a file with mistakes in it.
+fn broken(name: &str, details: Value, check: bool) -> Fault {
+    let doing =
+        if check { "could not check the code" } else { "could not format the code and changed nothing" };
+    let fault = fault::failed(format!("{name} {doing}; the details have what it said"));
+    Fault { error: fault.error.with_details(details), ..fault }
+}
+
+/// The commands by which something would be formatted, and checked.
+#[cfg(test)]
+pub(super) fn choice(
+    site: &Site,
+    chosen: Option<super::ecosystem::Ecosystem>,
+    toolchains: &crate::workshop::Toolchains,
+) -> Result<(String, String), Fault> {
+    let formatter = Formatter::choose(site, chosen, toolchains)?;
+    let command = |check| format!("{} {}", formatter.program, formatter.args(check).join(" "));
+    Ok((command(false), command(true)))
+}
+
+#[cfg(test)]
+mod tests;

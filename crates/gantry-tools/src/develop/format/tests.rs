@@ -1,0 +1,164 @@
+//! How what formatters say is read, and how changed files are told.
+
+use super::*;
+use crate::develop::ecosystem::Ecosystem;
+use crate::develop::site::Bounds;
+use crate::workshop::{Quota, Toolchains, WorkshopOptions};
+use crate::workspace::Fenced;
+use gantry_sandbox::jail::Captured;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+fn site(dir: &Path, path: &str) -> Site {
+    Site::find(&options(dir), path).unwrap()
+}
+
+fn options(dir: &Path) -> WorkshopOptions {
+    let quota = Quota { keys: "code.builds", memory: 1, cpu: WALL, processes: 1, written: 1 };
+    WorkshopOptions {
+        workspace: dir.to_owned(),
+        fenced: Fenced::default(),
+        store: dir.join("store"),
+        code: quota,
+        builds: quota,
+        network: false,
+        private: Vec::new(),
+        toolchains: Vec::new(),
+    }
+}
+
+fn put(dir: &Path, path: &str, content: &str) {
+    fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();
+    fs::write(dir.join(path), content).unwrap();
+}
+
+#[test]
+fn files_that_a_check_names_are_those_of_the_workspace() {
+    let dir = TempDir::new().unwrap();
+    for path in [
+        "p/src/main.rs",
+        "p/src/b.rs",
+        "p/a.py",
+        "p/.venv/bin/ruff",
+        "p/node_modules/.bin/prettier",
+        "p/x.js",
+    ] {
+        put(dir.path(), path, "");
+    }
+    put(dir.path(), "p/Cargo.toml", "[package]\nname = \"p\"\nedition = \"2021\"\n");
+    let site = site(dir.path(), "p");
+    let named = |ecosystem, said: &str| {
+        let formatter = Formatter::choose(&site, Some(ecosystem), &Toolchains::default()).unwrap();
+        formatter.named(&site, said)
+    };
+    let rust = "Diff in /workspace/p/src/main.rs:1:\n-fn  main(){}\n+fn main() {}\nDiff in /workspace/p/src/b.rs at line 3:\n";
+    if Toolchains::find(&[], &[]).program("cargo").is_some() {
+        let formatter =
+            Formatter::choose(&site, Some(Ecosystem::Cargo), &Toolchains::find(&[], &[])).unwrap();
+        assert_eq!(formatter.named(&site, rust), ["p/src/b.rs", "p/src/main.rs"]);
+    }
+    let ruff = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x=1\n+x = 1\n\n1 file would be reformatted\n";
+    assert_eq!(named(Ecosystem::Python, ruff), ["p/a.py"]);
+    assert_eq!(named(Ecosystem::Node, "x.js\n[error] nothing.js: Syntax\n"), ["p/x.js"]);
+    assert_eq!(named(Ecosystem::Node, "../../etc/passwd\n/etc/passwd\n"), Vec::<String>::new());
+}
+
+#[test]
+fn changed_files_are_told_by_their_content() {
+    let dir = TempDir::new().unwrap();
+    for path in ["p/a.rs", "p/b.rs", "p/sub/c.rs", "p/notes.txt", "p/target/x.rs", "p/.git/y.rs"] {
+        put(dir.path(), path, "old");
+    }
+    std::os::unix::fs::symlink("a.rs", dir.path().join("p/link.rs")).unwrap();
+    let site = site(dir.path(), "p");
+    let before = Snapshot::take(&site, Path::new("p"), &["rs"], &snapshot::BOUNDS);
+    assert_eq!((before.len(), before.is_partial), (3, false));
+    for path in ["p/a.rs", "p/sub/c.rs", "p/notes.txt", "p/target/x.rs"] {
+        put(dir.path(), path, "new");
+    }
+    fs::remove_file(dir.path().join("p/b.rs")).unwrap();
+    assert_eq!(before.changed(&site), ["p/a.rs", "p/b.rs", "p/sub/c.rs"]);
+}
+
+#[test]
+fn looking_for_files_ends_after_so_many_entries_of_any_kind() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..10 {
+        put(dir.path(), &format!("p/sub{number}/notes.txt"), "");
+    }
+    put(dir.path(), "p/z/a.rs", "");
+    let site = site(dir.path(), "p");
+    let take = |entries, levels| {
+        let bounds = Bounds { entries, levels, ..snapshot::BOUNDS };
+        let taken = Snapshot::take(&site, Path::new("p"), &["rs"], &bounds);
+        (taken.len(), taken.is_partial)
+    };
+    // Eleven folders, ten files of another kind, and the one that is looked for.
+    assert_eq!(take(22, 1), (1, false));
+    assert!(take(21, 1).1);
+    assert_eq!(take(10, 1), (0, true));
+    assert_eq!(take(22, 0), (0, true));
+}
+
+#[test]
+fn what_tools_may_not_see_is_not_looked_through() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), ".gantry/store/a.rs", "");
+    put(dir.path(), "b.rs", "");
+    let options = WorkshopOptions {
+        fenced: Fenced { hidden: vec![dir.path().join(".gantry")], ..Fenced::default() },
+        ..options(dir.path())
+    };
+    let site = Site::find(&options, ".").unwrap();
+    assert_eq!(Snapshot::take(&site, Path::new(""), &["rs"], &snapshot::BOUNDS).len(), 1);
+}
+
+#[test]
+fn a_folder_of_a_package_of_rust_stands_for_the_whole_package() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), "p/Cargo.toml", "[package]\nname = \"p\"\n");
+    put(dir.path(), "p/src/deep/a.rs", "");
+    put(dir.path(), "p/tests/b.rs", "");
+    let toolchains = Toolchains::find(&[], &[]);
+    assert!(toolchains.program("cargo").is_some(), "cargo runs this test");
+    let site = site(dir.path(), "p/src/deep");
+    let formatter = Formatter::choose(&site, Some(Ecosystem::Cargo), &toolchains).unwrap();
+    assert_eq!(formatter.folder, Path::new("p"));
+    assert_eq!(snapshot(&site, &formatter).len(), 2);
+}
+
+#[test]
+fn more_files_than_a_result_has_are_still_counted() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), "p/.venv/bin/ruff", "");
+    put(dir.path(), "p/same.py", "same");
+    let names: Vec<String> = (0..PATHS + 10).map(|number| format!("{number:05}.py")).collect();
+    for name in &names {
+        put(dir.path(), &format!("p/{name}"), "old");
+    }
+    let site = site(dir.path(), "p");
+    let formatter = Formatter::choose(&site, Some(Ecosystem::Python), &Toolchains::default()).unwrap();
+    let before = snapshot(&site, &formatter);
+    for name in &names {
+        put(dir.path(), &format!("p/{name}"), "new");
+    }
+    let differences: String =
+        names.iter().map(|name| format!("+++ {name}\n+++ ./{name}\n+++ {name}\n")).collect();
+    let ran = Ran {
+        stdout: Captured { total: differences.len() as u64, bytes: differences.into() },
+        stderr: Captured::default(),
+        end: End::Exited(0),
+        duration: WALL,
+    };
+    let formatted = report(&site, &formatter, &before, &ran, false);
+    assert_eq!((&formatted["unchanged"], &formatted["truncated"]), (&json!(1), &json!(true)));
+    assert_eq!(formatted["changed"].as_array().unwrap().len(), PATHS);
+    let checked = report(&site, &formatter, &before, &ran, true);
+    assert_eq!((&checked["changed"][0], &checked["truncated"]), (&json!("p/00000.py"), &json!(true)));
+    assert_eq!(checked["changed"].as_array().unwrap().len(), PATHS);
+    // Names of nothing are not looked for without end, and do not hide what comes first.
+    let noise: String = (0..50_000).map(|number| format!("+++ none/{number}.py\n")).collect();
+    assert_eq!(formatter.named(&site, &format!("+++ same.py\n{noise}")), ["p/same.py"]);
+    assert_eq!(formatter.named(&site, &format!("{noise}+++ same.py\n")), Vec::<String>::new());
+}

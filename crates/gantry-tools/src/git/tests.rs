@@ -1,0 +1,87 @@
+//! How the git tools present themselves and read their arguments. What they do is tested with the built program, because
+//! they do all of it in the jail.
+
+use super::*;
+use crate::workshop::{Quota, WorkshopOptions};
+use crate::workspace::Fenced;
+use gantry_core::tool::OwnRule;
+use gantry_provider::testing::{presents_itself, toolset};
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn git(folder: &TempDir) -> Git {
+    let quota = Quota {
+        keys: "code",
+        memory: 1 << 29,
+        cpu: Duration::from_secs(10),
+        processes: 64,
+        written: 1 << 30,
+    };
+    let options = WorkshopOptions {
+        workspace: folder.path().to_owned(),
+        fenced: Fenced::default(),
+        store: folder.path().join("store"),
+        code: quota,
+        builds: quota,
+        network: false,
+        private: Vec::new(),
+        toolchains: Vec::new(),
+    };
+    let credentials = vec![("https://example.com".to_owned(), "hunter2".to_owned())];
+    Git::new(Arc::new(Workshop::open(options)), GitOptions { credentials, author: None })
+}
+
+#[test]
+fn the_tools_present_themselves_completely() {
+    let folder = TempDir::new().unwrap();
+    let git = git(&folder);
+    let toolset = toolset(git.tools());
+    let shown: Vec<_> = toolset.tools().map(|tool| (tool.name.to_string(), tool.effect.as_str())).collect();
+    let expected = [
+        ("git_commit", "write"),
+        ("git_diff", "read"),
+        ("git_log", "read"),
+        ("git_push", "destructive"),
+        ("git_status", "read"),
+    ];
+    assert_eq!(shown, expected.map(|(name, effect)| (name.to_owned(), effect)));
+    for spec in git.tools() {
+        presents_itself(spec);
+        let asks = matches!(&*spec.name, "git_commit" | "git_push");
+        assert_eq!(spec.own_rule == OwnRule::Depends, asks, "{}", spec.name);
+    }
+}
+
+#[test]
+fn no_secret_is_printed_by_accident() {
+    let folder = TempDir::new().unwrap();
+    let options = GitOptions { credentials: vec![("https://h".into(), "hunter2".into())], author: None };
+    assert!(format!("{options:?}").contains("https://h"));
+    assert!(!format!("{options:?} {:?}", git(&folder)).contains("hunter2"));
+}
+
+#[tokio::test]
+async fn arguments_that_make_no_sense_are_refused_before_anything_runs() {
+    let folder = TempDir::new().unwrap();
+    let git = git(&folder);
+    for (tool, arguments, code) in [
+        ("git_commit", r#"{"message":"x","path":"../y"}"#, "INVALID_PATH"),
+        ("git_commit", r#"{"message":"x","path":"/etc"}"#, "INVALID_PATH"),
+        ("git_commit", r#"{"message":"x","files":["../../y"]}"#, "INVALID_PATH"),
+        ("git_commit", r#"{"message":"x","files":["a\u0000b"]}"#, "INVALID_PATH"),
+        ("git_commit", r#"{"message":""}"#, "INVALID_ARGUMENTS"),
+        ("git_commit", r#"{"message":"x","amend":true}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"branch":"-d"}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"branch":"a:b"}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"branch":"HEAD"}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"branch":"a/.b"}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"remote":"--exec=x"}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"remote":"a b"}"#, "INVALID_ARGUMENTS"),
+        ("git_push", r#"{"force":true}"#, "INVALID_ARGUMENTS"),
+        ("git_reset", "{}", "TOOL_NOT_FOUND"),
+    ] {
+        let fault = git.look(tool, arguments).await.unwrap_err();
+        assert_eq!(fault.error.code.as_str(), code, "{tool} {arguments}: {fault:?}");
+    }
+    assert_eq!(act::branch("refs/heads/feature/a.b").unwrap(), "feature/a.b");
+}

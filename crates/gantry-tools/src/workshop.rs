@@ -1,0 +1,406 @@
+//! The workshop of a project: where programs run on its workspace, in a jail and within the project's limits.
+//!
+//! Everything that starts a program for a tool goes through here, so that what is protected, what may be reached and
+//! what the limits are is said once. A job without `network` has none; with it, the only thing that it can reach is the
+//! egress proxy, which looks at every address.
+
+mod toolchains;
+
+pub use toolchains::Toolchains;
+
+use crate::workspace::Fenced;
+use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_egress::guard::Cidr;
+use gantry_egress::host::{HostPattern, NoHost};
+use gantry_egress::proxy::{self, Credential, Rules};
+use gantry_sandbox::jail::{
+    Access, End, Ground, JailError, Job, Limits, PROXY, Protected, Ran, STORE, Sandbox, WORKSPACE,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Folders of a catalogue whose files define agents and tools. A job reads them as they are.
+const CATALOGUE_FOLDERS: [&str; 3] = ["agents", "tools", "projects"];
+/// How the file that pins the tools of the main project is called, and how those of the others begin and end.
+const LOCKS: (&str, &str) = ("gantry.", "lock");
+/// Jobs of a project that run at once; more wait for their turn.
+const JOBS: usize = 16;
+/// Entries of a catalogue's folder that are looked at for such files.
+const ENTRIES: usize = 10_000;
+
+/// What a workshop is set up with.
+#[derive(Debug, Clone)]
+pub struct WorkshopOptions {
+    /// The folder that jobs work on.
+    pub workspace: PathBuf,
+    /// What they do not touch in it.
+    pub fenced: Fenced,
+    /// A folder of Gantry's for what package managers keep. It need not exist.
+    pub store: PathBuf,
+    /// For code that an agent wrote.
+    pub code: Quota,
+    /// For builds, tests and installations.
+    pub builds: Quota,
+    /// Whether code that an agent wrote may use the network.
+    pub network: bool,
+    /// Private addresses that jobs with a network may reach.
+    pub private: Vec<Cidr>,
+    /// Folders that jobs may read besides those that are found.
+    pub toolchains: Vec<PathBuf>,
+}
+
+/// How much a job may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Where it is configured: `code` or `code.builds`.
+    pub keys: &'static str,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Processor time of a process.
+    pub cpu: Duration,
+    /// Processes at once.
+    pub processes: u32,
+    /// Bytes written to disk.
+    pub written: u64,
+}
+
+/// One program to run.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// A name, or a path in the jail.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables besides those that every job has.
+    pub env: BTreeMap<String, String>,
+    /// Where it starts, relative to the workspace; empty is the workspace itself.
+    pub folder: PathBuf,
+    /// Its standard input.
+    pub input: Vec<u8>,
+    /// What it may do with the workspace.
+    pub access: Access,
+    /// Whom it may reach, if anybody.
+    pub network: Option<Reach>,
+    /// Whether it has the folder for packages.
+    pub packages: bool,
+    /// Files to read at `/run/gantry`.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// How much it may take.
+    pub quota: Quota,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// Bytes that are kept of each of its two outputs.
+    pub output: usize,
+}
+
+/// Whom a job with a network may reach. It holds secrets, so it shows little of itself.
+#[derive(Clone, Default)]
+pub struct Reach {
+    /// The hosts, such as `example.com`, `*.example.com` or `example.com:8443`; none means every public one.
+    pub hosts: Option<Vec<String>>,
+    /// Secrets for some origins, which the proxy adds: an origin such as `https://example.com`, and the value of the
+    /// header Authorization.
+    pub credentials: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reach").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+impl Task {
+    /// A program that only reads the workspace and has no network.
+    #[must_use]
+    pub fn new(program: impl Into<String>, quota: Quota, wall: Duration) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            folder: PathBuf::new(),
+            input: Vec::new(),
+            access: Access::Read,
+            network: None,
+            packages: false,
+            files: Vec::new(),
+            quota,
+            wall,
+            output: OUTPUT_BYTES,
+        }
+    }
+
+    /// The same with these arguments.
+    #[must_use]
+    pub fn args<T: Into<OsString>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// Bytes that are kept of each output of a job, unless it says otherwise.
+pub const OUTPUT_BYTES: usize = 1024 * 1024;
+
+/// Where the programs of one project run.
+#[derive(Debug)]
+pub struct Workshop {
+    /// Or why there are no jobs on it.
+    ground: Result<Ground, String>,
+    options: WorkshopOptions,
+    toolchains: Toolchains,
+    /// Jobs that run.
+    turns: Semaphore,
+}
+
+impl Workshop {
+    /// Opens the workspace. Starts nothing. Where that fails, so does every job, and nothing else.
+    #[must_use]
+    pub fn open(options: WorkshopOptions) -> Self {
+        let ground = Ground::open(&options.workspace, protected(&options.fenced));
+        let fenced = options.fenced.hidden.iter().chain(&options.fenced.sealed);
+        let apart: Vec<PathBuf> = fenced.chain([&options.workspace]).cloned().collect();
+        let toolchains = Toolchains::find(&options.toolchains, &apart);
+        Self {
+            ground: ground.map_err(|error| error.to_string()),
+            options,
+            toolchains,
+            turns: Semaphore::new(JOBS),
+        }
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn options(&self) -> &WorkshopOptions {
+        &self.options
+    }
+
+    /// What there is besides the system's own programs.
+    #[must_use]
+    pub fn toolchains(&self) -> &Toolchains {
+        &self.toolchains
+    }
+
+    /// The program that a command means to jobs: its folder as it really is, and its name as it is written. A name is
+    /// looked up as jobs look it up; a path must be absolute and lead into one of the same folders.
+    #[must_use]
+    pub fn program(&self, command: &str) -> Option<PathBuf> {
+        let at = |path: &Path| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+        if !command.contains('/') {
+            return at(&self.toolchains.program(command)?);
+        }
+        let found = Path::new(command).is_absolute().then(|| at(Path::new(command))).flatten()?;
+        let is_one = found.metadata().is_ok_and(|metadata| metadata.is_file());
+        let is_there = |folder: &Path| folder.canonicalize().is_ok_and(|it| found.parent() == Some(&it));
+        (is_one && self.toolchains.folders().any(is_there)).then_some(found)
+    }
+
+    /// Why nothing can be run here, if so.
+    #[must_use]
+    pub fn objection() -> Option<String> {
+        Sandbox::find().err().map(ToString::to_string)
+    }
+
+    /// How jobs are confined here.
+    #[must_use]
+    pub fn level() -> &'static str {
+        Sandbox::find().map_or("none", |sandbox| sandbox.level().name)
+    }
+
+    /// Runs a program to its end. Dropping the future ends it with everything that it started.
+    ///
+    /// # Errors
+    /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
+    pub async fn run(&self, task: Task) -> Result<Ran, Fault> {
+        let sandbox = Sandbox::find().map_err(|unavailable| refused(unavailable.to_string()))?;
+        let ground = self.ground.as_ref().map_err(|error| refused(error.clone()))?;
+        let rules = task.network.as_ref().map(|reach| self.rules(reach)).transpose()?;
+        let job = self.job(task).await?;
+        // Closing it is not an option that anybody has.
+        let _turn = self.turns.acquire().await;
+        let mut running = sandbox.start(ground, job).await.map_err(|error| fault(&error))?;
+        let proxy = match (rules, running.listener()) {
+            (Some(rules), Some(listener)) => Some(serve(rules, listener)?),
+            (Some(_) | None, _) => None,
+        };
+        let ran = running.end().await.map_err(|error| fault(&error))?;
+        drop(proxy);
+        Ok(ran)
+    }
+
+    async fn job(&self, task: Task) -> Result<Job, Fault> {
+        let Quota { keys: _, memory, cpu, processes, written } = task.quota;
+        let store = task.packages.then(|| self.options.store.clone());
+        if let Some(store) = store.clone() {
+            let made = tokio::fs::create_dir_all(&store).await;
+            made.map_err(|error| refused(format!("cannot make {}: {error}", store.display())))?;
+        }
+        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        env.insert("PATH".into(), self.toolchains.path());
+        env.extend(self.toolchains.env().iter().map(|(name, value)| (name.into(), value.into())));
+        if task.packages {
+            env.extend(STORES.map(|(name, folder)| (name.into(), format!("{STORE}/{folder}").into())));
+        }
+        if task.network.is_some() {
+            env.extend(PROXIES.map(|name| (name.into(), format!("http://{PROXY}").into())));
+            env.extend(["NO_PROXY", "no_proxy"].map(|name| (name.into(), "localhost,127.0.0.1".into())));
+        }
+        env.extend(task.env.into_iter().map(|(name, value)| (name.into(), value.into())));
+        Ok(Job {
+            program: task.program.into(),
+            args: task.args,
+            env,
+            folder: task.folder,
+            input: task.input.into(),
+            access: task.access,
+            network: task.network.is_some(),
+            toolchains: self.toolchains.mounts(),
+            store,
+            files: task.files,
+            limits: Limits { wall: task.wall, cpu, memory, processes, written, output: task.output },
+        })
+    }
+
+    /// What a job with a network may reach.
+    fn rules(&self, reach: &Reach) -> Result<Rules, Fault> {
+        let mut rules = Rules { private: self.options.private.clone(), ..Rules::default() };
+        let patterns =
+            reach.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
+        rules.hosts = patterns.transpose().map_err(|error: NoHost| refused(error.to_string()))?;
+        for (origin, authorization) in &reach.credentials {
+            let credential = Credential::new(origin, authorization);
+            rules.credentials.push(credential.map_err(|error| refused(error.to_string()))?);
+        }
+        Ok(rules)
+    }
+}
+
+/// Serves the only partner that a job with a network has, until what is returned is dropped.
+fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, Fault> {
+    let listener = TcpListener::from_std(listener).map_err(|error| {
+        let message = format!("the proxy of the sandbox cannot be served, so the job was ended: {error}");
+        Fault::with_possible_effect(ToolError::new(ErrorCode::ExecutionError, message))
+    })?;
+    let stop = CancellationToken::new();
+    let guard = stop.clone().drop_guard();
+    tokio::spawn(async move {
+        let report = proxy::serve(listener, Arc::new(rules), stop).await;
+        tracing::info!(hosts = ?report.hosts, refused = ?report.refused, bytes = report.bytes, "a job used the network");
+    });
+    Ok(guard)
+}
+
+/// The variables by which programs find a proxy.
+const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"];
+/// The variables by which package managers find what they keep, and its folder in the store.
+const STORES: [(&str, &str); 5] = [
+    ("CARGO_HOME", "cargo"),
+    ("NPM_CONFIG_CACHE", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("GOMODCACHE", "go/mod"),
+    ("GOCACHE", "go/build"),
+];
+
+/// How a path in the workspace is shown to whoever works in the jail.
+#[must_use]
+pub fn in_jail(path: &Path) -> PathBuf {
+    Path::new(WORKSPACE).join(path)
+}
+
+/// How a run that a limit ended is reported; none if it ended otherwise. `details` says what it left.
+#[must_use]
+pub fn limit_fault(ran: &Ran, task: &str, limits: (Duration, Quota)) -> Option<Fault> {
+    let (wall, quota) = limits;
+    let keys = quota.keys;
+    let (code, what) = match ran.end {
+        End::Exited(_) | End::Signalled(_) => return None,
+        End::WallLimit => (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32())),
+        End::CpuLimit => (
+            ErrorCode::Timeout,
+            format!("used more than {} s of processor time ({keys}.cpuSeconds)", quota.cpu.as_secs()),
+        ),
+        End::MemoryLimit => (
+            ErrorCode::ExecutionError,
+            format!("used more than {} MiB of memory ({keys}.memoryMb)", quota.memory >> 20),
+        ),
+        End::WriteLimit => (
+            ErrorCode::ExecutionError,
+            format!("wrote more than {} MiB to disk ({keys}.diskMb)", quota.written >> 20),
+        ),
+    };
+    let message = format!("{task} {what} and was ended with everything it had started; what it wrote stays");
+    let error = ToolError::new(code, message).with_details(outputs(ran));
+    Some(Fault { error, effect: EffectState::Done })
+}
+
+/// What a run said, for the details of an error.
+#[must_use]
+pub fn outputs(ran: &Ran) -> Value {
+    json!({
+        "stdout": ran.stdout.text(),
+        "stderr": ran.stderr.text(),
+        "duration": millis(ran.duration),
+        "sandbox": Workshop::level(),
+    })
+}
+
+/// The code of an end as shells count it.
+#[must_use]
+pub fn exit_code(end: End) -> i32 {
+    match end {
+        End::Exited(code) => code,
+        End::Signalled(signal) => SIGNAL_BASE + signal,
+        End::WallLimit | End::CpuLimit | End::MemoryLimit | End::WriteLimit => SIGNAL_BASE + KILLED,
+    }
+}
+
+const SIGNAL_BASE: i32 = 128;
+const KILLED: i32 = 9;
+
+/// Whole milliseconds.
+#[must_use]
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn protected(fenced: &Fenced) -> Protected {
+    let mut sealed = fenced.sealed.clone();
+    sealed.extend(fenced.catalogues.iter().flat_map(|folder| locks(folder)));
+    let folders = fenced.catalogues.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
+    Protected { hidden: fenced.hidden.clone(), folders: folders.collect(), sealed }
+}
+
+/// The files in a folder that pin tools: the main one, whether or not it exists, and those of other projects.
+fn locks(folder: &Path) -> Vec<PathBuf> {
+    let (begin, end) = LOCKS;
+    let mut found = vec![folder.join(format!("{begin}{end}"))];
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
+    found.extend(entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(begin) && name.ends_with(end)
+    }));
+    found.dedup();
+    found
+}
+
+fn refused(message: String) -> Fault {
+    Fault::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
+}
+
+fn fault(error: &JailError) -> Fault {
+    let has_run = error.has_run();
+    let code = match error {
+        JailError::Folder { .. } => ErrorCode::InvalidPath,
+        JailError::NoProgram { .. }
+        | JailError::Ground { .. }
+        | JailError::Setup { .. }
+        | JailError::Broken(_) => ErrorCode::ExecutionError,
+    };
+    let error = ToolError::new(code, error.to_string());
+    if has_run { Fault::with_possible_effect(error) } else { Fault::without_effect(error) }
+}

@@ -1,0 +1,211 @@
+//! The file tools, called as the pipeline calls them: judged, asked about, and run by a permit.
+
+mod allowed;
+mod approve;
+mod catalogue;
+mod confine;
+mod keep;
+mod race;
+mod work;
+
+use super::act::{Act, Job};
+use super::*;
+use gantry_core::policy::Verdict;
+use gantry_core::{EffectState, Toolset};
+use gantry_provider::testing::{Answer, answer, judged, presents_itself, refused, toolset, yes};
+use serde_json::{Value, json};
+use std::fs;
+use tempfile::TempDir;
+
+/// A workspace `ws` with protected data in `ws/.gantry`, beside a folder `outside` that nothing may touch.
+struct Bench {
+    dir: TempDir,
+    provider: Workspace,
+    toolset: Toolset,
+}
+
+impl Bench {
+    fn new() -> Self {
+        // Durable writes are not what these tests wait for, so they run in memory where that is possible.
+        let memory = Path::new("/dev/shm");
+        let dir = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
+        fs::create_dir_all(dir.path().join("ws/.gantry")).unwrap();
+        fs::write(dir.path().join("ws/.gantry/gantry.db"), "SECRET").unwrap();
+        fs::create_dir_all(dir.path().join("outside/sub")).unwrap();
+        fs::write(dir.path().join("outside/secret"), "SECRET").unwrap();
+        fs::write(dir.path().join("outside/sub/secret"), "SECRET").unwrap();
+        let provider =
+            Workspace::open(&dir.path().join("ws"), hiding(dir.path().join("ws/.gantry"))).unwrap();
+        let toolset = toolset(provider.tools());
+        Self { dir, provider, toolset }
+    }
+
+    /// The same files with another fence around them.
+    fn fenced(self, fenced: Fenced) -> Self {
+        let provider = Workspace::open(&self.ws(""), fenced).unwrap();
+        Self { provider, ..self }
+    }
+
+    fn ws(&self, path: &str) -> PathBuf {
+        self.dir.path().join("ws").join(path)
+    }
+
+    fn outside(&self, path: &str) -> PathBuf {
+        self.dir.path().join("outside").join(path)
+    }
+
+    fn put(&self, path: &str, content: &str) {
+        fs::create_dir_all(self.ws(path).parent().unwrap()).unwrap();
+        fs::write(self.ws(path), content).unwrap();
+    }
+
+    fn link(&self, target: impl AsRef<Path>, path: &str) {
+        std::os::unix::fs::symlink(target, self.ws(path)).unwrap();
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.ws(path)).unwrap()
+    }
+
+    /// Everything in a folder, links not followed, with what is in the files.
+    fn tree(&self, folder: &str) -> Vec<(PathBuf, String)> {
+        fn add(dir: &Path, all: &mut Vec<(PathBuf, String)>) {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let kind = fs::symlink_metadata(&path).unwrap().file_type();
+                if kind.is_dir() {
+                    add(&path, all);
+                }
+                let content = if kind.is_file() { fs::read_to_string(&path).unwrap() } else { String::new() };
+                all.push((path, content));
+            }
+        }
+        let mut all = Vec::new();
+        add(&self.dir.path().join(folder), &mut all);
+        all.sort();
+        all
+    }
+
+    fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
+        judged(&self.toolset, (tool, arguments), |arguments| {
+            let act = Act::parse(tool, arguments)?;
+            act.inspect(&self.provider.root).map_err(|fault| Refusal::from(fault.error))
+        })
+    }
+
+    /// The permit for a call, with a person's yes if it needs one.
+    fn permit(&self, tool: &str, arguments: &Value) -> Result<Permit, Refusal> {
+        match self.judge(tool, arguments)? {
+            Verdict::Allow(permit) => Ok(permit),
+            Verdict::Deny(refusal) => Err(refusal),
+            Verdict::Ask(question) => Ok(yes(question)),
+        }
+    }
+
+    fn run(&self, permit: &Permit) -> Answer {
+        let job = Job::of(permit).unwrap();
+        answer(permit, job.run(&self.provider.root, &CancellationToken::new()))
+    }
+
+    /// Calls a tool; a question stays a question.
+    #[expect(clippy::needless_pass_by_value, reason = "a call reads better with its arguments in place")]
+    fn call(&self, tool: &str, arguments: Value) -> Answer {
+        match self.judge(tool, &arguments) {
+            Err(refusal) | Ok(Verdict::Deny(refusal)) => refused(&refusal),
+            Ok(Verdict::Ask(question)) => Answer::Asked(question.reason()),
+            Ok(Verdict::Allow(permit)) => self.run(&permit),
+        }
+    }
+
+    /// Calls a tool; a person says yes to every question.
+    #[expect(clippy::needless_pass_by_value, reason = "a call reads better with its arguments in place")]
+    fn approved(&self, tool: &str, arguments: Value) -> Answer {
+        match self.permit(tool, &arguments) {
+            Ok(permit) => self.run(&permit),
+            Err(refusal) => refused(&refusal),
+        }
+    }
+}
+
+/// A call of each tool that takes this path.
+fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("list_directory", json!({ "path": path, "recursive": true, "includeHidden": true })),
+        ("read_file", json!({ "path": path })),
+        ("write_file", json!({ "path": path, "content": "WRITTEN" })),
+        ("write_file", json!({ "path": path, "content": "WRITTEN", "createDirs": true })),
+        ("move_file", json!({ "from": path, "to": "moved", "overwrite": true })),
+        ("move_file", json!({ "from": "mover", "to": path, "overwrite": true })),
+        ("delete_file", json!({ "path": path, "recursive": true })),
+    ]
+}
+
+/// Everything below this path is out of reach.
+fn hiding(path: PathBuf) -> Fenced {
+    Fenced { hidden: vec![path], ..Fenced::default() }
+}
+
+#[test]
+fn a_workspace_that_is_no_folder_says_so() {
+    let bench = Bench::new();
+    let open = |path: &str, hidden| {
+        let fenced = Fenced { hidden, ..Fenced::default() };
+        Workspace::open(&bench.ws(path), fenced).unwrap_err().to_string()
+    };
+    assert!(open("none", vec![]).contains("does not exist; create it"));
+    bench.put("file", "");
+    assert!(open("file", vec![]).contains("is not a folder"));
+    fs::create_dir(bench.ws("sub")).unwrap();
+    assert!(open("sub", vec![bench.ws("")]).contains("lies inside"));
+    bench.link(bench.ws(""), "alias");
+    assert!(open("sub", vec![bench.ws("alias")]).contains("lies inside"));
+}
+
+#[test]
+fn the_tools_present_themselves_completely() {
+    let bench = Bench::new();
+    let names: Vec<_> =
+        bench.toolset.tools().map(|tool| (tool.name.to_string(), tool.effect.as_str())).collect();
+    let expected = [
+        ("delete_file", "destructive"),
+        ("list_directory", "read"),
+        ("move_file", "write"),
+        ("read_file", "read"),
+        ("write_file", "write"),
+    ];
+    assert_eq!(names, expected.map(|(name, effect)| (name.to_owned(), effect)));
+    for tool in bench.toolset.tools() {
+        assert_eq!(tool.quarantined(), None);
+        presents_itself(&tool.spec);
+    }
+}
+
+#[tokio::test]
+async fn the_provider_looks_and_runs_on_threads_that_may_block() {
+    let bench = Bench::new();
+    bench.put("a.txt", "old");
+    let arguments = json!({ "path": "a.txt", "content": "new" });
+    let verdict = bench.provider.look("write_file", &arguments.to_string()).await.unwrap();
+    assert!(verdict.ask.is_some() && verdict.precondition.unwrap().starts_with("unchanged:"));
+    let refusal = bench.provider.look("write_file", r#"{"path":"..","content":""}"#).await.unwrap_err();
+    assert_eq!(refusal.error().code.as_str(), "INVALID_PATH");
+
+    let permit = bench.permit("write_file", &arguments).unwrap();
+    let output = bench.provider.run(&CancellationToken::new(), &permit).await.unwrap();
+    assert_eq!(output, r#"{"path":"a.txt","size":3}"#);
+    assert_eq!(bench.read("a.txt"), "new");
+
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    let permit = bench.permit("delete_file", &json!({ "path": "a.txt" })).unwrap();
+    let fault = bench.provider.run(&cancelled, &permit).await.unwrap_err();
+    assert_eq!((fault.error.code.as_str(), fault.effect), ("CANCELED", EffectState::None));
+    assert_eq!(bench.read("a.txt"), "new");
+}
+
+#[tokio::test]
+async fn a_crash_while_writing_is_a_possible_effect() {
+    let crash = spawn_blocking(|| panic!("on purpose")).await.unwrap_err();
+    assert_eq!(fault::crashed(&crash, true).effect, EffectState::Possible);
+    assert_eq!(fault::crashed(&crash, false).effect, EffectState::None);
+}
