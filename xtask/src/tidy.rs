@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod ceilings;
+mod claims;
 mod edges;
 mod exceptions;
 mod manifest;
@@ -72,6 +73,7 @@ fn check(root: &Path, exceptions: &[Exception]) -> Result<Vec<Finding>> {
     let mut excess = Vec::new();
     for source in &sources {
         words::check(source, &mut findings);
+        claims::check(source, &mut findings);
         ceilings::check(source, &mut excess);
     }
     findings.extend(exceptions::apply(exceptions, excess));

@@ -1,7 +1,7 @@
 //! The permit: proof that one exact call may run.
 //!
 //! Everything that causes an effect takes `&Permit`, so code that skips the judgement does not compile. A permit is
-//! made in two places only: by the policy decision ([`crate::policy::Judged::conclude`]) and by redeeming a person's
+//! made in two places only: by the policy decision ([`crate::policy::Judged::into_verdict`]) and by redeeming a person's
 //! decision or grant ([`crate::approval`]). It is bound to a digest of who asks, the tool's fingerprint, the canonical
 //! arguments, the rules and the state of the world that was judged; a change of any of them is another call.
 //!

@@ -2,7 +2,7 @@
 //!
 //! Judging has two halves, because a tool's own rule may have to look at the world (does the file exist?) and this
 //! crate does no I/O: [`judge`] applies the policies and the schema and returns [`Judged`]; the runtime asks the
-//! provider; [`Judged::conclude`] makes the verdict. Deny is decided before anything is looked at, and a question is
+//! provider; [`Judged::into_verdict`] makes the verdict. Deny is decided before anything is looked at, and a question is
 //! only asked about arguments that are valid. Whatever goes wrong on the way is a refusal.
 
 mod about;
@@ -249,7 +249,7 @@ impl Judged {
 
     /// Adds what the tool's own rule came to, and makes the verdict.
     #[must_use]
-    pub fn conclude(self, caller: &Caller, own: OwnVerdict) -> Verdict {
+    pub fn into_verdict(self, caller: &Caller, own: OwnVerdict) -> Verdict {
         let Self { call, mut asks, revision, approvers } = self;
         if let Some(reason) = own.ask {
             asks.push(Ask { reason, rule: OWN_RULE.into(), approvers });

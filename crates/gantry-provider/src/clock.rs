@@ -1,8 +1,8 @@
-//! The wall clock, read in one place.
+//! The wall clock. Providers and the engine read it here and nowhere else.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970, UTC. A clock set before that reads as zero.
 #[must_use]
@@ -12,6 +12,12 @@ pub fn now_us() -> i64 {
         .ok()
         .and_then(|d| i64::try_from(d.as_micros()).ok())
         .unwrap_or(0)
+}
+
+/// How long ago a moment was; nothing if it is still to come.
+#[must_use]
+pub fn age(moment: SystemTime) -> Option<Duration> {
+    SystemTime::now().duration_since(moment).ok()
 }
 
 /// The same, but steady: it begins as the wall clock and then goes on by itself, also while the machine sleeps, so that

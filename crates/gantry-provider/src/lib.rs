@@ -9,6 +9,7 @@ mod context;
 mod output;
 mod provider;
 mod rpc_error;
+pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -108,7 +108,7 @@ pub fn judged(
         OwnRule::Always => panic!("none of Gantry's own tools always asks"),
         OwnRule::Depends => look(judged.call().arguments())?,
     };
-    Ok(judged.conclude(&caller, own))
+    Ok(judged.into_verdict(&caller, own))
 }
 
 /// The permit of a call that an approver allowed.

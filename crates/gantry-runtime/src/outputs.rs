@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Bytes of outputs that one session may have stored.
@@ -94,7 +94,7 @@ impl Outputs {
             let name = entry.file_name().to_string_lossy().into_owned();
             let session = Uuid::parse_str(name.strip_prefix("session-")?).ok()?;
             let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok()?;
-            let since = SystemTime::now().duration_since(changed).ok()?;
+            let since = crate::clock::age(changed)?;
             (since > age).then(|| SessionId::from_bytes(*session.as_bytes()))
         });
         Ok(old.collect())

@@ -88,10 +88,9 @@ async fn dispatch(
     entry: &Entry,
 ) -> Result<RawOutput, CallError> {
     let At { rt, cx, .. } = at;
-    // Held until the call has ended.
-    let _slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
-    record::intend(rt, cx, request, permit, entry).await?;
-    execute::run(at, request, permit, entry).await
+    let slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
+    let on_record = record::intend(rt, cx, request, permit, entry).await?;
+    execute::run(at, request, permit, &slot, on_record).await
 }
 
 /// Where a call is: in which runtime, under what holds there since it began.

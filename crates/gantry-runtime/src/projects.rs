@@ -24,6 +24,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
+use gantry_provider::task;
 use gantry_store::Store;
 use seat::{Seat, Seats};
 use servers::Overlay;
@@ -115,8 +116,8 @@ impl Projects {
             refused: Mutex::new(None),
             stopping: stopping.clone(),
         });
-        tokio::spawn(crate::approvals::look_after(Arc::downgrade(&projects), stopping.clone()));
-        tokio::spawn(crate::approvals::announce(Arc::downgrade(&projects), stopping));
+        task::spawn("approvals", crate::approvals::look_after(Arc::downgrade(&projects), stopping.clone()));
+        task::spawn("webhooks", crate::approvals::announce(Arc::downgrade(&projects), stopping));
         Ok(projects)
     }
 

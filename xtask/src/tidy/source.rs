@@ -49,7 +49,9 @@ impl Source {
             path: path.to_owned(),
             text,
             tokens,
-            is_test: path.ends_with("/tests.rs") || path.contains("/tests/"),
+            // `testing.rs` is compiled only by the feature of that name, which only tests switch on.
+            is_test: ["/tests.rs", "/testing.rs"].iter().any(|name| path.ends_with(name))
+                || path.contains("/tests/"),
             functions: outline.functions,
             test_lines: outline.test_lines,
             test_module_start: file.items.iter().find_map(inline_test_module_start),

@@ -336,3 +336,34 @@ fn folders_that_are_not_ours_are_left_alone() {
         &[],
     );
 }
+
+#[test]
+fn only_named_places_mint_permits() {
+    let minting =
+        "//! Other.\n\nfn yes(judged: Judged) -> Verdict {\n    judged.into_verdict(caller, own)\n}\n";
+    let manifest = "[package]\nname = \"gantry-runtime\"\n";
+    finds(
+        &[
+            ("crates/gantry-runtime/Cargo.toml", manifest),
+            ("crates/gantry-runtime/src/pipeline/authorise.rs", minting),
+            ("crates/gantry-runtime/src/other.rs", minting),
+        ],
+        &[("crates/gantry-runtime/src/other.rs:4", "minted")],
+    );
+}
+
+#[test]
+fn the_engine_reads_the_clock_and_spawns_tasks_in_one_place() {
+    let text = "//! Other.\n\nfn go() {\n    let now = std::time::SystemTime::now();\n    tokio::spawn(async {});\n}\n\n\
+                #[cfg(test)]\nmod tests {\n    fn t() {\n        tokio::spawn(async {});\n    }\n}\n";
+    finds(
+        &[
+            ("crates/gantry-runtime/Cargo.toml", "[package]\nname = \"gantry-runtime\"\n"),
+            ("crates/gantry-runtime/src/other.rs", text),
+        ],
+        &[
+            ("crates/gantry-runtime/src/other.rs:4", "wall clock"),
+            ("crates/gantry-runtime/src/other.rs:5", "owner"),
+        ],
+    );
+}

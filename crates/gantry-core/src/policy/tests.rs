@@ -75,7 +75,7 @@ fn verdict(rules: &[RuleSpec], requires: RequiresApproval, arguments: &str, own:
     let policies = Policies::compile(rules, requires).unwrap();
     match judge(&policies, &caller("p"), call(arguments)) {
         Err(refusal) => format!("deny {}", refusal.error().code),
-        Ok(judged) => match judged.conclude(&caller("p"), own) {
+        Ok(judged) => match judged.into_verdict(&caller("p"), own) {
             Verdict::Allow(_) => "allow".into(),
             Verdict::Ask(question) => format!("ask {}", question.rules().next().unwrap()),
             Verdict::Deny(refusal) => format!("deny {}", refusal.error().code),
@@ -200,7 +200,7 @@ fn question(principal: &str, arguments: &str, precondition: Option<&str>) -> Que
     let policies = Policies::compile(&[], RequiresApproval::Everything).unwrap();
     let judged = judge(&policies, &caller(principal), call(arguments)).unwrap();
     let own = OwnVerdict { ask: None, precondition: precondition.map(Into::into) };
-    match judged.conclude(&caller(principal), own) {
+    match judged.into_verdict(&caller(principal), own) {
         Verdict::Ask(question) => question,
         other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),
     }

@@ -24,7 +24,7 @@ pub(super) async fn verdict(rt: &Runtime, state: &State, cx: &CallCx, judged: Ju
             if own.ask.is_some() && lifted() {
                 own.ask = None;
             }
-            judged.conclude(cx.caller(), own)
+            judged.into_verdict(cx.caller(), own)
         }
         Err(refusal) => Verdict::Deny(refusal),
     }

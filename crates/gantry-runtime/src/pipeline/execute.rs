@@ -1,10 +1,11 @@
 //! Execute: run the permitted call under its time limit, and stop it when its caller gives up.
 
 use super::At;
-use super::record::Entry;
+use super::record::OnRecord;
 use super::stopwatch::{Patient, Stopwatch};
 use crate::context::CallCx;
 use crate::event::EventKind;
+use crate::queue::Slot;
 use crate::runtime::State;
 use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_core::shape::TIMEOUT_MESSAGE;
@@ -18,19 +19,21 @@ use std::time::Duration;
 /// How often a call that a person approved is tried, and how long after, where trying again cannot do anything twice.
 const PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(4)];
 
-/// Runs the call. One that was held is worth another try where nothing was sent, or where its tool says that the same
+/// Runs the call, which needs a permit, a slot of its queue, and its intent on record. One that was held is worth another try where nothing was sent, or where its tool says that the same
 /// call again changes nothing more; any other caller can decide that for himself.
 pub(super) async fn run(
     at: &At<'_>,
     request: &CallRequest,
     permit: &Permit,
-    entry: &Entry,
+    // Held until the call has ended.
+    _slot: &Slot,
+    on_record: OnRecord<'_>,
 ) -> Result<RawOutput, CallError> {
     // Whatever the provider leaves running for this call is told to stop, however the call ends.
     let _stop = at.cx.cancel.clone().drop_guard();
     let mut pauses = PAUSES.iter().filter(|_| request.resumed.is_some());
     loop {
-        entry.tried();
+        on_record.count_attempt();
         let fault = match once(at, request, permit).await {
             Err(CallError::Failed(fault)) if is_harmless(&fault, permit) => fault,
             ended => return ended,
@@ -39,7 +42,7 @@ pub(super) async fn run(
         tokio::select! {
             biased;
             () = at.cx.cancel.cancelled() => return Err(fault.into()),
-            () = super::until(entry.deadline()) => return Err(fault.into()),
+            () = super::until(on_record.deadline()) => return Err(fault.into()),
             () = tokio::time::sleep(*pause) => {}
         }
     }

@@ -158,11 +158,6 @@ impl Entry {
         self.held = Some(row);
     }
 
-    /// Notes that its execution is tried.
-    pub(super) fn tried(&self) {
-        self.attempts.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// What is known of the call.
     pub(super) fn head(&self) -> &CallHead {
         &self.head
@@ -179,17 +174,33 @@ impl Entry {
     }
 }
 
+/// Proof that the intent of a call is on record, wherever it has to be. Only [`intend`] makes one, and executing takes it.
+#[derive(Debug)]
+pub(super) struct OnRecord<'a>(&'a Entry);
+
+impl OnRecord<'_> {
+    /// When the caller gives up, if it said so.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.0.deadline()
+    }
+
+    /// Counts an attempt to execute the call.
+    pub(super) fn count_attempt(&self) {
+        self.0.attempts.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Puts the intent on record where the call can change something, must not run twice, or is asked for later.
-pub(super) async fn intend(
+pub(super) async fn intend<'a>(
     rt: &Runtime,
     cx: &CallCx,
     request: &CallRequest,
     permit: &Permit,
-    entry: &Entry,
-) -> Result<(), Refusal> {
+    entry: &'a Entry,
+) -> Result<OnRecord<'a>, Refusal> {
     let is_plain = request.idempotency_key.is_none() && request.resumed.is_none() && !request.keep_result;
     if !permit.tool().effect.needs_intent() && is_plain {
-        return Ok(());
+        return Ok(OnRecord(entry));
     }
     let digest = permit.arguments_digest();
     let idempotency = hold::idempotency(request, digest);
@@ -211,7 +222,7 @@ pub(super) async fn intend(
     match intended {
         Intended::Fresh => {
             entry.intended.set(()).ok(); // Set once: an entry belongs to one dispatch.
-            Ok(())
+            Ok(OnRecord(entry))
         }
         // Looked up a moment ago, the key was free: two equal requests came at once, and this is the second.
         Intended::Repeated(row) => Err(Refusal::new(

@@ -8,6 +8,7 @@ use crate::options::Plan;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
 use futures_util::future::join_all;
+use gantry_provider::task;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,7 +96,7 @@ impl Projects {
 
     async fn reloaded(self: &Arc<Self>, leaving: Option<Leaving>) -> Result<Reloaded, Arc<str>> {
         let this = Arc::clone(self);
-        let reload = tokio::spawn(async move { this.reload_now(leaving.as_ref()).await });
+        let reload = task::spawn("reload", async move { this.reload_now(leaving.as_ref()).await });
         reload.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))))
     }
 

@@ -6,6 +6,7 @@ use crate::runtime::Runtime;
 use crate::servers::{ServerSettings, ServerStatus};
 use futures_util::future::join_all;
 use gantry_core::toolset::Selection;
+use gantry_provider::task;
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -34,7 +35,7 @@ impl Projects {
     /// There is no such project, there is a provider of that id already, or the settings cannot be used.
     pub async fn add_server(&self, project: &str, settings: ServerSettings) -> Result<(), String> {
         let project = self.project(project).map_err(|refusal| refusal.error().message.clone())?;
-        let adding = tokio::spawn(async move { project.add_server(settings).await });
+        let adding = task::spawn("add server", async move { project.add_server(settings).await });
         adding.await.unwrap_or_else(|error| Err(format!("adding it broke off: {error}")))
     }
 
@@ -42,7 +43,7 @@ impl Projects {
     /// was one.
     pub async fn remove_server(&self, project: &str, id: &str) -> bool {
         let (Ok(project), id) = (self.project(project), id.to_owned()) else { return false };
-        let removing = tokio::spawn(async move { project.remove_server(&id).await });
+        let removing = task::spawn("remove server", async move { project.remove_server(&id).await });
         removing.await.unwrap_or_else(|error| {
             tracing::error!("removing a server broke off: {error}");
             false

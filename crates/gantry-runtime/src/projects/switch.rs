@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_mcp::client::ListKind;
+use gantry_provider::task;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ impl Projects {
     pub async fn activate(self: &Arc<Self>, project: &str, agent: Option<&str>) -> Result<Switched, Refusal> {
         let (this, project) = (Arc::clone(self), project.to_owned());
         let agent = agent.map(str::to_owned);
-        let switch = tokio::spawn(async move {
+        let switch = task::spawn("switch agent", async move {
             // What is on the disk now holds for the new agent, as far as it can be used.
             let mut refused = this.reload_before_switch(&project, agent.as_deref()).await.err();
             let switched = this.project(&project)?.switch(&this.commons, agent.as_deref()).await?;

@@ -37,7 +37,7 @@ impl Facts {
             CallRequest { arguments: Some(self.arguments.to_string().into()), ..CallRequest::default() };
         let call = ResolvedCall::of(self.tool(), &request).unwrap();
         let own = OwnVerdict { ask: None, precondition: self.precondition.map(Into::into) };
-        match judge(&policies, &caller, call).unwrap().conclude(&caller, own) {
+        match judge(&policies, &caller, call).unwrap().into_verdict(&caller, own) {
             Verdict::Ask(question) => question,
             other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),
         }
@@ -137,7 +137,7 @@ fn apr_5_the_same_arguments_in_other_words_are_the_same_call() {
         let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
         let call = ResolvedCall::of(base().tool(), &request).unwrap();
         let judged = judge(&policies, &caller("p"), call).unwrap();
-        match judged.conclude(&caller("p"), OwnVerdict::default()) {
+        match judged.into_verdict(&caller("p"), OwnVerdict::default()) {
             Verdict::Ask(question) => question.binding(),
             other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),
         }

@@ -144,7 +144,7 @@ fn a_rule_names_who_answers_it_and_else_whoever_answers_for_the_tool() {
     let policies = Policies::compile(&rules, gates).unwrap();
     let judged = judge(&policies, &caller("p"), call("{}")).unwrap();
     let own = OwnVerdict { ask: Some("it overwrites".into()), precondition: None };
-    let Verdict::Ask(question) = judged.conclude(&caller("p"), own) else { panic!("not asked") };
+    let Verdict::Ask(question) = judged.into_verdict(&caller("p"), own) else { panic!("not asked") };
     let lists: Vec<Vec<&str>> =
         question.approvers().map(|list| list.iter().map(|name| &**name).collect()).collect();
     assert_eq!(lists, [["ben"], ["ann"], ["ann"]]);
