@@ -164,8 +164,8 @@ impl Workshop {
     pub fn open(options: WorkshopOptions) -> Self {
         let ground = Ground::open(&options.workspace, protected(&options.fenced));
         let fenced = options.fenced.hidden.iter().chain(&options.fenced.sealed);
-        let apart: Vec<PathBuf> = fenced.chain([&options.workspace]).cloned().collect();
-        let toolchains = Toolchains::find(&options.toolchains, &apart);
+        let excluded: Vec<PathBuf> = fenced.chain([&options.workspace]).cloned().collect();
+        let toolchains = Toolchains::find(&options.toolchains, &excluded);
         Self {
             ground: ground.map_err(|error| error.to_string()),
             options,

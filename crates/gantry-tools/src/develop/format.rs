@@ -1,6 +1,7 @@
 //! `format_code`: brings code into the form that a project's own formatter gives it.
 //!
-//! What changed is found out by comparing the files before and after, not by what the formatter says.
+//! What changed is found out by comparing the files before and after, not by what the formatter says. A check returns
+//! the formatter's exit code and output as they are.
 
 mod formatter;
 mod snapshot;
@@ -19,10 +20,6 @@ use std::time::Duration;
 
 /// How long a formatter may take.
 const WALL: Duration = Duration::from_mins(2);
-/// What is read of each output of a formatter: a difference may be long.
-const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
-/// A difference in a result.
-const DIFF_BYTES: usize = 64 * 1024;
 /// Paths in a result.
 const PATHS: usize = 1000;
 
@@ -46,7 +43,6 @@ pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Faul
         folder: formatter.folder.clone(),
         access: if check { Access::Read } else { Access::Write },
         packages: true,
-        output: OUTPUT_BYTES,
         ..Task::new(formatter.program.clone(), quota, WALL).args(formatter.args(check))
     };
     let ran = develop.workshop.run(task).await?;
@@ -56,8 +52,8 @@ pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Faul
         return Err(fault);
     }
     let is_same = result["changed"].as_array().is_none_or(Vec::is_empty);
-    let refused = ran.end != End::Exited(0) && is_same;
-    if refused { Err(broken(name, result, check)) } else { Ok(result) }
+    let refused = !check && ran.end != End::Exited(0) && is_same;
+    if refused { Err(broken(name, result)) } else { Ok(result) }
 }
 
 /// The files that the formatter may change.
@@ -65,32 +61,22 @@ fn snapshot(site: &Site, formatter: &Formatter) -> Snapshot {
     Snapshot::take(site, &formatter.folder, formatter.extensions, &snapshot::BOUNDS)
 }
 
-/// The result: the files that changed, or would, and what the formatter said.
+/// The result: the files that changed, and what the formatter said.
 fn report(site: &Site, formatter: &Formatter, before: &Snapshot, ran: &Ran, check: bool) -> Value {
-    let stdout = words::plain(&ran.stdout.text());
-    let (said, cut) = words::output(ran);
-    let (changed, unchanged) = if check {
-        (formatter.named(site, &format!("{stdout}\n{}", ran.stderr.text())), None)
-    } else {
-        let changed = before.changed(site);
-        let unchanged = before.len().saturating_sub(changed.len());
-        (changed, (!before.is_partial).then_some(unchanged))
-    };
-    let mut truncated = cut || changed.len() > PATHS || before.is_partial;
+    let (output, cut) = words::output(ran);
+    let changed = if check { Vec::new() } else { before.changed(site) };
+    let truncated = cut || changed.len() > PATHS || before.is_partial;
     let mut result = json!({
         "formatter": formatter.name,
         "changed": changed.get(..PATHS).unwrap_or(&changed),
         "checked": check,
         "exitCode": exit_code(ran.end),
     });
-    if let Some(unchanged) = unchanged {
-        result["unchanged"] = unchanged.into();
+    if !check && !before.is_partial {
+        result["unchanged"] = before.len().saturating_sub(changed.len()).into();
     }
-    if check && formatter.shows_difference() && !stdout.is_empty() {
-        truncated |= stdout.len() > DIFF_BYTES;
-        result["diff"] = words::head(&stdout, DIFF_BYTES).into();
-    } else if !said.is_empty() {
-        result["output"] = said.into();
+    if !output.is_empty() {
+        result["output"] = output.into();
     }
     if truncated {
         result["truncated"] = true.into();
@@ -99,10 +85,10 @@ fn report(site: &Site, formatter: &Formatter, before: &Snapshot, ran: &Ran, chec
 }
 
 /// A formatter that failed and changed nothing, as for a file with mistakes in it.
-fn broken(name: &str, details: Value, check: bool) -> Fault {
-    let doing =
-        if check { "could not check the code" } else { "could not format the code and changed nothing" };
-    let fault = fault::failed(format!("{name} {doing}; the details have what it said"));
+fn broken(name: &str, details: Value) -> Fault {
+    let fault = fault::failed(format!(
+        "{name} could not format the code and changed nothing; the details have what it said"
+    ));
     Fault { error: fault.error.with_details(details), ..fault }
 }
 

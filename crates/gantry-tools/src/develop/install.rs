@@ -1,16 +1,12 @@
 //! `install_package`: installs packages into a project. Always waits for a person, because it reaches the network and
 //! brings code of others.
 //!
-//! A yes is bound to what was looked at: the files that say what is installed and from where, those of a project's
-//! members among them. If they have changed by the time the call runs, nothing is installed. Whatever they say, only the
-//! hosts of the registry can be reached.
+//! A yes is bound to the command lines, the registry with its hosts, and the manifests, lock files and settings in the
+//! project's folder. If one of them is different by the time the call runs, nothing is installed. Only the
+//! hosts of the registry can be reached, also where the project names others.
 
-mod basis;
-mod found;
-mod members;
 mod names;
 mod plan;
-mod requirements;
 
 pub(super) use plan::{cargo_config, go_env};
 
@@ -20,14 +16,11 @@ use super::site::{MANIFEST_BYTES, Print, Site, after_run, off_thread};
 use super::{Develop, fault, words};
 use crate::own;
 use crate::workshop::{Reach, Task, Workshop, exit_code, millis};
-use basis::{MANIFESTS, state};
-use found::Packages;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::{EffectState, Fault};
 use gantry_sandbox::jail::{Access, End, Ran};
 use plan::{Plan, Step, host};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +28,6 @@ use std::time::Duration;
 const WALL: Duration = Duration::from_mins(15);
 /// What is read of each output of a step.
 const OUTPUT_BYTES: usize = 1024 * 1024;
-/// Packages in a result.
-const PACKAGES: usize = 1000;
 
 /// Why and on what the call would have to wait. Changes nothing.
 pub(super) async fn inspect(develop: &Develop, install: Install) -> Result<OwnVerdict, Fault> {
@@ -46,7 +37,7 @@ pub(super) async fn inspect(develop: &Develop, install: Install) -> Result<OwnVe
         let plan = plan::of(&site, &install, &registries)?;
         Ok(OwnVerdict {
             ask: Some(question(&install, &plan)),
-            precondition: Some(state(&site, &plan)?.into()),
+            precondition: Some(plan.precondition(&site)?.into()),
         })
     };
     off_thread(look).await?
@@ -72,7 +63,7 @@ fn question(install: &Install, plan: &Plan) -> String {
         (Ecosystem::Go, _) => "",
     };
     let folder = own::shown(&install.path);
-    let (manager, registry) = (plan.manager, host(&plan.source));
+    let (manager, registry) = (plan.manager.name, host(&plan.source));
     let by = plan.environment.map(|name| format!(", by the project's own {name},")).unwrap_or_default();
     let hosts = plan.hosts.join(", ");
     format!(
@@ -81,12 +72,11 @@ fn question(install: &Install, plan: &Plan) -> String {
     )
 }
 
-/// What is installed and which manifests there are, to be compared with what there is afterwards.
+/// A plan, and the files of its manager before it runs.
 #[derive(Debug)]
 struct Before {
     plan: Plan,
-    packages: Packages,
-    manifests: Vec<Option<Print>>,
+    files: Vec<(&'static str, Option<Print>)>,
 }
 
 pub(super) async fn run(
@@ -104,7 +94,7 @@ pub(super) async fn run(
     let plan = &before.plan;
     for step in &plan.steps {
         if !step.program.starts_with('/') && develop.workshop.toolchains().program(&step.program).is_none() {
-            return Err(fault::no_program(&step.program, plan.install()));
+            return Err(fault::no_program(&step.program, plan.manager.toolchain));
         }
     }
     let mut left = WALL;
@@ -143,16 +133,14 @@ fn look(
     precondition: Option<&str>,
 ) -> Result<Before, Fault> {
     let plan = plan::of(site, install, registries)?;
-    if precondition != Some(state(site, &plan)?.as_str()) {
+    if precondition != Some(plan.precondition(site)?.as_str()) {
         return Err(fault::outdated(
             "what the project declares, or where its packages come from, changed after the call was judged; nothing \
              was installed. Call again to have it judged as it is now",
         ));
     }
-    let packages = Packages::of(site, plan.ecosystem);
-    let manifests = MANIFESTS.iter().map(|name| site.print(&site.folder.join(name), MANIFEST_BYTES));
-    let manifests = manifests.collect::<Result<_, _>>()?;
-    Ok(Before { plan, packages, manifests })
+    let files = plan.files(site)?;
+    Ok(Before { plan, files })
 }
 
 async fn one(
@@ -179,24 +167,17 @@ fn started(fault: Fault, changed: bool) -> Fault {
     if changed { Fault { effect: EffectState::Done, ..fault } } else { fault }
 }
 
-/// What is different now.
-fn report(site: &Site, before: &Before) -> Value {
-    let after = Packages::of(site, before.plan.ecosystem);
-    let installed: Vec<Value> = after
-        .besides(&before.packages)
-        .take(PACKAGES)
-        .map(|(name, version)| json!({ "name": name, "version": version }))
-        .collect();
-    let manifests = MANIFESTS.iter().zip(&before.manifests);
-    let now = manifests.map(|(name, before)| (site.folder.join(name), before));
-    // What cannot be looked at any more has changed too.
-    let is_changed = |path: &Path, before| site.print(path, MANIFEST_BYTES).ok().as_ref() != Some(before);
-    let changed = now.filter(|(path, before)| is_changed(path, *before));
-    let changed: Vec<String> = changed.map(|(path, _)| path.display().to_string()).collect();
+/// Which of the manager's files are different now. What cannot be read any more has changed too.
+fn report(site: &Site, Before { plan, files }: &Before) -> Value {
+    let is_changed = |(name, before): &&(&'static str, Option<Print>)| {
+        site.print(&site.folder.join(name), MANIFEST_BYTES).ok().as_ref() != Some(before)
+    };
+    let changed = files.iter().filter(is_changed);
+    let changed: Vec<String> =
+        changed.map(|(name, _)| site.folder.join(name).display().to_string()).collect();
     json!({
-        "ecosystem": before.plan.ecosystem.name(),
+        "ecosystem": plan.ecosystem.name(),
         "command": [],
-        "installed": installed,
         "changed": changed,
         "sandbox": Workshop::level(),
     })
@@ -217,10 +198,10 @@ fn conclude(
         return Err(fault);
     }
     let Fault { error, .. } = fault::failed(format!(
-        "`{}` failed with code {}{}; the details have what it said, what it had installed by then, and what it changed",
+        "`{}` failed with code {}; the details have what it said and what it changed; {}",
         step.command().join(" "),
         exit_code(ran.end),
-        plan.advice(step, ran),
+        plan.advice(step),
     ));
     Err(Fault { error: error.with_details(result), effect: EffectState::Done })
 }
@@ -234,10 +215,4 @@ pub(super) fn plan_of(
 ) -> Result<Vec<(String, Vec<String>)>, Fault> {
     let plan = plan::of(site, install, registries)?;
     Ok(plan.steps.into_iter().map(|step| (step.program, step.args)).collect())
-}
-
-/// The names of the packages that a project has.
-#[cfg(test)]
-pub(super) fn packages_of(site: &Site, ecosystem: Ecosystem) -> Vec<String> {
-    Packages::of(site, ecosystem).besides(&Packages::default()).map(|(name, _)| name.clone()).collect()
 }

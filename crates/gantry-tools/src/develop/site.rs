@@ -1,6 +1,6 @@
 //! A folder of the workspace that a tool works in, as Gantry itself looks at it.
 //!
-//! What is in there was written by whoever; so files are reached beneath the opened workspace only, must be ordinary
+//! Anyone may have written what is in there; so files are reached beneath the opened workspace only, must be ordinary
 //! files, and are read up to a limit.
 
 mod walk;
@@ -12,7 +12,6 @@ use crate::workshop::{Workshop, WorkshopOptions};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use gantry_core::Fault;
-use gantry_sandbox::jail::{STORE, WORKSPACE};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -23,11 +22,6 @@ use tokio::task::spawn_blocking;
 pub(super) const MANIFEST_BYTES: u64 = 16 * 1024 * 1024;
 /// What is read of a file at once.
 const PART_BYTES: usize = 64 * 1024;
-/// Links on the way to a file.
-const LINKS: usize = 40;
-/// Folders of a jail, other than the workspace, that jobs write to or by which they come back to it.
-const UNSEEN: [&str; 5] = [STORE, "/tmp", "/proc", "/dev", "/run"];
-
 /// A folder of the workspace, or a file in it.
 #[derive(Debug)]
 pub(super) struct Site {
@@ -36,17 +30,8 @@ pub(super) struct Site {
     hidden: Vec<PathBuf>,
     /// The folder, relative to the workspace and without links; empty for the workspace itself.
     pub(super) folder: PathBuf,
-    /// The name in the folder, if a file was meant.
+    /// The name in the folder, if the path is that of a file.
     pub(super) file: Option<PathBuf>,
-}
-
-/// The way to a file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Followed {
-    /// Links, and what they say.
-    pub(super) links: Vec<(PathBuf, PathBuf)>,
-    /// Where it ends, relative to the workspace.
-    pub(super) end: Option<PathBuf>,
 }
 
 /// The content of a file as one number.
@@ -139,12 +124,13 @@ impl Site {
     /// What a file at a path relative to the workspace comes to; none if there is none. One that is too large, is no
     /// plain file or lies elsewhere is an error: it is there for others, and what it says is not known.
     pub(super) fn print(&self, path: &Path, limit: u64) -> Result<Option<Print>, Fault> {
-        if_there(path, self.digest(path, limit))
-    }
-
-    /// What it holds, in the same way.
-    pub(super) fn content(&self, path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
-        if_there(path, self.read_at(path, limit))
+        match self.digest(path, limit) {
+            Ok(print) => Ok(Some(print)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(None)
+            }
+            Err(_) => Err(fault::not_plain(path)),
+        }
     }
 
     fn digest(&self, path: &Path, limit: u64) -> io::Result<Print> {
@@ -157,45 +143,6 @@ impl Site {
                 read => all.update(part.get(..read).unwrap_or_default()),
             }
         }
-    }
-
-    /// The links on the way to a path relative to the workspace, and where it ends in there; nowhere if it leads to the
-    /// system's own files or a toolchain. What jobs make of links counts, for whom the workspace is elsewhere.
-    ///
-    /// # Errors
-    /// It leads to where jobs write and no person looks, or by a way that cannot be told.
-    pub(super) fn follow(&self, path: &Path) -> Result<Followed, Fault> {
-        let unclear = || fault::not_plain(path);
-        let parts = |path: &Path| {
-            let parts = path.components().rev().filter(|part| *part != Component::CurDir);
-            parts.map(|part| PathBuf::from(part.as_os_str())).collect::<Vec<_>>()
-        };
-        let (mut at, mut left, mut links) = (PathBuf::new(), parts(path), Vec::new());
-        while let Some(part) = left.pop() {
-            if part == Path::new("..") {
-                at.pop().then_some(()).ok_or_else(unclear)?;
-                continue;
-            }
-            at.push(part);
-            let Ok(target) = self.root.read_link_contents(&at) else { continue };
-            links.push((at.clone(), target.clone()));
-            at.pop();
-            if links.len() > LINKS {
-                return Err(unclear());
-            }
-            let inside =
-                if target.is_absolute() { target.strip_prefix(WORKSPACE).ok() } else { Some(&*target) };
-            let Some(inside) = inside else {
-                let is_odd = target.components().any(|part| part == Component::ParentDir)
-                    || UNSEEN.iter().any(|unseen| target.starts_with(unseen));
-                return if is_odd { Err(unclear()) } else { Ok(Followed { links, end: None }) };
-            };
-            if target.is_absolute() {
-                at = PathBuf::new();
-            }
-            left.extend(parts(inside));
-        }
-        Ok(Followed { links, end: Some(at) })
     }
 
     /// The entries of a folder relative to the workspace, sorted: names, and whether they are folders. Links are
@@ -221,17 +168,6 @@ impl Site {
 /// Paths as they were given, and as they are without links.
 fn spellings(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     paths.iter().flat_map(|path| [Some(path.clone()), std::fs::canonicalize(path).ok()]).flatten()
-}
-
-/// What was got of a file, if there is one.
-fn if_there<T>(path: &Path, got: io::Result<T>) -> Result<Option<T>, Fault> {
-    match got {
-        Ok(got) => Ok(Some(got)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(_) => Err(fault::not_plain(path)),
-    }
 }
 
 /// What an entry of a folder is.

@@ -2,7 +2,7 @@
 
 use super::ecosystem::Ecosystem;
 use super::suite::{WALL, WALL_LIMIT};
-use crate::schema::{CHANGES, count, flag, list, object, part, text, texts};
+use crate::schema::{CHANGES, count, flag, object, text, texts};
 use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
 use serde_json::{Value, json};
 
@@ -15,10 +15,10 @@ fn run_tests() -> ToolSpec {
     ToolSpec {
         name: "run_tests".into(),
         title: Some("Run tests".into()),
-        description: "Runs the tests of a project in the workspace and says which failed and why. Finds out what runs \
-                      them: cargo test, node --test, jest, vitest, mocha or the package's test script, pytest or \
-                      unittest, go test. Runs in the sandbox, without network: call install_package first if packages \
-                      are missing. Tests that fail are a result, not an error."
+        description: "Runs the tests of a project in the workspace and returns how many passed and failed, with the end of \
+                      the runner's output. Finds out what runs them: cargo test, node --test, jest, vitest, mocha or \
+                      the package's test script, pytest or unittest, go test. Runs in the sandbox, without network: call \
+                      install_package first if packages are missing. Tests that fail are a result, not an error."
             .into(),
         input_schema: object(&[], &json!({
             "path": folder(),
@@ -33,8 +33,8 @@ fn run_tests() -> ToolSpec {
         })),
         output_schema: Some(object(
             &[
-                "ecosystem", "runner", "command", "parsed", "passed", "failed", "skipped", "failures", "exitCode",
-                "duration", "sandbox", "output",
+                "ecosystem", "runner", "command", "parsed", "passed", "failed", "skipped", "exitCode", "duration", "sandbox",
+                "output",
             ],
             &json!({
                 "ecosystem": text("What the project is of."),
@@ -42,24 +42,20 @@ fn run_tests() -> ToolSpec {
                 "command": texts("The program that was run, with its arguments."),
                 "parsed": {
                     "type": "boolean",
-                    "description": "Whether what the runner said was understood. If not, the counts are 0 and mean \
+                    "description": "Whether the runner closed with counts that are known. If not, they are 0 and mean \
                                     nothing; go by exitCode and output.",
                 },
                 "passed": count("Tests that passed."),
-                "failed": count("Tests that failed, and files or programs that could not be tested."),
+                "failed": count("Tests that failed, as far as the runner counted them; exitCode tells of a runner that \
+                                 died."),
                 "skipped": count("Tests that were left out."),
-                "failures": list(&part(&["name", "message"], &json!({
-                    "name": text("The test."),
-                    "message": text("Why it failed; at most 4 KiB."),
-                    "file": text("Where it failed, relative to the workspace root where it is in there."),
-                    "line": count("The line in there."),
-                })), "What failed; at most 100."),
                 "exitCode": exit_code(),
                 "duration": duration(),
                 "sandbox": sandbox(),
-                "output": text("The end of what the runner said."),
+                "output": text("The end of the runner's output. If it is truncated, lines about tests that passed are \
+                                left out first."),
                 "hint": text("What to do first, where that is plain; absent otherwise."),
-                "truncated": truncated("output or failures"),
+                "truncated": truncated("output"),
             }),
         )),
         annotations: CHANGES,
@@ -75,25 +71,25 @@ fn format_code() -> ToolSpec {
         title: Some("Format code".into()),
         description: "Formats a file, or the code of a project, in place with its own formatter: rustfmt, prettier, ruff \
                       or black, gofmt, shfmt, clang-format. Says which files changed. With check, changes nothing and \
-                      says what would change. Does not ask a person, although it overwrites files: it changes their \
-                      form only."
+                      returns the formatter's own exit code and output. Does not ask a person, although it overwrites \
+                      files: it changes their form only."
             .into(),
         input_schema: object(&[], &json!({
             "path": { "type": "string", "default": ".", "description": "A file, or the folder of a project, relative to \
                                                                         the workspace root. Of Rust, the whole \
                                                                         package around a folder is formatted." },
             "ecosystem": ecosystem(),
-            "check": flag("Whether to change nothing and only say what would change."),
+            "check": flag("Whether to change nothing. exitCode is not 0 where something would change; older versions of \
+                           gofmt only say it in output."),
         })),
         output_schema: Some(object(&["formatter", "changed", "checked", "exitCode"], &json!({
             "formatter": text("What formatted the code."),
-            "changed": texts("Files that changed, or would change, relative to the workspace root; at most 1,000."),
+            "changed": texts("Files that changed, relative to the workspace root; at most 1,000. Empty when checked."),
             "unchanged": count("Files of the same kinds that did not change; absent when checked."),
             "checked": { "type": "boolean", "description": "Whether nothing was changed because that was asked for." },
-            "diff": text("What would change, as the formatter shows it; at most 64 KiB."),
             "exitCode": exit_code(),
-            "output": text("The end of what the formatter said, if it said anything else."),
-            "truncated": truncated("changed, diff or output"),
+            "output": text("The end of what the formatter said, if anything."),
+            "truncated": truncated("changed or output"),
         }))),
         annotations: Annotations { idempotent_hint: Some(true), ..CHANGES },
         own_rule: OwnRule::Never,
@@ -120,15 +116,11 @@ fn install_package() -> ToolSpec {
             "scripts": flag("Whether packages of npm may run their install scripts."),
         })),
         output_schema: Some(object(
-            &["ecosystem", "command", "installed", "changed", "exitCode", "duration", "sandbox", "output"],
+            &["ecosystem", "command", "changed", "exitCode", "duration", "sandbox", "output"],
             &json!({
                 "ecosystem": text("What the project is of."),
                 "command": texts("The program that was run last, with its arguments."),
-                "installed": list(&part(&["name", "version"], &json!({
-                    "name": text("The package."),
-                    "version": text("Its version."),
-                })), "What is there now and was not before; at most 1,000."),
-                "changed": texts("Manifests and lock files that changed, relative to the workspace root."),
+                "changed": texts("Manifests, lock files and settings in the folder that changed, relative to the workspace root."),
                 "exitCode": exit_code(),
                 "duration": duration(),
                 "sandbox": sandbox(),

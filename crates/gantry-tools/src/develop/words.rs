@@ -1,35 +1,34 @@
-//! Texts of programs as results and questions have them: cut to a size, without what could mislead a reader.
+//! Output of programs as results have it: the end of it, without colours.
 
 use gantry_sandbox::jail::Ran;
 
 /// The end of what a program said, in results.
 pub(super) const TAIL_BYTES: usize = 20 * 1024;
 
-/// The beginning of a text, in whole characters.
-pub(super) fn head(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
-}
-
 /// The end of a text, in whole characters.
 pub(super) fn tail(text: &str, bytes: usize) -> &str {
     text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes))..).unwrap_or_default()
 }
 
-/// The end of what a program said on both its outputs, and whether there was more. What it said on its standard error
-/// comes last: there it says why it failed.
+/// The end of what a program printed on both its outputs, and whether there was more.
 pub(super) fn output(ran: &Ran) -> (String, bool) {
-    let (stdout, stderr) = (plain(&ran.stdout.text()), plain(&ran.stderr.text()));
+    let (kept, cut) = joined(&plain(&ran.stdout.text()), &plain(&ran.stderr.text()));
+    (kept, cut || ran.stdout.is_truncated() || ran.stderr.is_truncated())
+}
+
+/// The end of two outputs, and whether there was more. The standard error comes last: there programs say why they failed.
+pub(super) fn joined(stdout: &str, stderr: &str) -> (String, bool) {
     let gap = if stdout.is_empty() || stderr.is_empty() || stdout.ends_with('\n') { "" } else { "\n" };
     // Neither output takes all the room from the other.
     let half = TAIL_BYTES / 2;
     let said = if stdout.len() > half && stderr.len() > half {
-        format!("{}\n{}", tail(&stdout, half - 1), tail(&stderr, half))
+        format!("{}\n{}", tail(stdout, half - 1), tail(stderr, half))
     } else {
         format!("{stdout}{gap}{stderr}")
     };
     let kept = tail(&said, TAIL_BYTES).to_owned();
     let cut = kept.len() < stdout.len() + gap.len() + stderr.len();
-    (kept, cut || ran.stdout.is_truncated() || ran.stderr.is_truncated())
+    (kept, cut)
 }
 
 /// A text without the sequences that colour a terminal.

@@ -30,7 +30,7 @@ pub(super) fn perhaps(message: impl Into<String>) -> Fault {
     Fault::with_possible_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
-/// What was judged is not what is there any more, so nobody has said yes to it.
+/// What was judged is not what is there any more, so no person has said yes to it.
 pub(super) fn outdated(message: impl Into<String>) -> Fault {
     without_effect(ErrorCode::ApprovalRequired, message)
 }
@@ -56,75 +56,44 @@ pub(super) fn of_limit(
     Some(Fault { effect, ..fault })
 }
 
-/// Why git did not do what it was asked to, in words that say what to do next. Nothing was changed.
+/// Why git did not do what it was asked to, in its own words. Nothing was changed.
 pub(super) fn of_git(ran: &Ran, doing: &str, folder: &str) -> Fault {
-    let said = ran.stderr.text();
     if ran.end == End::Exited(NO_PROGRAM) {
         return failed("git is not installed where the sandbox can see it; ask a person to install git");
     }
-    for (sign, code, advice) in SIGNS {
-        if said.contains(sign) {
-            let what = words::last_lines(&said);
-            return without_effect(*code, advice.replace("{folder}", folder).replace("{git}", &what));
-        }
-    }
+    let said = ran.stderr.text();
+    let sign = SIGNS.iter().find(|(sign, ..)| said.contains(sign));
+    let (code, advice) = sign.map_or((ErrorCode::ExecutionError, ""), |(_, code, advice)| (*code, *advice));
     let what = words::last_lines(&said);
     let what = if what.is_empty() { "it did not say why".to_owned() } else { what };
-    failed(format!("{doing} in {folder} failed: {what}"))
+    without_effect(code, format!("{doing} in {folder} failed: {what}{advice}"))
 }
 
-/// What git says, and what that means for the caller. The first that fits counts.
-const SIGNS: &[(&str, ErrorCode, &str)] = &[
+/// What git says where the code is another one than usual, or where the caller needs to know what git does not say. The
+/// first that fits counts.
+const SIGNS: [(&str, ErrorCode, &str); 7] = [
     (
         "not a git repository: ",
         ErrorCode::ExecutionError,
-        "the repository of {folder} is kept outside of the workspace, so the sandbox does not have it (a linked \
-         worktree, or a submodule with an absolute path); use the workspace that has the whole repository",
+        "; the repository is kept outside of the workspace (a linked worktree, or a submodule with an absolute path): use \
+         the workspace that has the whole repository",
     ),
     (
         "not a git repository",
         ErrorCode::ExecutionError,
-        "{folder} is not in a git repository; name a folder of one with path, or make one with `git init`",
+        "; name a folder of a repository with path, or make one with `git init`",
     ),
-    (
-        "must be run in a work tree",
-        ErrorCode::ExecutionError,
-        "{folder} is in a repository without files (bare); use one that has its files",
-    ),
-    (
-        ".lock': File exists",
-        ErrorCode::ExecutionError,
-        "another git works in the repository of {folder}, or one crashed there; try again, and if no git runs, let a \
-         person remove the lock: {git}",
-    ),
-    (
-        "is outside repository",
-        ErrorCode::InvalidPath,
-        "a path in files is not in the repository of {folder}; paths are relative to the workspace: {git}",
-    ),
-    (
-        "is beyond a symbolic link",
-        ErrorCode::InvalidPath,
-        "a path in files leads through a symbolic link, which git does not follow: {git}",
-    ),
-    (
-        "did not match any file",
-        ErrorCode::FileNotFound,
-        "a path in files is neither a file nor known to git; git_status shows what there is: {git}",
-    ),
-    (
-        "ignored by one of your .gitignore files",
-        ErrorCode::ExecutionError,
-        "a path in files is ignored by a .gitignore, so it is not committed; leave it out: {git}",
-    ),
+    ("is outside repository", ErrorCode::InvalidPath, "; paths are relative to the workspace"),
+    ("is beyond a symbolic link", ErrorCode::InvalidPath, ""),
+    ("did not match any file", ErrorCode::FileNotFound, "; git_status shows what there is"),
     (
         "No space left on device",
         ErrorCode::ExecutionError,
-        "what is to be committed does not fit into the sandbox's temporary folder; commit it in parts: {git}",
+        "; it does not fit into the sandbox's temporary folder: commit it in parts",
     ),
     (
         "Read-only file system",
         ErrorCode::PermissionDenied,
-        "a part of the repository of {folder} is protected, so tools cannot change it; let a person do this: {git}",
+        "; this part of the repository is protected from tools: let a person do this",
     ),
 ];

@@ -1,26 +1,103 @@
-//! The formatters that are known: which one is for a file or a project, how it is called, how its check is read.
+//! The formatters that are known: which one is for a file or a project, and how it is called.
 
-use super::PATHS;
 use crate::develop::ecosystem::{Ecosystem, shown};
 use crate::develop::fault;
-use crate::develop::site::Site;
+use crate::develop::site::{MANIFEST_BYTES, Site};
 use crate::workshop::{Toolchains, in_jail};
 use gantry_core::Fault;
-use gantry_sandbox::jail::WORKSPACE;
-use regex::Regex;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What prettier formats.
-const WEB: [&str; 22] = [
-    "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "json", "jsonc", "json5", "css", "scss", "less",
-    "html", "vue", "md", "mdx", "yaml", "yml", "graphql", "hbs",
-];
-const SHELL: [&str; 2] = ["sh", "bash"];
-const C: [&str; 8] = ["c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx"];
+/// A program that formats code.
+#[derive(Debug, PartialEq, Eq)]
+struct Program {
+    /// For people.
+    name: &'static str,
+    program: &'static str,
+    /// Arguments to change files.
+    fix: &'static [&'static str],
+    /// Arguments to say by output and exit code what would change.
+    check: &'static [&'static str],
+}
 
-/// Names that are looked for in the workspace; other lines than names may look like some.
-const NAMED: usize = 10_000;
+const CARGO: Program =
+    Program { name: "cargo fmt", program: "cargo", fix: &["fmt"], check: &["fmt", "--", "--check"] };
+const RUSTFMT: Program = Program { name: "rustfmt", program: "rustfmt", fix: &[], check: &["--check"] };
+const PRETTIER: Program = Program {
+    name: "prettier",
+    program: "prettier",
+    fix: &["--write", "--log-level=warn"],
+    check: &["--list-different"],
+};
+const RUFF: Program = Program {
+    name: "ruff",
+    program: "ruff",
+    fix: &["format", "--no-cache"],
+    check: &["format", "--no-cache", "--diff"],
+};
+const BLACK: Program =
+    Program { name: "black", program: "black", fix: &["--quiet"], check: &["--quiet", "--check", "--diff"] };
+const GOFMT: Program = Program { name: "gofmt", program: "gofmt", fix: &["-w"], check: &["-d"] };
+const SHFMT: Program = Program { name: "shfmt", program: "shfmt", fix: &["-w"], check: &["-d"] };
+const CLANG: Program = Program {
+    name: "clang-format",
+    program: "clang-format",
+    fix: &["-i"],
+    check: &["--dry-run", "--Werror"],
+};
+
+/// Code of one kind, and what formats it. The first program that is there is taken.
+struct Language {
+    /// None is formatted by files only.
+    ecosystem: Option<Ecosystem>,
+    /// How the names of its files end.
+    extensions: &'static [&'static str],
+    file: &'static [Program],
+    project: &'static [Program],
+    /// What has to be installed if no program is there.
+    install: &'static str,
+}
+
+const LANGUAGES: [Language; 6] = [
+    Language {
+        ecosystem: Some(Ecosystem::Cargo),
+        extensions: &["rs"],
+        file: &[RUSTFMT],
+        project: &[CARGO],
+        install: "Rust with rustfmt",
+    },
+    Language {
+        ecosystem: Some(Ecosystem::Node),
+        extensions: &[
+            "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "json", "jsonc", "json5", "css", "scss",
+            "less", "html", "vue", "md", "mdx", "yaml", "yml", "graphql", "hbs",
+        ],
+        file: &[PRETTIER],
+        project: &[PRETTIER],
+        install: "prettier (install_package does it in a project)",
+    },
+    Language {
+        ecosystem: Some(Ecosystem::Python),
+        extensions: &["py", "pyi", "ipynb"],
+        file: &[RUFF, BLACK],
+        project: &[RUFF, BLACK],
+        install: "ruff or black (install_package does it in a project)",
+    },
+    Language {
+        ecosystem: Some(Ecosystem::Go),
+        extensions: &["go"],
+        file: &[GOFMT],
+        project: &[GOFMT],
+        install: "Go",
+    },
+    Language { ecosystem: None, extensions: &["sh", "bash"], file: &[SHFMT], project: &[], install: "shfmt" },
+    Language {
+        ecosystem: None,
+        extensions: &["c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx"],
+        file: &[CLANG],
+        project: &[],
+        install: "clang-format",
+    },
+];
 
 /// A formatter and what it is to work on.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,80 +109,10 @@ pub(super) struct Formatter {
     pub(super) folder: PathBuf,
     /// How the names of the files end that it changes.
     pub(super) extensions: &'static [&'static str],
-    fix: Vec<String>,
-    check: Vec<String>,
-    target: Option<String>,
-    names: Names,
-}
-
-/// How the answer of a check names files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// `Diff in PATH:LINE:`
-    Rust,
-    /// The second line of a difference: `+++ PATH`.
-    Diff,
-    /// A path on each line.
-    Lines,
-    /// `PATH:LINE:COLUMN: …`
-    Places,
-}
-
-/// One way to format something.
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    name: &'static str,
-    program: &'static str,
     fix: &'static [&'static str],
     check: &'static [&'static str],
-    names: Names,
-}
-
-const CARGO: Way = Way {
-    name: "cargo fmt",
-    program: "cargo",
-    fix: &["fmt"],
-    check: &["fmt", "--", "--check"],
-    names: Names::Rust,
-};
-const RUSTFMT: Way =
-    Way { name: "rustfmt", program: "rustfmt", fix: &[], check: &["--check"], names: Names::Rust };
-const PRETTIER: Way = Way {
-    name: "prettier",
-    program: "prettier",
-    fix: &["--write", "--log-level=warn"],
-    check: &["--list-different"],
-    names: Names::Lines,
-};
-const RUFF: Way = Way {
-    name: "ruff",
-    program: "ruff",
-    fix: &["format", "--no-cache"],
-    check: &["format", "--no-cache", "--diff"],
-    names: Names::Diff,
-};
-const BLACK: Way = Way {
-    name: "black",
-    program: "black",
-    fix: &["--quiet"],
-    check: &["--quiet", "--diff"],
-    names: Names::Diff,
-};
-const GOFMT: Way = Way { name: "gofmt", program: "gofmt", fix: &["-w"], check: &["-d"], names: Names::Diff };
-const SHFMT: Way = Way { name: "shfmt", program: "shfmt", fix: &["-w"], check: &["-d"], names: Names::Diff };
-const CLANG: Way = Way {
-    name: "clang-format",
-    program: "clang-format",
-    fix: &["-i"],
-    check: &["--dry-run"],
-    names: Names::Places,
-};
-
-/// What there is to format, and with what.
-struct Choice {
-    extensions: &'static [&'static str],
-    ways: Vec<Way>,
-    install: &'static str,
+    edition: Option<String>,
+    target: Option<String>,
 }
 
 impl Formatter {
@@ -115,32 +122,38 @@ impl Formatter {
         chosen: Option<Ecosystem>,
         toolchains: &Toolchains,
     ) -> Result<Self, Fault> {
-        let (choice, folder) = match &site.file {
-            Some(file) => (Choice::of_file(file, chosen)?, site.folder.clone()),
-            None => Choice::of_project(site, Ecosystem::detect(site, chosen)?)?,
+        let (language, programs, folder) = match &site.file {
+            Some(file) => {
+                let language = language_of(file, chosen)?;
+                (language, language.file, site.folder.clone())
+            }
+            None => project(site, Ecosystem::detect(site, chosen)?)?,
         };
-        let found = choice.ways.iter().find_map(|way| Some((*way, program(site, way.program, toolchains)?)));
-        let Some((way, program)) = found else {
-            let names: Vec<&str> = choice.ways.iter().map(|way| way.name).collect();
-            return Err(fault::no_program(&names.join("` or `"), choice.install));
+        let there = |known: &'static Program| Some((known, program(site, known.program, toolchains)?));
+        let Some((known, program)) = programs.iter().find_map(there) else {
+            let names: Vec<&str> = programs.iter().map(|known| known.name).collect();
+            return Err(fault::no_program(&names.join("` or `"), language.install));
         };
         let target = match &site.file {
             Some(file) => Some(file.display().to_string()),
-            None => (way.program != CARGO.program).then(|| ".".to_owned()),
+            None => (*known != CARGO).then(|| ".".to_owned()),
         };
-        let owned = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>();
-        let (mut fix, mut check) = (owned(way.fix), owned(way.check));
-        if way.program == RUSTFMT.program {
-            let edition = format!("--edition={}", edition(site));
-            fix.push(edition.clone());
-            check.push(edition);
-        }
-        let Way { name, names, .. } = way;
-        Ok(Self { name, program, folder, extensions: choice.extensions, fix, check, target, names })
+        Ok(Self {
+            name: known.name,
+            program,
+            folder,
+            extensions: language.extensions,
+            fix: known.fix,
+            check: known.check,
+            edition: (*known == RUSTFMT).then(|| format!("--edition={}", edition(site))),
+            target,
+        })
     }
 
     pub(super) fn args(&self, check: bool) -> Vec<String> {
-        let mut args = if check { self.check.clone() } else { self.fix.clone() };
+        let own = if check { self.check } else { self.fix };
+        let mut args: Vec<String> =
+            own.iter().map(|&arg| arg.to_owned()).chain(self.edition.clone()).collect();
         if let Some(target) = &self.target {
             // No file is taken for an option.
             let dashes = !matches!(self.name, "gofmt" | "shfmt");
@@ -149,97 +162,38 @@ impl Formatter {
         }
         args
     }
-
-    /// Whether what a check writes is a difference for people.
-    pub(super) fn shows_difference(&self) -> bool {
-        matches!(self.names, Names::Rust | Names::Diff)
-    }
-
-    /// The files that a check would change, relative to the workspace and sorted; one more than a result has, if so
-    /// many are named.
-    pub(super) fn named(&self, site: &Site, said: &str) -> Vec<String> {
-        let form = match self.names {
-            Names::Rust => r"(?m)^Diff in (.+?)(?::\d+:?| at line \d+:)$",
-            Names::Diff => r"(?m)^\+\+\+ ([^\t\n]+)",
-            Names::Lines => r"(?m)^(.+)$",
-            Names::Places => r"(?m)^(.+?):\d+:\d+: ",
-        };
-        let Ok(form) = Regex::new(form) else { return Vec::new() };
-        let mut named = BTreeSet::new();
-        for found in form.captures_iter(said).filter_map(|found| found.get(1)) {
-            named.insert(found.as_str());
-            if named.len() == NAMED {
-                break;
-            }
-        }
-        // A file may be named in two ways.
-        let paths: BTreeSet<String> = named.into_iter().map(|path| self.relative(path)).collect();
-        paths.into_iter().filter(|path| site.is_file(Path::new(path))).take(PATHS + 1).collect()
-    }
-
-    /// A path that it names, as the workspace has it.
-    fn relative(&self, path: &str) -> String {
-        let inside = path.strip_prefix(WORKSPACE).and_then(|inside| inside.strip_prefix('/'));
-        let path = inside.map_or_else(|| self.folder.join(path), PathBuf::from);
-        path.components().filter(|part| part.as_os_str() != ".").collect::<PathBuf>().display().to_string()
-    }
 }
 
-impl Choice {
-    fn of_file(file: &Path, chosen: Option<Ecosystem>) -> Result<Self, Fault> {
-        let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        let by_extension = match extension {
-            "rs" => Some(Ecosystem::Cargo),
-            "py" | "pyi" => Some(Ecosystem::Python),
-            "go" => Some(Ecosystem::Go),
-            _ if WEB.contains(&extension) => Some(Ecosystem::Node),
-            _ => None,
-        };
-        match chosen.or(by_extension) {
-            Some(Ecosystem::Cargo) => {
-                Ok(Self { extensions: &["rs"], ways: vec![RUSTFMT], install: "Rust with rustfmt" })
-            }
-            Some(ecosystem) => Ok(Self::of(ecosystem)),
-            None if SHELL.contains(&extension) => {
-                Ok(Self { extensions: &SHELL, ways: vec![SHFMT], install: "shfmt" })
-            }
-            None if C.contains(&extension) => {
-                Ok(Self { extensions: &C, ways: vec![CLANG], install: "clang-format" })
-            }
-            None => Err(fault::invalid(format!(
-                "no formatter is known for {}; name a file of another kind or the folder of a project",
-                file.display()
-            ))),
-        }
-    }
+/// The language of a file: the chosen one, or the one that its name says.
+fn language_of(file: &Path, chosen: Option<Ecosystem>) -> Result<&'static Language, Fault> {
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let found = LANGUAGES.iter().find(|language| match chosen {
+        Some(_) => language.ecosystem == chosen,
+        None => language.extensions.contains(&extension),
+    });
+    found.ok_or_else(|| {
+        fault::invalid(format!(
+            "no formatter is known for {}; name a file of another kind or the folder of a project",
+            file.display()
+        ))
+    })
+}
 
-    /// What there is for a project, and the folder of it. cargo formats the whole package around a folder.
-    fn of_project(site: &Site, ecosystem: Ecosystem) -> Result<(Self, PathBuf), Fault> {
-        let folder = match ecosystem {
-            Ecosystem::Cargo => site.above("Cargo.toml"),
-            Ecosystem::Node | Ecosystem::Python | Ecosystem::Go => Some(site.folder.clone()),
-        };
-        let Some(folder) = folder else {
+/// What formats a project, and its folder: cargo formats the whole package around a folder.
+fn project(
+    site: &Site,
+    ecosystem: Ecosystem,
+) -> Result<(&'static Language, &'static [Program], PathBuf), Fault> {
+    let folder = match ecosystem {
+        Ecosystem::Cargo => site.above("Cargo.toml"),
+        Ecosystem::Node | Ecosystem::Python | Ecosystem::Go => Some(site.folder.clone()),
+    };
+    let language = LANGUAGES.iter().find(|language| language.ecosystem == Some(ecosystem));
+    match (language, folder) {
+        (Some(language), Some(folder)) => Ok((language, language.project, folder)),
+        _ => {
             let message = format!("{} has no Cargo.toml; name a file of Rust instead", shown(&site.folder));
-            return Err(fault::invalid(message));
-        };
-        Ok((Self::of(ecosystem), folder))
-    }
-
-    fn of(ecosystem: Ecosystem) -> Self {
-        match ecosystem {
-            Ecosystem::Cargo => Self { extensions: &["rs"], ways: vec![CARGO], install: "Rust with rustfmt" },
-            Ecosystem::Node => Self {
-                extensions: &WEB,
-                ways: vec![PRETTIER],
-                install: "prettier (install_package does it in a project)",
-            },
-            Ecosystem::Python => Self {
-                extensions: &["py", "pyi", "ipynb"],
-                ways: vec![RUFF, BLACK],
-                install: "ruff or black (install_package does it in a project)",
-            },
-            Ecosystem::Go => Self { extensions: &["go"], ways: vec![GOFMT], install: "Go" },
+            Err(fault::invalid(message))
         }
     }
 }
@@ -257,7 +211,7 @@ fn program(site: &Site, name: &str, toolchains: &Toolchains) -> Option<String> {
 fn edition(site: &Site) -> String {
     const NEWEST: &str = "2024";
     let manifest = site.above("Cargo.toml").map(|folder| folder.join("Cargo.toml"));
-    let text = manifest.and_then(|path| site.read_at(&path, super::super::site::MANIFEST_BYTES).ok());
+    let text = manifest.and_then(|path| site.read_at(&path, MANIFEST_BYTES).ok());
     let text = text.and_then(|content| String::from_utf8(content).ok()).unwrap_or_default();
     let manifest: toml::Table = text.parse().unwrap_or_default();
     let edition =

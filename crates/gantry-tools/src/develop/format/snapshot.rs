@@ -1,4 +1,4 @@
-//! What files of some kinds come to, so that the ones that changed can be told.
+//! Digests of the files of some kinds, to find out which of them changed.
 
 use crate::develop::site::{Bounds, Kind, Print, Site};
 use sha2::{Digest as _, Sha256};

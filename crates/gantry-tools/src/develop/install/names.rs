@@ -5,64 +5,16 @@ use crate::develop::ecosystem::Ecosystem;
 use crate::develop::fault;
 use crate::own;
 use gantry_core::Fault;
-use regex::Regex;
-use std::sync::LazyLock;
 
 /// Packages of one call.
 const PACKAGES: usize = 50;
 /// A package with its version; npm takes names of 214 characters.
 const PACKAGE_BYTES: usize = 256;
-/// What package managers take for a file of that name, if it ends like this.
-const ARCHIVES: [&str; 13] = [
-    ".tgz",
-    ".tar",
-    ".tar.gz",
-    ".zip",
-    ".whl",
-    ".tar.bz2",
-    ".tbz",
-    ".tar.xz",
-    ".txz",
-    ".tlz",
-    ".tar.lz",
-    ".tar.lzma",
-    ".egg",
-];
+/// Endings by which package managers take a name for that of a file.
+const ARCHIVES: [&str; 13] =
+    [".tgz", ".tar", ".gz", ".zip", ".whl", ".bz2", ".tbz", ".xz", ".txz", ".lz", ".tlz", ".lzma", ".egg"];
 
-/// What a package looks like, by ecosystem.
-struct Form {
-    ecosystem: Ecosystem,
-    form: &'static str,
-    example: &'static str,
-}
-
-const FORMS: [Form; 4] = [
-    Form {
-        ecosystem: Ecosystem::Node,
-        form: r"^(?:@[A-Za-z0-9~_][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_][A-Za-z0-9._~-]*(?:@[A-Za-z0-9*^~<>=][A-Za-z0-9.*^~<>=|+-]*)?$",
-        example: "left-pad, @types/node or react@^18.2.0",
-    },
-    Form {
-        ecosystem: Ecosystem::Python,
-        form: r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9][A-Za-z0-9._,-]*\])?(?:(?:===|==|>=|<=|~=|!=|>|<)[A-Za-z0-9][A-Za-z0-9.*+!_-]*(?:,(?:===|==|>=|<=|~=|!=|>|<)[A-Za-z0-9][A-Za-z0-9.*+!_-]*)*)?$",
-        example: "requests, uvicorn[standard] or django>=5,<6",
-    },
-    Form {
-        ecosystem: Ecosystem::Cargo,
-        form: r"^[A-Za-z][A-Za-z0-9_-]*(?:@[0-9A-Za-z*^~<>=][0-9A-Za-z.*^~<>=+,-]*)?$",
-        example: "serde or rand@0.9",
-    },
-    Form {
-        ecosystem: Ecosystem::Go,
-        form: r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*(?:@[A-Za-z0-9][A-Za-z0-9.+_-]*)?$",
-        example: "golang.org/x/text or github.com/google/uuid@v1.6.0",
-    },
-];
-
-static COMPILED: LazyLock<Vec<Option<Regex>>> =
-    LazyLock::new(|| FORMS.iter().map(|form| Regex::new(form.form).ok()).collect());
-
-/// Refuses whatever is not the name of a package, perhaps with a version.
+/// Refuses what is not the name of a package, perhaps with a version.
 pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), Fault> {
     if packages.len() > PACKAGES {
         return Err(fault::invalid(format!(
@@ -70,23 +22,72 @@ pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), Fau
             packages.len()
         )));
     }
-    let forms = FORMS.iter().zip(COMPILED.iter()).find(|(form, _)| form.ecosystem == ecosystem);
-    let Some((form, Some(regex))) = forms else {
-        return Err(fault::failed("package names cannot be checked"));
-    };
-    let is_fine = |package: &&String| {
-        package.len() <= PACKAGE_BYTES
-            && regex.is_match(package)
-            && !ARCHIVES.iter().any(|end| package.to_ascii_lowercase().ends_with(end))
-    };
-    match packages.iter().find(|package| !is_fine(package)) {
+    match packages.iter().find(|package| !is_package(ecosystem, package)) {
         None => Ok(()),
-        Some(odd) => Err(fault::invalid(format!(
+        Some(other) => Err(fault::invalid(format!(
             "{} is not the name of a package for {}; give names from the registry, with a version if need be, as {}; \
              paths, addresses, repositories and options are not taken",
-            own::shown(odd),
+            own::shown(other),
             ecosystem.name(),
-            form.example
+            example(ecosystem)
         ))),
     }
+}
+
+fn example(ecosystem: Ecosystem) -> &'static str {
+    match ecosystem {
+        Ecosystem::Node => "left-pad, @types/node or react@^18.2.0",
+        Ecosystem::Python => "requests, uvicorn[standard] or django>=5,<6",
+        Ecosystem::Cargo => "serde or rand@0.9",
+        Ecosystem::Go => "golang.org/x/text or github.com/google/uuid@v1.6.0",
+    }
+}
+
+/// Whether a text is a name, alone or with a version of plain characters. Slashes are for scopes of npm and for modules
+/// of go, which begin with a host.
+fn is_package(ecosystem: Ecosystem, package: &str) -> bool {
+    let (name, version) = split(ecosystem, package);
+    let name = match (ecosystem, name.strip_suffix(']').and_then(|name| name.split_once('['))) {
+        (Ecosystem::Python, Some((name, extras))) if extras.split(',').all(is_part) => name,
+        _ => name,
+    };
+    let is_name = match (ecosystem, name.split_once('/')) {
+        (Ecosystem::Go, None) => is_part(name) && name.contains('.'),
+        (_, None) => is_part(name),
+        (Ecosystem::Node, Some((scope, name))) => {
+            scope.strip_prefix('@').is_some_and(is_part) && is_part(name)
+        }
+        (Ecosystem::Go, Some((host, path))) => {
+            is_part(host) && host.contains('.') && path.split('/').all(is_part)
+        }
+        (Ecosystem::Python | Ecosystem::Cargo, Some(_)) => false,
+    };
+    let end = package.to_ascii_lowercase();
+    is_name
+        && version.is_none_or(is_version)
+        && package.len() <= PACKAGE_BYTES
+        && !ARCHIVES.iter().any(|archive| end.ends_with(archive))
+}
+
+/// The name, and what follows the `@` or, for pip, begins with a comparison.
+fn split(ecosystem: Ecosystem, package: &str) -> (&str, Option<&str>) {
+    let at = match ecosystem {
+        Ecosystem::Python => package.find(['=', '<', '>', '~', '!']),
+        // The first character may begin a scope.
+        Ecosystem::Node | Ecosystem::Cargo | Ecosystem::Go => package.rfind('@').filter(|at| *at > 0),
+    };
+    match at.and_then(|at| package.split_at_checked(at)) {
+        Some((name, version)) => (name, Some(version.strip_prefix('@').unwrap_or(version))),
+        None => (package, None),
+    }
+}
+
+fn is_part(part: &str) -> bool {
+    part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+fn is_version(version: &str) -> bool {
+    version.starts_with(|c: char| c.is_ascii_alphanumeric() || "*^~<>=!".contains(c))
+        && version.chars().all(|c| c.is_ascii_alphanumeric() || ".*^~<>=!,+_-|".contains(c))
 }

@@ -16,7 +16,7 @@ pub(in crate::develop) struct Bounds {
 }
 
 impl Site {
-    /// Shows everything below a folder that is no folder itself, until it is told to stop. Links are shown, not
+    /// Shows everything below a folder that is no folder itself, until `visit` breaks. Links are shown, not
     /// followed. Says whether all of it was seen, apart from the folders that are skipped.
     pub(in crate::develop) fn walk(
         &self,

@@ -1,45 +1,17 @@
-//! Runs the tests of Python projects by a script of our own, and reads its report.
+//! Which interpreter runs the tests of a Python project, and with which runner.
 
-use super::{Failure, NAME_BYTES, Tally};
-use crate::develop::site::Site;
-use crate::develop::words;
+use super::plan::Plan;
+use crate::develop::act::Test;
+use crate::develop::site::{Kind, Site};
 use crate::workshop::in_jail;
-use gantry_sandbox::jail::FILES;
-use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// What runs the tests: pytest where the interpreter has it, else unittest.
-const SCRIPT: &str = include_str!("run_tests.py");
-const SCRIPT_NAME: &str = "run_tests.py";
-/// What the line with the report begins with; the script has the same.
-const MARK: &str = "\u{1e}gantry-tests:";
 /// Folders in which projects usually keep their environment.
 const ENVIRONMENTS: [&str; 2] = [".venv", "venv"];
-
-#[derive(Debug, Deserialize)]
-struct Report {
-    runner: String,
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-    failures: Vec<Failed>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Failed {
-    name: String,
-    message: String,
-    file: Option<String>,
-    line: Option<u64>,
-}
-
-pub(super) fn script() -> (String, Vec<u8>) {
-    (SCRIPT_NAME.to_owned(), SCRIPT.as_bytes().to_vec())
-}
-
-pub(super) fn script_path() -> String {
-    format!("{FILES}/{SCRIPT_NAME}")
-}
+/// Folders in which projects usually keep their tests.
+const TEST_FOLDERS: [&str; 2] = ["tests", "test"];
+/// Entries of the project's folder that are looked at for tests.
+const ENTRIES: usize = 1000;
 
 /// The environment that a folder has, if any.
 pub(in crate::develop) fn environment(site: &Site) -> Option<&'static str> {
@@ -57,19 +29,33 @@ pub(super) fn interpreter(site: &Site) -> String {
     own.unwrap_or_else(|| "python3".to_owned())
 }
 
-/// What the script reported; none if it did not get there.
-pub(super) fn parse(stderr: &str) -> Option<Tally> {
-    let line = stderr.lines().rev().find_map(|line| line.strip_prefix(MARK))?;
-    let Report { runner, passed, failed, skipped, failures } = serde_json::from_str(line).ok()?;
-    let runner = words::head(&runner, NAME_BYTES).to_owned();
-    let mut tally = Tally { runner: Some(runner), passed, failed, skipped, ..Tally::default() };
-    for Failed { name, message, file, line } in failures {
-        tally.note(|| Failure { name, message, file, line });
+/// A plan with its runner: pytest where the interpreter has it, otherwise unittest.
+pub(super) fn with_runner(mut plan: Plan, site: &Site, test: &Test, has_pytest: bool) -> Plan {
+    let filter = test.filter.iter().flat_map(|filter| ["-k", filter.as_str()]);
+    let args = test.args.iter().map(String::as_str);
+    if has_pytest {
+        plan.runner = "pytest";
+        return plan.args(["-m", "pytest"]).args(filter).args(args);
     }
-    Some(tally)
+    plan.runner = "unittest";
+    let plan = plan.args(["-m", "unittest"]);
+    if !test.args.is_empty() {
+        return plan.args(filter).args(args);
+    }
+    plan.args(["discover"]).args(test_folder(site).iter().flat_map(|folder| ["-s", *folder])).args(filter)
 }
 
-/// What was said besides the report.
-pub(super) fn without_report(stderr: &str) -> &str {
-    stderr.rfind(MARK).and_then(|at| stderr.get(..at)).unwrap_or(stderr)
+/// The folder that unittest has to start in: one that is no package is not found from above it.
+fn test_folder(site: &Site) -> Option<&'static str> {
+    let is_test = |(name, kind): &(PathBuf, Kind)| {
+        let name = name.to_str().unwrap_or_default();
+        *kind == Kind::File && name.starts_with("test") && name.ends_with(".py")
+    };
+    if site.entries(&site.folder, ENTRIES).iter().any(is_test) {
+        return None;
+    }
+    TEST_FOLDERS.into_iter().find(|name| {
+        let folder = site.folder.join(name);
+        !site.is_file(&folder.join("__init__.py")) && site.entries(&folder, ENTRIES).iter().any(is_test)
+    })
 }

@@ -64,7 +64,9 @@ fn tests_are_planned_for_each_runner() {
     let check = |files: &[(&str, &str)], arguments: Value, expected: Result<&str, &str>| {
         let bench = files.iter().fold(Bench::new(), |bench, (file, content)| bench.put(file, content));
         let test: Test = serde_json::from_value(arguments).unwrap();
-        let plan = suite::plan_of(&bench.site(&test.path).unwrap(), &test, &Registries::default());
+        let has_pytest = bench.ws(".venv/pytest").exists();
+        let plan =
+            suite::plan_of(&bench.site(&test.path).unwrap(), &test, &Registries::default(), has_pytest);
         match (plan, expected) {
             (Ok((program, args)), Ok(expected)) => assert_eq!(argv(&program, &args), expected),
             (Err(fault), Err(words)) => assert!(fault.error.message.contains(words), "{:?}", fault.error),
@@ -82,11 +84,11 @@ fn tests_are_planned_for_each_runner() {
     let node = |script: &str| json!({ "scripts": { "test": script } }).to_string();
     let package = |script: &str| [("package.json", node(script))];
     for (script, filter, expected) in [
-        ("node --test test/", "", Ok("node --test-reporter=tap --test test/")),
-        ("node --test", "a b", Ok("node --test-reporter=tap --test-name-pattern=a b --test")),
-        ("jest", "a", Ok("npm test --silent -- --json --testNamePattern=a")),
-        ("vitest", "", Ok("npm test --silent -- --run --reporter=json")),
-        ("mocha", "a", Ok("npm test --silent -- --reporter=json --grep=a")),
+        ("node --test test/", "", Ok("node --test-reporter=spec --test test/")),
+        ("node --test", "a b", Ok("node --test-reporter=spec --test-name-pattern=a b --test")),
+        ("jest", "a", Ok("npm test --silent -- --testNamePattern=a")),
+        ("vitest", "", Ok("npm test --silent -- --run")),
+        ("mocha", "a", Ok("npm test --silent -- --grep=a")),
         ("make test", "", Ok("npm test --silent")),
         ("make test", "a", Err("none whose tests can be chosen by name")),
     ] {
@@ -95,14 +97,16 @@ fn tests_are_planned_for_each_runner() {
         check(&[(name, &content)], arguments, expected);
     }
     let python = [("requirements.txt", "")];
-    check(&python, json!({ "filter": "x" }), Ok("python3 /run/gantry/run_tests.py x"));
-    let with_environment = [("requirements.txt", ""), (".venv/bin/python", "")];
-    check(
-        &with_environment,
-        json!({ "args": ["-q"] }),
-        Ok("/workspace/.venv/bin/python /run/gantry/run_tests.py  -q"),
-    );
-    check(&[("go.mod", "")], json!({ "filter": "TestA" }), Ok("go test -json -run=TestA ./..."));
+    check(&python, json!({ "filter": "x" }), Ok("python3 -m unittest discover -k x"));
+    let beside = [("requirements.txt", ""), ("tests/test_a.py", "")];
+    check(&beside, json!({}), Ok("python3 -m unittest discover -s tests"));
+    check(&beside, json!({ "args": ["tests.test_a"] }), Ok("python3 -m unittest tests.test_a"));
+    let packaged = [("tests/test_a.py", ""), ("tests/__init__.py", "")];
+    check(&packaged, json!({}), Ok("python3 -m unittest discover"));
+    let with_pytest = [("requirements.txt", ""), (".venv/bin/python", ""), (".venv/pytest", "")];
+    let python = "/workspace/.venv/bin/python";
+    check(&with_pytest, json!({ "args": ["-q"], "filter": "x" }), Ok(&format!("{python} -m pytest -k x -q")));
+    check(&[("go.mod", "")], json!({ "filter": "TestA" }), Ok("go test -v -run=TestA ./..."));
 }
 
 #[test]

@@ -26,14 +26,14 @@ impl Sent {
     pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Self, Fault> {
         let stdout = ran.stdout.text();
         let stderr = plan.address.hide(&ran.stderr.text());
-        let told = stdout.lines().find_map(|line| {
+        let line = stdout.lines().find_map(|line| {
             let mut parts = line.splitn(3, '\t');
             let (flag, spec, summary) = (parts.next()?, parts.next()?, parts.next()?);
             (spec.contains(':') && flag.len() == 1).then_some((flag, summary))
         });
         let sent =
             |from, is_new, is_forced| Ok(Self { from, is_new, is_forced, said: server_lines(&stderr) });
-        match (told, ran.end) {
+        match (line, ran.end) {
             (Some(("!", summary)), _) => Err(rejected(summary, &stderr, plan)),
             (Some(("*", _)), End::Exited(0)) => sent(None, true, false),
             (Some(("+", summary)), End::Exited(0)) => sent(first(summary), false, true),
@@ -63,45 +63,48 @@ fn rejected(summary: &str, said: &str, plan: &Plan) -> Fault {
     if summary.starts_with("[remote failure]") {
         return unknown(&why, plan);
     }
-    if ["non-fast-forward", "fetch first", "stale info"].iter().any(|reason| summary.contains(reason)) {
-        return fault::failed(format!(
-            "{to} rejected the push, because branch {} there has commits that are not known here ({why}); let a person \
-             fetch and merge them, then push again",
-            shown(&plan.branch)
-        ));
-    }
-    fault::failed(format!("{to} rejected the push: {why}\n{}", server_lines(said).join("\n")))
+    let is_behind =
+        ["non-fast-forward", "fetch first", "stale info"].iter().any(|reason| summary.contains(reason));
+    let advice = if is_behind { "; let a person fetch and merge what is there, then push again" } else { "" };
+    fault::failed(format!("{to} rejected the push: {why}{advice}\n{}", server_lines(said).join("\n")))
 }
+
+/// What git says before anything is sent, the code of it, and what the caller can do. The first that fits counts.
+const SIGNS: [(&[&str], ErrorCode, &str); 5] = [
+    (
+        &["Authentication failed", "could not read Username", "could not read Password", "error: 401"],
+        ErrorCode::PermissionDenied,
+        "put a token for it under `git.credentials` in the configuration",
+    ),
+    (
+        &["error: 403", "response 403"],
+        ErrorCode::PermissionDenied,
+        "either the credential under `git.credentials` may not do it, or the address is a private one that \
+         `web.allowPrivate` does not open",
+    ),
+    (
+        &["error: 404", "' not found"],
+        ErrorCode::ExecutionError,
+        "there is no repository at this address, or it shows itself only to a credential under `git.credentials`",
+    ),
+    (
+        &["error: 301", "error: 302", "error: 307", "error: 308"],
+        ErrorCode::ExecutionError,
+        "let a person set the remote's new address",
+    ),
+    (&["unable to access"], ErrorCode::UpstreamUnavailable, "the server could not be reached"),
+];
 
 /// Git did not get as far as an answer about the branch.
 fn unanswered(said: &str, plan: &Plan) -> Fault {
     let (to, text) = (plan.address.shown(), last_lines(said));
-    let has = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
-    if has(&["Authentication failed", "could not read Username", "could not read Password", "error: 401"]) {
-        return fault::denied(format!(
-            "{to} wants to know who pushes; put a token for it under `git.credentials` in the configuration. {text}"
-        ));
+    match SIGNS.iter().find(|(signs, ..)| signs.iter().any(|sign| said.contains(sign))) {
+        Some((_, code, advice)) => {
+            let message = format!("nothing was pushed to {to}; {advice}: {text}");
+            Fault::without_effect(ToolError::new(*code, message))
+        }
+        None => unknown(&text, plan),
     }
-    if has(&["error: 403", "response 403"]) {
-        return fault::denied(format!(
-            "the push to {to} was forbidden: either the credential under `git.credentials` may not do it, or the address \
-             is a private one that `web.allowPrivate` does not open. {text}"
-        ));
-    }
-    if has(&["error: 404", "' not found"]) {
-        return fault::failed(format!(
-            "there is no repository at {to}, or it shows itself only to a credential under `git.credentials`. {text}"
-        ));
-    }
-    if has(&["error: 301", "error: 302", "error: 307", "error: 308"]) {
-        return fault::failed(format!("{to} has moved; let a person set the remote's new address. {text}"));
-    }
-    // Git says this when it asks what is there, which comes before anything is sent.
-    if has(&["unable to access"]) {
-        let message = format!("{to} could not be reached, and nothing was pushed: {text}");
-        return Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message));
-    }
-    unknown(&text, plan)
 }
 
 fn unknown(text: &str, plan: &Plan) -> Fault {
@@ -186,9 +189,15 @@ mod tests {
                 "fatal: repository 'x' not found",
                 "EXECUTION_ERROR",
                 EffectState::None,
-                "no repository at",
+                "there is no repository at",
             ),
-            (String::new(), "fatal: returned error: 301", "EXECUTION_ERROR", EffectState::None, "has moved"),
+            (
+                String::new(),
+                "fatal: returned error: 301",
+                "EXECUTION_ERROR",
+                EffectState::None,
+                "new address",
+            ),
             (
                 String::new(),
                 "fatal: unable to access 'x': no",

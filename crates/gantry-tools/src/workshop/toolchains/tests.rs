@@ -10,13 +10,13 @@ struct House {
     dir: TempDir,
     path: Vec<PathBuf>,
     vars: BTreeMap<&'static str, OsString>,
-    apart: Vec<PathBuf>,
+    excluded: Vec<PathBuf>,
 }
 
 impl House {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        Self { dir, path: Vec::new(), vars: BTreeMap::new(), apart: Vec::new() }
+        Self { dir, path: Vec::new(), vars: BTreeMap::new(), excluded: Vec::new() }
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -25,7 +25,7 @@ impl House {
 
     /// A file that can be run.
     fn program(&self, path: &str) -> PathBuf {
-        let path = self.put(path, "\x7fELF");
+        let path = self.put(path, "");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
@@ -52,7 +52,7 @@ impl House {
             home: Some(self.at("")),
             path: std::env::join_paths(&self.path).unwrap(),
             vars: self.vars.clone(),
-            apart: self.apart.clone(),
+            excluded: self.excluded.clone(),
         };
         search.run(more)
     }
@@ -74,119 +74,103 @@ impl House {
 }
 
 #[test]
-fn the_proxies_of_rustup_lead_to_the_active_toolchain_alone() {
+fn rustup_brings_the_active_toolchain_alone_and_the_programs_of_cargo() {
     let mut house = House::new().on_path(".cargo/bin");
     house.program(".cargo/bin/rustup");
     house.link("rustup", ".cargo/bin/cargo");
-    // Rustup makes hard links too.
-    fs::hard_link(house.at(".cargo/bin/rustup"), house.at(".cargo/bin/rustc")).unwrap();
     house.put(".cargo/credentials.toml", "SECRET");
-    for name in ["stable", "nightly"] {
-        for program in ["cargo", "rustc"] {
-            house.program(&format!(".rustup/toolchains/{name}/bin/{program}"));
-        }
+    for name in ["stable-x86_64-unknown-linux-gnu", "nightly-x86_64-unknown-linux-gnu"] {
+        house.program(&format!(".rustup/toolchains/{name}/bin/cargo"));
         house.put(&format!(".rustup/toolchains/{name}/lib/rustlib/components"), "");
         house.put(&format!(".rustup/toolchains/{name}/etc/x"), "");
     }
-    house.put(".rustup/settings.toml", "version = \"12\"\ndefault_toolchain = \"stable\"\n[overrides]\n");
-    house.check(
-        &[".rustup/toolchains/stable/bin"],
-        &[".rustup/toolchains/stable/bin", ".rustup/toolchains/stable/lib"],
-    );
-    house.vars.insert("RUSTUP_TOOLCHAIN", "nightly".into());
-    house.check(
-        &[".rustup/toolchains/nightly/bin"],
-        &[".rustup/toolchains/nightly/bin", ".rustup/toolchains/nightly/lib"],
-    );
-    // A name that leads elsewhere is no toolchain.
-    house.vars.insert("RUSTUP_TOOLCHAIN", "../toolchains/nightly".into());
-    house.check(&[], &[]);
+    let stable = ".rustup/toolchains/stable-x86_64-unknown-linux-gnu";
+    let nightly = ".rustup/toolchains/nightly-x86_64-unknown-linux-gnu";
+    let check = |house: &House, chosen: &str| {
+        let (bin, lib) = (format!("{chosen}/bin"), format!("{chosen}/lib"));
+        house.check(&[&bin, ".cargo/bin"], &[&bin, &lib, ".cargo/bin"]);
+        // The toolchain's own program comes before rustup's, which only chooses one.
+        assert_eq!(house.search(&[]).program("cargo"), Some(house.at(&bin).join("cargo")));
+    };
+    let settings =
+        |name: &str| format!("version = \"12\"\ndefault_toolchain = \"{name}\"\nprofile = \"default\"\n");
+    house.put(".rustup/settings.toml", &settings("stable-x86_64-unknown-linux-gnu"));
+    check(&house, stable);
+    house.put(".rustup/settings.toml", &settings("nightly"));
+    check(&house, nightly);
+    house.vars.insert("RUSTUP_TOOLCHAIN", "stable".into());
+    check(&house, stable);
+    // A toolchain that is not there, and a name that leads elsewhere.
+    for other in ["1.90.0", "../../.ssh"] {
+        house.vars.insert("RUSTUP_TOOLCHAIN", other.into());
+        house.check(&[".cargo/bin"], &[".cargo/bin"]);
+    }
 }
 
 #[test]
-fn shims_of_pyenv_asdf_and_volta_lead_to_the_chosen_version() {
+fn version_managers_bring_the_chosen_version() {
     let house = House::new().on_path(".pyenv/shims").on_path(".asdf/shims").on_path(".volta/bin");
-    for shim in [".pyenv/shims/python3", ".pyenv/shims/pip3", ".asdf/shims/node", ".volta/bin/volta-shim"] {
+    for shim in [".pyenv/shims/python3", ".asdf/shims/node", ".volta/bin/volta-shim"] {
         house.program(shim);
     }
-    house.link("volta-shim", ".volta/bin/pnpm");
-    house.program(".pyenv/versions/3.11.7/bin/python3");
-    house.put(".pyenv/versions/3.11.7/lib/python3.11/os.py", "");
+    for version in ["3.11.7", "3.12.1"] {
+        house.program(&format!(".pyenv/versions/{version}/bin/python3"));
+    }
     house.put(".pyenv/version", "3.11.7\n");
     house.program(".asdf/installs/nodejs/20.1.0/bin/node");
-    house.put(".asdf/installs/nodejs/20.1.0/include/node/node.h", "");
+    house.program(".asdf/installs/ruby/3.3.0/bin/ruby");
     house.put(".tool-versions", "ruby 3\nnodejs 20.1.0\n");
     house.program(".volta/tools/image/node/22.0.0/bin/pnpm");
-    house.put(".volta/tools/image/node/22.0.0/include/node/node.h", "");
     house.put(".volta/tools/user/platform.json", r#"{"node":{"runtime":"22.0.0","npm":null}}"#);
-    let (folders, _) = house.found();
-    let expected = [
-        ".asdf/installs/nodejs/20.1.0/bin",
-        ".volta/tools/image/node/22.0.0/bin",
+    let chosen = [
         ".pyenv/versions/3.11.7/bin",
+        ".volta/tools/image/node/22.0.0/bin",
+        ".asdf/installs/nodejs/20.1.0/bin",
     ];
-    assert_eq!(folders, expected);
+    house.check(&chosen, &chosen);
+    house.put(".pyenv/version", "system\n");
+    house.check(&chosen[1..], &chosen[1..]);
 }
 
 #[test]
-fn a_linked_program_brings_its_installation_but_not_the_folder_of_the_link() {
-    let house = House::new().on_path(".local/bin");
-    house.put(".local/share/keyrings/login", "SECRET");
-    house.put(".local/bin/my-script", "TOKEN=SECRET");
-    house.put(".local/lib/python3.11/site-packages/x.py", "");
-    let base = "tools/cpython-3.12";
-    house.program(&format!("{base}/bin/python3.12"));
-    house.link("python3.12", &format!("{base}/bin/python3"));
-    house.put(&format!("{base}/lib/python3.12/os.py"), "");
-    // A tool in an environment of its own, made from that Python.
-    house.program("venvs/black/bin/black");
-    house.put("venvs/black/pyvenv.cfg", "");
-    house.link(house.at(&format!("{base}/bin/python3")), "venvs/black/bin/python");
-    house.link(house.at("venvs/black/bin/black"), ".local/bin/black");
-    house.program(".local/bin/ruff");
-    // A home that looks like an installation is none.
-    house.program("bin/zig");
-    house.link("../../bin/zig", ".local/bin/zig");
-    house.put("lib/python3.11/os.py", "");
-    // A script with parts that nobody knows.
-    let script = house.program(".local/bin/poetry");
-    fs::write(script, "#!/usr/bin/env python3").unwrap();
-    house.check(
-        &[".local/bin", "venvs/black/bin", "bin"],
-        &[
-            ".local/bin/ruff",
-            "venvs/black/bin",
-            "venvs/black/pyvenv.cfg",
-            "tools/cpython-3.12/bin",
-            "tools/cpython-3.12/lib",
-            "bin/zig",
-        ],
-    );
-}
-
-#[test]
-fn npm_is_found_beside_node_and_settings_stay_behind() {
+fn a_version_on_the_path_comes_first_and_settings_stay_behind() {
     let house = House::new().on_path("multishell/bin");
-    house.program("versions/v20/bin/node");
-    house.program("versions/v20/lib/node_modules/npm/bin/npm-cli.js");
-    house.link("../lib/node_modules/npm/bin/npm-cli.js", "versions/v20/bin/npm");
-    house.put("versions/v20/include/node/node.h", "");
-    house.put("versions/v20/etc/npmrc", "SECRET");
-    house.link(house.at("versions/v20"), "multishell");
-    house.check(&["versions/v20/bin"], &["versions/v20/bin", "versions/v20/lib", "versions/v20/include"]);
-    assert_eq!(house.search(&[]).program("npm"), Some(house.at("versions/v20/bin/npm")));
+    for version in ["v18.0.0", "v20.1.0"] {
+        house.program(&format!(".nvm/versions/node/{version}/bin/node"));
+        house.put(&format!(".nvm/versions/node/{version}/etc/npmrc"), "SECRET");
+        house.put(&format!(".nvm/versions/node/{version}/.npmrc"), "SECRET");
+    }
+    house.put(".nvm/alias/default", "v18.0.0\n");
+    house.link(house.at(".nvm/versions/node/v20.1.0"), "multishell");
+    let both = [".nvm/versions/node/v20.1.0/bin", ".nvm/versions/node/v18.0.0/bin"];
+    house.check(&both, &both);
 }
 
 #[test]
-fn what_is_kept_apart_is_never_shown() {
-    let mut house = House::new().on_path("sdk/go/bin").on_path("work/.venv/bin");
+fn nothing_else_of_a_home_is_taken() {
+    let house =
+        House::new().on_path(".local/bin").on_path("bin").on_path("sdk/go/bin").on_path(".nvm/versions/node");
+    house.put(".local/share/keyrings/login", "SECRET");
+    house.program(".local/bin/ruff");
+    house.program("bin/zig");
     house.program("sdk/go/bin/go");
-    house.put("sdk/go/src/runtime/runtime.go", "");
-    house.program("work/.venv/bin/ruff");
-    house.apart = vec![house.at("work"), house.at("sdk/go/src/mine")];
+    house.program(".nvm/versions/node/node");
     house.check(&[], &[]);
-    house.apart = vec![house.at("work")];
-    house.check(&["sdk/go/bin"], &["sdk/go/bin", "sdk/go/src"]);
+    let named = house.search(&[house.at("sdk/go")]);
+    assert_eq!(named.program("go"), Some(house.at("sdk/go/bin/go")));
+}
+
+#[test]
+fn what_is_excluded_is_never_shown() {
+    let mut house = House::new();
+    house.program(".pyenv/versions/3.11.7/bin/python3");
+    house.put(".pyenv/versions/3.11.7/lib/mine/x.py", "");
+    house.put(".pyenv/version", "3.11.7\n");
+    house.excluded = vec![house.at(".pyenv/versions/3.11.7/lib/mine")];
+    house.check(&[], &[]);
+    house.excluded = vec![house.at("work")];
+    fs::create_dir_all(house.at("work")).unwrap();
+    assert_eq!(house.found().1.len(), 2);
     let refused = [
         "/".into(),
         house.at(""),
@@ -208,10 +192,11 @@ fn what_is_kept_apart_is_never_shown() {
 fn the_systems_programs_need_nothing() {
     let mut house = House::new();
     house.path.push("/usr/bin".into());
-    let house = house.on_path(".local/bin");
-    house.program(".local/bin/shfmt");
+    house.path.push("/usr/lib".into());
     let toolchains = house.search(&[]);
     assert!(toolchains.program("env").is_some_and(|path| is_system(&path)));
     assert!(toolchains.program("no-such-program").is_none());
-    assert_eq!(toolchains.mounts()[..], [house.at(".local/bin/shfmt")]);
+    assert_eq!(toolchains.mounts().len(), 0);
+    // A folder of the system is looked into where the PATH has it.
+    assert_eq!(toolchains.folders, [PathBuf::from("/usr/lib")]);
 }

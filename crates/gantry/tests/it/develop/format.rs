@@ -19,10 +19,9 @@ fn rust() -> Yard {
 fn blt_5_format_code_checks_without_changing_anything() {
     let yard = rust();
     let result = yard.done("format_code", &json!({ "check": true }));
-    assert_eq!(result["changed"], json!(["src/other.rs"]), "{result:#}");
+    assert_eq!((&result["changed"], &result["exitCode"]), (&json!([]), &json!(1)), "{result:#}");
     assert_eq!((&result["checked"], &result["formatter"]), (&json!(true), &json!("cargo fmt")));
-    says(&result["diff"], &["+pub fn add(a: i32, b: i32) -> i32 {"]);
-    assert_eq!(result["exitCode"], 1);
+    says(&result["output"], &["src/other.rs", "+pub fn add(a: i32, b: i32) -> i32 {"]);
     assert_eq!(yard.read("src/other.rs"), UGLY);
 }
 
@@ -95,7 +94,8 @@ fn blt_5_format_code_uses_the_formatter_of_the_project() {
     std::fs::set_permissions(prettier, std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .expect("a program");
     let check = yard.done("format_code", &json!({ "check": true }));
-    assert_eq!((&check["changed"], &check["formatter"]), (&json!(["a.js"]), &json!("prettier")), "{check:#}");
+    assert_eq!((&check["exitCode"], &check["formatter"]), (&json!(1), &json!("prettier")), "{check:#}");
+    assert_eq!((&check["changed"], &check["output"]), (&json!([]), &json!("a.js\n")));
     assert_eq!(yard.read("a.js"), "let a=1\n");
     let result = yard.done("format_code", &nothing());
     assert_eq!((&result["changed"], &result["unchanged"]), (&json!(["a.js"]), &json!(2)), "{result:#}");

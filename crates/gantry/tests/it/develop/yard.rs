@@ -109,16 +109,6 @@ pub(super) fn counts(result: &Value) -> [u64; 3] {
     ["passed", "failed", "skipped"].map(|name| result[name].as_u64().expect("a count"))
 }
 
-/// The one failure with this name.
-#[track_caller]
-pub(super) fn failure<'a>(result: &'a Value, name: &str) -> &'a Value {
-    let failures = result["failures"].as_array().expect("failures");
-    let mut found = failures.iter().filter(|failure| failure["name"] == name);
-    let failure = found.next().unwrap_or_else(|| panic!("{name} is not in {result:#}"));
-    assert_eq!(found.count(), 0, "{name} is there once");
-    failure
-}
-
 /// A text that has all of these words.
 #[track_caller]
 pub(super) fn says(text: &Value, words: &[&str]) {

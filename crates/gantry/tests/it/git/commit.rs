@@ -127,8 +127,8 @@ fn blt_5_git_commit_says_why_there_is_nothing_to_commit() {
         (json!({ "message": "x" }), "nothing is staged"),
         (json!({ "message": "x", "all": true }), "nothing to commit"),
         (json!({ "message": "x", "files": ["a.txt"] }), "nothing to commit"),
-        (json!({ "message": "x", "files": ["none.txt"] }), "neither a file nor known to git"),
-        (json!({ "message": "x", "files": ["ignored.log"] }), "ignored by a .gitignore"),
+        (json!({ "message": "x", "files": ["none.txt"] }), "did not match any file"),
+        (json!({ "message": "x", "files": ["ignored.log"] }), "ignored by one of your .gitignore files"),
         (json!({ "message": "x", "files": ["a.txt"], "all": true }), "leave one of them out"),
         (json!({ "message": "  " }), "say what the commit does"),
     ] {
