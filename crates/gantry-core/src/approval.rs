@@ -104,7 +104,7 @@ pub struct Resumed {
     /// The digest of the canonical arguments as they were sent.
     pub sent: Digest,
     /// What makes two requests the same one.
-    pub sameness: Digest,
+    pub dedup_key: Digest,
     /// What a person decided, if one was asked.
     pub decision: Option<Decision>,
     /// Whether the person changed the arguments.

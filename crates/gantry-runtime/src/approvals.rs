@@ -1,26 +1,28 @@
-//! Calls that wait: for a person, or for their time.
+//! Held calls: those that wait for a person, or for their time.
 //!
-//! **Invariant:** what waits is a row of the store, durable before anybody hears of it. What is kept here, in memory, is
-//! only who is waiting for which row, so that they hear of a change at once; losing it loses nothing.
+//! **Invariant:** a held call is a row of the store, durable before a client or an approver hears of it. Memory only has
+//! which callers wait for which row, so that they hear of a change at once; losing it loses nothing.
 //!
-//! `hold` makes the rows, `decide` settles them by a person's word, the `clerk` runs what was approved or is due and ends
-//! what nobody decided, `lapse` ends what has lost its key, `attend` waits with a caller, `webhook` tells others, `outcome`
-//! tells what came of it.
+//! `hold` makes the rows, `decide` settles them by a person's decision, the `worker` runs what was approved or is due and
+//! ends what expired, `key_expiry` ends the calls of keys that have ended, `poll` tells waiting callers of changed rows,
+//! `wait` waits with a caller, `webhook` sends messages about the rows, `outcome` makes replies of them.
 
-mod attend;
-mod clerk;
 mod decide;
-pub(crate) mod granting;
+pub(crate) mod grants;
 pub(crate) mod hold;
-mod lapse;
+mod key_expiry;
 mod outcome;
+mod poll;
 mod question;
 mod resume;
+mod wait;
 mod webhook;
+mod worker;
 
-pub(crate) use clerk::run as look_after;
-pub use decide::{Decider, Given, NotDecided};
-pub(crate) use webhook::run as announce;
+pub use decide::{Decider, DecisionError, DecisionInput};
+pub(crate) use poll::run as publish_changes;
+pub(crate) use webhook::run as deliver_webhooks;
+pub(crate) use worker::run as run_due;
 
 use crate::context::CallCx;
 use crate::reply::Reply;
@@ -34,56 +36,58 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// How long after a call that could not be run is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
+/// How long after a held call that could not be run is tried again.
+const RETRY: Duration = Duration::from_secs(2);
 
-/// Who waits for what in this process.
+/// The held calls of this process: which callers wait for them, and which of them run.
 #[derive(Debug, Default)]
 pub struct Approvals {
     // Invariant: never held across an await.
-    desk: Mutex<Desk>,
-    /// Woken when there may be something to do.
+    waiters: Mutex<Waiters>,
+    /// Wakes the worker: there may be a call to run or to end.
     work: Notify,
-    /// When it was looked last for what has lost its key.
-    looked_at_keys: lapse::Looked,
-    /// Whether what processes that are gone left behind is taken care of here.
-    adopting: AtomicBool,
-    /// Moves on whenever something changed, for those who wait for anything at all.
+    /// Wakes the poller: a row that callers wait for may have changed.
+    poll: Notify,
+    /// Whether this process takes over what processes that are gone have left.
+    takes_over: AtomicBool,
+    /// Moves on whenever an approval changes in this process, for those who wait for any of them.
     any: watch::Sender<u64>,
     /// The address of the page on which a person decides, without the approval's id; none if no server listens.
     page: Mutex<Option<Arc<str>>>,
 }
 
 #[derive(Debug, Default)]
-struct Desk {
+struct Waiters {
     waiting: HashMap<ApprovalId, Waiting>,
-    /// What is being run here.
+    /// Those in `waiting` whose rows may have changed since they were read.
+    changed: HashSet<ApprovalId>,
+    /// Approvals whose calls run here, or are to be tried again in a moment.
     running: HashSet<ApprovalId>,
-    /// What could not be run, and when to try again.
-    later: HashMap<ApprovalId, tokio::time::Instant>,
 }
 
 /// The callers that wait for one approval.
 #[derive(Debug)]
 struct Waiting {
-    changed: watch::Sender<u64>,
+    row: watch::Sender<Arc<ApprovalRow>>,
     /// What they wait with, in the order in which they came.
-    waiters: Vec<(u64, CallCx)>,
-    /// Numbers them.
-    count: u64,
-    /// Whether somebody knows where it waits and may come back for it.
-    told: bool,
+    waiters: Vec<Arc<CallCx>>,
+    /// Whether a caller was given the approval's id, and may come back for the outcome.
+    reported: bool,
 }
 
 impl Approvals {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on what processes that are gone left behind is taken care of here.
-    pub fn adopt(&self) {
-        self.adopting.store(true, Ordering::Release);
+    /// From now on this process takes over what processes that are gone have left.
+    pub fn take_over_orphans(&self) {
+        self.takes_over.store(true, Ordering::Release);
         self.work.notify_one();
+    }
+
+    fn takes_over_orphans(&self) -> bool {
+        self.takes_over.load(Ordering::Acquire)
     }
 
     /// Sets the address of the page on which a person decides, without the approval's id; none if no server listens.
@@ -95,17 +99,20 @@ impl Approvals {
         self.page.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn is_adopting(&self) -> bool {
-        self.adopting.load(Ordering::Acquire)
-    }
-
-    /// Something happened to an approval: those who wait for it look again.
+    /// Notes that an approval was asked for or has changed: its row is read again for those who wait for it.
     pub(crate) fn changed(&self, id: ApprovalId) {
-        if let Some(waiting) = self.desk().waiting.get(&id) {
-            waiting.changed.send_modify(|count| *count += 1);
-        }
+        self.read_again(id);
         self.any.send_modify(|count| *count += 1);
         self.work.notify_one();
+    }
+
+    /// Has the poller read a row again, if a caller waits for it.
+    fn read_again(&self, id: ApprovalId) {
+        let mut waiters = self.waiters();
+        if waiters.waiting.contains_key(&id) {
+            waiters.changed.insert(id);
+            self.poll.notify_one();
+        }
     }
 
     /// Moves on whenever an approval is asked for or changes in this process.
@@ -114,50 +121,39 @@ impl Approvals {
         self.any.subscribe()
     }
 
-    /// A caller begins to wait.
-    fn wait(self: &Arc<Self>, row: &ApprovalRow, cx: &CallCx) -> Waiter {
-        let mut desk = self.desk();
-        let waiting = desk.waiting.entry(row.id).or_insert_with(|| Waiting {
-            changed: watch::Sender::new(0),
+    /// A caller begins to wait. Its row is read once more, so a change before this moment is not missed.
+    fn wait(self: &Arc<Self>, row: &Arc<ApprovalRow>, cx: &CallCx) -> Waiter {
+        let mut waiters = self.waiters();
+        let waiting = waiters.waiting.entry(row.id).or_insert_with(|| Waiting {
+            row: watch::Sender::new(Arc::clone(row)),
             waiters: Vec::new(),
-            count: 0,
-            told: false,
+            reported: false,
         });
-        waiting.count += 1;
-        waiting.waiters.push((waiting.count, cx.clone()));
-        let (number, changed) = (waiting.count, waiting.changed.subscribe());
-        Waiter { approvals: Arc::clone(self), id: row.id, number, changed }
+        let (cx, receiver) = (Arc::new(cx.clone()), waiting.row.subscribe());
+        waiting.waiters.push(Arc::clone(&cx));
+        drop(waiters);
+        self.read_again(row.id);
+        Waiter { approvals: Arc::clone(self), id: row.id, cx, row: receiver }
     }
 
-    /// Notes that a caller was told where the call waits.
-    pub fn told(&self, id: ApprovalId) {
-        if let Some(waiting) = self.desk().waiting.get_mut(&id) {
-            waiting.told = true;
+    /// Notes that a caller was given the approval's id.
+    pub fn mark_reported(&self, id: ApprovalId) {
+        if let Some(waiting) = self.waiters().waiting.get_mut(&id) {
+            waiting.reported = true;
         }
     }
 
     /// The context of a caller who waits for a call and has not withdrawn it: the one who made it, or else another.
     fn waiter_of(&self, row: &ApprovalRow) -> Option<CallCx> {
-        let desk = self.desk();
-        let waiting = desk.waiting.get(&row.id)?;
-        let there = || waiting.waiters.iter().map(|(_, cx)| cx).filter(|cx| !cx.cancel.is_cancelled());
-        there().find(|cx| cx.id == row.call).or_else(|| there().next()).cloned()
+        let waiters = self.waiters();
+        let waiting = waiters.waiting.get(&row.id)?;
+        let there = || waiting.waiters.iter().filter(|cx| !cx.cancel.is_cancelled());
+        there().find(|cx| cx.id == row.call).or_else(|| there().next()).map(|cx| (**cx).clone())
     }
 
-    /// Forgets what need not be put off any longer, or has ended meanwhile.
-    fn tidy(&self) {
-        let now = tokio::time::Instant::now();
-        self.desk().later.retain(|_, time| *time > now);
-    }
-
-    /// Marks a call as run here, unless it is already or has to wait a little.
-    fn begin(self: &Arc<Self>, id: ApprovalId) -> Option<Busy> {
-        let mut desk = self.desk();
-        if desk.later.get(&id).is_some_and(|time| *time > tokio::time::Instant::now()) {
-            return None;
-        }
-        desk.later.remove(&id);
-        desk.running.insert(id).then(|| Busy { approvals: Arc::clone(self), id })
+    /// Marks a call as run here, unless it is already or is to be tried again in a moment.
+    fn begin(self: &Arc<Self>, id: ApprovalId) -> Option<RunningGuard> {
+        self.waiters().running.insert(id).then(|| RunningGuard { approvals: Arc::clone(self), id })
     }
 }
 
@@ -166,68 +162,71 @@ impl Approvals {
 struct Waiter {
     approvals: Arc<Approvals>,
     id: ApprovalId,
-    number: u64,
-    changed: watch::Receiver<u64>,
+    cx: Arc<CallCx>,
+    /// The row as it was read last.
+    row: watch::Receiver<Arc<ApprovalRow>>,
 }
 
 impl Waiter {
-    /// The same caller waits for what has taken the place of that approval. Who knew of the one may come back for the other.
-    fn instead(&self, row: &ApprovalRow, cx: &CallCx) -> Self {
-        let waiter = self.approvals.wait(row, cx);
-        let mut desk = self.approvals.desk();
-        let told = desk.waiting.get(&self.id).is_some_and(|before| before.told);
-        if let Some(waiting) = desk.waiting.get_mut(&row.id) {
-            waiting.told |= told;
+    /// The same caller waits for the approval that takes the place of this one. Callers who were given the id of this one
+    /// may come back for the other.
+    fn instead(&self, row: &Arc<ApprovalRow>) -> Self {
+        let waiter = self.approvals.wait(row, &self.cx);
+        let reported = self.approvals.waiters().waiting.get(&self.id).is_some_and(|before| before.reported);
+        if reported {
+            self.approvals.mark_reported(row.id);
         }
-        drop(desk);
         waiter
     }
 
-    /// Whether nobody else waits for the call or knows where it does.
+    /// Whether no other caller waits for the call, and none was given its id.
     fn is_alone(&self) -> bool {
-        let desk = self.approvals.desk();
-        desk.waiting.get(&self.id).is_none_or(|waiting| waiting.waiters.len() <= 1 && !waiting.told)
+        let waiters = self.approvals.waiters();
+        waiters.waiting.get(&self.id).is_none_or(|waiting| waiting.waiters.len() <= 1 && !waiting.reported)
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut desk = self.approvals.desk();
-        let Some(waiting) = desk.waiting.get_mut(&self.id) else { return };
-        waiting.waiters.retain(|(number, _)| *number != self.number);
+        let mut waiters = self.approvals.waiters();
+        let Some(waiting) = waiters.waiting.get_mut(&self.id) else { return };
+        waiting.waiters.retain(|cx| !Arc::ptr_eq(cx, &self.cx));
         if waiting.waiters.is_empty() {
-            desk.waiting.remove(&self.id);
+            waiters.waiting.remove(&self.id);
+            waiters.changed.remove(&self.id);
         }
     }
 }
 
-/// A call that is run here, until this is dropped.
+/// A held call that counts as running here until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Busy {
+pub(crate) struct RunningGuard {
     approvals: Arc<Approvals>,
     id: ApprovalId,
 }
 
-impl Busy {
-    /// It has ended. If it could not even begin, it is tried again, later: the reason may pass. If somebody else was first
+impl RunningGuard {
+    /// The call has ended. If it could not even begin, it is tried again: the reason may pass. If another process was first
     /// with it, there will be nothing to try.
     pub(crate) fn ended(self, reply: &Reply) {
         let lost = reply.outcome.as_ref().err().is_some_and(|error| error.code == ErrorCode::AlreadyDecided);
         if lost || reply.state == State::ApprovedReady {
-            self.postpone();
+            self.retry_later();
         }
     }
 
-    /// It cannot be run now.
-    fn postpone(&self) {
-        let time = tokio::time::Instant::now() + AGAIN;
-        self.approvals.desk().later.insert(self.id, time);
+    /// The call cannot be run now. It counts as running until it is tried again.
+    fn retry_later(self) {
+        tokio::spawn(async move {
+            tokio::time::sleep(RETRY).await;
+            drop(self);
+        });
     }
 }
 
-impl Drop for Busy {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
-        self.approvals.desk().running.remove(&self.id);
+        self.approvals.waiters().running.remove(&self.id);
         self.approvals.work.notify_one();
     }
 }

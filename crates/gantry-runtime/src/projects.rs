@@ -14,6 +14,7 @@ mod switch;
 pub use reload::{Load, Loading, Plans, Reloaded};
 pub use switch::Switched;
 
+use crate::approvals;
 use crate::commons::Commons;
 use crate::event::Events;
 use crate::options::{AgentOptions, Plan, Webhook};
@@ -116,8 +117,9 @@ impl Projects {
             refused: Mutex::new(None),
             stopping: stopping.clone(),
         });
-        task::spawn("approvals", crate::approvals::look_after(Arc::downgrade(&projects), stopping.clone()));
-        task::spawn("webhooks", crate::approvals::announce(Arc::downgrade(&projects), stopping));
+        task::spawn("approvals", approvals::run_due(Arc::downgrade(&projects), stopping.clone()));
+        task::spawn("approval changes", approvals::publish_changes(Arc::downgrade(&projects), stopping.clone()));
+        task::spawn("webhooks", approvals::deliver_webhooks(Arc::downgrade(&projects), stopping));
         Ok(projects)
     }
 

@@ -16,7 +16,7 @@ mod sources;
 mod upstreams;
 mod view;
 
-use crate::approvals::Busy;
+use crate::approvals::RunningGuard;
 use crate::cache::Cache;
 use crate::commons::{Call, Commons, Running};
 use crate::context::CallCx;
@@ -116,7 +116,7 @@ impl Runtime {
         if !reply.is_held() {
             return reply;
         }
-        Detached::new(&self.tasks, Arc::clone(self).accompany(cx.clone(), reply)).await
+        Detached::new(&self.tasks, Arc::clone(self).wait_for_decision(cx.clone(), reply)).await
     }
 
     /// Runs one call that was let in and that nobody waits for; it is found by its id.
@@ -124,12 +124,18 @@ impl Runtime {
         self.tasks.spawn(Arc::clone(self).through(entered, cx, request));
     }
 
-    /// Runs a held call; `busy` is let go of when it has ended.
-    pub(crate) fn resume(self: &Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest, busy: Busy) {
+    /// Runs a held call; `running` is let go of when it has ended.
+    pub(crate) fn resume(
+        self: &Arc<Self>,
+        entered: Entered,
+        cx: CallCx,
+        request: CallRequest,
+        running: RunningGuard,
+    ) {
         let run = Arc::clone(self).through(entered, cx, request);
         self.tasks.spawn(async move {
             let reply = run.await;
-            busy.ended(&reply);
+            running.ended(&reply);
         });
     }
 

@@ -74,6 +74,45 @@ pub struct RefusedDecision {
     pub at_us: i64,
 }
 
+/// How much of an approval the webhook of its project has taken. Each step is sent after those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Announced {
+    /// Not even that it waits for a person.
+    Nothing,
+    /// That it waits for a person.
+    Request,
+    /// That its call was approved.
+    Decision,
+    /// How it ended. Also: there is no webhook, or nothing to send to it.
+    All,
+}
+
+impl Announced {
+    pub(crate) fn as_number(self) -> i64 {
+        self as i64
+    }
+
+    pub(crate) fn from_number(number: i64) -> Self {
+        match number {
+            0 => Self::Nothing,
+            1 => Self::Request,
+            2 => Self::Decision,
+            _ => Self::All,
+        }
+    }
+}
+
+/// An approval about which a webhook has something to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsent {
+    /// Its place in lists.
+    pub seq: i64,
+    /// The approval.
+    pub id: ApprovalId,
+    /// The process that holds it.
+    pub node: NodeId,
+}
+
 /// A call that waits, waited, or ran after it had waited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRow {
@@ -96,7 +135,7 @@ pub struct ApprovalRow {
     /// The displayed name of the tool.
     pub name: Arc<str>,
     /// Equal for calls that are the same request: of one caller, with one binding and one idempotency key.
-    pub sameness: Digest,
+    pub dedup_key: Digest,
     /// Where it stands.
     pub state: State,
     /// The process that holds it.
@@ -109,8 +148,8 @@ pub struct ApprovalRow {
     pub ended_us: Option<i64>,
     /// Whether a caller was given the outcome. A repetition of the request is a new call from then on.
     pub collected: bool,
-    /// Whether the webhook has taken the request, or there is none.
-    pub announced: bool,
+    /// How much of it the webhook has taken.
+    pub announced: Announced,
     /// How often its execution was tried.
     pub attempts: u32,
     /// What was decided.
@@ -151,6 +190,21 @@ impl ApprovalRow {
     pub fn argument_bytes(&self) -> usize {
         let modified = self.decision.as_ref().and_then(|decision| decision.modified_args.as_ref());
         self.asked.arguments.len() + modified.map_or(0, |text| text.len())
+    }
+
+    /// What the webhook is to be sent next: it will have taken this much then. A request that ended before the webhook took
+    /// it is not sent at all. This is the rule of the column `unsent`.
+    #[must_use]
+    pub fn next_announcement(&self) -> Option<Announced> {
+        let is_approved =
+            self.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Approved);
+        match (self.announced, self.state) {
+            (Announced::Nothing, State::PendingApproval) => Some(Announced::Request),
+            (Announced::Nothing, _) | (Announced::Request, State::PendingApproval) => None,
+            (Announced::Request, state) if is_approved || !state.is_over() => Some(Announced::Decision),
+            (Announced::Request | Announced::Decision, state) => state.is_over().then_some(Announced::All),
+            (Announced::All, _) => None,
+        }
     }
 
     /// Whether nothing was left out.

@@ -3,7 +3,8 @@
 //! What is written here is durable when it returns, so the reads need not wait for the writer.
 
 use crate::approval::{
-    ApprovalFilter, ApprovalRow, HeldAs, HoldLimits, NewApproval, Ready, RefusedDecision, Settled,
+    Announced, ApprovalFilter, ApprovalRow, HeldAs, HoldLimits, NewApproval, Ready, RefusedDecision, Settled,
+    Unsent,
 };
 use crate::grant::GrantRow;
 use crate::keep;
@@ -16,6 +17,7 @@ use crate::{Error, Store, limit, limit_head};
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, NodeId};
 use gantry_core::limits::ARGUMENT_BYTES;
+use std::sync::Arc;
 
 impl Store {
     /// Holds a call; durable when it returns. If the same request waits already, runs, or ended within the last hour
@@ -40,9 +42,9 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn same_as(&self, sameness: Digest, now_us: i64) -> Result<Option<ApprovalRow>, Error> {
+    pub async fn same_as(&self, dedup_key: Digest, now_us: i64) -> Result<Option<ApprovalRow>, Error> {
         let since = keep::before(now_us, JOINED_FOR);
-        self.look(move |conn| approvals::same_as(conn, sameness, since)).await
+        self.look(move |conn| approvals::same_as(conn, dedup_key, since)).await
     }
 
     /// Moves an approval on, and its call with it, if its state allows that step; durable when it returns. The inner
@@ -97,12 +99,12 @@ impl Store {
         self.change(move |conn| approvals::collect(conn, id).map(Ok)).await
     }
 
-    /// Notes that the webhook has taken a request, or will not.
+    /// Notes how much of an approval the webhook has taken. Durable when it returns.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn announced(&self, id: ApprovalId) -> Result<(), Error> {
-        self.change(move |conn| approvals::announced(conn, id).map(Ok)).await
+    pub async fn announced(&self, id: ApprovalId, announced: Announced) -> Result<(), Error> {
+        self.change(move |conn| approvals::announced(conn, id, announced).map(Ok)).await
     }
 
     /// The approval with that id.
@@ -170,13 +172,13 @@ impl Store {
         self.look(approvals::next_due).await
     }
 
-    /// Pending requests that the webhook has not taken yet, the oldest first. At most `limit`, up to 1000,
-    /// without long arguments.
+    /// The approvals of a project of which its webhook has not taken everything, the oldest first. At most `limit`, up to
+    /// 1000, after one that was found before (0 for the first).
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn unannounced(&self, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
-        self.look(move |conn| approvals::unannounced(conn, limit)).await
+    pub async fn unsent(&self, project: Arc<str>, after: i64, limit: u32) -> Result<Vec<Unsent>, Error> {
+        self.look(move |conn| approvals::unsent(conn, &project, after, limit)).await
     }
 
     /// A number that grows whenever any process has changed an approval, a grant or a key. Cheap: for those who look

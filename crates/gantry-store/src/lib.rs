@@ -38,8 +38,8 @@ mod tally;
 mod writer;
 
 pub use approval::{
-    ApprovalFilter, ApprovalRow, Asked, DecisionRow, HeldAs, HoldLimits, NewApproval, Omitted, Ready,
-    RefusedDecision, Scope, Settled, Verdict,
+    Announced, ApprovalFilter, ApprovalRow, Asked, DecisionRow, HeldAs, HoldLimits, NewApproval, Omitted,
+    Ready, RefusedDecision, Scope, Settled, Unsent, Verdict,
 };
 pub use error::Error;
 pub use grant::{GrantFilter, GrantKey, GrantRow};

@@ -14,8 +14,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The numbered migrations; the index plus one is the version.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("schema/0001_ledger.sql"), include_str!("schema/0002_approvals.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("schema/0001_ledger.sql"),
+    include_str!("schema/0002_approvals.sql"),
+    include_str!("schema/0003_outbox.sql"),
+];
 
 /// Says in the file's header that the database is Gantry's ("GNTR").
 const APPLICATION_ID: i32 = 0x474E_5452;

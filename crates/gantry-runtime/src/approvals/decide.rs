@@ -1,6 +1,6 @@
-//! A person's word about a held call: who may give it, and what it does.
+//! A person's decision about a held call: who may make it, and what it does.
 
-use super::granting;
+use super::grants;
 use crate::clock;
 use crate::commons::Commons;
 use gantry_core::approval::WhoMay;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Bytes of a reason that a person gives.
 const REASON_BYTES: usize = 4096;
 
-/// Somebody who wants to decide.
+/// A person who wants to decide.
 #[derive(Debug, Clone)]
 pub struct Decider {
     /// The name under which the decision is recorded.
@@ -29,13 +29,13 @@ pub struct Decider {
     pub projects: Option<Arc<[Arc<str>]>>,
     /// The tools that they may decide about; none means all.
     pub tools: Option<Arc<[Pattern]>>,
-    /// By which door they decide: `cli`, `http`, `page`, `elicitation`.
+    /// The entry point by which they decide: `cli`, `http`, `page`, `elicitation`.
     pub via: Arc<str>,
 }
 
 /// What they decide.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
+pub struct DecisionInput {
     /// Yes or no.
     pub approved: bool,
     /// The arguments to run it with instead.
@@ -48,8 +48,8 @@ pub struct Given {
 
 /// Why nothing was decided.
 #[derive(Debug, thiserror::Error)]
-pub enum NotDecided {
-    /// There is no such approval, or it is none of their business.
+pub enum DecisionError {
+    /// There is no such approval, or they may not know of it.
     #[error("there is no approval {0}")]
     Unknown(ApprovalId),
     /// They may not.
@@ -88,83 +88,94 @@ impl Decider {
     }
 
     /// Whether they may decide so about an approval that they may know of.
-    fn may(&self, row: &ApprovalRow, approved: bool) -> Result<(), NotDecided> {
-        let forbidden = |why: String| Err(NotDecided::Forbidden(why));
+    fn may(&self, row: &ApprovalRow, approved: bool) -> Result<(), DecisionError> {
+        let forbidden = |why: String| Err(DecisionError::Forbidden(why));
         if self.role < Role::Approver {
             return forbidden("an agent cannot decide; it takes the key of an approver".into());
         }
         if self.name == row.principal && !self.owner {
             return forbidden("nobody decides about their own call; ask another approver".into());
         }
-        if approved { self.is_named(row.asked.approvers.iter().map(Vec::as_slice)) } else { Ok(()) }
+        if approved { self.is_listed_approver(row.asked.approvers.iter().map(Vec::as_slice)) } else { Ok(()) }
     }
 
     /// Whether their yes counts where rules name who may give it: they are in every list.
-    pub(super) fn is_named<'a>(&self, lists: impl Iterator<Item = &'a [Arc<str>]>) -> Result<(), NotDecided> {
+    pub(super) fn is_listed_approver<'a>(
+        &self,
+        lists: impl Iterator<Item = &'a [Arc<str>]>,
+    ) -> Result<(), DecisionError> {
         let who = WhoMay::by(lists);
-        if who.includes(&self.name) { Ok(()) } else { Err(NotDecided::Forbidden(who.refusal())) }
+        if who.includes(&self.name) { Ok(()) } else { Err(DecisionError::Forbidden(who.refusal())) }
     }
 }
 
 impl Commons {
-    /// Records what somebody decided. `edited` is the binding of the call with the arguments that they gave.
+    /// Records what an approver decided. `edited` is the binding of the call with the arguments that they gave.
     pub(crate) async fn decide(
         &self,
         id: ApprovalId,
         by: &Decider,
-        given: Given,
+        input: DecisionInput,
         edited: Option<Digest>,
-    ) -> Result<ApprovalRow, NotDecided> {
-        let row = self.decidable(id, by, given.approved).await?;
-        let scope = if given.approved { given.scope } else { Scope::Once };
-        granting::check_scope(&row, scope)?;
+    ) -> Result<ApprovalRow, DecisionError> {
+        let row = self.decidable(id, by, input.approved).await?;
+        let scope = if input.approved { input.scope } else { Scope::Once };
+        grants::check_scope(&row, scope)?;
         let now = clock::steady_us();
         let decision = DecisionRow {
-            verdict: if given.approved { Verdict::Approved } else { Verdict::Denied },
+            verdict: if input.approved { Verdict::Approved } else { Verdict::Denied },
             by: Arc::clone(&by.name),
             via: Arc::clone(&by.via),
             at_us: now,
-            reason: given.reason.filter(|reason| !reason.trim().is_empty()).map(|mut reason| {
+            reason: input.reason.filter(|reason| !reason.trim().is_empty()).map(|mut reason| {
                 reason.truncate(reason.floor_char_boundary(REASON_BYTES));
                 reason.into()
             }),
-            modified_args: given.modified_args,
+            modified_args: input.modified_args,
             binding: edited.unwrap_or(row.asked.binding),
-            scope: given.scope,
+            scope: input.scope,
             grant: (scope != Scope::Once).then(GrantId::mint),
         };
-        let grant = granting::grant(&row, &decision);
+        let grant = grants::grant(&row, &decision);
         let delay = i64::try_from(row.asked.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 2);
-        // One who says yes to a call that waits for its time wants it now.
+        // An approver who says yes to a call that waits for its time wants it now.
         let waits = delay > 0 && row.state == State::PendingApproval;
-        let to = match (given.approved, waits) {
+        let to = match (input.approved, waits) {
             (true, true) => State::ScheduledForExecution,
             (true, false) => State::ApprovedReady,
             (false, _) => State::RejectedByUser,
         };
         let deadline_us = (to == State::ScheduledForExecution).then(|| now.saturating_add(delay));
         let step = Settled { to, decision: Some(decision), deadline_us, message: None, at_us: now };
-        let settled = self.store.settle_with(id, step, grant).await.map_err(granting::not_recorded)?;
+        let settled = self.store.settle_with(id, step, grant).await.map_err(grants::not_recorded)?;
         let row = settled.map_err(over)?;
         self.tell(&row);
         Ok(*row)
     }
 
     /// Puts on record that a decision does not count.
-    pub(crate) async fn not_decided(&self, id: ApprovalId, by: &Decider, approved: bool, error: &NotDecided) {
+    pub(crate) async fn record_decision_error(
+        &self,
+        id: ApprovalId,
+        by: &Decider,
+        approved: bool,
+        error: &DecisionError,
+    ) {
         let why = match error {
-            NotDecided::Store(_) => return,
-            NotDecided::Unknown(_) => "it is of a project or a tool that they do not decide about".to_owned(),
-            NotDecided::Forbidden(_)
-            | NotDecided::Decided(_)
-            | NotDecided::Expired(_)
-            | NotDecided::Invalid(_) => error.to_string(),
+            DecisionError::Store(_) => return,
+            DecisionError::Unknown(_) => {
+                "it is of a project or a tool that they do not decide about".to_owned()
+            }
+            DecisionError::Forbidden(_)
+            | DecisionError::Decided(_)
+            | DecisionError::Expired(_)
+            | DecisionError::Invalid(_) => error.to_string(),
         };
-        self.turn_away(id, (&by.name, &by.via), Some(approved), &why).await;
+        self.record_refused_decision(id, (&by.name, &by.via), Some(approved), &why).await;
     }
 
-    /// Puts on record that somebody wanted to decide by a door, and why that does not count.
-    pub async fn turn_away(
+    /// Puts on record that a client wanted to decide by an entry point, and why that does not count.
+    pub async fn record_refused_decision(
         &self,
         id: ApprovalId,
         (by, via): (&str, &str),
@@ -188,45 +199,45 @@ impl Commons {
         }
     }
 
-    /// The approval that somebody is about to decide, if they may and it can still be decided.
+    /// The approval that an approver is about to decide, if they may and it can still be decided.
     pub(crate) async fn decidable(
         &self,
         id: ApprovalId,
         by: &Decider,
         approved: bool,
-    ) -> Result<ApprovalRow, NotDecided> {
+    ) -> Result<ApprovalRow, DecisionError> {
         let row = self.store.approval(id).await?;
         if by.role < Role::Approver {
-            return Err(NotDecided::Forbidden(
+            return Err(DecisionError::Forbidden(
                 "an agent cannot decide; it takes the key of an approver".into(),
             ));
         }
-        let row = row.filter(|row| by.sees(row)).ok_or(NotDecided::Unknown(id))?;
+        let row = row.filter(|row| by.sees(row)).ok_or(DecisionError::Unknown(id))?;
         by.may(&row, approved)?;
         // Its holder's clock counts, as long as the holder is there.
         let is_late =
             self.keeps_time_of(&row) && row.deadline_us.is_some_and(|end| end <= clock::steady_us());
         if row.state == State::PendingApproval && is_late {
             return Err(match self.expire(&row).await? {
-                Ok(row) => NotDecided::Expired(Box::new(row)),
+                Ok(row) => DecisionError::Expired(Box::new(row)),
                 Err(row) => over(row),
             });
         }
         if row.state.is_waiting() && self.ends_with_key(&row).await? {
-            let row = self.store.approval(id).await?.ok_or(NotDecided::Unknown(id))?;
+            let row = self.store.approval(id).await?.ok_or(DecisionError::Unknown(id))?;
             return Err(over(Box::new(row)));
         }
-        // What has been let through and waits for its time can be stopped, or hurried if nobody was asked.
+        // A call that waits for its time can be stopped, or hurried if no approver was asked.
         let scheduled = row.state == State::ScheduledForExecution && (!approved || row.decision.is_none());
         if row.state == State::PendingApproval || scheduled { Ok(row) } else { Err(over(Box::new(row))) }
     }
 
-    /// Whether it is for this process to say that time is over for an approval: it holds it, or nobody does any more.
+    /// Whether it is for this process to say that time is over for an approval: it holds it, or its holder is gone.
     pub(super) fn keeps_time_of(&self, row: &ApprovalRow) -> bool {
         row.node == self.store.node() || !self.store.is_alive(row.node)
     }
 
-    /// Ends an approval that nobody decided in time.
+    /// Ends an approval that was not decided in time.
     pub(crate) async fn expire(
         &self,
         row: &ApprovalRow,
@@ -247,8 +258,8 @@ impl Commons {
         }))
     }
 
-    /// Withdraws a call that waits, if it is one of `own`'s or anybody's may be withdrawn. Returns whether it waited. Who
-    /// withdraws their own call knows what became of it: the same call again is a new one.
+    /// Withdraws a call that waits; with `own`, only if it is one of that principal's. Returns whether it waited. A caller
+    /// that withdraws its own call knows what became of it: the same call again is a new one.
     ///
     /// # Errors
     /// The store failed.
@@ -287,8 +298,12 @@ impl Commons {
     }
 }
 
-fn over(row: Box<ApprovalRow>) -> NotDecided {
-    if row.state == State::RejectedByTimeout { NotDecided::Expired(row) } else { NotDecided::Decided(row) }
+fn over(row: Box<ApprovalRow>) -> DecisionError {
+    if row.state == State::RejectedByTimeout {
+        DecisionError::Expired(row)
+    } else {
+        DecisionError::Decided(row)
+    }
 }
 
 /// A time as people say it.

@@ -1,4 +1,4 @@
-//! What is stored of a call that has to wait.
+//! The rows of calls that have to wait, and what their callers are told.
 
 use crate::clock;
 use crate::context::CallCx;
@@ -8,16 +8,16 @@ use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, Held, Refusal};
 use gantry_core::id::{ApprovalId, NodeId};
 use gantry_core::{CallRequest, Permit, State, Tool, ToolKind};
-use gantry_store::{ApprovalRow, Asked, CallHead, HoldLimits, IdempotencyKey, NewApproval};
+use gantry_store::{Announced, ApprovalRow, Asked, CallHead, HoldLimits, IdempotencyKey, NewApproval};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Calls that may wait in all.
 const TOTAL: u32 = 100_000;
 
-/// What makes two requests the same one: who asks for which tool with which arguments, and under which key. What the world
-/// looks like is no part of it; the first of them may have changed that.
-pub(crate) fn sameness(cx: &CallCx, tool: &Tool, arguments: Digest, key: Option<&str>) -> Digest {
+/// What makes two requests the same one: which caller asks for which tool with which arguments, and under which idempotency
+/// key. Preconditions, such as what a file holds, are no part of it: the first request may have changed them.
+pub(crate) fn dedup_key(cx: &CallCx, tool: &Tool, arguments: Digest, key: Option<&str>) -> Digest {
     let caller = cx.caller();
     // A call below another belongs to that one: equal calls of two parents are two.
     let parent = cx.parent.map(|parent| parent.to_string()).unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn sameness(cx: &CallCx, tool: &Tool, arguments: Digest, key: Option<
     ])
 }
 
-/// A call that waits for a person. If it had an approval already, that one is worth nothing any more.
+/// The row of a call that waits for a person. If the call had an approval already, this one supersedes it.
 pub(crate) fn pending(
     cx: &CallCx,
     setup: &Setup,
@@ -60,7 +60,7 @@ pub(crate) fn pending(
     let sent = call.arguments_digest();
     let mut row = row(cx, setup, call.tool(), asked, (State::PendingApproval, wait, sent));
     if let Some(before) = before {
-        (row.supersedes, row.sameness) = (Some(before.approval), before.sameness);
+        (row.supersedes, row.dedup_key) = (Some(before.approval), before.dedup_key);
     }
     NewApproval { head: head.clone(), idempotency: idempotency(request, sent), row }
 }
@@ -73,7 +73,7 @@ fn sending(reason: String, tool: &Tool) -> String {
     }
 }
 
-/// A call that waits for its time.
+/// The row of a call that waits for its time.
 pub(crate) fn scheduled(
     cx: &CallCx,
     setup: &Setup,
@@ -95,7 +95,7 @@ pub(crate) fn scheduled(
     }
 }
 
-/// Which provider it is exactly. Gantry's own are themselves; what they looked at may well change.
+/// Which server it is exactly, for calls to other servers. What a built-in tool has read may well change while it waits.
 pub(crate) fn source(tool: &Tool, precondition: Option<&Arc<str>>) -> Option<Arc<str>> {
     precondition.filter(|_| tool.kind != ToolKind::Builtin).cloned()
 }
@@ -144,7 +144,7 @@ fn row(
     (state, wait, sent): (State, Option<Duration>, Digest),
 ) -> ApprovalRow {
     let (caller, now) = (cx.caller(), clock::steady_us());
-    let sameness = sameness(cx, tool, sent, asked.idempotency_key.as_deref());
+    let dedup_key = dedup_key(cx, tool, sent, asked.idempotency_key.as_deref());
     ApprovalRow {
         seq: 0,
         id: ApprovalId::mint(),
@@ -155,7 +155,7 @@ fn row(
         principal: Arc::clone(&caller.principal),
         agent: caller.agent.clone(),
         name: Arc::clone(&tool.name),
-        sameness,
+        dedup_key,
         state,
         // The store writes its own.
         node: NodeId::from_bytes([0; 16]),
@@ -163,7 +163,11 @@ fn row(
         deadline_us: wait.map(|wait| now.saturating_add(micros(wait))),
         ended_us: None,
         collected: false,
-        announced: setup.approvals.webhook.is_none(),
+        // A webhook hears of what waits for a person, not of what waits for its time.
+        announced: match (&setup.approvals.webhook, state) {
+            (Some(_), State::PendingApproval) => Announced::Nothing,
+            _ => Announced::All,
+        },
         attempts: 0,
         decision: None,
         message: None,
@@ -182,13 +186,13 @@ pub(crate) fn limits(setup: &Setup) -> HoldLimits {
     HoldLimits { per_caller: setup.approvals.max_pending, total: TOTAL }
 }
 
-/// What is said of a call that is held.
-pub(crate) fn told(row: &ApprovalRow) -> Held {
+/// What the caller of a held call is told.
+pub(crate) fn describe_held(row: &ApprovalRow) -> Held {
     let state = if row.state.is_over() { State::PendingApproval } else { row.state };
     Held { approval: row.id, state, reason: Arc::clone(&row.asked.reason), rules: row.asked.rules.clone() }
 }
 
-/// What is said of a call that could not be held.
+/// What the caller is told of a call that could not be held.
 pub(crate) fn refused(error: &gantry_store::Error) -> Refusal {
     if matches!(error, gantry_store::Error::TooManyHeld { .. }) {
         let message = format!("{error}. Nothing was run; try again when some are decided.");

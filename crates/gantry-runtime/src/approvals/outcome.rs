@@ -1,4 +1,4 @@
-//! What came of a call that was held, as its caller reads it.
+//! Replies about calls that were held: what came of them, for the callers that made them.
 
 use crate::context::CallCx;
 use crate::options::Delivery;
@@ -24,7 +24,7 @@ impl Runtime {
                 None
             }
         };
-        let (outcome, effect) = self.words(cx, &row, call.as_ref()).await;
+        let (outcome, effect) = self.result_of(cx, &row, call.as_ref()).await;
         let approved = row.decision.as_ref().filter(|decision| decision.verdict == Verdict::Approved);
         let latency = call.as_ref().and_then(|call| call.outcome.as_ref()).map_or(0, |o| o.latency_us);
         Reply {
@@ -35,14 +35,14 @@ impl Runtime {
             latency: Duration::from_micros(latency),
             tool: cx.session.toolset().find(&row.name).ok().cloned(),
             approved_by: approved.map(|decision| Arc::clone(&decision.by)),
-            executed_arguments: approved.and_then(|decision| executed(&row, decision)).map(shown),
+            executed_arguments: approved.and_then(|decision| executed(&row, decision)).map(redacted),
             repeats: (row.call != cx.id).then_some(row.call),
             budget_exceeded: false,
             approval: Some(Arc::new(row)),
         }
     }
 
-    /// How a call that is held, or was, stands for the caller that made it; nothing for anybody else.
+    /// How a call that is held, or was, stands for the caller that made it; nothing for other callers.
     ///
     /// # Errors
     /// The store failed.
@@ -94,7 +94,7 @@ impl Runtime {
         self.setup().approvals.delivery
     }
 
-    async fn words(
+    async fn result_of(
         &self,
         cx: &CallCx,
         row: &ApprovalRow,
@@ -127,7 +127,7 @@ impl Runtime {
             | State::RejectedByTimeout
             | State::CancelledBySystem
             | State::Refused => {
-                (Err(call.map_or_else(|| ended(row), |call| told(row, call))), EffectState::None)
+                (Err(call.map_or_else(|| ended_error(row), |call| unrun_error(row, call))), EffectState::None)
             }
         }
     }
@@ -138,23 +138,21 @@ fn unreadable(error: &gantry_store::Error) -> Refusal {
 }
 
 /// How a call ended that never ran; what a person said of it comes first.
-fn told(row: &ApprovalRow, call: &CallRow) -> ToolError {
+fn unrun_error(row: &ApprovalRow, call: &CallRow) -> ToolError {
     let recorded = repeat::ended(call);
     if row.state == State::CancelledBySystem && row.decision.is_none() && recorded.code != ErrorCode::Canceled
     {
         return recorded;
     }
-    ended(row)
+    ended_error(row)
 }
 
-fn ended(row: &ApprovalRow) -> ToolError {
+fn ended_error(row: &ApprovalRow) -> ToolError {
     let why = row.message.as_deref();
     if row.state == State::RejectedByUser {
-        let (by, reason) = row
-            .decision
-            .as_ref()
-            .map_or(("somebody", None), |decision| (&*decision.by, decision.reason.as_deref()));
-        let message = match reason {
+        let decision = row.decision.as_ref();
+        let by = decision.map_or("an approver", |decision| &*decision.by);
+        let message = match decision.and_then(|decision| decision.reason.as_deref()) {
             Some(reason) => format!("denied by {by}: {reason}. Nothing was run."),
             None => format!("denied by {by}; nothing was run"),
         };
@@ -175,7 +173,7 @@ fn executed<'a>(row: &'a ApprovalRow, decision: &'a DecisionRow) -> Option<&'a s
 }
 
 /// Arguments as the ledger may show them.
-fn shown(arguments: &str) -> Arc<str> {
+fn redacted(arguments: &str) -> Arc<str> {
     let canonical = gantry_core::json::canonical(arguments);
     canonical.map_or_else(
         |_| "{}".into(),

@@ -1,6 +1,6 @@
-//! What the person behind a client is asked about a held call, in which way, and what their answer means.
+//! What the person behind a client is asked about a held call, by which method, and what their answer means.
 
-use super::decide::Given;
+use super::decide::DecisionInput;
 use crate::context::CallCx;
 use crate::options::{ApprovalOptions, Delivery};
 use gantry_core::raw;
@@ -9,12 +9,12 @@ use gantry_provider::client::{Answered, Question};
 use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
 
-/// Bytes of arguments that a question shows. What has more is not decided in a form: nobody says yes to what they do not see.
+/// Bytes of arguments that a question shows. What has more is not decided in a form: a yes is only for arguments that were shown.
 const SHOWN_BYTES: usize = 4096;
 
-/// The way in which a caller waits.
+/// How the person behind a waiting caller is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum DeliveryMethod {
     /// The person opens an address.
     Url,
     /// The person fills in a form.
@@ -23,38 +23,43 @@ pub(super) enum Way {
     Hold,
 }
 
-/// The way that the configuration and the client leave for this call.
-pub(super) fn way(options: &ApprovalOptions, page: Option<&str>, cx: &CallCx, row: &ApprovalRow) -> Way {
+/// The method that the configuration and the client leave for this call.
+pub(super) fn delivery_method(
+    options: &ApprovalOptions,
+    page: Option<&str>,
+    cx: &CallCx,
+    row: &ApprovalRow,
+) -> DeliveryMethod {
     let can = |mode: &str| {
         let params = format!("{{\"mode\":\"{mode}\"}}");
         cx.audience.capabilities().can("elicitation/create", &params)
     };
     let url = page.is_some() && can("url");
-    // Who would not be listened to is not asked.
+    // A person whose decision would not count is not asked.
     let may_form = cx.person.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
     let form = may_form && is_shown_whole(row);
     match options.delivery {
-        // Who knows tasks has been given one before it came to this.
-        Delivery::Auto | Delivery::Tasks if url => Way::Url,
-        Delivery::Auto | Delivery::Tasks if form => Way::Form,
-        Delivery::Url if url => Way::Url,
-        Delivery::Form if form => Way::Form,
-        Delivery::Form if may_form && url => Way::Url,
+        // A client that knows tasks has been given one before it came to this.
+        Delivery::Auto | Delivery::Tasks if url => DeliveryMethod::Url,
+        Delivery::Auto | Delivery::Tasks if form => DeliveryMethod::Form,
+        Delivery::Url if url => DeliveryMethod::Url,
+        Delivery::Form if form => DeliveryMethod::Form,
+        Delivery::Form if may_form && url => DeliveryMethod::Url,
         Delivery::Auto
         | Delivery::Tasks
         | Delivery::Url
         | Delivery::Form
         | Delivery::Hold
-        | Delivery::Pending => Way::Hold,
+        | Delivery::Pending => DeliveryMethod::Hold,
     }
 }
 
-/// The question that is put to the person behind the client, if this way has one.
-pub(super) fn question(row: &ApprovalRow, way: Way, page: Option<&str>) -> Option<Question> {
-    match (way, page) {
-        (Way::Url, Some(page)) => Some(url(row, page)),
-        (Way::Form, _) => Some(form(row)),
-        (Way::Url | Way::Hold, _) => None,
+/// The question that is put to the person behind the client, if this method has one.
+pub(super) fn question(row: &ApprovalRow, method: DeliveryMethod, page: Option<&str>) -> Option<Question> {
+    match (method, page) {
+        (DeliveryMethod::Url, Some(page)) => Some(url(row, page)),
+        (DeliveryMethod::Form, _) => Some(form(row)),
+        (DeliveryMethod::Url | DeliveryMethod::Hold, _) => None,
     }
 }
 
@@ -115,12 +120,12 @@ fn message(row: &ApprovalRow) -> String {
     )
 }
 
-/// What a person said in a form. Whoever closes it has said nothing; whoever declines has said no.
-pub(super) fn given(answer: &Answered) -> Option<Given> {
+/// What a person decided in a form: closing it decides nothing, declining it is a no.
+pub(super) fn decision_of(answer: &Answered) -> Option<DecisionInput> {
     let answer = answer.as_ref().ok()?;
     let action = raw::string_member(answer, "action")?;
     if action == "decline" {
-        return Some(Given::default());
+        return Some(DecisionInput::default());
     }
     let content = raw::member(answer, "content").filter(|_| action == "accept")?;
     let text = |key: &str| raw::string_member(content, key);
@@ -135,7 +140,7 @@ pub(super) fn given(answer: &Answered) -> Option<Given> {
         Some("always") => Scope::Always,
         Some(_) => return None,
     };
-    Some(Given { approved, modified_args: None, reason: text("reason").map(Into::into), scope })
+    Some(DecisionInput { approved, modified_args: None, reason: text("reason").map(Into::into), scope })
 }
 
 #[cfg(test)]
@@ -143,7 +148,7 @@ mod tests {
     use super::*;
 
     fn read(answer: &str) -> Option<(bool, Option<String>, Scope)> {
-        given(&Ok(answer.to_owned())).map(|given| (given.approved, given.reason, given.scope))
+        decision_of(&Ok(answer.to_owned())).map(|given| (given.approved, given.reason, given.scope))
     }
 
     #[test]

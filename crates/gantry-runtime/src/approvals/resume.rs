@@ -1,7 +1,7 @@
 //! Going on with a held call: the same pipeline runs again, under today's rules, with the decision to redeem.
 
-use super::Busy;
-use super::decide::{Decider, Given, NotDecided};
+use super::RunningGuard;
+use super::decide::{Decider, DecisionError, DecisionInput};
 use crate::context::CallCx;
 use crate::projects::{Context, Projects};
 use crate::runtime::Runtime;
@@ -15,6 +15,9 @@ use gantry_store::{ApprovalRow, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Where a held call goes on: the runtime, the context, and the session if it was brought back for it.
+type Place = (Arc<Runtime>, CallCx, Revived);
+
 impl Projects {
     /// Decides about a held call, and sees to it that it goes on.
     ///
@@ -24,12 +27,12 @@ impl Projects {
         self: &Arc<Self>,
         id: ApprovalId,
         by: &Decider,
-        given: Given,
-    ) -> Result<ApprovalRow, NotDecided> {
-        let approved = given.approved;
-        let decided = self.decided(id, by, given).await;
+        input: DecisionInput,
+    ) -> Result<ApprovalRow, DecisionError> {
+        let approved = input.approved;
+        let decided = self.decided(id, by, input).await;
         if let Err(error) = &decided {
-            self.commons().not_decided(id, by, approved, error).await;
+            self.commons().record_decision_error(id, by, approved, error).await;
         }
         decided
     }
@@ -38,107 +41,111 @@ impl Projects {
         self: &Arc<Self>,
         id: ApprovalId,
         by: &Decider,
-        given: Given,
-    ) -> Result<ApprovalRow, NotDecided> {
-        let edited = match given.modified_args.as_ref().filter(|_| given.approved) {
+        input: DecisionInput,
+    ) -> Result<ApprovalRow, DecisionError> {
+        let edited = match input.modified_args.as_ref().filter(|_| input.approved) {
             None => None,
             Some(arguments) => {
                 let row = self.commons().decidable(id, by, true).await?;
-                Some(self.foresee(&row, arguments, by).await?)
+                Some(self.binding_of(&row, arguments, by).await?)
             }
         };
-        let given = Given { modified_args: given.modified_args.filter(|_| given.approved), ..given };
-        let row = self.commons().decide(id, by, given, edited).await?;
+        let modified_args = input.modified_args.filter(|_| input.approved);
+        let input = DecisionInput { modified_args, ..input };
+        let row = self.commons().decide(id, by, input, edited).await?;
         // The process that holds the call runs it, with the client that waits there; if that is gone, this one does.
         if row.state == State::ApprovedReady && !self.store().is_alive(row.node) {
-            self.take_up(row.id);
+            self.resume_now(row.id);
         }
         Ok(row)
     }
 
     /// What a decision about the call with other arguments is bound to. It is another question, which may be for others
     /// to answer.
-    async fn foresee(
+    async fn binding_of(
         self: &Arc<Self>,
         row: &ApprovalRow,
         arguments: &Arc<str>,
         by: &Decider,
-    ) -> Result<Digest, NotDecided> {
-        let invalid = |refusal: Refusal| NotDecided::Invalid(refusal.error().clone());
-        let (runtime, cx, revived) = self.place_of(row).await.map_err(invalid)?;
+    ) -> Result<Digest, DecisionError> {
+        let invalid = |refusal: Refusal| DecisionError::Invalid(refusal.error().clone());
+        let (runtime, cx, _revived) = self.place_of(row).await.map_err(invalid)?;
         let request = request(row, Some(Arc::clone(arguments)));
-        let verdict = runtime.verdict(&cx, &request).await;
-        revived.forget();
-        match verdict {
+        match runtime.verdict(&cx, &request).await {
             CallVerdict::Allow(permit) => Ok(permit.binding()),
-            CallVerdict::Ask(question) => by.is_named(question.approvers()).map(|()| question.binding()),
+            CallVerdict::Ask(question) => {
+                by.is_listed_approver(question.approvers()).map(|()| question.binding())
+            }
             CallVerdict::Deny(refusal) => Err(invalid(refusal)),
         }
     }
 
-    /// Runs a held call.
-    pub(super) async fn resume(self: &Arc<Self>, row: &ApprovalRow, busy: Busy) -> Result<(), Refusal> {
-        if self.has_lost_its_caller(row, &busy).await {
-            return Ok(());
+    /// Runs a held call, or ends it if it may not run any more. What cannot be done now is tried again later.
+    pub(super) async fn resume(
+        self: &Arc<Self>,
+        row: &ApprovalRow,
+        running: RunningGuard,
+    ) -> Result<(), Refusal> {
+        let (runtime, cx, _revived) = match self.place_to_resume(row).await {
+            Ok(Some(place)) => place,
+            Ok(None) => return Ok(()),
+            Err(refusal) => {
+                running.retry_later();
+                return refusal.map_or(Ok(()), Err);
+            }
+        };
+        let entered = match runtime.enter(&cx) {
+            Ok(entered) => entered,
+            Err(refusal) => {
+                running.retry_later();
+                return Err(refusal);
+            }
+        };
+        let modified = row.decision.as_ref().and_then(|decision| decision.modified_args.clone());
+        runtime.resume(entered, cx, request(row, modified), running);
+        Ok(())
+    }
+
+    /// Where a held call goes on; none if it may not run any more, and was ended. An error means that it is tried again
+    /// later, with a reason if that is worth a word.
+    async fn place_to_resume(self: &Arc<Self>, row: &ApprovalRow) -> Result<Option<Place>, Option<Refusal>> {
+        let failed = |error: gantry_store::Error| {
+            Some(Refusal::new(ErrorCode::InternalError, format!("the store failed: {error}")))
+        };
+        if self.commons().ends_with_key(row).await.map_err(failed)? {
+            return Ok(None);
         }
         let waits_here = self.commons().approvals().waiter_of(row).is_some();
         if let Some(parent) = row.parent.filter(|_| !waits_here) {
             if self.commons().is_running(parent, None) {
                 // It was decided before the call above has begun to wait for it.
-                busy.postpone();
-                return Ok(());
+                return Err(None);
             }
             // A call below another ends with it.
-            let gone = "the call above it is gone";
-            if let Err(error) = self.commons().cancel_held(row, gone).await {
-                tracing::warn!("{} could not be ended: {error}", row.id);
-                busy.postpone();
+            self.commons().cancel_held(row, "the call above it is gone").await.map_err(failed)?;
+            return Ok(None);
+        }
+        match self.place_of(row).await {
+            Ok(place) => Ok(Some(place)),
+            // Its project or its agent is not configured any more.
+            Err(refusal) if refusal.error().code == ErrorCode::PermissionDenied => {
+                let why = &refusal.error().message;
+                tracing::warn!("{} could not go on: {why}", row.call);
+                self.commons().cancel_held(row, why).await.map_err(failed)?;
+                Ok(None)
             }
-            return Ok(());
+            Err(refusal) => Err(Some(refusal)),
         }
-        let (runtime, cx, revived) = match self.place_of(row).await {
-            Ok(place) => place,
-            Err(refusal) => return self.give_up(row, &busy, refusal).await,
-        };
-        let entered = match runtime.enter(&cx) {
-            Ok(entered) => entered,
-            Err(refusal) => {
-                busy.postpone();
-                revived.forget();
-                return Err(refusal);
-            }
-        };
-        let modified = row.decision.as_ref().and_then(|decision| decision.modified_args.clone());
-        let request = request(row, modified);
-        runtime.resume(entered, cx, request, busy);
-        revived.forget();
-        Ok(())
-    }
-
-    /// There is no place any more where the call could run; or not at the moment.
-    async fn give_up(&self, row: &ApprovalRow, busy: &Busy, refusal: Refusal) -> Result<(), Refusal> {
-        busy.postpone();
-        if refusal.error().code != ErrorCode::PermissionDenied {
-            return Err(refusal);
-        }
-        // Its project or its agent is not configured any more.
-        if let Err(error) = self.commons().cancel_held(row, &refusal.error().message).await {
-            tracing::warn!("{} could not be ended: {error}", row.id);
-        }
-        Err(refusal)
     }
 
     /// Where a held call runs, and as what: with the client that waits for it, if one does.
-    async fn place_of(
-        self: &Arc<Self>,
-        row: &ApprovalRow,
-    ) -> Result<(Arc<Runtime>, CallCx, Revived), Refusal> {
+    async fn place_of(self: &Arc<Self>, row: &ApprovalRow) -> Result<Place, Refusal> {
         if let Some(cx) = self.commons().approvals().waiter_of(row)
             && let Some(home) = cx.session.home().filter(|home| !home.is_closing())
             && !cx.session.is_displaced()
         {
-            // Others may wait for it besides this caller, so only one who is alone stops it by leaving (`attend`). A call
-            // below another stops with that one, and so does everybody who waits for it.
+            // Others may wait for it besides this caller, so only a caller that waits alone stops it by leaving (`wait`). A
+            // call below another stops with that one, and so do all who wait for it.
             let above = if row.parent.is_some() { &cx.cancel } else { cx.session.cancellation() };
             let cancel = above.child_token();
             return Ok((home, CallCx { id: row.call, cancel, ..cx }, Revived::default()));
@@ -166,14 +173,13 @@ impl Projects {
     }
 }
 
-/// A session that was brought back for one call.
+/// A session that was brought back for one call. The runtime forgets it when this is dropped: the call has it then.
 #[derive(Debug, Default)]
 struct Revived(Option<(Arc<Runtime>, Arc<Session>)>);
 
-impl Revived {
-    /// The call has what it needs of it.
-    fn forget(self) {
-        if let Some((runtime, session)) = self.0 {
+impl Drop for Revived {
+    fn drop(&mut self) {
+        if let Some((runtime, session)) = self.0.take() {
             runtime.forget_session(&session);
         }
     }
@@ -210,7 +216,7 @@ fn request(row: &ApprovalRow, modified: Option<Arc<str>>) -> CallRequest {
             provider: Arc::clone(&row.asked.provider),
             source: row.asked.source.clone(),
             sent: sent(row),
-            sameness: row.sameness,
+            dedup_key: row.dedup_key,
             decision,
             edited: edited || row.asked.sent.is_some(),
         })),

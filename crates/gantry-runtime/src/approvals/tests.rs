@@ -2,7 +2,7 @@
 
 mod again;
 mod decided;
-mod lapsed;
+mod key_expiry;
 mod together;
 
 use super::*;
@@ -146,7 +146,7 @@ impl Home {
         self.runtime().run(entered, cx, request).await
     }
 
-    async fn decide(&self, id: ApprovalId, given: Given) -> Result<ApprovalRow, NotDecided> {
+    async fn decide(&self, id: ApprovalId, given: DecisionInput) -> Result<ApprovalRow, DecisionError> {
         self.projects.decide(id, &ann(), given).await
     }
 
@@ -184,7 +184,7 @@ impl Home {
         let Self { projects, ran, folder } = self;
         drop(projects);
         let home = Self::again(folder, ran, |_| {}, Gates::default()).await;
-        home.projects.commons().approvals().adopt();
+        home.projects.commons().approvals().take_over_orphans();
         home
     }
 
@@ -204,8 +204,8 @@ fn ann() -> Decider {
     }
 }
 
-fn yes() -> Given {
-    Given { approved: true, ..Given::default() }
+fn yes() -> DecisionInput {
+    DecisionInput { approved: true, ..DecisionInput::default() }
 }
 
 fn id(reply: &Reply) -> ApprovalId {

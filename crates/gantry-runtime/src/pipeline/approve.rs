@@ -1,11 +1,11 @@
 //! Approve: a question becomes a permit by a person's yes or a grant; otherwise the call is held.
 //!
-//! A held call is durable before anybody hears of it. Nothing waits here: the door that brought the call decides how its
-//! caller waits, and when a person has decided, the same stages run again with the decision to redeem.
+//! A held call is durable before a client or an approver hears of it. Nothing waits here: the entry point that brought the
+//! call decides how its caller waits, and when a person has decided, the same stages run again with the decision to redeem.
 
 use super::At;
 use super::record::Entry;
-use crate::approvals::{granting, hold};
+use crate::approvals::{grants, hold};
 use crate::clock;
 use gantry_core::approval::{Decision, Grant, Question, Void, redeem, redeem_grant};
 use gantry_core::error::{ErrorCode, Held, Refusal};
@@ -22,9 +22,9 @@ pub(super) async fn obtain(
     question: Question,
     entry: &mut Entry,
 ) -> Result<Permit, CallError> {
-    // One whose rule names others is theirs to say yes to.
-    let named = |person: &Arc<str>| question.approvers().all(|names| names.contains(person));
-    if let Some(person) = request.approver.as_ref().filter(|person| named(person)) {
+    // An inline approver counts only if every asking rule lists them, or lists no approvers.
+    let is_listed = |person: &Arc<str>| question.approvers().all(|names| names.contains(person));
+    if let Some(person) = request.approver.as_ref().filter(|person| is_listed(person)) {
         let decision = Decision { binding: question.binding(), approved: true, by: Arc::clone(person) };
         return redeemed(redeem(question, &decision));
     }
@@ -75,8 +75,8 @@ async fn granted(at: &At<'_>, mut question: Question) -> Result<Result<Permit, Q
         tool: Arc::clone(&tool.key.tool),
     };
     let source = hold::source(tool, question.precondition());
-    let under = granting::under(question.revision(), source.as_ref());
-    let (what, session, now) = ((tool.fingerprint, under), at.cx.session.id(), clock::latest_us());
+    let scope = grants::grant_scope_digest(question.revision(), source.as_ref());
+    let (what, session, now) = ((tool.fingerprint, scope), at.cx.session.id(), clock::latest_us());
     let found = at.rt.store.grants_for(key, what, session, now).await;
     let found = found.map_err(|error| unreadable(&error))?;
     for row in found {
@@ -94,8 +94,8 @@ fn unreadable(error: &gantry_store::Error) -> Refusal {
     Refusal::new(ErrorCode::InternalError, message)
 }
 
-/// The call that is the same request and waits, runs, or has ended without anybody having been given its outcome. Looked for
-/// before anything looks at the world, which that call may have changed; and only for calls that may have to wait.
+/// The call that is the same request and waits, runs, or has ended and whose outcome no caller was given. It is looked up
+/// before any precondition is read, which that call may have changed; and only for calls that may have to wait.
 pub(super) async fn joined(
     at: &At<'_>,
     request: &CallRequest,
@@ -112,14 +112,14 @@ pub(super) async fn joined(
         return Ok(());
     }
     let key = request.idempotency_key.as_deref();
-    let sameness = hold::sameness(at.cx, tool, call.arguments_digest(), key);
-    let found = at.rt.store.same_as(sameness, clock::steady_us()).await;
+    let dedup_key = hold::dedup_key(at.cx, tool, call.arguments_digest(), key);
+    let found = at.rt.store.same_as(dedup_key, clock::steady_us()).await;
     let Some(row) = found.map_err(|error| unreadable(&error))? else { return Ok(()) };
     // From now on it is not only its maker's to withdraw.
-    at.rt.commons.approvals.told(row.id);
-    let told = hold::told(&row);
+    at.rt.commons.approvals.mark_reported(row.id);
+    let held = hold::describe_held(&row);
     entry.held(Arc::new(row));
-    Err(told.into())
+    Err(held.into())
 }
 
 /// A call that needs no person, at its time: one whose tool has a delay is held until then.
@@ -140,7 +140,7 @@ pub(super) async fn in_time(
         return Err(Refusal::new(ErrorCode::ToolQuarantined, message).into());
     }
     let delay = at.state.setup.policies.gates().delay(permit.tool());
-    // Whoever says yes at the keyboard wants it now.
+    // A person who says yes at the keyboard wants it now.
     if delay.is_zero() || request.approver.is_some() {
         return Ok(permit);
     }
@@ -160,11 +160,11 @@ async fn hold_back(at: &At<'_>, new: gantry_store::NewApproval, entry: &mut Entr
         }
         HeldAs::Joined(row) => {
             // From now on it is not only its maker's to withdraw.
-            rt.commons.approvals.told(row.id);
+            rt.commons.approvals.mark_reported(row.id);
             row
         }
     };
-    let told = hold::told(&row);
+    let held = hold::describe_held(&row);
     entry.held(Arc::new(*row));
-    Ok(told)
+    Ok(held)
 }

@@ -10,7 +10,7 @@ use axum::response::Response;
 use gantry_core::error::{ErrorCode, ToolError};
 use gantry_core::id::ApprovalId;
 use gantry_core::{Role, raw};
-use gantry_runtime::approvals::{Given, NotDecided};
+use gantry_runtime::approvals::{DecisionError, DecisionInput};
 use gantry_runtime::ledger::{self, ApprovalFilter, ApprovalRow, Page, Scope};
 use gantry_runtime::records::approval as item;
 use http::{HeaderMap, StatusCode};
@@ -152,7 +152,7 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
-    fn given(self) -> Result<Given, ApiError> {
+    fn given(self) -> Result<DecisionInput, ApiError> {
         let modified = self.modified_args.map(RawValue::get).filter(|text| *text != "null");
         if modified.is_some_and(|text| !text.starts_with('{')) {
             return Err(ApiError::invalid("modifiedArgs is an object: the arguments to run the call with"));
@@ -166,7 +166,7 @@ impl Decision<'_> {
             ));
         }
         let (approved, reason, scope) = (self.approved, self.reason, self.scope);
-        Ok(Given { approved, modified_args: modified.map(Into::into), reason, scope })
+        Ok(DecisionInput { approved, modified_args: modified.map(Into::into), reason, scope })
     }
 }
 
@@ -181,7 +181,10 @@ pub(super) async fn decide(
     let Some(by) = who.decider(via(&headers)) else {
         let why = "an agent cannot decide; it takes the key of an approver";
         if let Ok(id) = id.parse() {
-            app.projects.commons().turn_away(id, (&who.principal, via(&headers)), None, why).await;
+            app.projects
+                .commons()
+                .record_refused_decision(id, (&who.principal, via(&headers)), None, why)
+                .await;
         }
         return Err(ApiError::forbidden(why));
     };
@@ -204,17 +207,19 @@ fn via(headers: &HeaderMap) -> &'static str {
     }
 }
 
-fn not_decided(error: NotDecided) -> Result<Response, ApiError> {
+fn not_decided(error: DecisionError) -> Result<Response, ApiError> {
     let message = error.to_string();
     match error {
-        NotDecided::Unknown(id) => Err(unknown(id)),
-        NotDecided::Forbidden(message) => Err(ApiError::forbidden(message)),
-        NotDecided::Invalid(error) => Err(ApiError::of(StatusCode::BAD_REQUEST, error)),
-        NotDecided::Store(error) => Err(error.into()),
-        NotDecided::Decided(row) => {
+        DecisionError::Unknown(id) => Err(unknown(id)),
+        DecisionError::Forbidden(message) => Err(ApiError::forbidden(message)),
+        DecisionError::Invalid(error) => Err(ApiError::of(StatusCode::BAD_REQUEST, error)),
+        DecisionError::Store(error) => Err(error.into()),
+        DecisionError::Decided(row) => {
             Ok(stands(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, &row))
         }
-        NotDecided::Expired(row) => Ok(stands(StatusCode::GONE, ErrorCode::RejectedByTimeout, message, &row)),
+        DecisionError::Expired(row) => {
+            Ok(stands(StatusCode::GONE, ErrorCode::RejectedByTimeout, message, &row))
+        }
     }
 }
 
@@ -254,7 +259,7 @@ pub(super) async fn cancel(
 mod tests {
     use super::*;
 
-    fn given(text: &str) -> Result<Given, ApiError> {
+    fn given(text: &str) -> Result<DecisionInput, ApiError> {
         serde_json::from_str::<Decision<'_>>(text).unwrap().given()
     }
 

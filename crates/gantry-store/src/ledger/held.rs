@@ -183,7 +183,7 @@ impl Ledger<'_> {
             return if fits { Ok(Place::Superseding(Box::new(old))) } else { taken(old.state) };
         }
         let since = keep::before(row.created_us, JOINED_FOR);
-        if let Some(same) = approvals::same_as(self.conn, row.sameness, since)? {
+        if let Some(same) = approvals::same_as(self.conn, row.dedup_key, since)? {
             return Ok(Place::Same(Box::new(same)));
         }
         if let Some(known) = known {

@@ -1,7 +1,7 @@
 //! The table of approvals. Every query is answered by an index, however many rows wait.
 
 use super::{all, did_change, each_project, first, json, optional_json, word};
-use crate::approval::{ApprovalFilter, ApprovalRow, Asked, DecisionRow, Omitted, Ready};
+use crate::approval::{Announced, ApprovalFilter, ApprovalRow, Asked, DecisionRow, Omitted, Ready, Unsent};
 use crate::body;
 use crate::error::Error;
 use crate::ledger::execute;
@@ -74,9 +74,8 @@ const EXPIRED: &str = select_slim!(
     "INDEXED BY approvals_due WHERE due_us BETWEEN 1 AND ?1 AND state = 'PENDING_APPROVAL' ORDER BY due_us LIMIT ?2"
 );
 const NEXT_DUE: &str = "SELECT due_us FROM approvals WHERE due_us IS NOT NULL ORDER BY due_us LIMIT 1";
-const UNANNOUNCED: &str = select_slim!(
-    "INDEXED BY approvals_unannounced WHERE announced = 0 AND state = 'PENDING_APPROVAL' ORDER BY seq LIMIT ?1"
-);
+const UNSENT: &str = "SELECT seq, id, node FROM approvals INDEXED BY approvals_unsent
+     WHERE unsent IS NOT NULL AND project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 const WAITING_OF_CALLER: &str = "SELECT count(*) FROM (SELECT 1 FROM approvals
      WHERE project = ?1 AND principal = ?2 AND agent IS ?3
      AND state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY') LIMIT ?4)";
@@ -100,14 +99,14 @@ pub(crate) fn insert(conn: &Connection, row: &ApprovalRow) -> Result<i64, Error>
         row.principal,
         row.agent,
         row.name,
-        row.sameness.as_bytes(),
+        row.dedup_key.as_bytes(),
         row.state.as_str(),
         row.node.as_bytes(),
         row.created_us,
         row.deadline_us,
         row.ended_us,
         row.collected,
-        row.announced,
+        row.announced.as_number(),
         row.attempts,
         encoded(row.decision.as_ref())?,
         row.message,
@@ -158,9 +157,10 @@ pub(crate) fn collect(conn: &Connection, id: ApprovalId) -> Result<bool, Error> 
     did_change(conn, update, [id.as_bytes()])
 }
 
-/// Notes that the webhook need not be told any more.
-pub(crate) fn announced(conn: &Connection, id: ApprovalId) -> Result<(), Error> {
-    execute(conn, "UPDATE approvals SET announced = 1 WHERE id = ?1 AND announced = 0", [id.as_bytes()])
+/// Notes how much the webhook has taken; what was noted before is never undone.
+pub(crate) fn announced(conn: &Connection, id: ApprovalId, announced: Announced) -> Result<(), Error> {
+    let update = "UPDATE approvals SET announced = ?2 WHERE id = ?1 AND announced < ?2";
+    execute(conn, update, params![id.as_bytes(), announced.as_number()])
 }
 
 /// The approval with that id.
@@ -176,10 +176,10 @@ pub(crate) fn newest_of(conn: &Connection, call: CallId) -> Result<Option<Approv
 /// The approval of the same request that goes on, or ended after that moment and nobody was told.
 pub(crate) fn same_as(
     conn: &Connection,
-    sameness: Digest,
+    dedup_key: Digest,
     since_us: i64,
 ) -> Result<Option<ApprovalRow>, Error> {
-    first(conn, SAME, params![sameness.as_bytes(), since_us], read)
+    first(conn, SAME, params![dedup_key.as_bytes(), since_us], read)
 }
 
 /// How many calls of a caller wait, counted up to the limit.
@@ -223,9 +223,12 @@ pub(crate) fn next_due(conn: &Connection) -> Result<Option<i64>, Error> {
     first(conn, NEXT_DUE, [], |row| row.get(0))
 }
 
-/// What the webhook has to be told, the oldest first, without long arguments.
-pub(crate) fn unannounced(conn: &Connection, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
-    all(conn, UNANNOUNCED, [limit.min(PAGE_MAX)], read)
+/// The approvals of a project about which its webhook has something to take, the oldest first, after that place.
+pub(crate) fn unsent(conn: &Connection, project: &str, after: i64, limit: u32) -> Result<Vec<Unsent>, Error> {
+    all(conn, UNSENT, params![project, after, limit.min(PAGE_MAX)], |row| {
+        let id = ApprovalId::from_bytes(row.get(1)?);
+        Ok(Unsent { seq: row.get(0)?, id, node: NodeId::from_bytes(row.get(2)?) })
+    })
 }
 
 /// Those that nobody has decided and whose call above has no open intent: which, below which call, held by whom.
@@ -328,14 +331,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
         principal: row.get(6)?,
         agent: row.get(7)?,
         name: row.get(8)?,
-        sameness: Digest::from_bytes(row.get(9)?),
+        dedup_key: Digest::from_bytes(row.get(9)?),
         state: word(row, 10, State::parse)?,
         node: NodeId::from_bytes(row.get(11)?),
         created_us: row.get(12)?,
         deadline_us: row.get(13)?,
         ended_us: row.get(14)?,
         collected: row.get(15)?,
-        announced: row.get(16)?,
+        announced: Announced::from_number(row.get(16)?),
         attempts: row.get(17)?,
         decision: decision.map(|decision| DecisionRow { modified_args, ..decision }),
         message: row.get(19)?,

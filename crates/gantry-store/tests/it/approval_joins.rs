@@ -41,7 +41,7 @@ async fn an_outcome_that_nobody_was_given_is_joined_for_an_hour() {
         let ended_us = standing(&store, new.row.id).await.ended_us.unwrap();
         let again = |after_us: i64| {
             let mut again = held("");
-            again.row.sameness = new.row.sameness;
+            again.row.dedup_key = new.row.dedup_key;
             again.row.created_us = ended_us + after_us;
             again
         };
@@ -65,11 +65,11 @@ async fn one_that_goes_on_is_joined_before_one_that_ended() {
     let store = fixture.open();
     let old = bring(&store, State::RejectedByUser).await;
     let mut late = held("");
-    (late.row.sameness, late.row.created_us) = (old.row.sameness, *START_US + 2_000_000 + HOUR_US);
+    (late.row.dedup_key, late.row.created_us) = (old.row.dedup_key, *START_US + 2_000_000 + HOUR_US);
     let waits = hold(&store, late).await.id;
     // By the clock of this caller, both could be joined.
     let again = |mut new: NewApproval| {
-        new.row.sameness = old.row.sameness;
+        new.row.dedup_key = old.row.dedup_key;
         new
     };
     assert_eq!(joined(&store, again(held(""))).await.id, waits);
@@ -85,7 +85,7 @@ async fn what_changed_after_its_approval_is_asked_about_again_under_the_same_cal
         let mut new = held("");
         new.head.id = old.head.id;
         new.row.supersedes = Some(old.row.id);
-        new.row.sameness = Digest::of(new.row.id.to_string().as_bytes());
+        new.row.dedup_key = Digest::of(new.row.id.to_string().as_bytes());
         // Limits are for what is new; this call was let in before.
         let answer = store.hold(new.clone(), HoldLimits { per_caller: 0, total: 0 }).await;
         if !matches!(state, State::ApprovedReady | State::ScheduledForExecution) {
@@ -101,7 +101,7 @@ async fn what_changed_after_its_approval_is_asked_about_again_under_the_same_cal
         assert_eq!(store.approval_of(old.head.id).await.unwrap().unwrap().id, new.row.id);
 
         let mut same = held("");
-        same.row.sameness = old.row.sameness;
+        same.row.dedup_key = old.row.dedup_key;
         hold(&store, same).await;
         assert!(
             matches!(store.intend(approved(&old)).await, Err(Error::Taken { .. })),

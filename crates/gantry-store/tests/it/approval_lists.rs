@@ -5,7 +5,7 @@ use crate::fixture::{
     Fixture, START_US, approved, bring, good, head, held, hold, joined, over, settle, standing, step, whole,
 };
 use gantry_core::id::{ApprovalId, NodeId, SessionId};
-use gantry_store::{ApprovalFilter, NewApproval, State};
+use gantry_store::{Announced, ApprovalFilter, NewApproval, State};
 
 /// The states that an approval can be in.
 
@@ -150,23 +150,93 @@ async fn what_others_are_to_run_hides_nothing_and_is_walked_page_by_page() {
 }
 
 #[tokio::test]
-async fn the_webhook_is_told_of_what_waits_until_it_has_taken_it() {
+async fn what_a_webhook_has_to_take_is_listed_by_project_until_it_has_taken_it() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let mut ids = Vec::new();
-    for n in 0..4 {
+    for n in 0..5 {
         let mut new = held(&n.to_string());
-        new.row.announced = n == 3;
+        new.row.announced = if n == 3 { Announced::All } else { Announced::Nothing };
+        if n == 4 {
+            new.head.caller.project = "another".into();
+        }
         ids.push(hold(&store, new).await.id);
     }
-    let told = async |limit| -> Vec<_> {
-        store.unannounced(limit).await.unwrap().into_iter().map(|row| row.id).collect()
+    let project = standing(&store, ids[0]).await.project;
+    let unsent = async |project: &str, after, limit| -> Vec<_> {
+        store.unsent(project.into(), after, limit).await.unwrap().into_iter().map(|row| row.id).collect()
     };
-    assert_eq!((told(10).await, told(1).await), (ids[..3].to_vec(), vec![ids[0]]));
-    store.announced(ids[0]).await.unwrap();
+    assert_eq!(unsent(&project, 0, 10).await, ids[..3]);
+    assert_eq!(unsent(&project, 0, 1).await, ids[..1]);
+    assert_eq!(unsent(&project, standing(&store, ids[0]).await.seq, 10).await, ids[1..3]);
+    assert_eq!(unsent("another", 0, 10).await, ids[4..]);
+    store.announced(ids[0], Announced::Request).await.unwrap();
+    // A request that ended before it was taken is not sent.
     settle(&store, ids[1], State::RejectedByUser).await.unwrap();
-    assert_eq!(told(10).await, [ids[2]]);
-    assert!(standing(&store, ids[0]).await.announced);
+    assert_eq!(unsent(&project, 0, 10).await, ids[2..3]);
+}
+
+#[tokio::test]
+async fn each_step_of_an_approval_is_to_be_sent_in_its_order_and_once() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let mut new = held("a");
+    new.row.announced = Announced::Nothing;
+    let row = hold(&store, new.clone()).await;
+    // What is to be sent next; the list says the same.
+    let next = async || {
+        let unsent = store.unsent(row.project.clone(), 0, 10).await.unwrap();
+        let next = standing(&store, row.id).await.next_announcement();
+        assert_eq!(unsent.iter().map(|unsent| unsent.id).next(), next.map(|_| row.id));
+        next
+    };
+    assert_eq!(next().await, Some(Announced::Request));
+    store.announced(row.id, Announced::Request).await.unwrap();
+    assert_eq!(next().await, None);
+    settle(&store, row.id, State::ApprovedReady).await.unwrap();
+    assert_eq!(next().await, Some(Announced::Decision));
+    store.intend(approved(&new)).await.unwrap();
+    store.close(row.call, over(State::CompletedSuccess)).await.unwrap();
+    assert_eq!(next().await, Some(Announced::Decision), "the end does not hide what came before it");
+    store.announced(row.id, Announced::Decision).await.unwrap();
+    assert_eq!(next().await, Some(Announced::All));
+    store.announced(row.id, Announced::All).await.unwrap();
+    store.announced(row.id, Announced::Request).await.unwrap();
+    assert_eq!(next().await, None, "what was taken is not sent again");
+}
+
+#[tokio::test]
+async fn a_folder_from_before_the_outbox_opens_and_goes_on_with_what_waits() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        let mut new = held(&n.to_string());
+        new.row.announced = if n == 0 { Announced::Nothing } else { Announced::Request };
+        ids.push(hold(&store, new).await.id);
+    }
+    settle(&store, ids[2], State::RejectedByUser).await.unwrap();
+    store.shutdown().await.unwrap();
+    drop(store);
+    // As the program before left it.
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    conn.execute_batch(
+        "DROP INDEX approvals_unsent; ALTER TABLE approvals DROP COLUMN unsent; DELETE FROM migrations WHERE version = 3;
+         CREATE INDEX approvals_unannounced ON approvals (seq) WHERE announced = 0 AND state = 'PENDING_APPROVAL';",
+    )
+    .unwrap();
+    drop(conn);
+    let store = fixture.open();
+    let mut announced = Vec::new();
+    for id in &ids {
+        announced.push(standing(&store, *id).await.announced);
+    }
+    assert_eq!(announced, [Announced::Nothing, Announced::Request, Announced::All]);
+    let project = standing(&store, ids[0]).await.project;
+    let unsent = async || store.unsent(project.clone(), 0, 10).await.unwrap();
+    assert_eq!(unsent().await.iter().map(|unsent| unsent.id).collect::<Vec<_>>(), ids[..1]);
+    settle(&store, ids[1], State::RejectedByUser).await.unwrap();
+    assert_eq!(unsent().await.iter().map(|unsent| unsent.id).collect::<Vec<_>>(), ids[..2]);
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use crate::fixture::{
     whole,
 };
 use gantry_core::id::{ApprovalId, CallId};
-use gantry_store::{ApprovalRow, CallFilter, Error, HeldAs, Intended, Outcome, RefusedDecision, State};
+use gantry_store::{
+    Announced, ApprovalRow, CallFilter, Error, HeldAs, Intended, Outcome, RefusedDecision, State,
+};
 
 /// The states that an approval can be in.
 pub(crate) fn states() -> impl Iterator<Item = State> {
@@ -243,7 +245,7 @@ async fn steps_of_approvals_that_are_not_there_are_errors() {
     let settled = store.settle(id, step(State::ApprovedReady)).await;
     assert!(matches!(settled, Err(Error::UnknownApproval { approval }) if approval == id));
     assert!(!store.collect(id).await.unwrap());
-    store.announced(id).await.unwrap();
+    store.announced(id, Announced::All).await.unwrap();
     assert_eq!(store.approval(id).await.unwrap(), None);
     assert_eq!(store.approval_of(CallId::mint()).await.unwrap(), None);
 

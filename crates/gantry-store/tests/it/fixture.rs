@@ -4,9 +4,9 @@ use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, NodeId, SessionId};
 use gantry_core::{Priority, Role};
 use gantry_store::{
-    ApprovalRow, Asked, CallHead, CalledTool, DecisionRow, HeldAs, HoldLimits, IdempotencyKey, Intended,
-    Intent, NewApproval, Omitted, Options, Outcome, Recovery, Scope, SessionKey, SessionRow, Settled, State,
-    Store, Verdict, WholeCall,
+    Announced, ApprovalRow, Asked, CallHead, CalledTool, DecisionRow, HeldAs, HoldLimits, IdempotencyKey,
+    Intended, Intent, NewApproval, Omitted, Options, Outcome, Recovery, Scope, SessionKey, SessionRow,
+    Settled, State, Store, Verdict, WholeCall,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -139,14 +139,14 @@ pub(crate) fn held(word: &str) -> NewApproval {
         principal: head.caller.principal.clone(),
         agent: head.caller.agent.clone(),
         name: head.tool.name.clone(),
-        sameness: Digest::of(word.as_bytes()),
+        dedup_key: Digest::of(word.as_bytes()),
         state: State::PendingApproval,
         node: NodeId::from_bytes([0; 16]),
         created_us: *START_US + 1_000_000,
         deadline_us: Some(*START_US + 601_000_000),
         ended_us: None,
         collected: false,
-        announced: true,
+        announced: Announced::All,
         attempts: 0,
         decision: None,
         message: None,

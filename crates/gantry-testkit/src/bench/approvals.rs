@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use gantry_core::policy::{Policies, RequiresApproval};
 use gantry_core::{CallRequest, Caller, Door, Role, State};
 use gantry_provider::Provider;
-use gantry_runtime::approvals::{Decider, Given};
+use gantry_runtime::approvals::{Decider, DecisionInput};
 use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow};
 use gantry_runtime::projects::Loading;
 use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Projects, Reply, Session};
@@ -143,7 +143,7 @@ impl Bench {
         let mut taken = Vec::with_capacity(50);
         for row in self.page().await? {
             let start = Instant::now();
-            self.projects.decide(row.id, &by, Given::default()).await?;
+            self.projects.decide(row.id, &by, DecisionInput::default()).await?;
             taken.push(micros(start.elapsed()));
         }
         Ok(figures(taken))

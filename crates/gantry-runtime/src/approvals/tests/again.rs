@@ -6,7 +6,7 @@ use super::*;
 async fn what_was_approved_and_had_not_begun_runs_after_a_restart_once() {
     let home = Home::new().await;
     let held = home.call("act", "{\"n\":1}").await;
-    // Decided by a process that ends before the call begins: the clerk of the holder is told to stop first.
+    // Decided by a process that ends before the call begins: the worker of the holder is told to stop first.
     home.projects.drain(Duration::ZERO).await;
     let by = ann();
     home.projects.commons().decide(id(&held), &by, yes(), None).await.unwrap();
@@ -35,7 +35,7 @@ async fn what_was_approved_and_waits_for_its_turn_when_gantry_stops_runs_after_t
     let Home { projects, ran, folder } = home;
     drop(projects);
     let home = Home::again(folder, ran, queued, Gates::default()).await;
-    home.projects.commons().approvals().adopt();
+    home.projects.commons().approvals().take_over_orphans();
     let done = home.over(&held).await;
     assert_eq!((done.state, done.conversation()), (State::CompletedSuccess, "{\"n\":1} 1".into()));
     assert_eq!(home.ran(), 1);
@@ -60,7 +60,7 @@ async fn a_changed_rule_asks_again_and_a_denial_refuses() {
         plan.options.policies = Arc::new(Policies::compile(&rules, Gates::default()).unwrap());
     };
     let home = Home::again(folder, ran, change, Gates::default()).await;
-    home.projects.commons().approvals().adopt();
+    home.projects.commons().approvals().take_over_orphans();
     let refused = home.over(&denied).await;
     assert_eq!(refused.state, State::CancelledBySystem);
     assert!(refused.conversation().contains("denied by policy two"), "{}", refused.conversation());
@@ -101,7 +101,7 @@ async fn a_key_stands_for_what_was_sent_also_if_it_ran_with_other_arguments_and_
     };
     let held = keyed(&home, home.cx().await).await;
     home.projects.drain(Duration::ZERO).await;
-    let edit = Given { modified_args: Some("{\"n\":7}".into()), ..yes() };
+    let edit = DecisionInput { modified_args: Some("{\"n\":7}".into()), ..yes() };
     // What the person saw is not what there is when it runs.
     let seen = gantry_core::digest::Digest::of(b"something else");
     home.projects.commons().decide(id(&held), &ann(), edit, Some(seen)).await.unwrap();
@@ -155,11 +155,11 @@ async fn what_a_process_recorded_right_before_its_end_is_told() {
     let home = Home::new().await;
     let held = home.call("slow", "{}").await;
     home.begin(id(&held)).await;
-    let row = home.runtime().abandoned(id(&held)).await.unwrap().unwrap();
+    let row = poll::unless_recorded(home.projects.store(), id(&held)).await.unwrap().unwrap();
     assert_eq!(row.state, State::OutcomeUnknown, "if the process that runs it were gone");
     home.let_go();
     home.over(&held).await;
-    let row = home.runtime().abandoned(id(&held)).await.unwrap().unwrap();
+    let row = poll::unless_recorded(home.projects.store(), id(&held)).await.unwrap().unwrap();
     assert_eq!(row.state, State::CompletedSuccess);
 }
 
@@ -179,8 +179,8 @@ async fn crowd(store: &Store, like: &ApprovalRow, n: usize) -> Vec<ApprovalId> {
     let head = store.call(like.call).await.unwrap().unwrap().head;
     let hold = |_| async {
         let (id, call) = (ApprovalId::mint(), gantry_core::id::CallId::mint());
-        let sameness = gantry_core::digest::Digest::of(id.to_string().as_bytes());
-        let row = ApprovalRow { id, call, sameness, ..like.clone() };
+        let dedup_key = gantry_core::digest::Digest::of(id.to_string().as_bytes());
+        let row = ApprovalRow { id, call, dedup_key, ..like.clone() };
         let head = gantry_store::CallHead { id: call, ..head.clone() };
         let new = gantry_store::NewApproval { head, idempotency: None, row };
         let limits = gantry_store::HoldLimits { per_caller: 10_000, total: 10_000 };
@@ -224,8 +224,7 @@ async fn what_others_are_to_run_or_what_is_put_off_does_not_hide_what_can_run_he
     assert_eq!(home.over(&second).await.conversation(), "{\"n\":2} 2");
 
     let put_off = crowd(home.projects.store(), &like, 1100).await;
-    let later = tokio::time::Instant::now() + Duration::from_secs(3600);
-    home.projects.commons().approvals().desk().later.extend(put_off.iter().map(|id| (*id, later)));
+    home.projects.commons().approvals().waiters().running.extend(&put_off);
     approve(home.projects.store(), &put_off).await;
     let third = home.call("act", "{\"n\":3}").await;
     home.decide(id(&third), yes()).await.unwrap();

@@ -21,7 +21,7 @@ async fn a_yes_runs_the_call_once_and_a_second_one_comes_too_late() {
     assert_eq!(done.conversation(), "{\"n\":1} 1");
     assert_eq!((done.state, done.approved_by.as_deref()), (State::CompletedSuccess, Some("ann")));
     let again = home.decide(id(&held), yes()).await;
-    assert!(matches!(again, Err(NotDecided::Decided(row)) if row.state == State::CompletedSuccess));
+    assert!(matches!(again, Err(DecisionError::Decided(row)) if row.state == State::CompletedSuccess));
     assert_eq!(home.ran(), 1);
 }
 
@@ -31,7 +31,7 @@ async fn no_and_nobody_and_withdrawn_are_told_apart() {
         Home::with(|plan| plan.options.approvals.timeout = Duration::from_millis(50), Gates::default());
     let home = home.await;
     let denied = home.call("act", "{\"n\":1}").await;
-    let no = Given { approved: false, reason: Some("not today".into()), ..Given::default() };
+    let no = DecisionInput { approved: false, reason: Some("not today".into()), ..DecisionInput::default() };
     home.decide(id(&denied), no).await.unwrap();
     let denied = home.over(&denied).await;
     assert_eq!(denied.state, State::RejectedByUser);
@@ -40,7 +40,7 @@ async fn no_and_nobody_and_withdrawn_are_told_apart() {
     let expired = home.over(&late).await;
     assert_eq!(expired.state, State::RejectedByTimeout);
     assert!(expired.conversation().contains("nobody decided within 50 ms"), "{}", expired.conversation());
-    assert!(matches!(home.decide(id(&late), yes()).await, Err(NotDecided::Expired(_))));
+    assert!(matches!(home.decide(id(&late), yes()).await, Err(DecisionError::Expired(_))));
     let withdrawn = home.call("act", "{\"n\":3}").await;
     assert!(home.projects.commons().withdraw(withdrawn.id, Some("bot"), "it was a mistake").await.unwrap());
     let withdrawn = home.over(&withdrawn).await;
@@ -53,8 +53,8 @@ async fn no_and_nobody_and_withdrawn_are_told_apart() {
 async fn edited_arguments_are_checked_and_told() {
     let home = Home::new().await;
     let held = home.call("act", "{\"n\":1}").await;
-    let edit = |text: &str| Given { modified_args: Some(text.into()), ..yes() };
-    assert!(matches!(home.decide(id(&held), edit("{\"n\":\"x\"}")).await, Err(NotDecided::Invalid(_))));
+    let edit = |text: &str| DecisionInput { modified_args: Some(text.into()), ..yes() };
+    assert!(matches!(home.decide(id(&held), edit("{\"n\":\"x\"}")).await, Err(DecisionError::Invalid(_))));
     home.decide(id(&held), edit("{\"n\":7}")).await.unwrap();
     let done = home.over(&held).await;
     assert_eq!(done.conversation(), "{\"n\":7} 1");
@@ -65,7 +65,7 @@ async fn edited_arguments_are_checked_and_told() {
 async fn a_grant_answers_the_next_question_until_it_is_revoked() {
     let home = Home::new().await;
     let held = home.call("act", "{\"n\":1}").await;
-    home.decide(id(&held), Given { scope: Scope::Always, ..yes() }).await.unwrap();
+    home.decide(id(&held), DecisionInput { scope: Scope::Always, ..yes() }).await.unwrap();
     home.over(&held).await;
     let granted = home.call("act", "{\"n\":2}").await;
     assert_eq!(granted.conversation(), "{\"n\":2} 2");
@@ -113,7 +113,10 @@ async fn who_may_not_decide_does_not() {
     for change in refused {
         let by = other(change);
         let decided = home.projects.decide(id(&held), &by, yes()).await;
-        assert!(matches!(decided, Err(NotDecided::Forbidden(_) | NotDecided::Unknown(_))), "{decided:?}");
+        assert!(
+            matches!(decided, Err(DecisionError::Forbidden(_) | DecisionError::Unknown(_))),
+            "{decided:?}"
+        );
     }
     home.projects.decide(id(&held), &other(|_| {}), yes()).await.unwrap();
     assert!(home.over(&held).await.is_ok());
@@ -134,9 +137,9 @@ async fn edited_arguments_that_others_must_approve_are_theirs() {
         Home::with(|plan| *plan = rules(&plan.options.data.clone(), &Arc::default()), Gates::default());
     let home = home.await;
     let held = home.call("act", "{\"n\":1}").await;
-    let edit = Given { modified_args: Some("{\"n\":500}".into()), ..yes() };
+    let edit = DecisionInput { modified_args: Some("{\"n\":500}".into()), ..yes() };
     let decided = home.decide(id(&held), edit.clone()).await;
-    assert!(matches!(decided, Err(NotDecided::Forbidden(why)) if why.contains("boss")));
+    assert!(matches!(decided, Err(DecisionError::Forbidden(why)) if why.contains("boss")));
     let boss = Decider { name: "boss".into(), ..ann() };
     home.projects.decide(id(&held), &boss, edit).await.unwrap();
     assert_eq!(home.over(&held).await.executed_arguments.as_deref(), Some("{\"n\":500}"));

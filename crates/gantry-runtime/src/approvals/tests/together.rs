@@ -53,7 +53,7 @@ async fn when_one_of_two_that_wait_leaves_the_call_is_still_the_others() {
 
 /// How many wait for an approval.
 fn waiters(home: &Home, id: ApprovalId) -> usize {
-    home.projects.commons().approvals().desk().waiting.get(&id).map_or(0, |waiting| waiting.waiters.len())
+    home.projects.commons().approvals().waiters().waiting.get(&id).map_or(0, |waiting| waiting.waiters.len())
 }
 
 /// Calls what is slow, and waits for it.
@@ -115,16 +115,36 @@ async fn who_knew_of_a_call_may_come_back_for_what_takes_its_place() {
     let (cx, approvals) = (home.cx().await, Arc::clone(home.projects.commons().approvals()));
     let mut rows = Vec::new();
     for n in 0..3 {
-        rows.push(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await);
+        rows.push(Arc::new(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await));
     }
     let first = approvals.wait(&rows[0], &cx);
-    let second = first.instead(&rows[1], &cx);
+    let second = first.instead(&rows[1]);
     drop(first);
     assert!(second.is_alone());
-    approvals.told(rows[1].id);
-    let third = second.instead(&rows[2], &cx);
+    approvals.mark_reported(rows[1].id);
+    let third = second.instead(&rows[2]);
     drop(second);
     assert!(!third.is_alone(), "somebody else was told of it");
     drop(third);
-    assert!(approvals.desk().waiting.is_empty());
+    assert!(approvals.waiters().waiting.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_waits_hears_of_what_another_process_decided() {
+    let home = Home::new().await;
+    let waiting = wait(&home, home.cx().await);
+    let pending = home.pending().await;
+    until(|| waiters(&home, pending.id) == 1).await;
+    let database = gantry_store::Options::new(home.folder.path().join("gantry.db"));
+    let (other, _) = Store::open(database).unwrap();
+    let step = gantry_store::Settled {
+        to: State::RejectedByUser,
+        decision: None,
+        deadline_us: None,
+        message: None,
+        at_us: crate::clock::steady_us(),
+    };
+    other.settle(pending.id, step).await.unwrap().unwrap();
+    let denied = waiting.await.unwrap();
+    assert_eq!((denied.state, home.ran()), (State::RejectedByUser, 0));
 }

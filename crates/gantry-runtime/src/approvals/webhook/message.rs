@@ -5,12 +5,12 @@ use crate::records::ApprovalItem;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::State;
-use gantry_store::ApprovalRow;
+use gantry_store::{Announced, ApprovalRow};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Serialize;
 use sha2::Sha256;
 
-/// Bytes of arguments that are sent along; who wants more of them asks for the approval itself.
+/// Bytes of arguments that are sent along. A receiver that wants more of them reads the approval by its id.
 const ARGUMENT_BYTES: usize = 256 * 1024;
 
 /// How a secret begins that is written in base64.
@@ -36,20 +36,32 @@ struct Data<'a> {
 /// A message about an approval.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// The same however often it is sent, so that who gets it twice notices.
+    /// The same however often it is sent, so that a receiver can drop what it gets twice.
     pub(super) id: String,
     pub(super) body: String,
 }
 
 impl Message {
-    /// What is told of an approval that came to stand as it does at that moment; nothing where that is of no interest.
-    /// `page` is the address of the page on which a person decides, without the approval's id.
-    pub(super) fn about(row: &ApprovalRow, at_us: i64, page: Option<&str>) -> Option<Self> {
+    /// The message about this step of an approval; none where a webhook need not hear of it. `page` is the address of the
+    /// page on which a person decides, without the approval's id.
+    pub(super) fn about(mut row: ApprovalRow, step: Announced, page: Option<&str>) -> Option<Self> {
+        let decided_us = row.decision.as_ref().map(|decision| decision.at_us);
+        let at_us = match step {
+            Announced::Nothing | Announced::Request => row.created_us,
+            Announced::Decision => decided_us.unwrap_or(row.created_us),
+            Announced::All => row.ended_us.unwrap_or(row.created_us),
+        };
+        if step == Announced::Decision {
+            // Its call may have begun or ended since. The message says how it stood when it was decided.
+            let is_delayed = row.asked.delay_ms > 0;
+            row.state = if is_delayed { State::ScheduledForExecution } else { State::ApprovedReady };
+            (row.ended_us, row.message) = (None, None);
+        }
         let body = Body {
             kind: kind(row.state)?,
             timestamp: iso(at_us),
             data: Data {
-                item: ApprovalItem::of(row).without_long_arguments(ARGUMENT_BYTES),
+                item: ApprovalItem::of(&row).without_long_arguments(ARGUMENT_BYTES),
                 decision_url: format!("/api/v1/approvals/{}/decision", row.id),
                 page: page.map(|page| format!("{page}{}", row.id)),
             },
@@ -103,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_has_its_word_or_is_nobodys_business() {
+    fn every_state_has_its_word_or_is_not_sent() {
         let words: Vec<_> = State::ALL.iter().map(|state| kind(*state).unwrap_or("-")).collect();
         let words: Vec<_> = words.iter().map(|word| word.trim_start_matches("approval.")).collect();
         assert_eq!(

@@ -2,14 +2,13 @@
 //!
 //! An address may hold a secret in its path, so words about it name the host alone.
 
-use super::lane::{About, Errand, Sent};
 use super::message::Message;
 use crate::clock;
 use crate::options::Webhook;
-use gantry_core::State;
+use gantry_core::id::ApprovalId;
 use gantry_egress::guard::Cidr;
 use gantry_egress::{HttpClient, HttpError};
-use gantry_store::{ApprovalRow, Store};
+use gantry_store::Store;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +19,17 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer that are read, so that the connection can be used again. What it says is of no interest.
 const ANSWER_BYTES: usize = 64 * 1024;
+
+/// How a message fared.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// The webhook has it.
+    Taken,
+    /// There is nothing to send any more.
+    Skipped,
+    /// It was not taken, for this reason.
+    Failed(String),
+}
 
 /// A webhook, and what it takes to reach it.
 #[derive(Debug, Clone)]
@@ -44,31 +54,23 @@ impl Target {
         shown(&self.webhook.url)
     }
 
-    /// Sends a message, once.
-    pub(super) async fn run(self, store: Store, errand: Errand, page: Option<Arc<str>>) -> Sent {
-        let row = match store.approval(errand.id).await {
+    /// Sends the next message about an approval, once. `page` is the address of the page on which a person decides, without
+    /// the approval's id.
+    pub(super) async fn send(&self, store: &Store, id: ApprovalId, page: Option<&str>) -> Sent {
+        let row = match store.approval(id).await {
             Ok(row) => row,
             Err(error) => return Sent::Failed(format!("the approval could not be read: {error}")),
         };
-        let (row, at_us) = match (row, errand.about) {
-            (Some(row), About::Request) if row.state == State::PendingApproval && !row.announced => {
-                let created = row.created_us;
-                (row, created)
-            }
-            // Nobody was told of the request.
-            (Some(row), About::News { state, at_us }) if row.announced => (as_it_stood(row, state), at_us),
-            (Some(_) | None, _) => return Sent::Moot,
-        };
-        let Some(message) = Message::about(&row, at_us, page.as_deref()) else { return Sent::Moot };
-        if let Err(reason) = self.post(message).await {
+        let next = row.and_then(|row| row.next_announcement().map(|next| (row, next)));
+        let Some((row, next)) = next else { return Sent::Skipped };
+        if let Some(message) = Message::about(row, next, page)
+            && let Err(reason) = self.post(message).await
+        {
             return Sent::Failed(reason);
         }
-        match errand.about {
-            About::News { .. } => Sent::Taken,
-            About::Request => match store.announced(errand.id).await {
-                Ok(()) => Sent::Taken,
-                Err(error) => Sent::Failed(format!("that it was taken could not be recorded: {error}")),
-            },
+        match store.announced(id, next).await {
+            Ok(()) => Sent::Taken,
+            Err(error) => Sent::Failed(format!("that it was taken could not be recorded: {error}")),
         }
     }
 
@@ -107,17 +109,6 @@ fn client(allowed: &[Arc<str>]) -> Result<HttpClient, String> {
     let ranges = allowed.iter().map(|range| range.parse::<Cidr>()).collect::<Result<Vec<_>, _>>();
     let ranges = ranges.map_err(|error| format!("approvals.webhook.allowPrivate: {error}"))?;
     HttpClient::guarded(&ranges).map_err(|error| error.to_string())
-}
-
-/// The row as it was in an earlier state, where that was not the end.
-fn as_it_stood(mut row: ApprovalRow, state: Option<State>) -> ApprovalRow {
-    if let Some(state) = state {
-        row.state = state;
-    }
-    if !row.state.is_over() {
-        row.ended_us = None;
-    }
-    row
 }
 
 /// Why a message was not taken, without the address.

@@ -1,4 +1,4 @@
-//! The webhook: what waits is told until it is taken, signed, also after a crash; and what became of it is told apart.
+//! The webhook: what waits, what was decided and how it ended is sent until it is taken, signed, also after a crash.
 
 mod receiver;
 
@@ -179,6 +179,30 @@ fn apr_6_a_request_that_was_not_taken_is_told_after_a_crash_and_once_taken_no_mo
 }
 
 #[test]
+fn apr_6_a_decision_and_an_end_that_were_not_taken_are_told_in_their_order_after_a_crash() {
+    let receiver = Receiver::start();
+    let home = home(&receiver);
+    let server = home.serve();
+    let (id, call) = held(&server, "a");
+    let requested = ("approval.requested", "PENDING_APPROVAL");
+    assert_told(&server, &receiver, &id, &[requested]);
+    noted(&server, 1);
+    let request = receiver.messages().remove(0);
+    receiver.answer([503; 100]);
+    assert_eq!(decide(&server, &approver(&home), &request, &json!({ "approved": true })), 200);
+    let over =
+        || server.get_as_admin(&format!("/api/v1/calls/{call}")).json()["state"] == "COMPLETED_SUCCESS";
+    server.eventually("it has run", over);
+    server.eventually("the webhook is tried", || receiver.messages().len() >= 2);
+    server.kill();
+    receiver.answer([]);
+    let server = home.serve();
+    let decided = ("approval.decided", "APPROVED_READY");
+    assert_told(&server, &receiver, &id, &[requested, decided, ("approval.completed", "COMPLETED_SUCCESS")]);
+    assert_eq!(home.read("counted"), "a\n");
+}
+
+#[test]
 fn apr_6_a_private_address_is_not_contacted_before_it_is_opened() {
     for (host, allowed) in [("127.0.0.1", vec![]), ("localhost", vec!["10.0.0.0/8"])] {
         let receiver = Receiver::start();
@@ -260,7 +284,7 @@ fn apr_6_a_webhook_that_does_not_answer_delays_nobody_elses() {
     let id = reply["approvalId"].as_str().unwrap_or_else(|| panic!("{reply}"));
     assert_told(&server, &receiver, id, &[("approval.requested", "PENDING_APPROVAL")]);
     assert_eq!(receiver.messages()[0].body["data"]["caller"]["project"], "other");
-    // Neither is the clerk: what is approved runs.
+    // Neither is the worker: what is approved runs.
     assert_eq!(decide(&server, &approver(&home), &receiver.messages()[0], &json!({ "approved": true })), 200);
     let expected = [
         ("approval.requested", "PENDING_APPROVAL"),
@@ -307,6 +331,7 @@ fn apr_6_a_webhook_hears_that_nobody_knows_how_an_approved_call_ended() {
     assert_eq!(decide(&server, &approver(&home), &request, &json!({ "approved": true })), 200);
     let decided = ("approval.decided", "APPROVED_READY");
     assert_told(&server, &receiver, &id, &[requested, decided]);
+    noted(&server, 2);
     server.eventually("it runs", || home.path().join("slow").exists());
     server.kill();
     let server = home.serve();

@@ -1,15 +1,15 @@
 //! A yes that holds for more than one call: what it is for, and when there can be none.
 
-use super::decide::NotDecided;
+use super::decide::DecisionError;
 use crate::clock;
 use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, ToolError};
 use gantry_store::{ApprovalRow, DecisionRow, GrantKey, GrantRow, Scope};
 use std::sync::Arc;
 
-/// What a grant is void without: the rules about the tool, and the server that has it. What a tool of ours looked at, a
-/// file say, is no part of it.
-pub(crate) fn under(revision: Digest, source: Option<&Arc<str>>) -> Digest {
+/// What a grant holds under: the rules about the tool, and the server that has it. If one changes, the grant is void. What a
+/// built-in tool has read, such as a file, is no part of it.
+pub(crate) fn grant_scope_digest(revision: Digest, source: Option<&Arc<str>>) -> Digest {
     match source {
         None => revision,
         Some(source) => Digest::of_parts(&[revision.as_bytes(), source.as_bytes()]),
@@ -17,12 +17,12 @@ pub(crate) fn under(revision: Digest, source: Option<&Arc<str>>) -> Digest {
 }
 
 /// Refuses a yes for a session that says nothing about how long it holds.
-pub(super) fn check_scope(row: &ApprovalRow, scope: Scope) -> Result<(), NotDecided> {
+pub(super) fn check_scope(row: &ApprovalRow, scope: Scope) -> Result<(), DecisionError> {
     if scope != Scope::Session || row.asked.own_session {
         return Ok(());
     }
     let message = "this caller has no session of its own; decide `once`, or `always`";
-    Err(NotDecided::Invalid(ToolError::new(ErrorCode::InvalidArguments, message)))
+    Err(DecisionError::Invalid(ToolError::new(ErrorCode::InvalidArguments, message)))
 }
 
 /// The grant that a decision makes, if it holds for more than its call.
@@ -40,7 +40,7 @@ pub(super) fn grant(row: &ApprovalRow, decision: &DecisionRow) -> Option<GrantRo
         },
         name: Arc::clone(&row.name),
         fingerprint: asked.fingerprint,
-        policy: under(asked.policy, asked.source.as_ref()),
+        policy: grant_scope_digest(asked.policy, asked.source.as_ref()),
         rules: asked.rules.clone(),
         session: (decision.scope == Scope::Session).then_some(row.session),
         by: Arc::clone(&decision.by),
@@ -52,12 +52,12 @@ pub(super) fn grant(row: &ApprovalRow, decision: &DecisionRow) -> Option<GrantRo
 }
 
 /// Why a decision could not be recorded.
-pub(super) fn not_recorded(error: gantry_store::Error) -> NotDecided {
+pub(super) fn not_recorded(error: gantry_store::Error) -> DecisionError {
     if matches!(error, gantry_store::Error::TooManyGrants { .. }) {
         let message = format!("{error}, or decide `once`; nothing was decided");
-        return NotDecided::Invalid(ToolError::new(ErrorCode::InvalidArguments, message));
+        return DecisionError::Invalid(ToolError::new(ErrorCode::InvalidArguments, message));
     }
-    NotDecided::Store(error)
+    DecisionError::Store(error)
 }
 
 #[cfg(test)]
@@ -67,17 +67,18 @@ mod tests {
     #[test]
     fn a_grant_is_for_one_server_where_that_can_be_told() {
         let (rules, one, other) = (Digest::of(b"rules"), Arc::from("one"), Arc::from("other"));
-        assert_eq!(under(rules, None), rules);
-        let of = [under(rules, None), under(rules, Some(&one)), under(rules, Some(&other))];
+        assert_eq!(grant_scope_digest(rules, None), rules);
+        let digest = |source| grant_scope_digest(rules, source);
+        let of = [digest(None), digest(Some(&one)), digest(Some(&other))];
         assert!(of[0] != of[1] && of[1] != of[2] && of[0] != of[2], "{of:?}");
-        assert_eq!(of[1], under(rules, Some(&one)));
+        assert_eq!(of[1], digest(Some(&one)));
     }
 
     #[test]
-    fn too_many_grants_is_for_whoever_decides_to_do_something_about() {
+    fn too_many_grants_is_for_the_approver_to_do_something_about() {
         let said = not_recorded(gantry_store::Error::TooManyGrants { limit: 7 });
-        assert!(matches!(said, NotDecided::Invalid(_)), "{said:?}");
+        assert!(matches!(said, DecisionError::Invalid(_)), "{said:?}");
         assert!(said.to_string().contains("`gantry approvals revoke`"), "{said}");
-        assert!(matches!(not_recorded(gantry_store::Error::Full), NotDecided::Store(_)));
+        assert!(matches!(not_recorded(gantry_store::Error::Full), DecisionError::Store(_)));
     }
 }

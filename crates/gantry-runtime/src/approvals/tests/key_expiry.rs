@@ -53,7 +53,7 @@ async fn a_call_whose_key_has_ended_is_neither_decided_nor_run() {
     revoke(&home, key).await;
     let refused = home.decide(id(&decided), yes()).await;
     assert!(
-        matches!(&refused, Err(NotDecided::Decided(row)) if row.message.as_deref() == Some(WHY)),
+        matches!(&refused, Err(DecisionError::Decided(row)) if row.message.as_deref() == Some(WHY)),
         "{refused:?}"
     );
     let busy = home.projects.commons().approvals().begin(id(&approved)).unwrap();
@@ -69,10 +69,10 @@ async fn a_call_whose_key_has_ended_is_neither_decided_nor_run() {
 async fn a_yes_for_a_session_that_all_requests_share_is_refused_and_decides_nothing() {
     let home = Home::new().await;
     let held = home.call("act", "{\"n\":1}").await;
-    let session = Given { scope: Scope::Session, ..yes() };
+    let session = DecisionInput { scope: Scope::Session, ..yes() };
     let refused = home.decide(id(&held), session.clone()).await;
     assert!(
-        matches!(&refused, Err(NotDecided::Invalid(error)) if error.message.contains("once")),
+        matches!(&refused, Err(DecisionError::Invalid(error)) if error.message.contains("once")),
         "{refused:?}"
     );
     assert_eq!(home.row(id(&held)).await.state, State::PendingApproval);

@@ -1,0 +1,57 @@
+//! What ends with the key of a caller: its held calls, and what was granted to it or by it.
+//!
+//! A grant ends with its key by itself, and the key of a caller is checked when an approver decides about its call and again
+//! before the call runs, so nothing depends on when this is noticed. The worker sees to it that the lists say so as well. It
+//! also ends calls that were just being held when a key was revoked, and those that another process held.
+
+use crate::clock;
+use crate::commons::Commons;
+use crate::projects::Projects;
+use gantry_store::{ApprovalRow, Error, Standing};
+use std::sync::Arc;
+
+/// Keys, and callers, that are taken care of at a time.
+const BATCH: u32 = 64;
+
+impl Commons {
+    /// Why the calls of this principal may not run any more, if their key has ended.
+    async fn key_ended(&self, principal: &Arc<str>) -> Result<Option<&'static str>, Error> {
+        let standing = self.store.standing_of(Arc::clone(principal), clock::latest_us()).await?;
+        Ok(match standing {
+            Standing::NoKey | Standing::Holds { .. } => None,
+            Standing::Expired => Some("the key of its caller expired"),
+            Standing::Revoked => Some("the key of its caller was revoked"),
+        })
+    }
+
+    /// Ends every held call of this principal, if their key has ended. Returns how many did.
+    ///
+    /// # Errors
+    /// The store failed; some may have ended.
+    pub async fn withdraw_ended(&self, principal: &Arc<str>) -> Result<usize, Error> {
+        match self.key_ended(principal).await? {
+            Some(why) => self.withdraw_all(principal, why).await,
+            None => Ok(0),
+        }
+    }
+
+    /// Ends a held call, if the key of its caller has ended. Returns whether that is so.
+    pub(crate) async fn ends_with_key(&self, row: &ApprovalRow) -> Result<bool, Error> {
+        let Some(why) = self.key_ended(&row.principal).await? else { return Ok(false) };
+        // If another process was first with it, it has ended as well.
+        self.cancel_held(row, why).await?;
+        Ok(true)
+    }
+}
+
+impl Projects {
+    /// Ends what belongs to keys that have ended.
+    pub(super) async fn end_with_keys(&self) -> Result<(), Error> {
+        let (store, now) = (self.store(), clock::latest_us());
+        store.lapse(now, BATCH).await?;
+        for principal in store.ended_callers(now, BATCH).await? {
+            self.commons().withdraw_ended(&principal).await?;
+        }
+        Ok(())
+    }
+}
