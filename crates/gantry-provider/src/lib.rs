@@ -8,6 +8,7 @@ pub mod clock;
 mod context;
 mod output;
 mod provider;
+pub mod redact;
 mod rpc_error;
 pub mod task;
 #[cfg(feature = "testing")]

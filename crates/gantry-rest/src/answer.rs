@@ -94,7 +94,7 @@ pub(super) async fn read(
     if body.is_empty() {
         return Ok(empty(status, purpose.schema));
     }
-    Ok(whole(&media, &body, &told.secrets.hide(shown(&reached.url))))
+    Ok(whole(&media, &body, &told.secrets.mask(shown(&reached.url))))
 }
 
 /// How an answer is packed, if it still is: what can be unpacked does not say so any more. Services say other things

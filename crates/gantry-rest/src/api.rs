@@ -7,7 +7,6 @@ use super::fault::{self, Told};
 use super::keeper::Crew;
 use super::options::{ApiOptions, Credential, SpecPlace};
 use super::outlet::{Outlet, Reached, Request};
-use super::secrets::Secrets;
 use super::security::{self, Badge};
 use super::token::Tokens;
 use super::{NAMESPACE, provider_id};
@@ -19,6 +18,7 @@ use gantry_core::{Effect, ErrorCode, Fault, Permit, Tool, ToolError, ToolKind};
 use gantry_openapi::{Choice, Import, Operation};
 use gantry_provider::CallContext;
 use gantry_provider::client::Audience;
+use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, Provider, RawOutput};
 use http::StatusCode;
 use std::collections::{BTreeSet, HashMap};
@@ -59,7 +59,7 @@ pub(super) struct Shared {
     /// What came of the last attempt to read the document; nothing before the first.
     attempt: watch::Sender<Option<Result<(), String>>>,
     tokens: Tokens,
-    secrets: Secrets,
+    secrets: Redactor,
     warned: AtomicBool,
     /// What it was set up with.
     set_up: Digest,
@@ -132,9 +132,9 @@ impl Api {
         }
         request::check(&options).map_err(|error| format!("openapiSpecs.{id}: {error}"))?;
         let choice = options.choice(inline.iter().map(String::as_str));
-        let mut secrets = Secrets::default();
+        let mut secrets = Redactor::default();
         options.headers.iter().for_each(|(name, value)| secrets.add_header(name, value));
-        options.credentials.values().for_each(|credential| secrets.add_credential(credential));
+        options.credentials.values().for_each(|credential| credential.add_to(&mut secrets));
         let origin =
             Origin { provider: provider_id(id).into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
         let others = format!("{:?}{:?}", choice.taken, outlet.private);
@@ -339,11 +339,11 @@ impl Call<'_> {
         }
     }
 
-    fn told<'a>(&self, request: &'a Request, secrets: &'a Secrets, reads: bool) -> Told<'a> {
+    fn told<'a>(&self, request: &'a Request, secrets: &'a Redactor, reads: bool) -> Told<'a> {
         Told { method: self.operation.method, url: &request.url, reads, secrets, advice: self.advice() }
     }
 
-    fn secrets(&self, badge: &Badge) -> Secrets {
+    fn secrets(&self, badge: &Badge) -> Redactor {
         self.shared.secrets.with(badge.token.as_ref().map(|(_, token)| &**token))
     }
 

@@ -42,11 +42,6 @@ pub(super) fn plain(part: &str) -> String {
         .unwrap_or_else(|| part.to_owned())
 }
 
-/// A part of an address as it is meant: `%XX` is a byte.
-pub(super) fn decoded(part: &str) -> String {
-    plain(&part.replace('+', "%2B"))
-}
-
 /// A value as text: strings as they are, nothing for null, others as JSON.
 pub(super) fn text(value: &Value) -> String {
     match value {

@@ -1,10 +1,10 @@
 //! What is said when a request comes to nothing, and how far it may have got.
 
 use super::outlet::{self, NoAnswer, shown};
-use super::secrets::Secrets;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::{HttpError, Url};
 use gantry_openapi::Method;
+use gantry_provider::redact::Redactor;
 use http::StatusCode;
 use http::header::{self, HeaderMap};
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ pub(super) struct Told<'a> {
     pub(super) url: &'a Url,
     /// The tool changes nothing.
     pub(super) reads: bool,
-    pub(super) secrets: &'a Secrets,
+    pub(super) secrets: &'a Redactor,
     /// What could be set up, should the service not know who asks.
     pub(super) advice: Option<String>,
 }
@@ -65,12 +65,12 @@ impl Told<'_> {
             return self.http(error);
         }
         let message = format!("the answer is a redirect that could not be followed ({error})");
-        self.lost(self.secrets.hide(message))
+        self.lost(self.secrets.mask(message))
     }
 
     /// There is no answer, or not all of it.
     pub(super) fn http(&self, error: &HttpError) -> Fault {
-        let told = self.secrets.hide(error.to_string());
+        let told = self.secrets.mask(error.to_string());
         let unavailable =
             |message| Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message));
         match error {
@@ -85,7 +85,7 @@ impl Told<'_> {
             HttpError::Broken { address, reason } => {
                 let message =
                     format!("the connection to {address} broke before the answer was complete ({reason})");
-                self.lost(self.secrets.hide(message))
+                self.lost(self.secrets.mask(message))
             }
             HttpError::TooLarge { .. } => {
                 let message = format!("{told}. Ask for less: narrow the request, or ask page by page.");
@@ -110,7 +110,7 @@ impl Told<'_> {
         headers: &HeaderMap,
         body: &Body,
     ) -> Fault {
-        let (method, url) = (self.method, self.secrets.hide(shown(self.url)));
+        let (method, url) = (self.method, self.secrets.mask(shown(self.url)));
         let words = status.canonical_reason().unwrap_or_default();
         let mut message = format!("HTTP {} {words} from {method} {url}", status.as_u16());
         // What has no words of its own has no gap for them either.
@@ -160,7 +160,7 @@ impl Told<'_> {
     /// What there is to say about an answer that points elsewhere and was not followed.
     fn elsewhere(&self, headers: &HeaderMap) -> Option<String> {
         let next = outlet::location(self.url, headers)?;
-        let place = self.secrets.hide(shown(&next));
+        let place = self.secrets.mask(shown(&next));
         Some(match self.method {
             Method::Get | Method::Head if next.origin() == self.url.origin() => {
                 format!(" (it was redirected in a circle or too often, in the end to {place})")
@@ -196,16 +196,16 @@ pub(super) struct Body {
 impl Body {
     /// A body, masked. Nothing of its last `unsure` bytes is shown: more followed that was not read, and a secret that
     /// was cut in two is not known as one.
-    pub(super) fn new(text: String, unsure: usize, secrets: &Secrets) -> Self {
+    pub(super) fn new(text: String, unsure: usize, secrets: &Redactor) -> Self {
         let truncated = unsure > 0 || text.len() > BODY_BYTES;
         let parsed: Option<Value> = (!truncated).then(|| serde_json::from_str(&text).ok()).flatten();
-        let json = parsed.clone().map(|value| secrets.hide_in(value));
+        let json = parsed.clone().map(|value| secrets.mask_value(value));
         // Whatever JSON has its own spellings for is masked in what it means.
         let text = match &json {
             Some(json) if Some(json) != parsed.as_ref() => json.to_string(),
             Some(_) | None => text,
         };
-        let text = secrets.hide(text);
+        let text = secrets.mask(text);
         let sure = text.len().saturating_sub(unsure).min(BODY_BYTES);
         Self { text: gantry_core::shape::truncated(&text, sure).into_owned(), json, truncated }
     }
@@ -236,7 +236,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-fn telling(headers: &HeaderMap, secrets: &Secrets) -> Value {
+fn telling(headers: &HeaderMap, secrets: &Redactor) -> Value {
     let mut shown = Map::new();
     let mut left = HEADERS_BYTES;
     for name in headers.keys().map(|name| name.as_str()) {
@@ -245,10 +245,10 @@ fn telling(headers: &HeaderMap, secrets: &Secrets) -> Value {
         }
         let values: Vec<_> =
             headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        let value: String = secrets.hide(values.join(", ")).chars().take(HEADER_CHARS).collect();
+        let value: String = secrets.mask(values.join(", ")).chars().take(HEADER_CHARS).collect();
         let Some(rest) = left.checked_sub(name.len() + value.len()) else { continue };
         left = rest;
-        shown.insert(secrets.hide(name.to_owned()), value.into());
+        shown.insert(secrets.mask(name.to_owned()), value.into());
     }
     Value::Object(shown)
 }

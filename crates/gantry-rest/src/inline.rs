@@ -5,7 +5,6 @@ use super::fault::{self, Told};
 use super::media::Kind;
 use super::options::{Inline, StreamMode, Streaming};
 use super::outlet::{Outlet, Request, is_loopback};
-use super::secrets::Secrets;
 use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
 use super::{NAMESPACE, show};
 use gantry_core::digest::Digest;
@@ -16,6 +15,7 @@ use gantry_egress::Url;
 use gantry_openapi::Method;
 use gantry_provider::CallContext;
 use gantry_provider::client::Audience;
+use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::{BoxFuture, Provider, RawOutput};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// Parameters that an error names.
 const NAMED: usize = 10;
+
+/// The shortest part of a path that is taken for a key.
+const KEY_BYTES: usize = 20;
 
 /// The tools that the configuration spells out.
 #[derive(Debug)]
@@ -45,7 +48,7 @@ struct Tool {
     body: Option<BodyTemplate>,
     media: Media,
     streaming: Option<Streaming>,
-    secrets: Secrets,
+    secrets: Redactor,
     warned: AtomicBool,
 }
 
@@ -219,12 +222,12 @@ fn media(headers: &[(HeaderName, Text)]) -> Result<Media, String> {
     }
 }
 
-fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&BodyTemplate>) -> Secrets {
-    let mut secrets = Secrets::default();
+fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&BodyTemplate>) -> Redactor {
+    let mut secrets = Redactor::default();
     if let Ok(origin) = Url::parse(url.origin()) {
         secrets.add_user(&origin);
     }
-    url.fixed_segments().for_each(|part| secrets.add_segment(part));
+    url.fixed_segments().filter(|part| is_key(part)).for_each(|part| secrets.add(part));
     for (name, value) in url.fixed() {
         secrets.add_named(&name, &value);
     }
@@ -234,13 +237,20 @@ fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&Body
     if let Some(body) = body {
         body.each_text(&mut |name, text| {
             text.literal().into_iter().for_each(|literal| secrets.add_named(name, literal));
-            text.literals().for_each(|part| secrets.add_part(name, part));
+            let parts = text.literals().filter(|part| part.len() >= PERHAPS_SECRET_BYTES);
+            parts.for_each(|part| secrets.add_named(name, part));
         });
     }
     secrets
 }
 
-fn spec(tool: &Inline, secrets: &Secrets) -> Result<ToolSpec, String> {
+/// Whether a part of a path looks like a key: some services have them there.
+fn is_key(part: &str) -> bool {
+    let has = |test: fn(&char) -> bool| part.chars().any(|c| test(&c));
+    part.len() >= KEY_BYTES && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+}
+
+fn spec(tool: &Inline, secrets: &Redactor) -> Result<ToolSpec, String> {
     let mut schema = tool.schema.clone();
     if schema.is_null() {
         schema = json!({ "type": "object", "properties": {} });
@@ -264,7 +274,7 @@ fn spec(tool: &Inline, secrets: &Secrets) -> Result<ToolSpec, String> {
 
 /// Where its calls go, and with what. A header that has no placeholder is a credential more often than not; another one
 /// of the same name changes nothing.
-fn target(tool: &Inline, secrets: &Secrets) -> Target {
+fn target(tool: &Inline, secrets: &Redactor) -> Target {
     let Inline { method, url, query, headers, body, .. } = tool;
     let headers: Vec<(&str, Option<&str>)> = headers
         .iter()
@@ -272,7 +282,7 @@ fn target(tool: &Inline, secrets: &Secrets) -> Target {
         .collect();
     let decides = format!("{method} {url} {query:?} {headers:?} {body:?}");
     let address = url.split(['?', '#']).next().unwrap_or_default().replace("${parameters.", "{");
-    let shown = format!("{method} {}", secrets.hide(address));
+    let shown = format!("{method} {}", secrets.mask(address));
     Target { shown: shown.into(), digest: Digest::of(decides.as_bytes()) }
 }
 

@@ -17,7 +17,6 @@ mod media;
 mod offer;
 mod options;
 mod outlet;
-mod secrets;
 mod security;
 mod show;
 mod stream;

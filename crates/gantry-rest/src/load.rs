@@ -3,9 +3,9 @@
 use super::fault::Told;
 use super::options::SpecPlace;
 use super::outlet::{Outlet, Request, shown};
-use super::secrets::Secrets;
 use gantry_egress::Url;
 use gantry_openapi::{Bundle, Method};
+use gantry_provider::redact::Redactor;
 use http::header::{self, HeaderMap, HeaderValue};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -227,7 +227,7 @@ async fn fetch(url: &Url, outlet: &Outlet) -> Result<(Url, Vec<u8>), String> {
     let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]);
     let request =
         Request { method: Method::Get, url: url.clone(), headers, body: Vec::new(), public_only: false };
-    let secrets = Secrets::default();
+    let secrets = Redactor::default();
     let told = Told { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
     let words = |error: &gantry_egress::HttpError| told.http(error).error.message;
     let asking = async {

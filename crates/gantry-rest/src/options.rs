@@ -6,6 +6,7 @@ use gantry_core::pattern::Pattern;
 use gantry_egress::Url;
 use gantry_egress::guard::Cidr;
 use gantry_openapi::Method;
+use gantry_provider::redact::Redactor;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -149,6 +150,15 @@ pub enum Credential {
 }
 
 impl Credential {
+    /// Has its secrets masked.
+    pub(super) fn add_to(&self, redactor: &mut Redactor) {
+        match self {
+            Self::Key(secret) | Self::Token(secret) => redactor.add(secret),
+            Self::Basic { username, password } => redactor.add_basic(username, password),
+            Self::Client { id, secret, .. } => redactor.add_basic(id, secret),
+        }
+    }
+
     /// All that it holds.
     fn parts(&self) -> (&'static str, Vec<&str>) {
         match self {

@@ -105,7 +105,7 @@ fn conclude(collector: Collector<'_>, end: End, told: &Told<'_>) -> Result<RawOu
         End::Broken(_) => Some("connection"),
     };
     if let Some(start) = collector.only_unreadable() {
-        let start: String = told.secrets.hide(start.to_owned()).chars().take(UNREADABLE_CHARS).collect();
+        let start: String = told.secrets.mask(start.to_owned()).chars().take(UNREADABLE_CHARS).collect();
         let message =
             format!("nothing of the stream that was answered could be read; it begins with {start:?}");
         return Err(told.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));

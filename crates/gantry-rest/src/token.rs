@@ -3,12 +3,12 @@
 use super::encode;
 use super::fault::Told;
 use super::outlet::{Outlet, Request, is_loopback, shown};
-use super::secrets::Secrets;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::Url;
 use gantry_openapi::Method;
+use gantry_provider::redact::Redactor;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use serde_json::Value;
@@ -207,7 +207,7 @@ fn refused(errand: &Errand, status: StatusCode, body: &Value) -> Fault {
     let secrets = secrets(errand);
     // Masked before it is cut: a half of a secret is not known as one.
     let word = |key: &str| {
-        let text = secrets.hide(body.get(key)?.as_str()?.to_owned());
+        let text = secrets.mask(body.get(key)?.as_str()?.to_owned());
         Some(text.chars().take(300).collect())
     };
     let words: Vec<String> = ["error", "error_description"].into_iter().filter_map(word).collect();
@@ -215,14 +215,13 @@ fn refused(errand: &Errand, status: StatusCode, body: &Value) -> Fault {
     let message = format!("no token can be got: HTTP {status} from POST {}: {said}", shown(&errand.url));
     let code =
         if status.is_client_error() { ErrorCode::PermissionDenied } else { ErrorCode::UpstreamUnavailable };
-    Fault::without_effect(ToolError::new(code, secrets.hide(message)))
+    Fault::without_effect(ToolError::new(code, secrets.mask(message)))
 }
 
-fn secrets(errand: &Errand) -> Secrets {
-    let mut secrets = Secrets::default();
+fn secrets(errand: &Errand) -> Redactor {
+    let mut secrets = Redactor::default();
     let Errand { id, secret, .. } = errand;
-    secrets.add(secret);
-    secrets.add(&STANDARD.encode(format!("{id}:{secret}")));
-    secrets.add(&STANDARD.encode(format!("{}:{}", encode::component(id), encode::component(secret))));
+    secrets.add_basic(id, secret);
+    secrets.add_basic(&encode::component(id), &encode::component(secret));
     secrets
 }

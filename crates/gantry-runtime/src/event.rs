@@ -1,21 +1,25 @@
-//! Events: what happened, told once. Emitting one writes the log line, counts the metric and feeds the stream, so the
-//! three can not drift apart. (The ledger is not telemetry: the record stage writes it.)
+//! Events: what happened, said once. Emitting one writes the log line, counts the metric and feeds the stream, so the
+//! three cannot drift apart. (The ledger is not telemetry: the record stage writes it.)
 
 use crate::clock;
 use crate::metrics::Metrics;
-use gantry_core::State;
 use gantry_core::id::{ApprovalId, CallId, SessionId};
+use gantry_core::{State, shape};
 use gantry_store::ApprovalRow;
 use serde::Serialize;
-use std::borrow::Cow;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
+use tracing::Level;
 
-/// Events that a newcomer can still read.
+/// Limit: bytes of a log line; a list of tools can be long.
+const LINE_BYTES: usize = 16 * 1024;
+
+/// Events that a new subscriber can still read.
 const RECENT: usize = 1000;
 
-/// Events that a slow reader may fall behind before it misses some.
+/// Events that a slow subscriber may fall behind before it misses some.
 const BACKLOG: usize = 4096;
 
 /// Something that happened.
@@ -42,7 +46,7 @@ pub enum EventKind {
     Approval(Box<ApprovalChanged>),
     /// A result was too large for the conversation and was stored.
     OutputStored { call: CallId, session: SessionId, handle: String, bytes: u64 },
-    /// Calls of a process that died are open; nobody knows whether they took effect.
+    /// Calls of a process that died are open; whether they took effect is unknown.
     CallsRecovered { calls: Vec<CallId> },
     /// An MCP server is ready.
     ServerUp { server: Arc<str>, era: &'static str, tools: usize },
@@ -125,17 +129,6 @@ impl ApprovalChanged {
             row: Arc::new(row.without_arguments()),
         }
     }
-
-    fn log(&self, place: &str) {
-        let Self { approval, tool, state, reason, .. } = self;
-        match (&self.decided_by, state) {
-            (_, State::PendingApproval) => {
-                tracing::info!("{place}{tool} waits for a person: {} ({approval})", one_line(reason));
-            }
-            (Some(by), _) => tracing::info!("{place}{tool} ({approval}) is {state}, decided by {by}"),
-            (None, _) => tracing::info!("{place}{tool} ({approval}) is {state}"),
-        }
-    }
 }
 
 /// How a call ended.
@@ -195,75 +188,67 @@ fn as_iso<S: serde::Serializer>(us: &i64, serializer: S) -> Result<S::Ok, S::Err
 }
 
 impl EventKind {
-    /// Writes the log line. `place` says which project it is about, if that is not the default one.
-    fn log(&self, place: &str) {
-        match self {
-            Self::ToolStarted { tool, parameters, .. } => {
-                tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
-            }
-            Self::ToolFinished(finished) => finished.log(),
-            Self::Approval(approval) => approval.log(place),
-            Self::CallsRecovered { calls } => tracing::warn!(
-                "{} calls of a process that died are open; whether they took effect is unknown, see gantry audit --state OUTCOME_UNKNOWN",
-                calls.len()
-            ),
-            Self::OutputStored { handle, bytes, .. } => {
-                tracing::debug!("output of {bytes} bytes stored as {handle}")
-            }
-            Self::SessionOpened { session, principal, .. } => {
-                tracing::debug!("session {session} opened for {principal}")
-            }
-            Self::SessionClosed { session } => tracing::debug!("session {session} closed"),
-            Self::SessionCanceled { session } => tracing::info!("session {session} canceled"),
-            Self::ServerUp { server, era, tools } => {
-                tracing::info!("{place}server {server} is ready: {tools} tools, speaks {era}");
-            }
-            Self::ServerDown { server, reason } => {
-                tracing::warn!("{place}server {server} is not available: {}", one_line(reason));
-            }
-            Self::ToolsChanged { server, added, changed, removed } => tracing::info!(
-                "{place}tools of {server} changed: {} added, {} changed, {} removed",
-                added.len(),
-                changed.len(),
-                removed.len()
-            ),
-            Self::RequestAnswered { method, subject, status, error, .. } => {
-                let error = error.as_deref().map(|error| format!(", {}", one_line(error)));
-                tracing::debug!("{method} {}: {status}{}", one_line(subject), error.unwrap_or_default());
-            }
-            Self::AgentSwitchStarted { from, to, grace_ms } => tracing::info!(
-                "{place}switching from {} to {}: running calls have {grace_ms} ms to end",
-                agent_name(from.as_ref()),
-                agent_name(to.as_ref())
-            ),
-            Self::Teardown { agent, forced, calls } => log_teardown(agent.as_ref(), *forced, *calls),
-            Self::TeardownFinished { agent, sessions, servers } => {
-                let agent = agent_name(agent.as_ref());
-                tracing::info!("{agent} is gone: {sessions} sessions and {servers} servers closed");
-            }
-            Self::Build { agent, servers } => {
-                let servers = if servers.is_empty() { "no servers".to_owned() } else { servers.join(", ") };
-                tracing::info!("building {} with {servers}", agent_name(agent.as_ref()));
-            }
-            Self::AgentSwitchFinished { to, tools, took_ms, .. } => {
-                tracing::info!(
-                    "{place}{} is active with {tools} tools after {took_ms} ms",
-                    agent_name(to.as_ref())
-                );
-            }
-            Self::AgentSwitchFailed { to, reason } => {
-                tracing::error!("{} could not be built: {}", agent_name(to.as_ref()), one_line(reason))
-            }
-            Self::ConfigurationApplied { projects } => {
-                tracing::info!("the changed configuration holds now, for {}", projects.join(", "));
-            }
-            Self::ConfigurationRefused { reason } => {
-                tracing::error!("the changed configuration is refused, the one before holds: {reason}")
-            }
-            Self::McpFrame { server, sent, text } => tracing::info!(
-                target: "gantry::trace", "{server} {} {}", if *sent { "→" } else { "←" }, one_line(text)
-            ),
+    /// The level of the log line: `error` is for what an operator has to mend.
+    fn level(&self) -> Level {
+        if matches!(self, Self::AgentSwitchFailed { .. } | Self::ConfigurationRefused { .. }) {
+            Level::ERROR
+        } else if matches!(
+            self,
+            Self::CallsRecovered { .. } | Self::ServerDown { .. } | Self::Teardown { forced: true, .. }
+        ) {
+            Level::WARN
+        } else if matches!(
+            self,
+            Self::SessionOpened { .. }
+                | Self::SessionClosed { .. }
+                | Self::OutputStored { .. }
+                | Self::RequestAnswered { .. }
+        ) {
+            Level::DEBUG
+        } else {
+            Level::INFO
         }
+    }
+
+    /// Writes the log line. Those of calls and of frames have shapes that are promised; all others are the type of the
+    /// event and its fields.
+    fn log(&self, project: Option<&str>) {
+        if let Self::ToolStarted { tool, parameters, .. } = self {
+            tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
+        } else if let Self::ToolFinished(finished) = self {
+            finished.log();
+        } else if let Self::McpFrame { server, sent, text } = self {
+            let arrow = if *sent { "→" } else { "←" };
+            tracing::info!(target: "gantry::trace", "{server} {arrow} {}", one_line(text));
+        } else {
+            match self.level() {
+                Level::ERROR => tracing::error!("{}", self.line(project)),
+                Level::WARN => tracing::warn!("{}", self.line(project)),
+                Level::INFO => tracing::info!("{}", self.line(project)),
+                _ => tracing::debug!("{}", self.line(project)),
+            }
+        }
+    }
+
+    /// The event as one line, such as `server_up server=files era=modern tools=4`.
+    fn line(&self, project: Option<&str>) -> String {
+        let mut line = String::new();
+        if let Some(project) = project.filter(|project| *project != crate::projects::DEFAULT) {
+            line = format!("[{project}] ");
+        }
+        let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return line };
+        for (name, value) in &fields {
+            match value {
+                Value::Null => {}
+                Value::String(kind) if name == "type" => line.push_str(kind),
+                Value::String(word) if is_word(word) => line.push_str(&format!(" {name}={word}")),
+                Value::String(text) => line.push_str(&format!(" {name}=\"{text}\"")),
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    line.push_str(&format!(" {name}={value}"));
+                }
+            }
+        }
+        one_line(&shape::truncated(&line, LINE_BYTES))
     }
 }
 
@@ -285,26 +270,9 @@ impl Finished {
     }
 }
 
-fn log_teardown(agent: Option<&Arc<str>>, forced: bool, calls: usize) {
-    let agent = agent_name(agent);
-    if forced {
-        tracing::warn!("{calls} calls of {agent} did not end in time and are cut off");
-    } else {
-        tracing::info!("tearing down {agent}");
-    }
-}
-
-/// How a log line begins that is about this project.
-fn place(project: Option<&str>) -> Cow<'static, str> {
-    match project {
-        None | Some(crate::projects::DEFAULT) => "".into(),
-        Some(project) => format!("[{project}] ").into(),
-    }
-}
-
-/// An agent in a sentence.
-fn agent_name(agent: Option<&Arc<str>>) -> String {
-    agent.map_or_else(|| "no agent in particular".to_owned(), |agent| format!("agent {agent}"))
+/// Whether a text can stand in a line without quotes.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '='))
 }
 
 /// A text from outside that cannot pass for a log line of its own.
@@ -345,9 +313,9 @@ impl Events {
         Self { project: Some(Arc::clone(project)), stream: Arc::clone(&self.stream) }
     }
 
-    /// Tells what happened to this identity, or to none in particular.
+    /// Records what happened to this identity, or to none in particular.
     pub fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
-        kind.log(&place(self.project.as_deref()));
+        kind.log(self.project.as_deref());
         let stream = &*self.stream;
         stream.metrics.count(self.project.as_deref().unwrap_or_default(), &kind);
         let (project, principal) = (self.project.clone(), principal.cloned());
@@ -375,5 +343,23 @@ impl Events {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.stream.metrics
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_of_its_type_and_fields() {
+        let down =
+            EventKind::ServerDown { server: "files".into(), reason: "gone\n[WRN] \u{9b}forged".into() };
+        assert_eq!(down.line(Some("p")), r#"[p] server_down server=files reason="gone [WRN]  forged""#);
+        let changed = EventKind::Teardown { agent: None, forced: false, calls: 2 };
+        assert_eq!(changed.line(Some(crate::projects::DEFAULT)), "teardown forced=false calls=2");
+        let tools = vec!["x".repeat(100).into(); 1000];
+        let many =
+            EventKind::ToolsChanged { server: "s".into(), added: tools, changed: vec![], removed: vec![] };
+        assert!(many.line(None).len() <= LINE_BYTES);
     }
 }

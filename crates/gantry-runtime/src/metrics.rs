@@ -4,58 +4,29 @@ use crate::event::EventKind;
 use crate::queue;
 use crate::servers::{Light, ServerStatus};
 use gantry_store::Stats;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    namespace: Arc<str>,
-    status: &'static str,
-    code: &'static str,
+/// Names and values that tell the series of a metric apart. Values come from enums and the configuration.
+type Labels = Vec<(&'static str, Arc<str>)>;
+
+fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
+    labels.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NamespaceLabel {
-    namespace: Arc<str>,
+fn call(namespace: &str, status: &str, code: &str) -> Labels {
+    labels([("namespace", namespace), ("status", status), ("code", code)])
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct QueueLabel {
-    queue: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabel {
-    project: Arc<str>,
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WebhookLabel {
-    project: Arc<str>,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ServerLabel {
-    project: Arc<str>,
-    server: Arc<str>,
-}
-
-fn labels(namespace: &Arc<str>, status: &'static str, code: &'static str) -> CallLabels {
-    CallLabels { namespace: Arc::clone(namespace), status, code }
-}
-
-/// What every call of a namespace touches.
+/// What every call of a namespace counts.
 #[derive(Debug, Clone)]
 struct NamespaceCounters {
     ok: Counter,
@@ -64,148 +35,119 @@ struct NamespaceCounters {
     characters_out: Counter,
 }
 
+/// A histogram of times from 50 µs to about 50 s.
+fn times() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_05, 4.0, 11))
+}
+
 /// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    calls: Family<CallLabels, Counter>,
     /// There are as many as there are providers.
     namespaces: RwLock<HashMap<Arc<str>, NamespaceCounters>>,
-    latency: Family<NamespaceLabel, Histogram>,
-    characters_in: Family<NamespaceLabel, Counter>,
-    characters_out: Family<NamespaceLabel, Counter>,
+    calls: Family<Labels, Counter>,
+    latency: Family<Labels, Histogram, fn() -> Histogram>,
+    characters_in: Family<Labels, Counter>,
+    characters_out: Family<Labels, Counter>,
     cache_hits: Counter,
     outputs: Counter,
     sessions: Counter,
-    approvals: Family<StateLabel, Counter>,
-    webhooks: Family<WebhookLabel, Counter>,
-    queue_depth: Family<QueueLabel, Gauge>,
-    queue_in_use: Family<QueueLabel, Gauge>,
-    queue_wait: Family<QueueLabel, Gauge>,
-    queue_rejected: Family<QueueLabel, Gauge>,
+    approvals: Family<Labels, Counter>,
+    webhooks: Family<Labels, Counter>,
+    queue_depth: Family<Labels, Gauge>,
+    queue_in_use: Family<Labels, Gauge>,
+    queue_wait: Family<Labels, Gauge>,
+    queue_rejected: Family<Labels, Gauge>,
     ledger_entries: Gauge,
     ledger_commits: Gauge,
     ledger_lost: Gauge,
-    server_light: Family<ServerLabel, Gauge>,
-    server_latency: Family<ServerLabel, Gauge<f64, AtomicU64>>,
-    server_tools: Family<ServerLabel, Gauge>,
-    server_failures: Family<ServerLabel, Counter>,
+    server_light: Family<Labels, Gauge>,
+    server_latency: Family<Labels, Gauge<f64, AtomicU64>>,
+    server_tools: Family<Labels, Gauge>,
+    server_failures: Family<Labels, Counter>,
+}
+
+/// Makes a metric that is on the page under this name.
+fn new<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The same for a metric of seconds.
+fn seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("gantry");
-        // 50 µs to about 50 s.
-        let buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_05, 4.0, 11));
-        let latency = Family::new_with_constructor(buckets);
-        let mut metrics = Self {
-            calls: Family::default(),
+        let r = &mut registry;
+        let times: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(times);
+        Self {
             namespaces: RwLock::default(),
-            latency,
-            characters_in: Family::default(),
-            characters_out: Family::default(),
-            cache_hits: Counter::default(),
-            outputs: Counter::default(),
-            sessions: Counter::default(),
-            approvals: Family::default(),
-            webhooks: Family::default(),
-            queue_depth: Family::default(),
-            queue_in_use: Family::default(),
-            queue_wait: Family::default(),
-            queue_rejected: Family::default(),
-            ledger_entries: Gauge::default(),
-            ledger_commits: Gauge::default(),
-            ledger_lost: Gauge::default(),
-            server_light: Family::default(),
-            server_latency: Family::default(),
-            server_tools: Family::default(),
-            server_failures: Family::default(),
-            registry: Registry::default(),
-        };
-        metrics.register(&mut registry);
-        metrics.registry = registry;
-        metrics
+            calls: new(r, "tool_calls", "Tool calls by outcome"),
+            latency: seconds(r, "tool_latency", "How long tool calls took", times),
+            characters_in: new(r, "tool_characters_in", "Size of arguments"),
+            characters_out: new(r, "tool_characters_out", "Size of results"),
+            cache_hits: new(r, "cache_hits", "Calls answered from the cache"),
+            outputs: new(r, "outputs_stored", "Results stored because of their size"),
+            sessions: new(r, "sessions_opened", "Sessions opened"),
+            approvals: new(r, "approvals", "Steps of held calls, by the state they led to"),
+            webhooks: new(r, "webhook_messages", "Messages to webhooks by outcome"),
+            queue_depth: new(r, "queue_depth", "Calls that wait"),
+            queue_in_use: new(r, "queue_in_use", "Calls that run"),
+            queue_wait: new(r, "queue_last_wait_milliseconds", "The last wait"),
+            queue_rejected: new(r, "queue_rejected", "Calls turned away since the start"),
+            ledger_entries: new(r, "ledger_entries", "Ledger entries written by this process"),
+            ledger_commits: new(r, "ledger_commits", "Ledger groups committed by this process"),
+            ledger_lost: new(r, "ledger_lost", "Reads whose record was lost"),
+            server_light: new(
+                r,
+                "server_light",
+                "How an MCP server is doing: 3 green, 2 yellow, 1 red, 0 off",
+            ),
+            server_latency: seconds(
+                r,
+                "server_latency",
+                "How long an MCP server took to answer last",
+                Family::default(),
+            ),
+            server_tools: new(r, "server_tools", "Tools of an MCP server"),
+            server_failures: new(r, "server_failures", "How often an MCP server went down"),
+            registry,
+        }
     }
 }
 
 impl Metrics {
-    fn register(&self, r: &mut Registry) {
-        r.register("tool_calls", "Tool calls by outcome", self.calls.clone());
-        r.register_with_unit("tool_latency", "How long tool calls took", Unit::Seconds, self.latency.clone());
-        r.register("tool_characters_in", "Size of arguments", self.characters_in.clone());
-        r.register("tool_characters_out", "Size of results", self.characters_out.clone());
-        r.register("cache_hits", "Calls answered from the cache", self.cache_hits.clone());
-        r.register("outputs_stored", "Results stored because of their size", self.outputs.clone());
-        r.register("sessions_opened", "Sessions opened", self.sessions.clone());
-        r.register("approvals", "Steps of held calls, by the state they led to", self.approvals.clone());
-        let sent = "Messages to webhooks by outcome";
-        r.register("webhook_messages", sent, self.webhooks.clone());
-        r.register("queue_depth", "Calls that wait", self.queue_depth.clone());
-        r.register("queue_in_use", "Calls that run", self.queue_in_use.clone());
-        r.register("queue_last_wait_milliseconds", "The last wait", self.queue_wait.clone());
-        r.register("queue_rejected", "Calls turned away since the start", self.queue_rejected.clone());
-        r.register("ledger_entries", "Ledger entries written by this process", self.ledger_entries.clone());
-        r.register("ledger_commits", "Ledger groups committed by this process", self.ledger_commits.clone());
-        r.register("ledger_lost", "Reads whose record was lost", self.ledger_lost.clone());
-        let light = "How an MCP server is doing: 3 green, 2 yellow, 1 red, 0 off";
-        r.register("server_light", light, self.server_light.clone());
-        let latency = "How long an MCP server took to answer last";
-        r.register_with_unit("server_latency", latency, Unit::Seconds, self.server_latency.clone());
-        r.register("server_tools", "Tools of an MCP server", self.server_tools.clone());
-        r.register("server_failures", "How often an MCP server went down", self.server_failures.clone());
-    }
-
     /// Counts a message to a project's webhook that was `taken`, or `failed`.
     pub(crate) fn count_webhook(&self, project: &Arc<str>, outcome: &'static str) {
-        self.webhooks.get_or_create(&WebhookLabel { project: Arc::clone(project), outcome }).inc();
+        self.webhooks.get_or_create(&labels([("project", project), ("outcome", outcome)])).inc();
     }
 
     pub(crate) fn count(&self, project: &str, event: &EventKind) {
-        match event {
-            EventKind::ToolFinished(f) => {
-                let counters = self.of_namespace(&f.namespace);
-                match f.code {
-                    None => counters.ok.inc(),
-                    Some(code) => self.calls.get_or_create(&labels(&f.namespace, f.status, code)).inc(),
-                };
-                counters.latency.observe(Duration::from_micros(f.latency_us).as_secs_f64());
-                counters.characters_in.inc_by(f.characters_in);
-                counters.characters_out.inc_by(f.characters_out);
-                if f.cached {
-                    self.cache_hits.inc();
-                }
-            }
-            EventKind::OutputStored { .. } => {
-                self.outputs.inc();
-            }
-            EventKind::SessionOpened { .. } => {
-                self.sessions.inc();
-            }
-            EventKind::Approval(approval) => {
-                let label = StateLabel { project: project.into(), state: approval.state.as_str() };
-                self.approvals.get_or_create(&label).inc();
-            }
-            EventKind::SessionClosed { .. }
-            | EventKind::SessionCanceled { .. }
-            | EventKind::ToolStarted { .. }
-            | EventKind::CallsRecovered { .. }
-            | EventKind::ServerUp { .. }
-            | EventKind::ToolsChanged { .. }
-            | EventKind::RequestAnswered { .. }
-            | EventKind::AgentSwitchStarted { .. }
-            | EventKind::Teardown { .. }
-            | EventKind::TeardownFinished { .. }
-            | EventKind::Build { .. }
-            | EventKind::AgentSwitchFinished { .. }
-            | EventKind::AgentSwitchFailed { .. }
-            | EventKind::ConfigurationApplied { .. }
-            | EventKind::ConfigurationRefused { .. }
-            | EventKind::McpFrame { .. } => {}
-            EventKind::ServerDown { server, .. } => {
-                self.server_failures
-                    .get_or_create(&ServerLabel { project: project.into(), server: Arc::clone(server) })
-                    .inc();
-            }
+        if let EventKind::ToolFinished(f) = event {
+            let counters = self.of_namespace(&f.namespace);
+            match f.code {
+                None => counters.ok.inc(),
+                Some(code) => self.calls.get_or_create(&call(&f.namespace, f.status, code)).inc(),
+            };
+            counters.latency.observe(Duration::from_micros(f.latency_us).as_secs_f64());
+            counters.characters_in.inc_by(f.characters_in);
+            counters.characters_out.inc_by(f.characters_out);
+            self.cache_hits.inc_by(u64::from(f.cached));
+        } else if let EventKind::OutputStored { .. } = event {
+            self.outputs.inc();
+        } else if let EventKind::SessionOpened { .. } = event {
+            self.sessions.inc();
+        } else if let EventKind::Approval(approval) = event {
+            let label = labels([("project", project), ("state", approval.state.as_str())]);
+            self.approvals.get_or_create(&label).inc();
+        } else if let EventKind::ServerDown { server, .. } = event {
+            self.server_failures.get_or_create(&labels([("project", project), ("server", server)])).inc();
         }
     }
 
@@ -213,9 +155,9 @@ impl Metrics {
     fn of_namespace(&self, namespace: &Arc<str>) -> NamespaceCounters {
         let known = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
         known.unwrap_or_else(|| {
-            let label = NamespaceLabel { namespace: Arc::clone(namespace) };
+            let label = labels([("namespace", namespace)]);
             let counters = NamespaceCounters {
-                ok: self.calls.get_or_create(&labels(namespace, "ok", "")).clone(),
+                ok: self.calls.get_or_create(&call(namespace, "ok", "")).clone(),
                 latency: self.latency.get_or_create(&label).clone(),
                 characters_in: self.characters_in.get_or_create(&label).clone(),
                 characters_out: self.characters_out.get_or_create(&label).clone(),
@@ -232,7 +174,7 @@ impl Metrics {
         self.server_latency.clear();
         self.server_tools.clear();
         for status in servers {
-            let label = ServerLabel { project: Arc::clone(&status.project), server: Arc::clone(&status.id) };
+            let label = labels([("project", &status.project), ("server", &status.id)]);
             self.server_light.get_or_create(&label).set(match status.light {
                 Light::Green => 3,
                 Light::Yellow => 2,
@@ -252,7 +194,7 @@ impl Metrics {
         self.measure(servers);
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         for queue in queues {
-            let label = QueueLabel { queue: queue.name.to_string() };
+            let label = labels([("queue", &queue.name)]);
             self.queue_depth.get_or_create(&label).set(gauge(queue.depth as u64));
             self.queue_in_use.get_or_create(&label).set(gauge(queue.in_use as u64));
             self.queue_wait.get_or_create(&label).set(gauge(queue.last_wait_ms));
@@ -262,7 +204,7 @@ impl Metrics {
         self.ledger_commits.set(gauge(ledger.commits));
         self.ledger_lost.set(gauge(ledger.lost));
         let mut page = String::new();
-        // Writing into a string does not fail; if it ever did, an empty page says so to whoever scrapes it.
+        // Writing into a string does not fail; if it ever did, an empty page says so to the scraper.
         encode(&mut page, &self.registry).ok();
         page
     }

@@ -124,7 +124,7 @@ async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value
         public_only: false,
     };
     let reached = outlet().send(&request).await.unwrap();
-    let secrets = secrets::Secrets::default();
+    let secrets = gantry_provider::redact::Redactor::default();
     let told = fault::Told { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
     answer::read(reached, &told, &Nobody::default(), purpose).await.unwrap()
 }

@@ -43,6 +43,7 @@ use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::{Permit, Tool};
 use gantry_mcp::client::{Connection, Failure, Trace, Transport};
+use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use hub::Hub;
 use listing::Listing;
@@ -50,7 +51,6 @@ use mapping::Mapping;
 use promises::Promises;
 use replica::{Load, Replica, choose, replicas};
 use seal::Task;
-use secrets::Secrets;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub(crate) struct McpServer {
     hub: Arc<Hub>,
     replicas: Vec<Replica>,
     /// What nobody is to see of its settings.
-    secrets: Arc<Secrets>,
+    secrets: Arc<Redactor>,
     /// What its tools answered other than they promised.
     promises: Promises,
     /// What it has; nothing before its first success.
@@ -119,7 +119,7 @@ impl McpServer {
     pub(crate) fn new(settings: ServerSettings, hub: &Arc<Hub>) -> Arc<Self> {
         let tasks = TaskTracker::new();
         let (id, namespace) = (Arc::clone(&settings.id), Arc::clone(&settings.id));
-        let secrets = Arc::new(Secrets::of(&settings));
+        let secrets = Arc::new(secrets::redactor(&settings));
         Arc::new(Self {
             origin: Origin { provider: id, namespace, kind: ToolKind::Mcp },
             identity: settings.reach.digest().to_string().into(),
@@ -270,8 +270,8 @@ impl McpServer {
     /// A failure without what nobody is to see.
     pub(crate) fn hidden(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Unavailable(why) => Failure::Unavailable(self.secrets.hide(why)),
-            Failure::Lost(why) => Failure::Lost(self.secrets.hide(why)),
+            Failure::Unavailable(why) => Failure::Unavailable(self.secrets.mask(why)),
+            Failure::Lost(why) => Failure::Lost(self.secrets.mask(why)),
             Failure::Answered(_) | Failure::Canceled => failure,
         }
     }
@@ -282,7 +282,7 @@ impl McpServer {
     }
 
     fn went_down(&self, replica: &Replica, reason: String, retry: Duration) {
-        let reason = self.secrets.hide(reason);
+        let reason = self.secrets.mask(reason);
         let was_news = replica.state().last_error.as_deref() != Some(&reason);
         replica.down(reason.clone(), retry);
         self.settle();

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::Fault;
 use gantry_egress::Url;
+use gantry_provider::redact::Redactor;
 use std::fmt;
 
 /// The user that stands before a token, where only a token is given.
@@ -100,12 +101,9 @@ impl Address {
 
     /// What git said, without the secrets that it may repeat from the address.
     pub(super) fn hide(&self, said: &str) -> String {
-        let said = said.replace(&self.text, &self.shown());
-        let authority = self.text.split_once("://").and_then(|(_scheme, rest)| rest.split('/').next());
-        match authority.and_then(|authority| authority.rsplit_once('@')) {
-            Some((user, _host)) if !user.is_empty() => said.replace(&format!("{user}@"), ""),
-            Some(_) | None => said,
-        }
+        let mut redactor = Redactor::default();
+        redactor.add_user(&self.url);
+        redactor.mask(said.replace(&self.text, &self.shown()))
     }
 
     /// All of it, to compare.
@@ -192,6 +190,13 @@ mod tests {
         let route = address.route(&Credentials::new(vec![("https://example.com".into(), "t".into())]));
         assert_eq!(route.url, "https://me:secret@example.com:8443/a/b.git?token=x");
         assert!(route.credential.is_none());
+    }
+
+    #[test]
+    fn secrets_of_an_address_are_masked_in_what_git_says() {
+        let address = Address::parse("https://me:s%2Fecret@example.com/a.git?token=x").unwrap();
+        let said = "fatal: 'https://me:s%2Fecret@example.com/a.git?token=x' me:s%2Fecret@ s/ecret";
+        assert_eq!(address.hide(said), "fatal: 'https://example.com/a.git' [redacted]@ [redacted]");
     }
 
     #[test]

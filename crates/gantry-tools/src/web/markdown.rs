@@ -1,25 +1,25 @@
-//! HTML as Markdown, for reading.
+//! HTML as Markdown, for an agent to read.
 //!
-//! A page is read as a row of tags and text, never as a tree: no depth can exhaust the stack, no size takes more than
-//! linear time, and tags that nobody closed do no harm. What browsers would make of broken markup does not matter here;
-//! the words, headings, links, lists, code and tables do.
+//! `html5ever` reads the tags, `htmd` writes the Markdown. Between them stands a tree of our own making with limits:
+//! the tree that `html5ever` builds takes quadratic time on nested tags and multiplies unclosed ones (9 KB become
+//! 480,000 nodes), and `htmd` recurses and pads tables (210 KB become 200 MB), so a hostile page could stop the process.
 
-mod blocks;
-mod entities;
-mod spans;
-mod table;
-mod tokens;
+mod tree;
 
-use blocks::Writer;
 use gantry_egress::Url;
-use tokens::Tokens;
+use htmd::element_handler::{HandlerResult, Handlers};
+use htmd::options::{BulletListMarker, HrStyle, Options};
+use htmd::{Element, HtmlToMarkdown, Node};
+use html5ever::Attribute;
+use markup5ever_rcdom::NodeData;
+use std::rc::Rc;
+use std::sync::LazyLock;
+use tree::Tree;
 
-pub(super) use entities::decoded;
-
-/// Bytes of Markdown. Addresses that become absolute can make it longer than the page was.
+/// Limit: bytes of Markdown. Addresses that become absolute can make it longer than the page was.
 const MARKDOWN_BYTES: usize = super::answer::BODY_BYTES;
 
-/// Characters of a title.
+/// Limit: characters of a title.
 const TITLE_CHARS: usize = 300;
 
 /// A page in Markdown.
@@ -27,50 +27,116 @@ const TITLE_CHARS: usize = 300;
 pub(super) struct Page {
     pub(super) text: String,
     pub(super) title: Option<String>,
+    /// Whether the page was cut at a limit.
     pub(super) truncated: bool,
 }
 
+static CONVERTER: LazyLock<HtmlToMarkdown> = LazyLock::new(|| {
+    let options = Options {
+        hr_style: HrStyle::Dashes,
+        bullet_list_marker: BulletListMarker::Dash,
+        ul_bullet_spacing: 1,
+        ol_number_spacing: 1,
+        ..Options::default()
+    };
+    let builder = HtmlToMarkdown::builder().options(options);
+    builder
+        .add_handler(vec!["a"], |handlers: &dyn Handlers, element: Element<'_>| link(handlers, &element))
+        .add_handler(vec!["table"], |handlers: &dyn Handlers, element: Element<'_>| table(handlers, &element))
+        .build()
+});
+
 /// Converts a page that is at this address.
 pub(super) fn convert(html: &str, url: &Url) -> Page {
-    let mut writer = Writer::new(url);
-    let mut truncated = false;
-    for token in Tokens::new(html) {
-        writer.take(token);
-        if writer.len() > MARKDOWN_BYTES {
-            truncated = true;
-            break;
-        }
+    let Tree { document, title, mut truncated } = Tree::parse(html, Some(url));
+    let mut text = CONVERTER.tree_to_markdown(&document);
+    if text.len() > MARKDOWN_BYTES {
+        text.truncate(text.floor_char_boundary(MARKDOWN_BYTES));
+        truncated = true;
     }
-    let (text, title) = writer.finish();
+    let title = title.map(|title| one_line(&title, TITLE_CHARS)).filter(|title| !title.is_empty());
     Page { text, title, truncated }
 }
 
 /// The words of a piece of HTML on one line, cut after so many characters.
 pub(super) fn plain(html: &str, most: usize) -> String {
-    let mut words = String::new();
-    for token in Tokens::new(html) {
-        match token {
-            tokens::Token::Text(text) => words.push_str(&decoded(text)),
-            tokens::Token::Open(tag) if !spans::is_inline(&tag.name) => words.push(' '),
-            tokens::Token::Open(_) | tokens::Token::Close(_) | tokens::Token::Title(_) => {}
-        }
-    }
-    one_line(&words, most)
+    one_line(&Tree::parse(html, None).words(), most)
 }
 
 /// A text with single blanks in place of all its white space.
 fn one_line(text: &str, most: usize) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
+}
+
+/// A link with words in it; the tree has made its address absolute.
+fn link(handlers: &dyn Handlers, element: &Element<'_>) -> Option<HandlerResult> {
+    let inner = handlers.walk_children(element.node);
+    let words = inner.content.trim();
+    match element.attrs {
+        [] => Some(inner),
+        _ if words.is_empty() => None,
+        [Attribute { value, .. }, ..] => {
+            let address = value.replace('(', "%28").replace(')', "%29");
+            let blank = if inner.content.ends_with(char::is_whitespace) { " " } else { "" };
+            Some(format!("[{words}]({address}){blank}").into())
+        }
+    }
+}
+
+/// A table whose columns are not padded to one width. Cells with several lines are paragraphs, unless the table has
+/// headings: without, it is mostly there for the layout.
+fn table(handlers: &dyn Handlers, element: &Element<'_>) -> Option<HandlerResult> {
+    let text_of = |node: &Rc<Node>| {
+        handlers.handle(node).map_or_else(String::new, |done| done.content.trim().to_owned())
+    };
+    let (mut paragraphs, mut rows, mut has_headings) = (Vec::new(), Vec::new(), false);
+    for child in parts(element.node) {
+        if !is(&child, &["tr"]) {
+            paragraphs.push(text_of(&child));
+            continue;
+        }
+        let cells = child.children.borrow();
+        has_headings |= cells.iter().any(|cell| is(cell, &["th"]));
+        let cells: Vec<String> = cells.iter().filter(|cell| is(cell, &["td", "th"])).map(text_of).collect();
+        rows.push(cells);
+    }
+    rows.retain(|cells| cells.iter().any(|cell| !cell.is_empty()));
+    if !has_headings && rows.iter().flatten().any(|cell| cell.contains('\n')) {
+        paragraphs.extend(rows.into_iter().flatten());
+        rows = Vec::new();
+    }
+    let mut lines = Vec::new();
+    for cells in rows {
+        let cells: Vec<String> =
+            cells.iter().map(|cell| one_line(cell, usize::MAX).replace('|', "\\|")).collect();
+        lines.push(format!("| {} |", cells.join(" | ")));
+        if lines.len() == 1 {
+            lines.push(format!("|{}", "---|".repeat(cells.len())));
+        }
+    }
+    paragraphs.push(lines.join("\n"));
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    Some(format!("\n\n{}\n\n", paragraphs.join("\n\n")).into())
+}
+
+/// What a table and its sections consist of.
+fn parts(table: &Node) -> Vec<Rc<Node>> {
+    let sections = ["thead", "tbody", "tfoot"];
+    let parts = table.children.borrow();
+    parts
+        .iter()
+        .flat_map(
+            |part| if is(part, &sections) { part.children.borrow().clone() } else { vec![Rc::clone(part)] },
+        )
+        .collect()
+}
+
+fn is(node: &Node, names: &[&str]) -> bool {
+    matches!(&node.data, NodeData::Element { name, .. } if names.contains(&&*name.local))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A server that is a process of ours: started in its sandbox, its standard error read, its end noticed.
 
-use super::secrets::Secrets;
 use gantry_core::shape::truncated;
 use gantry_mcp::client::{Dial, Wires};
 use gantry_provider::BoxFuture;
+use gantry_provider::redact::Redactor;
 use gantry_sandbox::{Child, Exit, Spec, spawn};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ const NOTICE: Duration = Duration::from_millis(300);
 pub(super) struct Program {
     spec: Spec,
     server: Arc<str>,
-    secrets: Arc<Secrets>,
+    secrets: Arc<Redactor>,
     tasks: TaskTracker,
     /// What the process that was started last said and how it ended.
     diary: Mutex<Arc<Diary>>,
@@ -54,7 +54,7 @@ struct Diary {
 
 impl Program {
     /// The program of this server.
-    pub(super) fn new(server: Arc<str>, spec: Spec, secrets: Arc<Secrets>, tasks: TaskTracker) -> Self {
+    pub(super) fn new(server: Arc<str>, spec: Spec, secrets: Arc<Redactor>, tasks: TaskTracker) -> Self {
         Self { spec, server, secrets, tasks, diary: Mutex::default() }
     }
 
@@ -152,10 +152,10 @@ async fn attend(mut child: Child, server: Arc<str>, released: CancellationToken,
 }
 
 /// Reads standard error to its end: a process whose standard error nobody reads stands still.
-async fn listen(stderr: impl AsyncRead + Unpin, server: Arc<str>, secrets: Arc<Secrets>, diary: Arc<Diary>) {
+async fn listen(stderr: impl AsyncRead + Unpin, server: Arc<str>, secrets: Arc<Redactor>, diary: Arc<Diary>) {
     let (mut reader, mut rate) = (BufReader::new(stderr), Rate::default());
     while let Some(line) = next_line(&mut reader).await {
-        let line = secrets.hide(line.trim_end().to_owned());
+        let line = secrets.mask(line.trim_end().to_owned());
         if line.is_empty() {
             continue;
         }

@@ -4,11 +4,11 @@ use super::flights::Flights;
 use super::listing::Listing;
 use super::narrow::Narrow;
 use super::process::{self, Program};
-use super::secrets::Secrets;
 use crate::clock;
 use crate::servers::{Light, Reach, Remote, ReplicaStatus, ServerSettings};
 use gantry_core::Tool;
 use gantry_mcp::client::{Connection, Transport};
+use gantry_provider::redact::Redactor;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -208,7 +208,7 @@ fn shown(urls: &[String], n: usize) -> String {
 /// A replica for every address, or for every process that is wanted.
 pub(super) fn replicas(
     settings: &ServerSettings,
-    secrets: &Arc<Secrets>,
+    secrets: &Arc<Redactor>,
     tasks: &TaskTracker,
 ) -> Vec<Replica> {
     let each = |remote: &Remote, transport: fn(String, Vec<(String, String)>) -> Transport| {

@@ -1,59 +1,21 @@
-//! What the configuration gives a server and nobody else is to see: it is masked wherever Gantry repeats what a server
-//! or its process says about itself. What a tool answers is the tool's business, and passes as it is.
+//! The secrets that the configuration gives a server: its environment and its headers.
 
 use crate::servers::{Reach, ServerSettings};
-use gantry_core::raw;
-use gantry_core::redact::MASK;
+use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 
-/// The shortest value that is looked for: shorter ones are flags and numbers, and are all over any text.
-const SECRET_BYTES: usize = 8;
-
-/// The values of one server's environment and headers.
-#[derive(Default)]
-pub(super) struct Secrets {
-    /// Longest first, as they stand in plain text and between quotes.
-    values: Vec<String>,
-}
-
-impl Secrets {
-    /// Those of this server.
-    pub(super) fn of(settings: &ServerSettings) -> Self {
-        let values: Vec<&String> = match &settings.reach {
-            Reach::Stdio { env, .. } => env.values().collect(),
-            Reach::Http(remote) | Reach::Sse(remote) | Reach::WebSocket(remote) => {
-                remote.headers.iter().map(|(_, value)| value).collect()
-            }
-            Reach::Tcp(_) => Vec::new(),
-        };
-        // `Bearer x` is a secret as a whole and in its last word.
-        let words = |value: &&String| [(*value).clone(), value.rsplit(' ').next().unwrap_or_default().into()];
-        let mut values: Vec<String> = values.iter().flat_map(words).flat_map(spellings).collect();
-        values.retain(|secret| secret.len() >= SECRET_BYTES);
-        values.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
-        values.dedup();
-        Self { values }
+/// Masks the secrets of this server.
+pub(super) fn redactor(settings: &ServerSettings) -> Redactor {
+    let mut redactor = Redactor::default();
+    match &settings.reach {
+        Reach::Stdio { env, .. } => {
+            // `Bearer x` is a secret as a whole and in its last word.
+            let words = env.values().flat_map(|value| [value, value.rsplit(' ').next().unwrap_or_default()]);
+            words.filter(|word| word.len() >= PERHAPS_SECRET_BYTES).for_each(|word| redactor.add(word));
+        }
+        Reach::Http(remote) | Reach::Sse(remote) | Reach::WebSocket(remote) => {
+            remote.headers.iter().for_each(|(name, value)| redactor.add_header(name, value));
+        }
+        Reach::Tcp(_) => {}
     }
-
-    /// A text as it may be shown.
-    pub(super) fn hide(&self, text: String) -> String {
-        self.values.iter().fold(text, |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret, MASK) } else { text }
-        })
-    }
-}
-
-impl std::fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Secrets").finish_non_exhaustive()
-    }
-}
-
-/// A value as it stands in a string of JSON, and in a string of JSON that is carried as text.
-fn spellings(value: String) -> [String; 3] {
-    let quoted = |text: &str| {
-        let text = raw::quoted(text);
-        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
-    };
-    let once = quoted(&value);
-    [quoted(&once), once, value]
+    redactor
 }

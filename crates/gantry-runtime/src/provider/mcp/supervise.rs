@@ -142,7 +142,7 @@ async fn serve(
     }
     if let End::Lost(reason) = &end {
         // Calls fail fast from now on, however long the end of the connection takes.
-        replica.down(server.secrets.hide(reason.clone()), Duration::ZERO);
+        replica.down(server.secrets.mask(reason.clone()), Duration::ZERO);
     }
     if timeout(CLOSE, connection.close()).await.is_err() {
         tracing::debug!("{}: the connection did not close in time", server.settings.id);

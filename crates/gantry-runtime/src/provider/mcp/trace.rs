@@ -1,10 +1,10 @@
 //! Shows every frame of a server to whoever debugs it, without what must not be seen: values under keys that name a
 //! secret, also in JSON that a frame carries as text, and values that the configuration of the server gives it.
 
-use super::secrets::Secrets;
 use crate::event::{EventKind, Events};
 use gantry_core::{json, redact, shape};
 use gantry_mcp::client::Trace;
+use gantry_provider::redact::Redactor;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ const DEPTH: usize = 4;
 pub(super) struct Frames {
     server: Arc<str>,
     events: Events,
-    secrets: Arc<Secrets>,
+    secrets: Arc<Redactor>,
 }
 
 impl Frames {
     /// Shows the frames of this server there.
-    pub(super) fn of(server: &Arc<str>, secrets: &Arc<Secrets>, events: Events) -> Self {
+    pub(super) fn of(server: &Arc<str>, secrets: &Arc<Redactor>, events: Events) -> Self {
         Self { server: Arc::clone(server), events, secrets: Arc::clone(secrets) }
     }
 
@@ -34,7 +34,7 @@ impl Frames {
             Ok(masked) => masked,
             Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
         };
-        shape::truncated(&self.secrets.hide(masked), FRAME_BYTES).into_owned()
+        shape::truncated(&self.secrets.mask(masked), FRAME_BYTES).into_owned()
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     fn shown(reach: Reach, frame: &str) -> String {
         let settings = super::super::tests::settings(reach);
-        let secrets = Arc::new(Secrets::of(&settings));
+        let secrets = Arc::new(super::super::secrets::redactor(&settings));
         Frames::of(&settings.id, &secrets, Events::default()).shown(frame)
     }
 

@@ -62,6 +62,26 @@ async fn a_page_is_read_as_markdown_when_asked() {
     assert_eq!(result["body"], "<b>");
 }
 
+#[tokio::test]
+async fn a_page_of_a_hundred_thousand_nested_tags_is_read() {
+    let many = 100_000;
+    let closed = format!("{}words{}", "<div>".repeat(many), "</div>".repeat(many));
+    let pages = [
+        (closed, "words"),
+        (format!("{}words", "<b>".repeat(many)), "words"),
+        (format!("words{}", "<table><tr><td>".repeat(many / 3)), "words"),
+        (format!("words{}", "<math><mi><table>".repeat(many / 3)), "words"),
+        (format!("words{}", "<svg><foreignObject>".repeat(many / 2)), "words"),
+    ];
+    for (page, words) in pages {
+        let server = Server::saying(ok("content-type: text/html\r\n", &page)).await;
+        let arguments = json!({ "url": server.url("/"), "format": "markdown" });
+        let result = Bench::for_server(&server).call("web_fetch", arguments).await.done();
+        let body = result["body"].as_str().unwrap();
+        assert!(body.contains(words) && body.len() < 2000, "{}", body.len());
+    }
+}
+
 /// Bits, as deflate packs them.
 #[derive(Default)]
 struct Bits(Vec<u8>, u32);

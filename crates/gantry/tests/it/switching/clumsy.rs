@@ -41,7 +41,7 @@ fn pol_8_a_server_that_does_not_start_keeps_the_new_agent_from_nothing_else() {
         // It is marked, in the log and where people look.
         let status = stage.server.get_as_admin("/api/v1/servers/bad").json();
         assert_eq!((&status["light"], &status["agent"]), (&json!("red"), &json!("b")), "{status}");
-        stage.says("server bad is not available");
+        stage.says("server_down server=bad ");
         assert_eq!(types(&stage.last_steps()).last(), Some(&"agent_switch_finished"));
         // And it can be left again like any other.
         stage.activate("a");

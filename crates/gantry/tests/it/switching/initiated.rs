@@ -118,11 +118,11 @@ fn pol_8_every_step_of_a_switch_is_told_in_order_with_its_project() {
     );
     // The log and the command line tell the same.
     for said in [
-        "switching from agent a to agent b: running calls have 5000 ms to end",
-        "tearing down agent a",
-        "agent a is gone: ",
-        "building agent b with sb",
-        "agent b is active with 5 tools after ",
+        "[INF] agent_switch_started from=a to=b graceMs=5000",
+        "[INF] teardown agent=a forced=false calls=0",
+        "[INF] teardown_finished agent=a ",
+        "[INF] build agent=b servers=[\"sb\"]",
+        "[INF] agent_switch_finished from=a to=b tools=5 tookMs=",
     ] {
         stage.says(said);
     }

@@ -52,7 +52,7 @@ fn pol_8_a_call_that_does_not_end_in_time_is_cut_off_and_the_switch_goes_on() {
         (&teardown["agent"], &teardown["forced"], &teardown["calls"]),
         (&json!("a"), &json!(true), &json!(1))
     );
-    stage.says("[WRN] 1 calls of agent a did not end in time and are cut off");
+    stage.says("[WRN] teardown agent=a forced=true calls=1");
     let steps = stage.last_steps();
     assert_eq!(
         types(&steps),
