@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 
+mod build;
+mod lines;
 mod reference;
 mod shell;
 mod specs;
@@ -23,6 +25,7 @@ Commands:
   up [args]            Build Gantry and run `gantry serve`, with the arguments passed on
   test [options]       Check and test everything; `cargo xtask test --help` lists the steps
   tidy                 Check the rules of this repository: crate edges, sizes, headers, words
+  lines                Count the lines of the product, crate by crate, without tests
   reference [--check]  Write the generated pages in docs/reference, or check that they are fresh
   bench [args]         Build for speed and run the bench, with the arguments passed on
   specs [options]      Import public OpenAPI documents and print what became of them, as a table;
@@ -40,6 +43,7 @@ enum Command {
     Up(Vec<String>),
     Test(test::Options),
     Tidy,
+    Lines,
     WriteReference,
     CheckReference,
     Bench(Vec<String>),
@@ -76,10 +80,11 @@ fn parse(args: Vec<String>) -> Result<Command, String> {
         ("help" | "--help" | "-h", _) => Ok(Command::Help(USAGE.to_owned())),
         (_, [word]) if is_help(word) => Ok(Command::Help(USAGE.to_owned())),
         ("tidy", []) => Ok(Command::Tidy),
+        ("lines", []) => Ok(Command::Lines),
         ("reference", []) => Ok(Command::WriteReference),
         ("reference", ["--check"]) => Ok(Command::CheckReference),
         ("specs", _) => specs::Options::parse(&words).map(Command::Specs),
-        ("tidy" | "reference", [word, ..]) => Err(format!("`{name}` does not know `{word}`")),
+        ("tidy" | "lines" | "reference", [word, ..]) => Err(format!("`{name}` does not know `{word}`")),
         _ => Err(format!("there is no command `{name}`")),
     }
 }
@@ -103,6 +108,7 @@ fn run(command: Command, root: &Path) -> Result<ExitCode> {
         Command::Specs(options) => specs::run(root, &options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => Ok(exit_code(test::run(root, &options))),
         Command::Tidy => Ok(exit_code(tidy::run(root)?)),
+        Command::Lines => lines::run(root).map(|()| ExitCode::SUCCESS),
         Command::WriteReference => reference::write(root).map(|()| ExitCode::SUCCESS),
         Command::CheckReference => reference::check(root).map(|()| ExitCode::SUCCESS),
         Command::Help(text) => {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::build;
 use crate::shell::{Program, target_dir};
 
 /// What the generator calls a page, and where the page is.
@@ -40,8 +41,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 }
 
 fn generate(root: &Path) -> Result<Vec<(&'static str, String)>> {
-    // With `--workspace` the features are those of every other build here, so nothing is compiled twice.
-    Program::cargo(root).args(["build", "--quiet", "--workspace", "--bin", "reference"]).run()?;
+    build::programs(root)?;
     let generator = target_dir(root).join("debug").join("reference");
     PAGES
         .iter()

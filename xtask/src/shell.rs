@@ -52,6 +52,13 @@ impl Program {
         self
     }
 
+    /// An argument that is too long to be shown.
+    pub(crate) fn long_arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.shown.push_str(" …");
+        self.command.arg(arg);
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self

@@ -9,7 +9,7 @@ mod claims;
 mod edges;
 mod exceptions;
 mod manifest;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -81,7 +81,8 @@ fn check(root: &Path, exceptions: &[Exception]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn read_sources(root: &Path, findings: &mut Vec<Finding>) -> Result<Vec<Source>> {
+/// Every Rust file of the repository, tests included.
+pub(crate) fn read_sources(root: &Path, findings: &mut Vec<Finding>) -> Result<Vec<Source>> {
     let mut paths = BTreeSet::new();
     for folder in SOURCE_ROOTS {
         collect_rust_files(root, folder, 0, &mut paths)?;

@@ -235,6 +235,10 @@ pub fn executable(name: &str) -> PathBuf {
     let folder = test.parent().expect("a folder");
     let folder = if folder.ends_with("deps") { folder.parent().expect("a folder") } else { folder };
     let path = folder.join(name);
-    assert!(path.exists(), "{} is not built; run `cargo build --workspace --bins` first", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built; run `cargo build --workspace --bins --examples` first",
+        path.display()
+    );
     path
 }

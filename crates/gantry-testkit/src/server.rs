@@ -88,6 +88,12 @@ impl Server {
         self.said.lock().unwrap().clone()
     }
 
+    /// Waits until it has said something with this in it: what it says is read beside what it answers.
+    #[track_caller]
+    pub fn says(&self, text: &str) {
+        self.eventually(&format!("it says {text:?}"), || self.said().contains(text));
+    }
+
     /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {

@@ -21,7 +21,8 @@ use self::exceptions::Exceptions;
 use self::report::Report;
 use self::suite::Suite;
 use super::Outcome;
-use crate::shell::{Program, target_dir};
+use crate::build;
+use crate::shell::target_dir;
 
 const FOLDER: &str = "crates/gantry-testkit/conformance";
 
@@ -29,7 +30,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     let exceptions = Exceptions::read(&root.join(FOLDER).join("exceptions.toml"))?;
     let home = target_dir(root).join("conformance");
     let suite = Suite::install(&root.join(FOLDER), &home, root)?;
-    Program::cargo(root).args(["build", "--workspace", "--bins"]).run()?;
+    build::programs(root)?;
 
     let bench = Bench::new(&suite, &home, &target_dir(root).join("debug"))?;
     let report = Report::new(&measure(&bench)?, &exceptions);

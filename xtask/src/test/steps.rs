@@ -4,15 +4,17 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Options, Outcome, clients, conformance, servers, specs, tools};
+use super::{Extent, Options, Outcome, clients, conformance, quick, servers, slowest, specs, tools};
 use crate::shell::Program;
-use crate::{reference, tidy};
+use crate::{build, reference, tidy};
 
 /// One step: what it is called, what it does, what to do when it fails.
 pub(super) struct Step {
     pub(super) key: &'static str,
     pub(super) title: &'static str,
     pub(super) advice: &'static str,
+    /// Whether `--quick` runs it.
+    pub(super) is_quick: bool,
     pub(super) run: fn(&Path, &Options) -> Result<Outcome>,
 }
 
@@ -21,63 +23,79 @@ pub(super) const STEPS: [Step; 13] = [
         key: "tools",
         title: "the programs the tests need are here",
         advice: "install what is named above",
+        is_quick: true,
         run: tools::ensure,
     },
     Step {
         key: "clients",
         title: "foreign MCP clients in Python and JavaScript, and what drives a browser",
         advice: "check that the Python and npm package indexes can be reached",
+        is_quick: true,
         run: |root, _| clients::ensure(root),
     },
     Step {
         key: "servers",
         title: "foreign MCP servers in Python and JavaScript",
         advice: "check that the Python and npm package indexes can be reached",
+        is_quick: true,
         run: |root, _| servers::ensure(root),
     },
     Step {
         key: "specs",
         title: "OpenAPI documents that others wrote",
         advice: "check that the npm package index can be reached",
+        is_quick: true,
         run: |root, _| specs::ensure(root).map(|()| Outcome::Done),
     },
-    Step { key: "format", title: "rustfmt", advice: "run `cargo fmt --all`", run: format },
-    Step { key: "lint", title: "clippy", advice: "mend the warnings above", run: lint },
+    Step { key: "format", title: "rustfmt", advice: "run `cargo fmt --all`", is_quick: true, run: format },
+    Step { key: "lint", title: "clippy", advice: "mend the warnings above", is_quick: false, run: lint },
     Step {
         key: "tidy",
         title: "the rules of this repository",
         advice: "do what each finding above says",
+        is_quick: true,
         run: check_tidy,
     },
-    Step { key: "build", title: "every crate and test", advice: "mend the errors above", run: build },
+    Step {
+        key: "build",
+        title: "every crate and test",
+        advice: "mend the errors above",
+        is_quick: true,
+        run: build_all,
+    },
     Step {
         key: "tests",
         title: "unit and end-to-end tests",
         advice: "read the first failure above, mend it",
+        is_quick: true,
         run: run_tests,
     },
     Step {
         key: "conformance",
         title: "SRV-6: the official MCP suite, directly and through Gantry",
         advice: "read the checks above; what cannot pass belongs in exceptions.toml, with its reason",
+        is_quick: false,
         run: |root, _| conformance::run(root),
     },
     Step {
         key: "doc",
         title: "documentation tests, with the proofs that a bypass does not compile",
         advice: "mend the examples above; a proof that compiles now is a hole in the pipeline",
+        is_quick: false,
         run: run_doc_tests,
     },
     Step {
         key: "reference",
         title: "the generated reference pages are fresh",
         advice: "run `cargo xtask reference` and read the difference",
+        is_quick: false,
         run: |root, _| reference::check(root).map(|()| Outcome::Done),
     },
     Step {
         key: "deny",
         title: "licences, sources and advisories of the dependencies",
         advice: "mend what is named above, or say in deny.toml why it is acceptable",
+        is_quick: false,
         run: deny,
     },
 ];
@@ -87,7 +105,8 @@ fn format(root: &Path, _: &Options) -> Result<Outcome> {
 }
 
 fn lint(root: &Path, _: &Options) -> Result<Outcome> {
-    cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let clippy = Program::cargo(root).args(["clippy"]).args(build::EVERYTHING);
+    clippy.args(["--", "-D", "warnings"]).run().map(|()| Outcome::Done)
 }
 
 fn check_tidy(root: &Path, _: &Options) -> Result<Outcome> {
@@ -97,14 +116,14 @@ fn check_tidy(root: &Path, _: &Options) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn build(root: &Path, _: &Options) -> Result<Outcome> {
-    cargo(root, &["build", "--workspace", "--all-targets"])
+fn build_all(root: &Path, _: &Options) -> Result<Outcome> {
+    Program::cargo(root).args(["build"]).args(build::EVERYTHING).run().map(|()| Outcome::Done)
 }
 
 fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
     let mut nextest = Program::cargo(root)
-        .args(["nextest", "run", "--workspace"])
-        .args(&options.nextest)
+        .args(["nextest", "run"])
+        .args(build::EVERYTHING)
         .env("GANTRY_TEST_CLIENTS", clients::folder(root))
         .env("GANTRY_TEST_SERVERS", servers::folder(root))
         .env("GANTRY_TEST_SPECS", specs::folder(root));
@@ -112,16 +131,21 @@ fn run_tests(root: &Path, options: &Options) -> Result<Outcome> {
     if let Some(browser) = tools::browser(root) {
         nextest = nextest.env(tools::BROWSER, browser);
     }
-    if options.long {
-        nextest = nextest.env("GANTRY_TEST_LONG", "1");
+    match options.extent {
+        Extent::Quick => nextest = nextest.args(["--filterset"]).long_arg(quick::filter(root)?),
+        Extent::Usual => {}
+        Extent::Long => nextest = nextest.env("GANTRY_TEST_LONG", "1"),
     }
-    nextest.run().map(|()| Outcome::Done)
+    slowest::forget(root);
+    let result = nextest.args(&options.nextest).run();
+    slowest::print(root);
+    result.map(|()| Outcome::Done)
 }
 
-/// The two crates whose proofs live in their documentation. `--doc` would run every crate's examples, even those
-/// of crates that switch documentation tests off, so they are named.
+/// Of the whole workspace: the features are those of the other steps, and no proof is left out because its crate is
+/// not named here.
 fn run_doc_tests(root: &Path, _: &Options) -> Result<Outcome> {
-    cargo(root, &["test", "--doc", "-p", "gantry-core", "-p", "gantry-provider"])
+    cargo(root, &["test", "--doc", "--workspace"])
 }
 
 fn deny(root: &Path, _: &Options) -> Result<Outcome> {

@@ -11,14 +11,14 @@ use super::Finding;
 
 /// A parsed file; `path` is relative to the root.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub(super) path: String,
+pub(crate) struct Source {
+    pub(crate) path: String,
     pub(super) text: String,
     pub(super) tokens: TokenStream,
     /// The whole file is test code, by its place or because its module is declared `#[cfg(test)]`.
-    pub(super) is_test: bool,
+    pub(crate) is_test: bool,
     /// The functions outside tests.
-    pub(super) functions: Vec<Function>,
+    pub(crate) functions: Vec<Function>,
     test_lines: Vec<RangeInclusive<usize>>,
     test_module_start: Option<usize>,
     declared_tests: Vec<String>,
@@ -26,15 +26,15 @@ pub(super) struct Source {
 
 /// A function outside tests; its length runs from `fn` to the closing brace.
 #[derive(Debug)]
-pub(super) struct Function {
-    pub(super) name: String,
+pub(crate) struct Function {
+    pub(crate) name: String,
     pub(super) line: usize,
-    pub(super) n_lines: usize,
+    pub(crate) n_lines: usize,
     pub(super) n_parameters: usize,
 }
 
 impl Source {
-    pub(super) fn parse(path: &str, text: String) -> Result<Self, Finding> {
+    pub(crate) fn parse(path: &str, text: String) -> Result<Self, Finding> {
         let unparsable = |line, error: &dyn std::fmt::Display| {
             Finding::new(path, line, format!("this is not valid Rust, so nothing in it was checked: {error}"))
         };
@@ -51,7 +51,8 @@ impl Source {
             tokens,
             // `testing.rs` is compiled only by the feature of that name, which only tests switch on.
             is_test: ["/tests.rs", "/testing.rs"].iter().any(|name| path.ends_with(name))
-                || path.contains("/tests/"),
+                || path.contains("/tests/")
+                || is_test_only(&file.attrs),
             functions: outline.functions,
             test_lines: outline.test_lines,
             test_module_start: file.items.iter().find_map(inline_test_module_start),
@@ -62,6 +63,14 @@ impl Source {
     /// Whether the line belongs to test code.
     pub(super) fn is_test_line(&self, line: usize) -> bool {
         self.is_test || self.test_lines.iter().any(|lines| lines.contains(&line))
+    }
+
+    /// The lines of the product: all but those of tests.
+    pub(crate) fn product_lines(&self) -> usize {
+        if self.is_test {
+            return 0;
+        }
+        (1..=self.text.lines().count()).filter(|line| !self.is_test_line(*line)).count()
     }
 
     /// The lines before the test module at the end of the file; all of them in a test file.
@@ -80,7 +89,7 @@ impl Source {
 }
 
 /// Marks the files, and all below them, that another file declares as `#[cfg(test)] mod name;`.
-pub(super) fn mark_declared_tests(sources: &mut [Source]) {
+pub(crate) fn mark_declared_tests(sources: &mut [Source]) {
     let modules: BTreeSet<String> = sources
         .iter()
         .flat_map(|source| {
@@ -162,25 +171,16 @@ impl Outline {
 }
 
 impl<'ast> Visit<'ast> for Outline {
-    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
-        let Some((brace, _)) = &module.content else { return };
-        if !self.skip_test(&module.attrs, closing_line(brace)) {
-            visit::visit_item_mod(self, module);
-        }
-    }
-
-    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        if !self.skip_test(&item.attrs, closing_line(&item.brace_token)) {
-            visit::visit_item_impl(self, item);
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let is_test = extent(item).is_some_and(|(attrs, end)| self.skip_test(attrs, end));
+        if !is_test {
+            visit::visit_item(self, item);
         }
     }
 
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
-        let end = closing_line(&function.block.brace_token);
-        if !self.skip_test(&function.attrs, end) {
-            self.add(&function.sig, end);
-            visit::visit_item_fn(self, function);
-        }
+        self.add(&function.sig, closing_line(&function.block.brace_token));
+        visit::visit_item_fn(self, function);
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
@@ -200,6 +200,34 @@ impl<'ast> Visit<'ast> for Outline {
             self.add(&function.sig, end);
             visit::visit_trait_item_fn(self, function);
         }
+    }
+}
+
+/// The attributes of an item and its last line, for the kinds of items that tests consist of.
+fn extent(item: &syn::Item) -> Option<(&[syn::Attribute], usize)> {
+    let line = |semi: &syn::token::Semi| semi.span.end().line;
+    match item {
+        syn::Item::Const(item) => Some((&item.attrs, line(&item.semi_token))),
+        syn::Item::Enum(item) => Some((&item.attrs, closing_line(&item.brace_token))),
+        syn::Item::Fn(item) => Some((&item.attrs, closing_line(&item.block.brace_token))),
+        syn::Item::Impl(item) => Some((&item.attrs, closing_line(&item.brace_token))),
+        syn::Item::Macro(item) => Some((&item.attrs, item.mac.delimiter.span().close().end().line)),
+        syn::Item::Mod(item) => {
+            let end = item.content.as_ref().map(|(brace, _)| closing_line(brace));
+            Some((&item.attrs, end.or_else(|| item.semi.as_ref().map(line))?))
+        }
+        syn::Item::Static(item) => Some((&item.attrs, line(&item.semi_token))),
+        syn::Item::Struct(item) => {
+            let end = match &item.fields {
+                syn::Fields::Named(fields) => Some(closing_line(&fields.brace_token)),
+                syn::Fields::Unnamed(_) | syn::Fields::Unit => item.semi_token.as_ref().map(line),
+            };
+            Some((&item.attrs, end?))
+        }
+        syn::Item::Trait(item) => Some((&item.attrs, closing_line(&item.brace_token))),
+        syn::Item::Type(item) => Some((&item.attrs, line(&item.semi_token))),
+        syn::Item::Use(item) => Some((&item.attrs, line(&item.semi_token))),
+        _ => None,
     }
 }
 

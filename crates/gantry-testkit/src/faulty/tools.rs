@@ -21,6 +21,8 @@ struct Arguments {
     level: String,
     uri: String,
     ms: u64,
+    /// A file: the call lasts until it is there.
+    until: String,
     mb: usize,
     count: u64,
     steps: u64,

@@ -24,6 +24,7 @@ use gantry_testkit::server::{Answer, send};
 use gantry_testkit::{Home, Server, process};
 use http::Method;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
@@ -47,6 +48,22 @@ const TOOLS: [&str; 5] = ["echo", "env", "journal", "pid", "sleep"];
 struct Stage {
     server: Server,
     home: Home,
+}
+
+/// A call that runs until the test ends it, so that nothing depends on how fast the machine is.
+struct Held {
+    calling: JoinHandle<Answer>,
+    /// The call ends when this file is there.
+    file: PathBuf,
+}
+
+impl Held {
+    /// Lets the call end, and returns what its client was answered.
+    #[track_caller]
+    fn end(self) -> Answer {
+        std::fs::write(self.file, "").expect("the file");
+        self.calling.join().expect("a client without complaints")
+    }
 }
 
 /// A server on stdio that is run like this and keeps the journal.
@@ -205,6 +222,26 @@ impl Stage {
         calling
     }
 
+    /// Begins a call of this server that runs until it is ended.
+    #[track_caller]
+    fn hold(&self, server: &str) -> Held {
+        let file = self.home.path().join(format!("{server}-may-end"));
+        let arguments = json!({ "until": file });
+        let calling = self.begin(&json!({ "tool": format!("{server}__sleep"), "arguments": arguments }));
+        Held { calling, file }
+    }
+
+    /// Switches, and ends the call once the switch is under way.
+    #[track_caller]
+    fn switch_around<T: Send>(&self, held: Held, switch: impl FnOnce() -> T + Send) -> (T, Answer) {
+        thread::scope(|scope| {
+            let switching = scope.spawn(switch);
+            self.moving();
+            let answer = held.end();
+            (switching.join().expect("a switch without complaints"), answer)
+        })
+    }
+
     /// Waits until a switch has begun that is not at its end.
     #[track_caller]
     fn moving(&self) {
@@ -238,7 +275,7 @@ impl Stage {
     /// Waits until Gantry has said something with this in it.
     #[track_caller]
     fn says(&self, text: &str) {
-        self.server.eventually(&format!("it says {text:?}"), || self.server.said().contains(text));
+        self.server.says(text);
     }
 }
 

@@ -7,8 +7,12 @@ use super::super::server::Server;
 use super::super::wire::Reply;
 use super::{Arguments, failed, text};
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// How often it is looked for a file.
+const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -> Option<Reply> {
     let server = request.server();
@@ -16,6 +20,7 @@ pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -
         "echo" => text(&arguments.text),
         "fail" => failed(&arguments.text),
         "add" => sum(arguments),
+        "sleep" if !arguments.until.is_empty() => sleep_until(request, Path::new(&arguments.until)).await,
         "sleep" => sleep(request, Duration::from_millis(arguments.ms), "slept").await,
         "journal" => {
             server.journal(&arguments.text);
@@ -55,6 +60,16 @@ pub(super) async fn sleep(request: &Request, time: Duration, answer: &str) -> Re
             Reply::Silence
         }
     }
+}
+
+/// Sleeps until the file is there, so that a test says when the call ends.
+async fn sleep_until(request: &Request, file: &Path) -> Reply {
+    while !file.exists() {
+        if let Reply::Silence = sleep(request, LOOK, "slept").await {
+            return Reply::Silence;
+        }
+    }
+    text("slept")
 }
 
 fn environment() -> String {

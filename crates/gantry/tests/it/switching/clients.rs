@@ -92,12 +92,13 @@ fn pol_8_a_client_that_asks_during_the_switch_waits_for_the_new_agent_and_is_tol
         assert_eq!(client.tools(), of("sa"));
         client.heard(CHANGED);
     }
-    let calling = stage.begin(&json!({ "tool": "sa__sleep", "arguments": { "ms": 3000 } }));
+    let held = stage.hold("sa");
     std::thread::scope(|scope| {
         let switching = scope.spawn(|| stage.activate("b"));
         stage.moving();
         let asked: Vec<u64> =
             clients.iter_mut().map(|(_, client)| client.begin_call("sb__pid", &json!({}))).collect();
+        assert_eq!(held.end().json()["result"], "slept");
         switching.join().expect("a switch without complaints");
         let process = stage.pid("sb__pid").to_string();
         for ((what, client), call) in clients.iter_mut().zip(asked) {
@@ -106,7 +107,6 @@ fn pol_8_a_client_that_asks_during_the_switch_waits_for_the_new_agent_and_is_tol
             assert_eq!(client.tools(), of("sb"), "{what}");
         }
     });
-    assert_eq!(calling.join().expect("a client without complaints").json()["result"], "slept");
 }
 
 #[test]
@@ -121,13 +121,14 @@ fn pol_8_a_client_that_asks_during_a_switch_to_an_agent_without_servers_is_told_
         assert_eq!(client.tools(), of("sa"));
         client.heard(CHANGED);
     }
-    let calling = stage.begin(&json!({ "tool": "sa__sleep", "arguments": { "ms": 3000 } }));
+    let held = stage.hold("sa");
     std::thread::scope(|scope| {
         let switching = scope.spawn(|| stage.activate("b"));
         stage.moving();
         let list = json!({ "path": "." });
         let asked: Vec<u64> =
             clients.iter_mut().map(|(_, client)| client.begin_call("list_directory", &list)).collect();
+        assert_eq!(held.end().json()["result"], "slept");
         switching.join().expect("a switch without complaints");
         for ((what, client), call) in clients.iter_mut().zip(asked) {
             assert!(client.end_call(call).contains("gantry.yaml"), "{what}");
@@ -135,7 +136,6 @@ fn pol_8_a_client_that_asks_during_a_switch_to_an_agent_without_servers_is_told_
             assert_eq!(client.tools(), ["list_directory"], "{what}");
         }
     });
-    assert_eq!(calling.join().expect("a client without complaints").json()["result"], "slept");
 }
 
 #[test]

@@ -6,11 +6,6 @@ use crate::results::mcp_tools;
 use gantry_testkit::{Home, real_servers};
 use serde_json::{Value, json};
 
-/// A call that ends by itself well before the time of a switch is over.
-fn short(server: &str) -> Value {
-    json!({ "tool": format!("{server}__sleep"), "arguments": { "ms": 3500 } })
-}
-
 /// The place of an event in the stream.
 #[track_caller]
 fn place(events: &[Value], is_it: impl Fn(&Value) -> bool) -> usize {
@@ -20,9 +15,8 @@ fn place(events: &[Value], is_it: impl Fn(&Value) -> bool) -> usize {
 #[test]
 fn pol_8_a_call_that_runs_when_a_switch_begins_is_waited_for_and_ends_well() {
     let stage = Stage::two();
-    let calling = stage.begin(&short("sa"));
-    let switched = stage.activate("b");
-    let answer = calling.join().expect("a client without complaints");
+    let held = stage.hold("sa");
+    let (switched, answer) = stage.switch_around(held, || stage.activate("b"));
     let reply = answer.json();
     assert_eq!((answer.status, &reply["ok"], &reply["result"]), (200, &json!(true), &json!("slept")));
     let record = stage.record(&reply);
@@ -45,10 +39,10 @@ fn pol_8_a_call_that_runs_when_a_switch_begins_is_waited_for_and_ends_well() {
 #[test]
 fn pol_8_the_command_line_switches_a_running_gantry_and_waits_as_well() {
     let stage = Stage::two();
-    let calling = stage.begin(&short("sa"));
-    let ran = stage.home.run(["agents", "switch", "b"]);
+    let held = stage.hold("sa");
+    let (ran, answer) = stage.switch_around(held, || stage.home.run(["agents", "switch", "b"]));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "b is active in default with 5 tools\n"), "{ran:?}");
-    assert_eq!(calling.join().expect("a client without complaints").json()["result"], "slept");
+    assert_eq!(answer.json()["result"], "slept");
     assert_eq!(stage.active().as_deref(), Some("b"));
     let again = stage.home.run(["agents", "switch", "a", "--json"]).json();
     assert_eq!(

@@ -47,7 +47,7 @@ fn pol_8_only_who_has_the_key_switches() {
 fn pol_8_switching_to_the_active_agent_changes_nothing() {
     let stage = Stage::two();
     let process = stage.pid("sa__pid");
-    let calling = stage.begin(&json!({ "tool": "sa__sleep", "arguments": { "ms": 1500 } }));
+    let held = stage.hold("sa");
     let n_steps = stage.steps().len();
     let switched = stage.activate("a");
     assert_eq!(
@@ -57,7 +57,7 @@ fn pol_8_switching_to_the_active_agent_changes_nothing() {
     );
     let ran = stage.home.run(["agents", "switch", "a"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "a is active in default already, with 5 tools\n"));
-    assert_eq!(calling.join().expect("a client without complaints").json()["result"], "slept");
+    assert_eq!(held.end().json()["result"], "slept");
     assert_eq!(stage.pid("sa__pid"), process);
     assert_eq!(stage.steps().len(), n_steps);
 }
