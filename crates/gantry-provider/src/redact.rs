@@ -8,10 +8,10 @@ use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::redact::{MASK, names_a_secret};
-use url::Url;
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
+use url::Url;
 
 /// The shortest value that is looked for: shorter ones are all over any text.
 const SECRET_BYTES: usize = 4;

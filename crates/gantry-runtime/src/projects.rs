@@ -118,7 +118,10 @@ impl Projects {
             stopping: stopping.clone(),
         });
         task::spawn("approvals", approvals::run_due(Arc::downgrade(&projects), stopping.clone()));
-        task::spawn("approval changes", approvals::publish_changes(Arc::downgrade(&projects), stopping.clone()));
+        task::spawn(
+            "approval changes",
+            approvals::publish_changes(Arc::downgrade(&projects), stopping.clone()),
+        );
         task::spawn("webhooks", approvals::deliver_webhooks(Arc::downgrade(&projects), stopping));
         Ok(projects)
     }
