@@ -32,7 +32,6 @@ mod reader;
 mod recovery;
 mod row;
 mod schema;
-pub mod search;
 mod table;
 mod tally;
 mod writer;

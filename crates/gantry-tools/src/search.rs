@@ -1,25 +1,23 @@
-//! `search_code`: finds lines and files in the workspace, by text, by regular expression, or ranked by an index.
+//! `search_code`: finds lines and files in the workspace, by text, by regular expression, or ranked by words.
 //!
 //! **Invariant:** nothing outside the workspace and nothing that is hidden from tools is read, and no link is followed:
-//! every file is opened by single names from the opened root (`walk`, `open`).
+//! every file is opened by single names from the opened root (`open`).
 //!
-//! Literal and regex search read the files (`grep`). Ranked search asks an index (`ranked`), which is made when it is
-//! first needed and kept up to date from then on (`keeper`, `sync`).
+//! Every search lists the files (`walk`) and reads them: literal and regex until enough is found (`grep`), ranked all
+//! of them (`scan`, `ranked`). Nothing is kept between two searches.
 
 mod answer;
 mod embed;
 mod fault;
-mod first;
 mod grep;
-mod keeper;
 mod open;
 mod query;
 mod ranked;
 mod rules;
+mod scan;
 mod snippet;
 mod spec;
 mod symbols;
-mod sync;
 mod walk;
 mod words;
 
@@ -27,16 +25,17 @@ use crate::own::Part;
 use crate::workspace::within::Within;
 use crate::workspace::{Error, Fenced};
 use answer::Answer;
+use embed::Reranker;
 use gantry_core::tool::ToolSpec;
 use gantry_core::{Fault, Permit};
 use gantry_provider::BoxFuture;
 use gantry_provider::CallContext;
-use keeper::Keeper;
+use open::Beneath;
 use query::{Mode, Query};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -50,9 +49,7 @@ pub struct SearchOptions {
     pub workspace: PathBuf,
     /// What is not read in it.
     pub fenced: Fenced,
-    /// The file of the index. It and its folder are made when they are first needed.
-    pub index: PathBuf,
-    /// A model that finds files by their meaning, if there is one.
+    /// A model that puts the best files in a new order by their meaning, if there is one.
     pub embeddings: Option<Embeddings>,
 }
 
@@ -80,9 +77,22 @@ impl fmt::Debug for Embeddings {
 #[derive(Debug)]
 pub struct SearchCode {
     tools: [ToolSpec; 1],
-    within: Arc<Within>,
-    keeper: Keeper,
+    folder: Arc<Folder>,
+    reranker: Option<Reranker>,
     slots: Arc<Semaphore>,
+}
+
+/// The folder that is searched: its path to list it, and its handle to open files beneath it.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    within: Within,
+}
+
+impl Folder {
+    fn enter(&self) -> Result<Arc<Beneath>, Fault> {
+        Ok(Arc::new(Beneath::enter(&self.within)?))
+    }
 }
 
 impl SearchCode {
@@ -91,45 +101,44 @@ impl SearchCode {
     /// # Errors
     /// There is no such folder, it cannot be opened, or it lies inside a hidden one.
     pub fn open(options: SearchOptions) -> Result<Self, Error> {
-        let within = Arc::new(Within::open(&options.workspace, options.fenced.clone())?);
+        let SearchOptions { workspace, fenced, embeddings } = options;
+        let within = Within::open(&workspace, fenced)?;
         Ok(Self {
             tools: [spec::search_code()],
-            keeper: Keeper::new(&within, options),
-            within,
+            folder: Arc::new(Folder { path: workspace, within }),
+            reranker: embeddings.map(Reranker::new),
             slots: Arc::new(Semaphore::new(SEARCHES)),
         })
     }
 
     async fn run(&self, cancel: &CancellationToken, permit: &Permit) -> Result<String, Fault> {
-        let query = Query::parse(permit.arguments())?;
-        let answer = match query.mode {
-            Mode::Ranked => ranked::run(&self.keeper, &self.slots, query, cancel).await?,
-            Mode::Literal | Mode::Regex => self.grep(query, cancel).await?,
-        };
-        let text = serde_json::to_string(&answer);
+        let query = Arc::new(Query::parse(permit.arguments())?);
+        let mut answer = self.search(&query, cancel).await?;
+        if let (Mode::Ranked, Some(reranker)) = (query.mode, &self.reranker) {
+            reranker.rerank(&query.text, &mut answer).await;
+        }
+        let text = serde_json::to_string(&answer.bounded(query.most));
         text.map_err(|error| fault::failed(format!("the answer cannot be written: {error}")))
     }
 
     /// Dropping the future stops the search at the next file.
-    async fn grep(&self, query: Query, cancel: &CancellationToken) -> Result<Answer, Fault> {
-        let within = Arc::clone(&self.within);
+    async fn search(&self, query: &Arc<Query>, cancel: &CancellationToken) -> Result<Answer, Fault> {
+        let (folder, query) = (Arc::clone(&self.folder), Arc::clone(query));
         let stop = cancel.child_token();
         let _stops_when_dropped = stop.clone().drop_guard();
-        let slot = slot(&self.slots).await?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|closed| fault::failed(format!("the search is over: {closed}")))?;
         let searched = spawn_blocking(move || {
-            let answer = grep::run(&within, &query, &stop);
-            drop(slot);
-            answer
+            // The slot goes with the thread that searches, because its caller may stop waiting for it.
+            let _slot = slot;
+            match query.mode {
+                Mode::Ranked => ranked::run(&folder, &query, &stop),
+                Mode::Literal | Mode::Regex => grep::run(&folder, &query, &stop),
+            }
         });
         let searched = searched.await;
         searched.unwrap_or_else(|crash| Err(fault::failed(format!("the search crashed: {crash}"))))
     }
-}
-
-/// Waits until a search may begin. The slot goes with the thread that searches, whose caller may stop waiting for it.
-async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Fault> {
-    let slot = Arc::clone(slots).acquire_owned().await;
-    slot.map_err(|closed| fault::failed(format!("the search is over: {closed}")))
 }
 
 impl Part for SearchCode {
@@ -143,10 +152,6 @@ impl Part for SearchCode {
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<String, Fault>> {
         Box::pin(self.run(&cx.cancel, permit))
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.keeper.close())
     }
 }
 

@@ -28,13 +28,6 @@ pub(super) struct Match {
     pub(super) symbol: Option<String>,
 }
 
-/// How far the index is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct Indexed {
-    pub(super) files: usize,
-    pub(super) done: bool,
-}
-
 /// The whole answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,8 +40,6 @@ pub(super) struct Answer {
     pub(super) files_searched: Option<usize>,
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) skipped: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) indexed: Option<Indexed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
 }
@@ -65,11 +56,13 @@ fn is_zero(n: &usize) -> bool {
 
 impl Answer {
     pub(super) fn new(mode: Mode, matches: Vec<Match>) -> Self {
-        Self { mode, matches, truncated: false, files_searched: None, skipped: 0, indexed: None, note: None }
+        Self { mode, matches, truncated: false, files_searched: None, skipped: 0, note: None }
     }
 
-    /// Leaves out what is beyond the limit, and says so.
-    pub(super) fn bounded(mut self) -> Self {
+    /// Leaves out what is beyond so many matches or the size limit, and says so.
+    pub(super) fn bounded(mut self, most: usize) -> Self {
+        self.truncated |= self.matches.len() > most;
+        self.matches.truncate(most);
         let mut left = ANSWER_BYTES;
         let fitting = self.matches.iter().position(|found| match left.checked_sub(found.size()) {
             Some(rest) => {
@@ -136,7 +129,10 @@ mod tests {
     #[test]
     fn an_answer_has_a_limit() {
         let one = Match { text: "x".repeat(ANSWER_BYTES / 2), ..Match::default() };
-        let answer = Answer::new(Mode::Literal, vec![one.clone(), one.clone(), one]).bounded();
+        let answer = Answer::new(Mode::Literal, vec![one.clone(), one.clone(), one]);
+        let answer = answer.bounded(10);
         assert!(answer.truncated && answer.matches.len() == 2);
+        let answer = answer.bounded(1);
+        assert!(answer.truncated && answer.matches.len() == 1);
     }
 }

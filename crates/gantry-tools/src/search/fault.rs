@@ -17,11 +17,3 @@ pub(super) fn failed(message: impl Into<String>) -> Fault {
 pub(super) fn canceled() -> Fault {
     without_effect(ErrorCode::Canceled, "the search was cancelled")
 }
-
-/// The index cannot be used, for the reason that the store gives.
-pub(super) fn index(error: &gantry_store::Error) -> Fault {
-    let cause = std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
-    failed(format!(
-        "the search index cannot be used: {error}{cause}. mode literal and mode regex work without it"
-    ))
-}

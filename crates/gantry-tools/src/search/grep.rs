@@ -2,13 +2,16 @@
 //!
 //! Its expressions take time linear in what they look at, so no pattern can hold a search up. Files are read in pieces;
 //! what a thread keeps in memory has a limit, and a file with a line beyond it is skipped.
+//!
+//! Files are listed first and searched in the order of their paths. Once enough is found, later files are not opened, so
+//! a search for something common ends early and always gives the same answer.
 
 use super::answer::{Answer, Match, shown};
-use super::fault;
-use super::first::First;
+use super::open::Opener;
 use super::query::{Mode, Query};
-use super::walk::{Spot, Start, Visit, walk};
-use crate::workspace::within::{Within, shown_path};
+use super::walk::{Start, list, work_through};
+use super::{Folder, fault};
+use crate::workspace::within::shown_path;
 use gantry_core::Fault;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -16,7 +19,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// What a thread keeps of a file at a time, and so the longest line.
@@ -27,32 +30,69 @@ const REGEX_BYTES: usize = 8 * 1024 * 1024;
 const REGEX_NESTING: u32 = 100;
 
 /// Finds the first lines, by path and number, that have what is looked for.
-pub(super) fn run(within: &Within, query: &Query, stop: &CancellationToken) -> Result<Answer, Fault> {
+pub(super) fn run(folder: &Folder, query: &Query, stop: &CancellationToken) -> Result<Answer, Fault> {
     let matcher = matcher(query)?;
-    let start = Start::find(within, &query.way)?;
+    let beneath = folder.enter()?;
+    let start = Start::find(&beneath, &query.way)?;
+    let listed = list((&folder.path, &beneath), start, |path| query.takes(path), stop);
     // One more than asked for tells whether there is more.
-    let grep = Grep {
-        query,
-        matcher: &matcher,
-        stop,
-        first: First::new(query.most + 1),
-        searched: AtomicUsize::new(0),
-        skipped: AtomicUsize::new(0),
-    };
-    let walked = walk(start, &grep, stop);
+    let (enough, found) = (query.most + 1, Mutex::new(Found::default()));
+    work_through(&listed.files, stop, || {
+        let mut worker = Worker::new(query, &matcher, Opener::new(&beneath), stop);
+        let found = &found;
+        move |first, paths: &[Vec<u8>]| {
+            let portion = worker.search(paths, enough);
+            found.lock().unwrap_or_else(PoisonError::into_inner).add(first, portion) < enough
+        }
+    });
     if stop.is_cancelled() {
         return Err(fault::canceled());
     }
-    let mut answer = Answer::new(query.mode, grep.first.into_matches());
-    if answer.matches.len() > query.most {
-        answer.matches.truncate(query.most);
-        answer.truncated = true;
-    } else {
-        // How many files were opened before enough was found is an accident, and not said.
-        answer.files_searched = Some(grep.searched.into_inner());
-        answer.skipped = grep.skipped.into_inner() + walked.skipped;
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (searched, skipped) = (found.searched, found.skipped + listed.skipped);
+    let mut answer = Answer::new(query.mode, found.into_matches());
+    // How many files were opened before enough was found is an accident, and not said.
+    if answer.matches.len() < enough {
+        answer.files_searched = Some(searched);
+        answer.skipped = skipped;
     }
-    Ok(answer.bounded())
+    Ok(answer)
+}
+
+/// What all threads found.
+#[derive(Default)]
+struct Found {
+    /// Matches of each portion, by the index of its first file.
+    portions: Vec<(usize, Vec<Match>)>,
+    n_matches: usize,
+    searched: usize,
+    skipped: usize,
+}
+
+/// What one thread found in a portion of the files.
+#[derive(Default)]
+struct Portion {
+    matches: Vec<Match>,
+    searched: usize,
+    skipped: usize,
+}
+
+impl Found {
+    /// Takes a portion, and returns how many matches there are now.
+    fn add(&mut self, first: usize, portion: Portion) -> usize {
+        self.n_matches += portion.matches.len();
+        self.searched += portion.searched;
+        self.skipped += portion.skipped;
+        if !portion.matches.is_empty() {
+            self.portions.push((first, portion.matches));
+        }
+        self.n_matches
+    }
+
+    fn into_matches(mut self) -> Vec<Match> {
+        self.portions.sort_unstable_by_key(|(first, _)| *first);
+        self.portions.into_iter().flat_map(|(_, matches)| matches).collect()
+    }
 }
 
 fn matcher(query: &Query) -> Result<RegexMatcher, Fault> {
@@ -74,61 +114,60 @@ fn matcher(query: &Query) -> Result<RegexMatcher, Fault> {
     })
 }
 
-struct Grep<'a> {
-    query: &'a Query,
-    matcher: &'a RegexMatcher,
-    stop: &'a CancellationToken,
-    first: First,
-    searched: AtomicUsize,
-    skipped: AtomicUsize,
-}
-
-impl Grep<'_> {
-    fn skip(&self) {
-        self.skipped.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// What a thread searches with.
-struct Hand {
+struct Worker<'a> {
+    context: usize,
     searcher: Searcher,
     matcher: RegexMatcher,
+    opener: Opener<'a>,
+    stop: &'a CancellationToken,
 }
 
-impl Visit for Grep<'_> {
-    type Hand = Hand;
-
-    fn hand(&self) -> Hand {
+impl<'a> Worker<'a> {
+    fn new(query: &Query, matcher: &RegexMatcher, opener: Opener<'a>, stop: &'a CancellationToken) -> Self {
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(HEAP_BYTES))
-            .before_context(self.query.context)
-            .after_context(self.query.context)
+            .before_context(query.context)
+            .after_context(query.context)
             .build();
-        Hand { searcher, matcher: self.matcher.clone() }
+        Self { context: query.context, searcher, matcher: matcher.clone(), opener, stop }
     }
 
-    fn wants(&self, path: &[u8]) -> bool {
-        self.first.wants(path) && (path.ends_with(b"/") || self.query.takes(path))
-    }
-
-    fn file(&self, hand: &mut Hand, spot: &Spot<'_>) {
-        let file = match spot.open() {
-            Ok(file) => file,
-            // It is gone, or no file any more.
-            Err(Errno::NOENT | Errno::INVAL | Errno::LOOP | Errno::NXIO) => return,
-            Err(_) => return self.skip(),
-        };
-        let mut found = Found::new(&hand.matcher, self.query.context, self.first.enough());
-        let reader = Stoppable { file, stop: self.stop };
-        if hand.searcher.search_reader(&hand.matcher, reader, &mut found).is_err() {
-            return self.skip();
+    /// Searches files in their order until there are enough matches.
+    fn search(&mut self, paths: &[Vec<u8>], enough: usize) -> Portion {
+        let mut portion = Portion::default();
+        for path in paths {
+            if self.stop.is_cancelled() || portion.matches.len() >= enough {
+                break;
+            }
+            self.search_file(path, enough, &mut portion);
         }
-        self.searched.fetch_add(1, Ordering::Relaxed);
-        if !found.binary && !found.matches.is_empty() {
-            let shown = shown_path(spot.path);
-            found.matches.iter_mut().for_each(|found| found.path.clone_from(&shown));
-            self.first.add(spot.path, found.matches);
+        portion
+    }
+
+    fn search_file(&mut self, path: &[u8], enough: usize, portion: &mut Portion) {
+        let file = match self.opener.open(path) {
+            Ok((file, _)) => file,
+            // It is gone, hidden, or no file any more.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP | Errno::NXIO) => return,
+            Err(_) => {
+                portion.skipped += 1;
+                return;
+            }
+        };
+        let mut lines = Lines::new(&self.matcher, self.context, enough);
+        let reader = Stoppable { file, stop: self.stop };
+        if self.searcher.search_reader(&self.matcher, reader, &mut lines).is_err() {
+            portion.skipped += 1;
+            return;
+        }
+        portion.searched += 1;
+        if !lines.binary {
+            let shown = shown_path(path);
+            portion
+                .matches
+                .extend(lines.matches.into_iter().map(|found| Match { path: shown.clone(), ..found }));
         }
     }
 }
@@ -149,7 +188,7 @@ impl Read for Stoppable<'_> {
 }
 
 /// The matches of one file, with the lines around them.
-struct Found<'a> {
+struct Lines<'a> {
     matcher: &'a RegexMatcher,
     context: usize,
     enough: usize,
@@ -159,7 +198,7 @@ struct Found<'a> {
     binary: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Lines<'a> {
     fn new(matcher: &'a RegexMatcher, context: usize, enough: usize) -> Self {
         Self { matcher, context, enough, matches: Vec::new(), recent: VecDeque::new(), binary: false }
     }
@@ -186,7 +225,7 @@ impl<'a> Found<'a> {
     }
 }
 
-impl Sink for Found<'_> {
+impl Sink for Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

@@ -2,13 +2,13 @@
 
 use crate::workspace::within::{Hidden, Within};
 use gantry_core::Fault;
-use gantry_store::search::Stamp;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 /// Opens a regular file to read it.
 pub(super) fn regular(dir: impl AsFd, name: &OsStr) -> Result<(File, Stat), Errno> {
@@ -27,11 +27,11 @@ pub(super) fn regular(dir: impl AsFd, name: &OsStr) -> Result<(File, Stat), Errn
     }
 }
 
-/// Opens a directory to read its entries.
+/// Opens a directory.
 pub(super) fn directory(dir: impl AsFd, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(&dir, name, flags, Mode::empty()) {
-        // With both flags a link is told from a file only by looking.
+        // With both flags the kernel gives a link and a file the same error.
         Err(Errno::NOTDIR) if is_link(&dir, name) => Err(Errno::LOOP),
         opened => opened,
     }?;
@@ -44,68 +44,84 @@ fn is_link(dir: impl AsFd, name: &OsStr) -> bool {
     stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
-/// How a file is now, to tell later whether it has changed.
-pub(super) fn stamp(stat: &Stat) -> Stamp {
-    Stamp {
-        size: stat.st_size,
-        modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec.try_into().unwrap_or(0)),
-        changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec.try_into().unwrap_or(0)),
-        inode: stat.st_ino.cast_signed(),
-    }
-}
-
-fn nanoseconds(seconds: i64, part: i64) -> i64 {
-    seconds.saturating_mul(1_000_000_000).saturating_add(part)
-}
-
-/// Everything of a file that is text; nothing if it is none, or too much.
-pub(super) fn text(file: File, limit: u64) -> Option<String> {
-    let mut bytes = Vec::new();
-    let read = file.take(limit + 1).read_to_end(&mut bytes).ok()? as u64;
-    if read > limit || bytes.contains(&0) {
-        return None;
-    }
-    Some(
-        String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    )
-}
-
-/// The opened root of a workspace, to get at files by their whole path: one step per name, through no link and nothing
-/// hidden.
+/// The opened root of a workspace. Files beneath it are opened one name at a time, through no link and nothing hidden.
 #[derive(Debug)]
-pub(super) struct Reach {
-    root: OwnedFd,
-    hidden: Hidden,
+pub(super) struct Beneath {
+    pub(super) root: OwnedFd,
+    pub(super) hidden: Hidden,
 }
 
-impl Reach {
-    pub(super) fn from(within: &Within) -> Result<Self, Fault> {
+impl Beneath {
+    pub(super) fn enter(within: &Within) -> Result<Self, Fault> {
         let (root, hidden) = within.enter()?;
         Ok(Self { root, hidden })
     }
 
-    /// Opens the file at a path relative to the root.
-    pub(super) fn open(&self, path: &str) -> Result<(File, Stat), Errno> {
-        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let mut dir: Option<OwnedFd> = None;
-        for step in above.split('/').filter(|step| !step.is_empty()) {
-            let (opened, stat) = directory(dir.as_ref().unwrap_or(&self.root), OsStr::new(step))?;
+    /// Opens the directory at a path relative to the root.
+    pub(super) fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let (mut dir, _) = directory(&self.root, OsStr::new("."))?;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let (opened, stat) = directory(&dir, OsStr::from_bytes(name))?;
             self.refuse_hidden(&stat)?;
-            dir = Some(opened);
+            dir = opened;
         }
-        let (file, stat) = regular(dir.as_ref().unwrap_or(&self.root), OsStr::new(name))?;
-        self.refuse_hidden(&stat)?;
-        Ok((file, stat))
-    }
-
-    /// How a directory is now, as far as its entries go. Nothing of it is read, so links in the path do no harm.
-    pub(super) fn directory_stamp(&self, path: &str) -> Option<Stamp> {
-        let path = if path.is_empty() { "." } else { path };
-        statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(stamp)
+        Ok(dir)
     }
 
     fn refuse_hidden(&self, stat: &Stat) -> Result<(), Errno> {
         if self.hidden.has(stat) { Err(Errno::NOENT) } else { Ok(()) }
+    }
+}
+
+/// Opens many files for one thread. It keeps the last directory open, because files come sorted by path.
+#[derive(Debug)]
+pub(super) struct Opener<'a> {
+    beneath: &'a Beneath,
+    last: Option<(Vec<u8>, OwnedFd)>,
+}
+
+impl<'a> Opener<'a> {
+    pub(super) fn new(beneath: &'a Beneath) -> Self {
+        Self { beneath, last: None }
+    }
+
+    /// Reads a whole text file. Nothing if it is larger than the limit or binary.
+    pub(super) fn read<'b>(
+        &mut self,
+        path: &[u8],
+        limit: u64,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<&'b [u8]>, Errno> {
+        let (file, stat) = self.open(path)?;
+        buffer.clear();
+        // The size is known, so that a small file takes one read.
+        let Some(size) = u64::try_from(stat.st_size).ok().filter(|size| *size <= limit) else {
+            return Ok(None);
+        };
+        buffer.reserve(usize::try_from(size).unwrap_or(0));
+        while (buffer.len() as u64) < size && rustix::io::read(&file, spare_capacity(buffer))? > 0 {}
+        Ok(Some(buffer.as_slice()).filter(|text| !text.contains(&0)))
+    }
+
+    /// Opens the file at a path relative to the root.
+    pub(super) fn open(&mut self, path: &[u8]) -> Result<(File, Stat), Errno> {
+        let (parent, name) = split(path);
+        let dir = match self.last.take() {
+            Some((last, dir)) if last == parent => (last, dir),
+            _ => (parent.to_vec(), self.beneath.directory(parent)?),
+        };
+        let opened = regular(&dir.1, OsStr::from_bytes(name));
+        self.last = Some(dir);
+        let (file, stat) = opened?;
+        self.beneath.refuse_hidden(&stat)?;
+        Ok((file, stat))
+    }
+}
+
+/// The directory part of a path, empty for the root, and the last name.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
+        None => (b"", path),
     }
 }

@@ -105,19 +105,6 @@ impl Query {
     pub(super) fn takes(&self, path: &[u8]) -> bool {
         !self.globs.matched(Path::new(OsStr::from_bytes(path)), false).is_ignore()
     }
-
-    /// Whether a path lies where the call looks.
-    pub(super) fn is_below(&self, path: &str) -> bool {
-        let mut rest = path;
-        for name in &self.way.names {
-            match rest.strip_prefix(name.as_str()) {
-                Some("") => rest = "",
-                Some(after) if after.starts_with('/') => rest = after.trim_start_matches('/'),
-                Some(_) | None => return false,
-            }
-        }
-        true
-    }
 }
 
 fn globs(given: GlobArgument) -> Result<Override, Fault> {

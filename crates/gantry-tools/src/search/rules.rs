@@ -2,10 +2,14 @@
 //!
 //! Only files inside the workspace are read: neither the rules of the user who runs Gantry nor those of folders above
 //! the workspace count. A `.gitignore` counts whether or not there is a repository.
+//!
+//! The walk of the `ignore` crate would read these files too, but through links, without a limit and from pipes: a
+//! `.gitignore` that is a link to `/dev/zero` would fill the memory, and one that is a pipe would hold up the search.
 
 use super::open;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,9 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A repository's own directory, which is never searched.
-pub(super) const GIT: &[u8] = b".git";
-const GITIGNORE: &[u8] = b".gitignore";
-const IGNORE: &[u8] = b".ignore";
+pub(super) const GIT: &str = ".git";
 /// What is read of one file with rules.
 const RULE_BYTES: u64 = 256 * 1024;
 
@@ -31,73 +33,57 @@ pub(super) struct Rules {
     repository: bool,
 }
 
-/// What the rules say of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
-    Nothing,
-    LeaveOut,
-    /// It is wanted, even if its name begins with a dot.
-    Keep,
-}
-
 impl Rules {
-    /// The rules in a directory with that path (without a slash at the end), if it has any of these names.
-    pub(super) fn in_directory(
-        above: &Arc<Self>,
-        dir: BorrowedFd<'_>,
-        path: &[u8],
-        has: impl Fn(&[u8]) -> bool,
-    ) -> Arc<Self> {
-        let (ignore, git, repository) = (has(IGNORE), has(GITIGNORE), has(GIT));
-        if !ignore && !git && !repository {
-            return Arc::clone(above);
-        }
-        let read = |there: bool, name| there.then(|| read(dir, name, path)).flatten();
-        Arc::new(Self {
+    /// The rules in an opened directory with that path; those of the directory above if it has none.
+    pub(super) fn in_directory(above: &Arc<Self>, dir: BorrowedFd<'_>, path: &[u8]) -> Arc<Self> {
+        let repository = statat(dir, GIT, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let rules = Self {
             above: Some(Arc::clone(above)),
-            ignore: read(ignore, IGNORE),
-            git: read(git, GITIGNORE),
+            ignore: read(dir, ".ignore", path),
+            git: read(dir, ".gitignore", path),
             exclude: if repository { exclude(dir, path) } else { None },
             repository,
-        })
+        };
+        if repository || rules.ignore.is_some() || rules.git.is_some() {
+            Arc::new(rules)
+        } else {
+            Arc::clone(above)
+        }
     }
 
-    /// What they say of a path relative to the root: of `.ignore` files the nearest one that says something, else of
-    /// `.gitignore` files, else of `info/exclude`.
-    pub(super) fn say(&self, path: &Path, is_dir: bool) -> Said {
-        let (mut by_ignore, mut by_git, mut by_exclude) = (Said::Nothing, Said::Nothing, Said::Nothing);
+    /// Whether an entry is searched, by its path relative to the root. Of `.ignore` files the nearest one with a rule
+    /// for it decides, else of `.gitignore` files, else of `info/exclude`; without any rule, a dot hides a name.
+    pub(super) fn keep(&self, path: &[u8], is_dir: bool) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        let (mut by_ignore, mut by_git, mut by_exclude) = (None, None, None);
         let mut in_repository = true;
         let mut rules = Some(self);
         while let Some(here) = rules {
-            by_ignore = by_ignore.or_else(|| ask(here.ignore.as_ref(), path, is_dir));
+            by_ignore = by_ignore.or_else(|| keeps(here.ignore.as_ref(), path, is_dir));
             if in_repository {
-                by_git = by_git.or_else(|| ask(here.git.as_ref(), path, is_dir));
-                by_exclude = by_exclude.or_else(|| ask(here.exclude.as_ref(), path, is_dir));
+                by_git = by_git.or_else(|| keeps(here.git.as_ref(), path, is_dir));
+                by_exclude = by_exclude.or_else(|| keeps(here.exclude.as_ref(), path, is_dir));
             }
             in_repository &= !here.repository;
             rules = here.above.as_deref();
         }
-        by_ignore.or_else(|| by_git).or_else(|| by_exclude)
+        let has_dot = || path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
+        by_ignore.or(by_git).or(by_exclude).unwrap_or_else(|| !has_dot())
     }
 }
 
-impl Said {
-    fn or_else(self, other: impl FnOnce() -> Self) -> Self {
-        if self == Self::Nothing { other() } else { self }
-    }
-}
-
-fn ask(rules: Option<&Gitignore>, path: &Path, is_dir: bool) -> Said {
-    match rules.map(|rules| rules.matched(path, is_dir)) {
-        None | Some(ignore::Match::None) => Said::Nothing,
-        Some(ignore::Match::Ignore(_)) => Said::LeaveOut,
-        Some(ignore::Match::Whitelist(_)) => Said::Keep,
+/// What the rules of one file decide, if they decide anything.
+fn keeps(rules: Option<&Gitignore>, path: &Path, is_dir: bool) -> Option<bool> {
+    match rules?.matched(path, is_dir) {
+        ignore::Match::None => None,
+        ignore::Match::Ignore(_) => Some(false),
+        ignore::Match::Whitelist(_) => Some(true),
     }
 }
 
 /// The rules in a file, for the directory with that path. What cannot be read or understood is no rule.
-fn read(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Option<Gitignore> {
-    let (file, _) = open::regular(dir, OsStr::from_bytes(name)).ok()?;
+fn read(dir: BorrowedFd<'_>, name: &str, path: &[u8]) -> Option<Gitignore> {
+    let (file, _) = open::regular(dir, OsStr::new(name)).ok()?;
     let mut bytes = Vec::new();
     file.take(RULE_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
@@ -110,8 +96,9 @@ fn read(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Option<Gitignore> {
 }
 
 fn exclude(dir: BorrowedFd<'_>, path: &[u8]) -> Option<Gitignore> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let git = rustix::fs::openat(dir, OsStr::from_bytes(GIT), flags, Mode::empty()).ok()?;
-    let info = rustix::fs::openat(git, "info", flags, Mode::empty()).ok()?;
-    read(info.as_fd(), b"exclude", path)
+    let info = || -> Result<_, Errno> {
+        let (git, _) = open::directory(dir, OsStr::new(GIT))?;
+        Ok(open::directory(git, OsStr::new("info"))?.0)
+    };
+    read(info().ok()?.as_fd(), "exclude", path)
 }

@@ -1,10 +1,9 @@
 //! Which line of a file shows best why it was found.
 
 use super::answer::{Match, shown};
+use super::scan::Finder;
 use super::symbols::Language;
 use super::words;
-use gantry_store::search::Term;
-use regex::{Regex, RegexBuilder};
 
 /// Lines with a word of the question that are compared.
 const LINES: usize = 2_000;
@@ -12,15 +11,6 @@ const LINES: usize = 2_000;
 const ABOVE: usize = 400;
 /// How much more a line counts that defines something, in percent of a word.
 const DEFINES: u32 = 75;
-
-/// Looks for the words of one question.
-#[derive(Debug)]
-pub(super) struct Finder<'a> {
-    terms: &'a [Term],
-    /// Finds every line that may have one of the words, quickly. What it finds is looked at closely.
-    quick: Option<Regex>,
-    total: u32,
-}
 
 /// The best line of a file.
 #[derive(Debug)]
@@ -30,25 +20,15 @@ pub(super) struct Snippet {
     pub(super) coverage: Option<f64>,
 }
 
-impl<'a> Finder<'a> {
-    pub(super) fn new(terms: &'a [Term]) -> Self {
-        // A plural may end otherwise than its singular, but not begin otherwise.
-        let stems: Vec<String> = terms
-            .iter()
-            .map(|term| regex::escape(term.word.strip_suffix('y').unwrap_or(&term.word)))
-            .collect();
-        // An identifier in one piece has its parts anywhere, and so is found by those.
-        let quick = RegexBuilder::new(&stems.join("|")).case_insensitive(true).build().ok();
-        Self { terms, quick, total: terms.iter().map(|term| term.percent).sum::<u32>().max(1) }
-    }
-
+impl Finder<'_> {
     /// How much of the question is in a path, in the same way.
     pub(super) fn in_path(&self, path: &str) -> Option<f64> {
         self.part(self.worth(path))
     }
 
     fn part(&self, worth: u32) -> Option<f64> {
-        (worth > 0).then(|| (f64::from(worth) / f64::from(self.total)).min(1.0))
+        let total: u32 = self.terms.iter().map(|term| term.percent).sum();
+        (worth > 0).then(|| (f64::from(worth) / f64::from(total.max(1))).min(1.0))
     }
 
     /// The best line, with `context` lines around it.
@@ -73,8 +53,8 @@ impl<'a> Finder<'a> {
     /// The most that a line is worth, and the first that is worth it. Without any, the first line that is not empty.
     fn best_line(&self, lines: &[&str], language: Option<Language>) -> (u32, usize) {
         let mut best = (0, lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0));
-        let may_have = |line: &str| self.quick.as_ref().is_none_or(|quick| quick.is_match(line));
-        for (n, line) in lines.iter().enumerate().filter(|(_, line)| may_have(line)).take(LINES) {
+        let may_have = |(_, line): &(usize, &&str)| self.may_be_in(line.as_bytes());
+        for (n, line) in lines.iter().enumerate().filter(may_have).take(LINES) {
             let mut worth = self.worth(line);
             if worth > 0 && language.is_some_and(|language| language.defined_by(line).is_some()) {
                 worth += DEFINES;
@@ -127,7 +107,7 @@ fn load_user_profile(id: u32) {
     #[track_caller]
     fn check(question: &str, line: u64, symbol: Option<&str>, coverage: bool) {
         let terms = words::terms(question);
-        let snippet = Finder::new(&terms).best("a.rs", TEXT, 1);
+        let snippet = Finder::new(&terms).unwrap().best("a.rs", TEXT, 1);
         assert_eq!(snippet.found.line, line, "{snippet:?}");
         assert_eq!(snippet.found.symbol.as_deref(), symbol);
         assert_eq!(snippet.coverage.is_some(), coverage);
@@ -140,10 +120,10 @@ fn load_user_profile(id: u32) {
         check("userProfile", 8, Some("load_user_profile"), true);
         check("fmt", 2, None, true);
         check("nothing", 1, None, false);
-        let snippet = Finder::new(&words::terms("other")).best("a.rs", TEXT, 2);
+        let snippet = Finder::new(&words::terms("other")).unwrap().best("a.rs", TEXT, 2);
         assert_eq!(snippet.found.before, ["use std::fmt;", ""]);
         assert_eq!(snippet.found.after, ["", "fn load_user_profile(id: u32) {"]);
-        let empty = Finder::new(&words::terms("other")).best("a.rs", "", 2);
+        let empty = Finder::new(&words::terms("other")).unwrap().best("a.rs", "", 2);
         assert_eq!((empty.found.line, empty.found.text.as_str()), (1, ""));
     }
 }

@@ -74,10 +74,6 @@ fn answer() -> Value {
         "score": { "type": "number", "description": "How well the file fits, compared with the others; ranked only." },
         "symbol": text("The definition that the line is or seems to belong to; ranked only."),
     });
-    let indexed = json!({
-        "files": count("How many files the index has."),
-        "done": { "type": "boolean", "description": "False while files are still being indexed: ask again later for all." },
-    });
     json!({
         "mode": mode("How it was searched."),
         "matches": list(
@@ -87,18 +83,10 @@ fn answer() -> Value {
         "truncated": flag("True if there is more than what is listed; absent otherwise."),
         "filesSearched": count("How many files were searched; absent if the search could end early."),
         "skipped": count("Files and directories that could not be searched; absent if none."),
-        "indexed": with_description(part(&["files", "done"], &indexed), "How far the index is; ranked only."),
         "note": text("What limits the answer; absent if nothing does."),
     })
 }
 
 fn mode(description: &str) -> Value {
     json!({ "type": "string", "enum": ["ranked", "literal", "regex"], "default": "ranked", "description": description })
-}
-
-fn with_description(mut schema: Value, description: &str) -> Value {
-    if let Value::Object(schema) = &mut schema {
-        schema.insert("description".into(), description.into());
-    }
-    schema
 }

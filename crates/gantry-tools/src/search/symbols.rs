@@ -3,8 +3,6 @@
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Symbols of one file that are taken.
-const SYMBOLS: usize = 2_000;
 /// Bytes of a line that can define something.
 const LINE_BYTES: usize = 400;
 
@@ -75,20 +73,15 @@ impl Language {
     }
 }
 
-/// Everything that a file defines, with blanks between the names.
-pub(super) fn of_text(path: &str, text: &str) -> String {
-    let Some(language) = Language::of(path) else { return String::new() };
-    let names: Vec<&str> = text.lines().filter_map(|line| language.defined_by(line)).take(SYMBOLS).collect();
-    names.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
-        assert_eq!(of_text(path, text), expected);
+        let language = Language::of(path);
+        let names: Vec<&str> = text.lines().filter_map(|line| language?.defined_by(line)).collect();
+        assert_eq!(names.join(" "), expected);
     }
 
     #[test]

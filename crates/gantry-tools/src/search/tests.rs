@@ -15,7 +15,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// A workspace `ws` with protected data in `ws/.gantry`, where the index is too, beside a folder `outside`.
+/// A workspace `ws` with protected data in `ws/.gantry`, beside a folder `outside`.
 struct Bench {
     dir: TempDir,
     provider: SearchCode,
@@ -44,22 +44,11 @@ impl Bench {
     fn open(dir: &Path, embeddings: Option<Embeddings>) -> SearchCode {
         let fenced =
             Fenced { hidden: vec![dir.join("ws/.gantry"), dir.join("ws/hidden.txt")], ..Fenced::default() };
-        let index = dir.join("ws/.gantry/search/index.db");
-        SearchCode::open(SearchOptions { workspace: dir.join("ws"), fenced, index, embeddings }).unwrap()
-    }
-
-    /// The same files for a provider that knows nothing yet, as after a restart.
-    fn restart(&mut self) {
-        self.runtime.block_on(self.provider.close());
-        self.provider = Self::open(self.dir.path(), None);
+        SearchCode::open(SearchOptions { workspace: dir.join("ws"), fenced, embeddings }).unwrap()
     }
 
     fn ws(&self, path: &str) -> PathBuf {
         self.dir.path().join("ws").join(path)
-    }
-
-    fn index(&self) -> PathBuf {
-        self.ws(".gantry/search/index.db")
     }
 
     fn put(&self, path: &str, content: impl AsRef<[u8]>) {
@@ -123,14 +112,15 @@ fn paths(answer: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_tool_presents_itself_completely_and_opening_makes_nothing() {
+fn the_tool_presents_itself_completely_and_searching_makes_nothing() {
     let bench = Bench::new();
     let tool = bench.toolset.tools().next().unwrap();
     assert_eq!((tool.name.as_ref(), tool.effect.as_str(), tool.quarantined()), ("search_code", "read", None));
     presents_itself(&tool.spec);
     bench.put("a.txt", "x");
     bench.literal("x");
-    assert!(!bench.ws(".gantry/search").exists());
+    bench.ranked("word");
+    assert_eq!(fs::read_dir(bench.ws(".gantry")).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,403 +1,215 @@
-//! Goes through the files of a folder with several threads, as git would have them: ignored and hidden ones left out.
+//! Lists the files of a folder as git would have them, ignored and hidden ones left out, and works through such a list
+//! with several threads.
 //!
-//! **Invariant:** everything is opened by a single name in a directory that is open already, and never through a link.
-//! Whatever is renamed or replaced meanwhile, no step leads out of the workspace. What is hidden from tools is known by
-//! device and inode, and is not entered.
+//! The walk of the `ignore` crate goes by path, so a directory that is replaced by a link meanwhile can make it list
+//! names outside. **Invariant:** that is all it does. A directory is opened beneath the root before it is listed and
+//! left out if it is a link or hidden, and every file is opened beneath the root before anything of it is shown.
 
-use super::open;
-use super::rules::{GIT, Rules, Said};
-use crate::workspace::within::{Hidden, Way, Within};
+use super::open::{self, Beneath};
+use super::rules::{GIT, Rules};
+use crate::workspace::within::Way;
 use gantry_core::Fault;
-use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
+use ignore::{DirEntry, WalkBuilder, WalkState};
+use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use tokio_util::sync::CancellationToken;
 
-/// Threads of one walk.
+/// Threads of one search.
 const THREADS: usize = 8;
 /// Names that one walk looks at.
 const NAMES: usize = 1_000_000;
-/// Directories within directories. Each level may keep a directory open per thread.
+/// Directories within directories.
 const DEPTH: usize = 64;
-/// Files of one directory that a thread takes on at once.
-const PORTION: usize = 64;
+/// Files that a thread takes on at once.
+const PORTION: usize = 32;
 
-/// Somebody who wants to see the files.
-pub(super) trait Visit: Sync {
-    /// What each thread has for itself.
-    type Hand;
-
-    fn hand(&self) -> Self::Hand;
-
-    /// Whether it matters what is at this path, or below it if it ends in a slash.
-    fn wants(&self, _path: &[u8]) -> bool {
-        true
-    }
-
-    /// Called for each directory before what is in it.
-    fn directory(&self, _path: &[u8], _stat: &Stat) {}
-
-    /// Called for each file.
-    fn file(&self, hand: &mut Self::Hand, spot: &Spot<'_>);
-
-    /// Called for each directory that is not looked into, or not into all that is in it.
-    fn skipped(&self, _path: &[u8]) {}
-
-    /// Called for each thread at its end.
-    fn done(&self, _hand: Self::Hand) {}
-}
-
-/// Where a file is.
-#[derive(Debug)]
-pub(super) struct Spot<'a> {
-    dir: BorrowedFd<'a>,
-    name: &'a OsStr,
-    /// Its path relative to the workspace root.
-    pub(super) path: &'a [u8],
-    hidden: &'a Hidden,
-}
-
-impl Spot<'_> {
-    /// Opens the file, unless it is hidden or no regular file; then it is as if there were none.
-    pub(super) fn open(&self) -> Result<File, Errno> {
-        let (file, stat) = open::regular(self.dir, self.name)?;
-        if self.hidden.has(&stat) { Err(Errno::NOENT) } else { Ok(file) }
-    }
-
-    /// Looks at the file in the same way.
-    pub(super) fn stat(&self) -> Result<Stat, Errno> {
-        let stat = statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if is_file && !self.hidden.has(&stat) { Ok(stat) } else { Err(Errno::NOENT) }
-    }
-}
-
-/// Where a walk begins: a directory, or one file.
+/// Where a walk begins.
 #[derive(Debug)]
 pub(super) struct Start {
-    dir: OwnedFd,
-    /// Empty for the root; otherwise it ends in a slash.
+    /// Relative to the root, and empty for the root itself.
     path: Vec<u8>,
-    stat: Stat,
-    /// The rules of the directories above.
+    /// It is a file, or something else that is no directory.
+    is_file: bool,
+    /// The rules that hold in the directory.
     rules: Arc<Rules>,
-    file: Option<OsString>,
-    pub(super) hidden: Hidden,
-    /// Names that are looked at; what comes after them is left out.
-    pub(super) names: usize,
+    /// Names that are looked at; the walk ends after them.
+    names: usize,
 }
 
-/// How a walk went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Walked {
-    /// Files and directories that could not be looked at.
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Paths relative to the root, sorted.
+    pub(super) files: Vec<Vec<u8>>,
+    /// Directories that could not be listed.
     pub(super) skipped: usize,
 }
 
 impl Start {
     /// Goes to where a path leads.
-    pub(super) fn find(within: &Within, way: &Way) -> Result<Self, Fault> {
-        let (root, hidden) = within.enter()?;
+    pub(super) fn find(beneath: &Beneath, way: &Way) -> Result<Self, Fault> {
         let barred = |error| way.barred(error);
-        let (dir, stat) = open::directory(&root, OsStr::new(".")).map_err(barred)?;
-        let rules = Arc::default();
-        let mut start = Self { dir, path: Vec::new(), stat, rules, file: None, hidden, names: NAMES };
+        let (mut dir, _) = open::directory(&beneath.root, OsStr::new(".")).map_err(barred)?;
+        let rules = Rules::in_directory(&Arc::default(), dir.as_fd(), b"");
+        let mut start = Self { path: Vec::new(), is_file: false, rules, names: NAMES };
         for (n, name) in way.names.iter().enumerate() {
-            let opened = open::directory(&start.dir, OsStr::new(name));
+            if n > 0 {
+                start.path.push(b'/');
+            }
+            start.path.extend_from_slice(name.as_bytes());
+            let opened = open::directory(&dir, OsStr::new(name));
             if opened.as_ref().err() == Some(&Errno::NOTDIR) && n + 1 == way.names.len() {
-                let found = statat(&start.dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(barred)?;
-                start.hidden.check(&found, way)?;
-                start.file = Some(name.into());
+                let found = statat(&dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(barred)?;
+                beneath.hidden.check(&found, way)?;
+                start.is_file = true;
                 return Ok(start);
             }
-            let (dir, stat) = opened.map_err(barred)?;
-            start.hidden.check(&stat, way)?;
-            let has =
-                |name: &[u8]| statat(&start.dir, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW).is_ok();
-            start.rules = Rules::in_directory(&start.rules, start.dir.as_fd(), bare(&start.path), has);
-            start.path.extend_from_slice(name.as_bytes());
-            start.path.push(b'/');
-            (start.dir, start.stat) = (dir, stat);
+            let (opened, stat) = opened.map_err(barred)?;
+            beneath.hidden.check(&stat, way)?;
+            start.rules = Rules::in_directory(&start.rules, opened.as_fd(), &start.path);
+            dir = opened;
         }
         Ok(start)
     }
 }
 
-/// Shows every file from there on to the visitor, until it is told to stop. The order is not fixed.
-pub(super) fn walk<V: Visit>(start: Start, visit: &V, stop: &CancellationToken) -> Walked {
-    let Start { dir, path, stat, rules, file, hidden, names } = start;
-    let directory = Directory { dir, path, rules };
-    let first = match file {
-        Some(name) => Task::Files(Arc::new(directory), vec![name]),
-        None => Task::Entered(Box::new((directory, stat))),
-    };
-    let walk = Walk {
-        hidden: &hidden,
-        stop,
-        visit,
-        queue: Queue { state: Mutex::new(State { tasks: vec![first], at_work: 0 }), wake: Condvar::new() },
-        names: (AtomicUsize::new(0), names),
-        skipped: AtomicUsize::new(0),
-    };
-    let n_threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    thread::scope(|scope| {
-        for _ in 1..n_threads {
-            scope.spawn(|| walk.work());
-        }
-        walk.work();
+/// Lists the files from there on that `takes` accepts by their path.
+pub(super) fn list(
+    (workspace, beneath): (&Path, &Arc<Beneath>),
+    start: Start,
+    takes: impl Fn(&[u8]) -> bool + Sync,
+    stop: &CancellationToken,
+) -> Listed {
+    if start.is_file {
+        let files = if takes(&start.path) { vec![start.path] } else { Vec::new() };
+        return Listed { files, skipped: 0 };
+    }
+    // The dot lets the workspace itself be a link.
+    let root = workspace.join(".");
+    let from = root.join(OsStr::from_bytes(&start.path));
+    let filter = Arc::new(Filter::new(Arc::clone(beneath), root, start));
+    let mut builder = WalkBuilder::new(from);
+    // Its own filters read rules in ways that `rules` does not.
+    builder.standard_filters(false).follow_links(false).max_depth(Some(DEPTH)).threads(n_threads());
+    let accepts = Arc::clone(&filter);
+    builder.filter_entry(move |entry| accepts.accepts(entry));
+    let found = Mutex::new(Listed::default());
+    builder.build_parallel().run(|| {
+        Box::new(|entry| {
+            if stop.is_cancelled() || filter.full.load(Ordering::Relaxed) {
+                return WalkState::Quit;
+            }
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            match entry {
+                Ok(entry) if is_dir(&entry) => found.skipped += usize::from(entry.depth() == DEPTH),
+                Ok(entry) => found.files.extend(filter.relative(entry.path()).filter(|path| takes(path))),
+                Err(_) => found.skipped += 1,
+            }
+            WalkState::Continue
+        })
     });
-    Walked { skipped: walk.skipped.into_inner() }
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.skipped += usize::from(filter.full.load(Ordering::Relaxed));
+    found.files.sort_unstable();
+    found
 }
 
-struct Walk<'a, V> {
-    hidden: &'a Hidden,
-    stop: &'a CancellationToken,
-    visit: &'a V,
-    queue: Queue,
-    /// How many were looked at, and how many may be.
-    names: (AtomicUsize, usize),
-    skipped: AtomicUsize,
+/// Decides which entries are listed.
+struct Filter {
+    beneath: Arc<Beneath>,
+    root: PathBuf,
+    /// The rules that hold in each directory that was entered.
+    rules: RwLock<HashMap<Vec<u8>, Arc<Rules>>>,
+    /// Names that may still be looked at.
+    left: AtomicUsize,
+    full: AtomicBool,
 }
 
-/// An open directory, kept as long as something in it is still to be looked at.
-struct Directory {
-    dir: OwnedFd,
-    path: Vec<u8>,
-    rules: Arc<Rules>,
+impl Filter {
+    fn new(beneath: Arc<Beneath>, root: PathBuf, start: Start) -> Self {
+        let rules = RwLock::new(HashMap::from([(start.path, start.rules)]));
+        let left = AtomicUsize::new(start.names);
+        Self { beneath, root, rules, left, full: AtomicBool::new(false) }
+    }
+
+    fn accepts(&self, entry: &DirEntry) -> bool {
+        let take = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            self.full.store(true, Ordering::Relaxed);
+            return false;
+        }
+        let is_dir = is_dir(entry);
+        if !is_dir && !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            return false;
+        }
+        let Some(path) = self.relative(entry.path()) else { return false };
+        let (parent, name) = open::split(&path);
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).get(parent).cloned();
+        let Some(rules) = rules else { return false };
+        let kept = !name.eq_ignore_ascii_case(GIT.as_bytes()) && rules.keep(&path, is_dir);
+        if kept && is_dir { self.enter(path, &rules) } else { kept }
+    }
+
+    /// Opens a directory beneath the root and reads its rules, before it is listed by its path.
+    fn enter(&self, path: Vec<u8>, above: &Arc<Rules>) -> bool {
+        let rules = match self.beneath.directory(&path) {
+            Ok(dir) => Rules::in_directory(above, dir.as_fd(), &path),
+            // It is hidden, gone, or something else by now.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return false,
+            // The walk fails to list it too, and counts it.
+            Err(_) => Arc::clone(above),
+        };
+        self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(path, rules);
+        true
+    }
+
+    fn relative(&self, path: &Path) -> Option<Vec<u8>> {
+        let path = path.strip_prefix(&self.root).ok()?;
+        Some(path.as_os_str().to_owned().into_vec())
+    }
 }
 
-enum Task {
-    Enter(Arc<Directory>, OsString),
-    Entered(Box<(Directory, Stat)>),
-    Files(Arc<Directory>, Vec<OsString>),
+fn is_dir(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir())
 }
 
-impl<V: Visit> Walk<'_, V> {
-    fn work(&self) {
-        let mut hand = self.visit.hand();
-        while let Some(work) = self.queue.next(self.stop) {
-            match work.task {
-                Task::Enter(parent, name) => self.enter(&parent, &name, &mut hand),
-                Task::Entered(entered) => self.look_around(entered.0, &entered.1, &mut hand),
-                Task::Files(directory, names) => self.show(&directory, &names, &mut hand),
-            }
-        }
-        self.visit.done(hand);
-    }
+fn n_threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(THREADS)
+}
 
-    fn enter(&self, parent: &Directory, name: &OsStr, hand: &mut V::Hand) {
-        let mut path = parent.path.clone();
-        path.extend_from_slice(name.as_bytes());
-        path.push(b'/');
-        if !self.visit.wants(&path) {
-            return;
-        }
-        match open::directory(&parent.dir, name) {
-            Ok((_, stat)) if self.hidden.has(&stat) => {}
-            Ok((dir, stat)) => {
-                let directory = Directory { dir, path, rules: Arc::clone(&parent.rules) };
-                self.look_around(directory, &stat, hand);
-            }
-            // It is gone, or something else by now.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(_) => self.skip(&path),
-        }
-    }
-
-    /// Leaves what is in a directory to be done, except for the first files, which are looked at right away.
-    fn look_around(&self, mut directory: Directory, stat: &Stat, hand: &mut V::Hand) {
-        self.visit.directory(&directory.path, stat);
-        let Ok(mut entries) = entries(&directory.dir) else { return self.skip(&directory.path) };
-        let (looked_at, most) = &self.names;
-        if looked_at.fetch_add(entries.len(), Ordering::Relaxed) > *most {
-            return self.skip(&directory.path);
-        }
-        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let has = |name: &[u8]| entries.binary_search_by(|entry| entry.0.as_bytes().cmp(name)).is_ok();
-        let Directory { dir, path, rules } = &directory;
-        let rules = Rules::in_directory(rules, dir.as_fd(), bare(path), has);
-        let (mut files, mut directories) = (Vec::new(), Vec::new());
-        let mut full = path.clone();
-        for (name, kind) in entries {
-            full.truncate(path.len());
-            full.extend_from_slice(name.as_bytes());
-            let is_dir = match known_kind(dir.as_fd(), &name, kind) {
-                FileType::Directory => true,
-                FileType::RegularFile => false,
-                FileType::Symlink
-                | FileType::Fifo
-                | FileType::Socket
-                | FileType::CharacterDevice
-                | FileType::BlockDevice
-                | FileType::Unknown => continue,
-            };
-            if wanted(&rules, &full, &name, is_dir) {
-                if is_dir { &mut directories } else { &mut files }.push(name);
-            }
-        }
-        directory.rules = rules;
-        let directory = Arc::new(directory);
-        let first = self.leave(&directory, files, directories);
-        self.show(&directory, &first, hand);
-    }
-
-    /// Puts all but the first files into the queue.
-    ///
-    /// Order: the first in the alphabet comes out of the queue first, which lets a visitor who has seen enough of those
-    /// do without the rest.
-    fn leave(
-        &self,
-        directory: &Arc<Directory>,
-        mut files: Vec<OsString>,
-        directories: Vec<OsString>,
-    ) -> Vec<OsString> {
-        let mut tasks = Vec::new();
-        if depth(&directory.path) < DEPTH {
-            tasks.extend(directories.into_iter().rev().map(|name| Task::Enter(Arc::clone(directory), name)));
-        } else if !directories.is_empty() {
-            self.skip(&directory.path);
-        }
-        while files.len() > PORTION {
-            let rest = files.split_off(files.len() - PORTION);
-            tasks.push(Task::Files(Arc::clone(directory), rest));
-        }
-        if !tasks.is_empty() {
-            self.queue.add(tasks);
-        }
-        files
-    }
-
-    fn show(&self, directory: &Directory, names: &[OsString], hand: &mut V::Hand) {
-        let mut path = directory.path.clone();
-        for name in names {
-            path.truncate(directory.path.len());
-            path.extend_from_slice(name.as_bytes());
-            if self.stop.is_cancelled() {
+/// Hands out portions of a list, in its order, to several threads: each time the index of the first item, and the items.
+/// `worker` makes what each thread works with, which returns false once nothing after its portion matters.
+pub(super) fn work_through<T: Sync, W: FnMut(usize, &[T]) -> bool>(
+    items: &[T],
+    stop: &CancellationToken,
+    worker: impl Fn() -> W + Sync,
+) {
+    let (next, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || {
+        let mut work = worker();
+        while !stop.is_cancelled() && !enough.load(Ordering::Relaxed) {
+            let from = next.fetch_add(PORTION, Ordering::Relaxed);
+            let portion = items.get(from..(from + PORTION).min(items.len())).unwrap_or_default();
+            if portion.is_empty() {
                 return;
             }
-            if self.visit.wants(&path) {
-                let spot = Spot { dir: directory.dir.as_fd(), name, path: &path, hidden: self.hidden };
-                self.visit.file(hand, &spot);
+            if !work(from, portion) {
+                enough.store(true, Ordering::Relaxed);
             }
         }
-    }
-
-    fn skip(&self, path: &[u8]) {
-        self.skipped.fetch_add(1, Ordering::Relaxed);
-        self.visit.skipped(path);
-    }
-}
-
-fn entries(dir: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
-    let mut found = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            found.push((OsStr::from_bytes(name).to_owned(), entry.file_type()));
+    };
+    thread::scope(|scope| {
+        for _ in 1..n_threads().min(items.len().div_ceil(PORTION)) {
+            scope.spawn(work);
         }
-        if found.len() > NAMES {
-            break;
-        }
-    }
-    Ok(found)
-}
-
-/// What has a name, for file systems that do not say it along with the name.
-fn known_kind(dir: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> FileType {
-    if kind != FileType::Unknown {
-        return kind;
-    }
-    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
-}
-
-fn wanted(rules: &Rules, path: &[u8], name: &OsStr, is_dir: bool) -> bool {
-    if name.as_bytes().eq_ignore_ascii_case(GIT) {
-        return false;
-    }
-    match rules.say(Path::new(OsStr::from_bytes(path)), is_dir) {
-        Said::LeaveOut => false,
-        Said::Keep => true,
-        Said::Nothing => !name.as_bytes().starts_with(b"."),
-    }
-}
-
-/// A directory's path without the slash at its end.
-fn bare(path: &[u8]) -> &[u8] {
-    path.strip_suffix(b"/").unwrap_or(path)
-}
-
-fn depth(path: &[u8]) -> usize {
-    path.iter().filter(|byte| **byte == b'/').count()
-}
-
-/// What is still to be done. Threads that find nothing wait until somebody adds something or all are done.
-struct Queue {
-    state: Mutex<State>,
-    wake: Condvar,
-}
-
-struct State {
-    tasks: Vec<Task>,
-    at_work: usize,
-}
-
-/// A task that somebody is at.
-struct Work<'a> {
-    task: Task,
-    _at_work: AtWork<'a>,
-}
-
-/// Even a thread that panics stops being at work, so that the others do not wait for it.
-struct AtWork<'a>(&'a Queue);
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.at_work -= 1;
-        if state.at_work == 0 && state.tasks.is_empty() {
-            self.0.wake.notify_all();
-        }
-    }
-}
-
-impl Queue {
-    fn next(&self, stop: &CancellationToken) -> Option<Work<'_>> {
-        let mut state = self.state();
-        loop {
-            if stop.is_cancelled() {
-                state.tasks.clear();
-                self.wake.notify_all();
-                return None;
-            }
-            if let Some(task) = state.tasks.pop() {
-                state.at_work += 1;
-                return Some(Work { task, _at_work: AtWork(self) });
-            }
-            if state.at_work == 0 {
-                return None;
-            }
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn add(&self, tasks: Vec<Task>) {
-        let n_tasks = tasks.len();
-        self.state().tasks.extend(tasks);
-        for _ in 0..n_tasks.min(THREADS) {
-            self.wake.notify_one();
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+        work();
+    });
 }

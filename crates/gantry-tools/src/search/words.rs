@@ -3,15 +3,8 @@
 //! `getUserProfile`, `get_user_profile` and "get user profiles" have the words get, user and profile in common; the
 //! first two also `getuserprofile`.
 
-use gantry_store::search::Term;
-use std::collections::HashMap;
-
 /// Characters of a word; longer runs are data, not words.
 const WORD_CHARS: usize = 40;
-/// How often a word counts in one text. More often says no more.
-const REPEATS: u8 = 3;
-/// Different words of one text that are taken.
-const DIFFERENT: usize = 20_000;
 /// Digits of a number that is still a word.
 const DIGITS: usize = 6;
 /// Words of one question.
@@ -25,6 +18,15 @@ const EMPTY: [&str; 38] = [
     "how", "i", "in", "into", "is", "it", "me", "of", "on", "or", "show", "that", "the", "thi", "this", "to",
     "we", "what", "when", "where", "which", "with", "you",
 ];
+
+/// A word that is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Term {
+    /// Letters and digits only, in lower case.
+    pub(super) word: String,
+    /// How much it counts, in percent.
+    pub(super) percent: u32,
+}
 
 /// The words of a question, each once.
 pub(super) fn terms(question: &str) -> Vec<Term> {
@@ -40,24 +42,6 @@ pub(super) fn terms(question: &str) -> Vec<Term> {
         terms.retain(says);
     }
     terms
-}
-
-/// The words of a text with blanks between them, each as often as it counts.
-pub(super) fn of_text(text: &str) -> String {
-    let mut counts: HashMap<Box<str>, u8> = HashMap::new();
-    let mut out = String::new();
-    each(text, |word, _| {
-        let n_different = counts.len();
-        match counts.get_mut(word) {
-            Some(count) if *count >= REPEATS => return,
-            Some(count) => *count += 1,
-            None if n_different >= DIFFERENT => return,
-            None => drop(counts.insert(word.into(), 1)),
-        }
-        out.push_str(word);
-        out.push(' ');
-    });
-    out
 }
 
 /// Goes through the words of a text; `true` goes with an identifier in one piece.
@@ -169,9 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn a_word_counts_a_few_times_and_data_does_not_count() {
-        assert_eq!(of_text("x1 x1 x1 x1 x1"), "x1 x1 x1 ");
-        assert_eq!(of_text(&"f0".repeat(500)), "");
+    fn data_and_empty_words_do_not_count() {
+        check(&"f0".repeat(500), "");
         let words = |question: &str| terms(question).into_iter().map(|term| term.word).collect::<Vec<_>>();
         assert_eq!(words("where is the user parsed"), ["user", "parsed"]);
         assert_eq!(words("how to"), ["how", "to"]);

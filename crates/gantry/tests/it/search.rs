@@ -65,13 +65,20 @@ fn blt_5_search_code_finds_text_expressions_and_the_best_file() {
     let best = &ranked["matches"][0];
     assert_eq!((&best["path"], &best["line"]), (&json!("src/profile.rs"), &json!(3)), "{ranked}");
     assert_eq!(best["symbol"], "load_user_profile");
-    assert_eq!(ranked["indexed"], json!({ "files": 3, "done": true }));
+    assert_eq!((&ranked["filesSearched"], ranked.get("indexed")), (&json!(3), None));
     assert_eq!(places(&found(&home, &json!({ "query": "retry configured" })))[0], "docs/guide.md:3");
-    let index = fs::metadata(home.path().join(".gantry")).unwrap();
-    assert!(index.is_dir());
-    let files = walk(&home.path().join(".gantry"));
-    let index = files.iter().find(|path| path.ends_with("search.db")).expect("the index");
-    assert_eq!(fs::metadata(index).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn blt_5_search_code_removes_the_index_of_an_earlier_version() {
+    let home = home();
+    found(&home, &json!({ "query": "profile" }));
+    let database = walk(&home.path().join(".gantry")).into_iter().find(|path| path.ends_with("gantry.db"));
+    let index = database.expect("the store").with_file_name("search.db");
+    fs::write(&index, "an index").unwrap();
+    let ranked = found(&home, &json!({ "query": "load user profile" }));
+    assert_eq!(ranked["matches"][0]["path"], "src/profile.rs");
+    assert!(!index.exists());
 }
 
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -157,7 +164,7 @@ fn blt_5_search_code_follows_the_files_while_the_server_runs_and_after() {
 }
 
 #[test]
-fn blt_5_search_code_does_not_forget_what_it_cannot_look_at() {
+fn blt_5_search_code_says_what_it_cannot_look_at() {
     /// A user that no machine has.
     const ORDINARY: u32 = 61_236;
     let home = home();
@@ -165,22 +172,20 @@ fn blt_5_search_code_does_not_forget_what_it_cannot_look_at() {
     // For root nothing is locked.
     let home = if rustix::process::geteuid().is_root() { home.run_by(ORDINARY) } else { home };
     let server = home.serve();
-    let answer = || over_http(&server, &json!({ "query": "load user profile" }));
-    let before = answer();
-    assert_eq!((&before["indexed"]["files"], before.get("note")), (&json!(4), None), "{before}");
+    let answer = |mode: &str| over_http(&server, &json!({ "query": "load_user_profile", "mode": mode }));
+    let counts = |answer: &Value| (answer["filesSearched"].as_u64(), answer["skipped"].as_u64());
     let lock =
         |mode| fs::set_permissions(home.path().join("locked"), fs::Permissions::from_mode(mode)).unwrap();
-    lock(0o000);
-    let locked = answer();
-    lock(0o755);
-    assert_eq!(locked["indexed"]["files"], 4, "{locked}");
-    assert!(
-        locked["note"].as_str().unwrap().contains("folders that could not be looked into: 1"),
-        "{locked}"
-    );
+    for mode in ["ranked", "literal"] {
+        assert_eq!(counts(&answer(mode)), (Some(4), None), "{mode}");
+        lock(0o000);
+        let locked = answer(mode);
+        lock(0o755);
+        assert_eq!(counts(&locked), (Some(3), Some(1)), "{mode}: {locked}");
+        assert_eq!(locked["matches"][0]["path"], "src/profile.rs");
+    }
     home.write("new.rs", "fn new() {}\n");
-    let after = answer();
-    assert_eq!((&after["indexed"]["files"], after.get("note")), (&json!(5), None), "{after}");
+    assert_eq!(counts(&answer("ranked")), (Some(5), None));
 }
 
 #[test]
@@ -261,17 +266,31 @@ fn serve(stream: &TcpStream, asked: &Mutex<usize>) -> bool {
 }
 
 #[test]
-fn blt_5_search_code_finds_by_meaning_where_a_model_is_configured() {
+fn blt_5_search_code_orders_by_meaning_where_a_model_is_configured() {
     let asked = Arc::default();
     let url = model(&asked);
     let home = home().config(&format!("search: {{ embeddings: {{ url: \"{url}\", model: words }} }}\n"));
-    home.write("garage.txt", "car car car\n");
+    home.write("a.txt", "sell bread\n");
+    home.write("b.txt", "sell a car car car car\n");
     let server = home.serve();
-    let result = over_http(&server, &json!({ "query": "automobile" }));
-    assert_eq!(result["matches"][0]["path"], "garage.txt", "{result}");
-    assert_eq!((result.get("note"), &result["indexed"]["done"]), (None, &json!(true)));
-    // Every file once, gantry.yaml among them, and the question.
-    assert_eq!(*asked.lock().unwrap(), 5 + 1);
+    // Both have one word of the question; the first is shorter, the second is nearer.
+    let result = over_http(&server, &json!({ "query": "sell an automobile" }));
+    assert_eq!(places(&result), ["b.txt:1", "a.txt:1"], "{result}");
+    assert_eq!(result.get("note"), None);
+    // The question, and what is shown of the two files.
+    assert_eq!(*asked.lock().unwrap(), 3);
+}
+
+#[test]
+fn blt_5_search_code_waits_a_bounded_time_for_a_model_that_hangs() {
+    // Connections are taken by the system, and never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let home = home().config(&format!("search: {{ embeddings: {{ url: \"{url}\", model: words }} }}\n"));
+    let server = home.serve();
+    let result = over_http(&server, &json!({ "query": "load user profile" }));
+    assert_eq!(result["matches"][0]["path"], "src/profile.rs");
+    assert!(result["note"].as_str().unwrap().contains("did not answer within 15s"), "{result}");
 }
 
 #[test]

@@ -50,12 +50,8 @@ impl Model {
         Self { settings, client: OnceLock::new(), silence: Mutex::default() }
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.settings.model
-    }
-
     /// Why it is not asked at the moment.
-    pub(super) fn silent(&self) -> Option<String> {
+    fn silent(&self) -> Option<String> {
         let silence = self.silence();
         let recent = silence.as_ref().filter(|silence| silence.since.elapsed() < REST)?;
         Some(format!("{}; it is asked again {REST:?} after that", recent.reason))

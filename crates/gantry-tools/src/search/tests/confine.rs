@@ -43,6 +43,20 @@ fn rules_behind_a_link_are_not_read() {
 }
 
 #[test]
+fn rules_without_an_end_or_in_a_pipe_hold_nothing_up() {
+    let bench = Bench::new();
+    symlink("/dev/zero", bench.ws(".gitignore")).unwrap();
+    rustix::fs::mknodat(CWD, bench.ws(".ignore"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    bench.put("large/.gitignore", format!("late.rs\n{}early.rs\n", "# a comment\n".repeat(100_000)));
+    for path in ["a.rs", "large/early.rs", "large/late.rs"] {
+        bench.put(path, "needle\n");
+    }
+    // Of a file with rules the first part counts.
+    assert_eq!(bench.literal("needle"), ["a.rs:1", "large/early.rs:1"]);
+    assert_eq!(bench.ranked("needle").len(), 2);
+}
+
+#[test]
 fn a_directory_swapped_for_a_link_never_leads_outside() {
     let bench = Bench::new();
     for n in 0..20 {

@@ -34,8 +34,8 @@ const PATIENT: [(&str, Duration); 9] = [
 const GRACE: Duration = Duration::from_secs(10);
 /// The folder for packages in the data of a project.
 const PACKAGES: &str = "packages";
-/// The file of the index of `search_code` there.
-const INDEX: &str = "search.db";
+/// Files of the index that `search_code` had there in earlier versions.
+const OLD_INDEX: [&str; 3] = ["search.db", "search.db-wal", "search.db-shm"];
 
 /// The tools of the workspace, and those of the catalogue.
 pub(super) fn providers(project: &Project, fenced: &Fenced) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
@@ -79,10 +79,13 @@ fn parts(
         cargo: registry("cargo"),
         go: registry("go"),
     };
+    for name in OLD_INDEX {
+        // It only takes space, so that a file which stays is no reason to fail.
+        std::fs::remove_file(project.data.join(name)).ok();
+    }
     let search = SearchOptions {
         workspace: project.workspace.clone(),
         fenced: fenced.clone(),
-        index: project.data.join(INDEX),
         embeddings: embeddings.clone().map(|it| Embeddings { url: it.url, model: it.model, api_key: it.key }),
     };
     let git = GitOptions { credentials: git.credentials.clone(), author: git.author.clone() };

@@ -168,5 +168,5 @@ const SEARCH_KEYS: &[Key] = &[section(
         key("model", Kind::Text(Rule::NotEmpty), Fallback::Required, "The model.", "nomic-embed-text"),
         key("apiKey", Kind::Text(Rule::Key), NONE, "The key that it asks for.", "${KEY:-key}"),
     ]),
-    "A model that finds what is meant besides what is written. The text of the workspace's files is sent to it.",
+    "A model that puts the best files of a ranked search in order by their meaning. The question and the lines that are shown of up to 50 files are sent to it.",
 )];
