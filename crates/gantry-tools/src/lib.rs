@@ -1,12 +1,20 @@
 //! Gantry's own tools: files, code, shell, web, git, search and development.
 
+pub mod builtin;
 pub mod code;
 pub mod develop;
+mod failure;
+pub mod files;
 pub mod git;
 pub mod own;
 mod schema;
 pub mod search;
 pub mod shell;
+#[cfg(test)]
+mod testing;
+mod text;
+mod tool;
+pub mod toolbox;
 pub mod web;
 pub mod workshop;
 pub mod workspace;

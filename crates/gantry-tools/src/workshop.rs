@@ -163,7 +163,7 @@ impl Workshop {
     #[must_use]
     pub fn open(options: WorkshopOptions) -> Self {
         let ground = Ground::open(&options.workspace, protected(&options.fenced));
-        let fenced = options.fenced.hidden.iter().chain(&options.fenced.sealed);
+        let fenced = options.fenced.hidden.iter().chain(&options.fenced.read_only);
         let apart: Vec<PathBuf> = fenced.chain([&options.workspace]).cloned().collect();
         let toolchains = Toolchains::find(&options.toolchains, &apart);
         Self {
@@ -369,9 +369,10 @@ pub fn millis(duration: Duration) -> u64 {
 }
 
 fn protected(fenced: &Fenced) -> Protected {
-    let mut sealed = fenced.sealed.clone();
-    sealed.extend(fenced.catalogues.iter().flat_map(|folder| locks(folder)));
-    let folders = fenced.catalogues.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
+    let mut sealed = fenced.read_only.clone();
+    sealed.extend(fenced.definition_dirs.iter().flat_map(|folder| locks(folder)));
+    let folders =
+        fenced.definition_dirs.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
     Protected { hidden: fenced.hidden.clone(), folders: folders.collect(), sealed }
 }
 

@@ -1,19 +1,11 @@
 //! Texts of programs as results and questions have them: cut to a size, without what could mislead a reader.
 
+pub(super) use crate::text::{head, strip_ansi as plain, tail};
+
 use gantry_sandbox::jail::Ran;
 
 /// The end of what a program said, in results.
 pub(super) const TAIL_BYTES: usize = 20 * 1024;
-
-/// The beginning of a text, in whole characters.
-pub(super) fn head(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
-}
-
-/// The end of a text, in whole characters.
-pub(super) fn tail(text: &str, bytes: usize) -> &str {
-    text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes))..).unwrap_or_default()
-}
 
 /// The end of what a program said on both its outputs, and whether there was more. What it said on its standard error
 /// comes last: there it says why it failed.
@@ -30,19 +22,4 @@ pub(super) fn output(ran: &Ran) -> (String, bool) {
     let kept = tail(&said, TAIL_BYTES).to_owned();
     let cut = kept.len() < stdout.len() + gap.len() + stderr.len();
     (kept, cut || ran.stdout.is_truncated() || ran.stderr.is_truncated())
-}
-
-/// A text without the sequences that colour a terminal.
-pub(super) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if c == '\x1b' && chars.peek() == Some(&'[') {
-            chars.next();
-            chars.by_ref().find(|c| ('@'..='~').contains(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }

@@ -1,0 +1,159 @@
+//! What a tool box makes of a typed tool.
+
+use super::*;
+use crate::tool::{CHANGES, READS};
+use gantry_core::tool::Annotations;
+use gantry_provider::testing::{judged, toolset};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[derive(Debug)]
+struct Sample<const ASKS: bool>;
+
+/// Says what it got,
+/// on one line.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Args {
+    /// Lines to
+    /// count.
+    #[schemars(range(min = 1, max = 9))]
+    line_count: u32,
+    /// Seconds.
+    #[serde(default = "half")]
+    seconds: f64,
+    /// A word, if any.
+    word: Option<String>,
+    /// How, if at all.
+    how: Option<How>,
+    /// Pairs, if any.
+    pair: Option<Pair>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum How {
+    Fast,
+    Slow,
+}
+
+/// Two.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    /// One of them.
+    left: u8,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    /// The lines.
+    lines: u32,
+    /// What was odd.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+impl<const ASKS: bool> Tool for Sample<ASKS> {
+    const NAME: &'static str = "sample";
+    const TITLE: &'static str = "Sample";
+    const HINTS: Annotations = if ASKS { CHANGES } else { READS };
+    const APPROVAL: gantry_core::tool::OwnRule =
+        if ASKS { gantry_core::tool::OwnRule::Depends } else { gantry_core::tool::OwnRule::Never };
+    const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(7));
+    type Args = Args;
+    type Output = Output;
+
+    fn note(&self) -> Option<String> {
+        Some("Noted.".to_owned())
+    }
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        Ok(Output { lines: call.args.line_count, warning: None })
+    }
+}
+
+#[test]
+fn a_definition_is_what_the_types_and_their_comments_say() {
+    let tools = ToolBox::new().with(Sample::<false>);
+    let spec = &tools.tools()[0];
+    assert_eq!(spec.description, "Says what it got, on one line. Noted.");
+    assert_eq!(
+        spec.input_schema.value(),
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {
+                "lineCount": { "type": "integer", "minimum": 1, "maximum": 9, "description": "Lines to count." },
+                "seconds": { "type": "number", "default": 0.5, "description": "Seconds." },
+                "word": { "type": "string", "description": "A word, if any." },
+                "how": { "type": "string", "enum": ["fast", "slow"], "description": "How, if at all." },
+                "pair": {
+                    "type": "object",
+                    "properties": {
+                        "left": { "type": "integer", "minimum": 0, "maximum": 255, "description": "One of them." },
+                    },
+                    "required": ["left"],
+                    "additionalProperties": false,
+                    "description": "Pairs, if any.",
+                },
+            },
+            "required": ["lineCount"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(
+        spec.output_schema.as_ref().unwrap().value(),
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {
+                "lines": { "type": "integer", "minimum": 0, "description": "The lines." },
+                "warning": { "type": "string", "description": "What was odd." },
+            },
+            "required": ["lines"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(tools.time_limits(), [("sample", Duration::from_secs(7))]);
+}
+
+#[tokio::test]
+async fn a_tool_that_may_ask_and_has_no_preflight_lets_nothing_through() {
+    let tools = ToolBox::new().with(Sample::<true>);
+    let fault = tools.preflight_of("sample", r#"{"lineCount":1}"#).await.unwrap_err();
+    assert_eq!(fault.error.code, ErrorCode::InternalError);
+    let fault = tools.preflight_of("other", "{}").await.unwrap_err();
+    assert_eq!(fault.error.code, ErrorCode::ToolNotFound);
+}
+
+#[tokio::test]
+async fn a_permit_runs_the_tool_that_it_is_for() {
+    let tools = ToolBox::new().with(Sample::<false>);
+    let toolset = toolset(tools.tools());
+    let arguments = json!({ "lineCount": 5.0 });
+    let verdict = judged(&toolset, ("sample", &arguments), |_| panic!("it never asks")).unwrap();
+    let gantry_core::policy::Verdict::Allow(permit) = verdict else { panic!("{verdict:?}") };
+    let cx = crate::testing::context();
+    assert_eq!(tools.execute(&cx, &permit).await.unwrap(), r#"{"lines":5}"#);
+}
+
+#[test]
+fn a_whole_number_is_one_however_it_is_written() {
+    #[derive(Debug, Deserialize)]
+    struct Call {
+        lines: u32,
+        seconds: f64,
+    }
+    let call: Call = arguments(r#"{"lines":5.0,"seconds":0.5}"#).unwrap();
+    assert_eq!((call.lines, call.seconds), (5, 0.5));
+    for wrong in [r#"{"lines":5.5,"seconds":1}"#, r#"{"lines":-5.0,"seconds":1}"#, r#"{"lines":1e300}"#] {
+        let error = arguments::<Call>(wrong).unwrap_err();
+        assert!(error.message.starts_with("the arguments do not fit the tool: "), "{error:?}");
+    }
+}
