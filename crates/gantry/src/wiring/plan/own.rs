@@ -5,23 +5,21 @@ use gantry_egress::guard::Cidr;
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
 use gantry_tools::builtin::{BuiltinProvider, NAMESPACE};
-use gantry_tools::code::{Code, MAX_TIMEOUT, RUN_CODE};
+use gantry_tools::command::runner::{CommandRunner, RunnerOptions};
+use gantry_tools::command::{MAX_TIMEOUT, code_tools, shell_tools};
 use gantry_tools::develop::{Develop, DevelopOptions, Registries};
 use gantry_tools::files::{FilePolicy, FsTools, catalogue_tools, file_tools};
 use gantry_tools::git::{Git, GitOptions};
 use gantry_tools::search::{Embeddings, SearchCode, SearchOptions};
-use gantry_tools::shell::Shell;
 use gantry_tools::toolbox::{ToolBox, ToolFamily};
 use gantry_tools::web::{SearchApi, UrlPattern, Web, WebOptions};
-use gantry_tools::workshop::{Workshop, WorkshopOptions};
 use gantry_tools::workspace::ProtectedPaths;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Tools that do not say themselves how long they may take.
-const TIME_LIMITS: [(&str, Duration); 9] = [
-    (RUN_CODE, Duration::from_secs(MAX_TIMEOUT)),
+const TIME_LIMITS: [(&str, Duration); 8] = [
     ("run_tests", Duration::from_secs(3600)),
     ("format_code", Duration::from_secs(600)),
     ("install_package", Duration::from_secs(1800)),
@@ -51,11 +49,11 @@ pub(super) struct OwnTools {
 pub(super) fn tools(project: &Project, protected: &ProtectedPaths) -> anyhow::Result<OwnTools> {
     // The first one says best what is wrong with a workspace.
     let files = file_tools(&project.workspace, protected.clone())?;
-    let workshop = Arc::new(Workshop::open(workshop(project, protected)));
+    let runner = Arc::new(CommandRunner::open(runner_options(project, protected)));
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
     let mut time_limits = TIME_LIMITS.to_vec();
     if project.tools.workspace.enabled {
-        let workspace = BuiltinProvider::workspace(families(files, project, protected, &workshop)?);
+        let workspace = BuiltinProvider::workspace(families(files, project, protected, &runner)?);
         time_limits.extend(workspace.time_limits());
         providers.push(Arc::new(workspace));
     }
@@ -69,7 +67,7 @@ pub(super) fn tools(project: &Project, protected: &ProtectedPaths) -> anyhow::Re
             BuiltinPolicy::FsWrite(allowed) => files(FsTools::Write, allowed)?,
             BuiltinPolicy::ShellExec { commands } => {
                 let limit = builtin.source.request_timeout;
-                Box::new(Shell::new(Arc::clone(&workshop), commands.clone(), limit))
+                Box::new(shell_tools(Arc::clone(&runner), commands.clone(), limit))
             }
         };
         providers.push(Arc::new(BuiltinProvider::entry(id, family)));
@@ -82,7 +80,7 @@ fn families(
     files: ToolBox,
     project: &Project,
     protected: &ProtectedPaths,
-    workshop: &Arc<Workshop>,
+    runner: &Arc<CommandRunner>,
 ) -> anyhow::Result<Vec<Box<dyn ToolFamily>>> {
     let Settings { code, git, embeddings, .. } = &project.own;
     let registry = |name: &str| code.registries.get(name).cloned();
@@ -102,9 +100,9 @@ fn families(
     Ok(vec![
         Box::new(files),
         Box::new(SearchCode::open(search)?),
-        Box::new(Code::new(Arc::clone(workshop))),
-        Box::new(Develop::new(Arc::clone(workshop), DevelopOptions { registries })),
-        Box::new(Git::new(Arc::clone(workshop), git)),
+        Box::new(code_tools(Arc::clone(runner))),
+        Box::new(Develop::new(Arc::clone(runner), DevelopOptions { registries })),
+        Box::new(Git::new(Arc::clone(runner), git)),
         Box::new(Web::new(web(&project.own.web)?)?),
     ])
 }
@@ -147,9 +145,9 @@ pub(crate) fn private(web: &config::Web) -> Vec<Cidr> {
     web.private.iter().filter_map(|range| range.parse().ok()).collect()
 }
 
-fn workshop(project: &Project, protected: &ProtectedPaths) -> WorkshopOptions {
+fn runner_options(project: &Project, protected: &ProtectedPaths) -> RunnerOptions {
     let code = &project.own.code;
-    WorkshopOptions {
+    RunnerOptions {
         workspace: project.workspace.clone(),
         fenced: protected.clone(),
         store: project.data.join(PACKAGES),
