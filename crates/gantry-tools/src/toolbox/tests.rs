@@ -74,7 +74,9 @@ impl<const ASKS: bool> Tool for Sample<ASKS> {
     }
 
     async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
-        Ok(Output { lines: call.args.line_count, warning: None })
+        let Args { line_count, seconds, word, how, pair } = call.args;
+        let warning = word.map(|word| format!("{word} {seconds} {how:?} {pair:?}"));
+        Ok(Output { lines: line_count, warning })
     }
 }
 

@@ -9,7 +9,7 @@ use gantry_tools::command::runner::{CommandRunner, RunnerOptions};
 use gantry_tools::command::{MAX_TIMEOUT, code_tools, shell_tools};
 use gantry_tools::develop::{Develop, DevelopOptions, Registries};
 use gantry_tools::files::{FilePolicy, FsTools, catalogue_tools, file_tools};
-use gantry_tools::git::{Git, GitOptions};
+use gantry_tools::git::{GitOptions, git_tools};
 use gantry_tools::search::{Embeddings, SearchCode, SearchOptions};
 use gantry_tools::toolbox::{ToolBox, ToolFamily};
 use gantry_tools::web::{SearchApi, UrlPattern, Web, WebOptions};
@@ -19,12 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Tools that do not say themselves how long they may take.
-const TIME_LIMITS: [(&str, Duration); 8] = [
+const TIME_LIMITS: [(&str, Duration); 6] = [
     ("run_tests", Duration::from_secs(3600)),
     ("format_code", Duration::from_secs(600)),
     ("install_package", Duration::from_secs(1800)),
-    ("git_commit", Duration::from_secs(600)),
-    ("git_push", Duration::from_secs(600)),
     ("web_fetch", Duration::from_secs(300)),
     ("web_search", Duration::from_secs(60)),
     ("search_code", Duration::from_secs(120)),
@@ -102,7 +100,7 @@ fn families(
         Box::new(SearchCode::open(search)?),
         Box::new(code_tools(Arc::clone(runner))),
         Box::new(Develop::new(Arc::clone(runner), DevelopOptions { registries })),
-        Box::new(Git::new(Arc::clone(runner), git)),
+        Box::new(git_tools(Arc::clone(runner), git)),
         Box::new(Web::new(web(&project.own.web)?)?),
     ])
 }
