@@ -1,9 +1,13 @@
 //! What a tool box makes of a typed tool.
 
+mod keep_note;
+
 use super::*;
 use crate::tool::{CHANGES, READS};
-use gantry_core::tool::Annotations;
-use gantry_provider::testing::{judged, toolset};
+use gantry_core::policy::Verdict;
+use gantry_core::tool::{Annotations, OwnRule};
+use gantry_provider::testing::{answer, judged, presents_itself, toolset, yes};
+use keep_note::KeepNote;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -50,7 +54,7 @@ struct Pair {
 struct Output {
     /// The lines.
     lines: u32,
-    /// What was odd.
+    /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -63,8 +67,7 @@ impl<const ASKS: bool> Tool for Sample<ASKS> {
     const NAME: &'static str = "sample";
     const TITLE: &'static str = "Sample";
     const HINTS: Annotations = if ASKS { CHANGES } else { READS };
-    const APPROVAL: gantry_core::tool::OwnRule =
-        if ASKS { gantry_core::tool::OwnRule::Depends } else { gantry_core::tool::OwnRule::Never };
+    const APPROVAL: OwnRule = if ASKS { OwnRule::Depends } else { OwnRule::Never };
     const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(7));
     type Args = Args;
     type Output = Output;
@@ -116,7 +119,7 @@ fn a_definition_is_what_the_types_and_their_comments_say() {
             "type": "object",
             "properties": {
                 "lines": { "type": "integer", "minimum": 0, "description": "The lines." },
-                "warning": { "type": "string", "description": "What was odd." },
+                "warning": { "type": "string", "description": "What went wrong." },
             },
             "required": ["lines"],
             "additionalProperties": false,
@@ -140,7 +143,7 @@ async fn a_permit_runs_the_tool_that_it_is_for() {
     let toolset = toolset(tools.tools());
     let arguments = json!({ "lineCount": 5.0 });
     let verdict = judged(&toolset, ("sample", &arguments), |_| panic!("it never asks")).unwrap();
-    let gantry_core::policy::Verdict::Allow(permit) = verdict else { panic!("{verdict:?}") };
+    let Verdict::Allow(permit) = verdict else { panic!("{verdict:?}") };
     let cx = crate::testing::context();
     assert_eq!(tools.execute(&cx, &permit).await.unwrap(), r#"{"lines":5}"#);
 }
@@ -158,4 +161,37 @@ fn a_whole_number_is_one_however_it_is_written() {
         let error = arguments::<Call>(wrong).unwrap_err();
         assert!(error.message.starts_with("the arguments do not fit the tool: "), "{error:?}");
     }
+}
+
+/// The page that says how to add a tool.
+const PAGE: &str = include_str!("../../../../docs/add-a-tool.md");
+
+#[test]
+fn the_page_on_adding_a_tool_shows_the_tool_that_is_tested_here() {
+    let block = PAGE.split("```rust\n").nth(1).and_then(|rest| rest.split("```\n").next()).unwrap();
+    assert_eq!(block, include_str!("tests/keep_note.rs"));
+    let line = PAGE.split("```text\n").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    assert_eq!(line, "ToolBox::new().with(KeepNote::default())");
+}
+
+#[tokio::test]
+async fn the_tool_of_the_page_works() {
+    let tools = ToolBox::new().with(KeepNote::default());
+    presents_itself(&tools.tools()[0]);
+    let toolset = toolset(tools.tools());
+    let judge = async |text: &str| {
+        let arguments = json!({ "text": text });
+        let looked = tools.preflight_of("keep_note", &arguments.to_string()).await;
+        let looked = looked.map_err(|fault| Refusal::from(fault.error));
+        judged(&toolset, ("keep_note", &arguments), |_| looked).unwrap()
+    };
+    let run = async |permit: &Permit| answer(permit, tools.execute(&crate::testing::context(), permit).await);
+
+    let Verdict::Allow(first) = judge("one").await else { panic!("there is nothing to replace") };
+    let Verdict::Allow(late) = judge("late").await else { panic!("there is nothing to replace") };
+    assert_eq!(run(&first).await.done(), json!({}));
+    assert_eq!(run(&late).await.code(), "APPROVAL_REQUIRED");
+    let Verdict::Ask(question) = judge("two").await else { panic!("a note would be replaced") };
+    assert!(question.reason().contains("the note “one” would be replaced"), "{}", question.reason());
+    assert_eq!(run(&yes(question)).await.done(), json!({ "replaced": "one" }));
 }
