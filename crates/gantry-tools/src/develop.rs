@@ -88,7 +88,7 @@ impl Part for Develop {
     }
 
     fn objection(&self) -> Option<String> {
-        Workshop::objection()
+        Workshop::unavailable_reason()
     }
 
     fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {

@@ -3,10 +3,10 @@
 //! A repository can name programs that git runs: hooks, filters, helpers, monitors. So git itself runs in the jail, every
 //! time, and what only looks gets the workspace read-only and no network.
 //!
-//! **Invariant:** what a person said yes to is what happens. A commit is bound to the commit below it and to the exact
-//! tree, a push to the exact commit, branch and address. Whatever changed in between needs a new yes.
+//! **Invariant:** what an approver said yes to is what happens. A commit is bound to the commit below it and to the exact
+//! tree, a push to the exact commit, branch and address. After any change in between, a new yes is needed.
 
-mod act;
+mod arguments;
 mod changes;
 mod commit;
 mod diff;
@@ -14,23 +14,26 @@ mod fault;
 mod log;
 mod push;
 mod remote;
-mod repository;
-mod spec;
+mod script;
 mod status;
-mod words;
 
-use crate::own::Part;
-use crate::workshop::Workshop;
-use act::Act;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::ToolSpec;
-use gantry_core::{Fault, Permit, Refusal, ResolvedCall};
-use gantry_provider::BoxFuture;
-use gantry_provider::CallContext;
+use crate::command::runner::CommandRunner;
+use crate::text as words;
+use crate::toolbox::ToolBox;
+use commit::GitCommit;
+use diff::GitDiff;
+use gantry_core::Fault;
+use log::GitLog;
+use push::GitPush;
 use remote::Credentials;
-use repository::Repository;
-use serde_json::Value;
+use script::Repository;
+use status::GitStatus;
 use std::sync::Arc;
+
+/// What an agent should know before it uses any of them.
+const INSTRUCTIONS: &str = "The git tools work on the repository that path is in (the workspace itself by \
+default). Paths in their arguments and results are relative to the workspace root. git_commit and git_push always wait \
+for a person's approval, and are bound to what that person saw.";
 
 /// What the git tools are set up with.
 #[derive(Clone, Default)]
@@ -48,81 +51,32 @@ impl std::fmt::Debug for GitOptions {
     }
 }
 
-/// The git tools of one workspace.
+/// The tools for repositories in the workspace of a runner.
+#[must_use]
+pub fn git_tools(runner: Arc<CommandRunner>, options: GitOptions) -> ToolBox {
+    let credentials = Credentials::new(options.credentials);
+    let git = Arc::new(GitContext { runner, credentials, author: options.author });
+    ToolBox::new()
+        .with(GitStatus(Arc::clone(&git)))
+        .with(GitDiff(Arc::clone(&git)))
+        .with(GitLog(Arc::clone(&git)))
+        .with(GitCommit(Arc::clone(&git)))
+        .with(GitPush(git))
+        .with_instructions(INSTRUCTIONS)
+        .unavailable_if(CommandRunner::unavailable_reason)
+}
+
+/// What the git tools share.
 #[derive(Debug)]
-pub struct Git {
-    tools: Vec<ToolSpec>,
-    workshop: Arc<Workshop>,
+struct GitContext {
+    runner: Arc<CommandRunner>,
     credentials: Credentials,
     author: Option<(String, String)>,
 }
 
-impl Git {
-    /// The tools for repositories in the workspace of a workshop.
-    #[must_use]
-    pub fn new(workshop: Arc<Workshop>, options: GitOptions) -> Self {
-        Self {
-            tools: spec::tools(),
-            workshop,
-            credentials: Credentials::new(options.credentials),
-            author: options.author,
-        }
-    }
-
+impl GitContext {
     fn repository(&self, path: &str) -> Result<Repository<'_>, Fault> {
-        Repository::at(&self.workshop, path)
-    }
-
-    /// Says what would be committed or pushed. Changes nothing.
-    async fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Fault> {
-        match Act::parse(tool, arguments)? {
-            Act::Status(_) | Act::Diff(_) | Act::Log(_) => Ok(OwnVerdict::default()),
-            Act::Commit(args) => {
-                let repository = self.repository(&args.path)?;
-                commit::inspect(&repository, &args, self.author.as_ref()).await
-            }
-            Act::Push(args) => push::inspect(&self.repository(&args.path)?, &args).await,
-        }
-    }
-
-    async fn run(&self, permit: &Permit) -> Result<Value, Fault> {
-        let judged = permit.precondition();
-        match Act::parse(&permit.tool().spec.name, permit.arguments())? {
-            Act::Status(args) => status::run(&self.repository(&args.path)?).await,
-            Act::Diff(args) => diff::run(&self.repository(&args.path)?, &args).await,
-            Act::Log(args) => log::run(&self.repository(&args.path)?, &args).await,
-            Act::Commit(args) => {
-                commit::run(&self.repository(&args.path)?, &args, self.author.as_ref(), judged).await
-            }
-            Act::Push(args) => {
-                push::run(&self.repository(&args.path)?, &args, &self.credentials, judged).await
-            }
-        }
-    }
-}
-
-impl Part for Git {
-    fn tools(&self) -> &[ToolSpec] {
-        &self.tools
-    }
-
-    fn objection(&self) -> Option<String> {
-        Workshop::objection()
-    }
-
-    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(async {
-            let looked = self.look(&call.tool().spec.name, call.arguments()).await;
-            looked.map_err(|fault| Refusal::from(fault.error))
-        })
-    }
-
-    fn execute<'a>(&'a self, _: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, Result<String, Fault>> {
-        Box::pin(async { self.run(permit).await.map(|value| value.to_string()) })
-    }
-
-    fn instructions(&self) -> Option<&str> {
-        Some(spec::INSTRUCTIONS)
+        Repository::at(&self.runner, path)
     }
 }
 

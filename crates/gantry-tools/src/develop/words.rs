@@ -1,14 +1,11 @@
 //! Output of programs as results have it: the end of it, without colours.
 
+pub(super) use crate::text::{strip_ansi as plain, tail};
+
 use gantry_sandbox::jail::Ran;
 
 /// The end of what a program said, in results.
 pub(super) const TAIL_BYTES: usize = 20 * 1024;
-
-/// The end of a text, in whole characters.
-pub(super) fn tail(text: &str, bytes: usize) -> &str {
-    text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes))..).unwrap_or_default()
-}
 
 /// The end of what a program printed on both its outputs, and whether there was more.
 pub(super) fn output(ran: &Ran) -> (String, bool) {
@@ -29,19 +26,4 @@ pub(super) fn joined(stdout: &str, stderr: &str) -> (String, bool) {
     let kept = tail(&said, TAIL_BYTES).to_owned();
     let cut = kept.len() < stdout.len() + gap.len() + stderr.len();
     (kept, cut)
-}
-
-/// A text without the sequences that colour a terminal.
-pub(super) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if c == '\x1b' && chars.peek() == Some(&'[') {
-            chars.next();
-            chars.by_ref().find(|c| ('@'..='~').contains(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }

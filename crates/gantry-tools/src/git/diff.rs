@@ -1,70 +1,130 @@
 //! `git_diff`: what differs between two states of the files.
 
-use super::act::{self, Diff};
-use super::changes;
-use super::fault;
-use super::repository::{Fields, Repository, Script, Top, code};
-use crate::own;
-use crate::workshop::exit_code;
+use super::arguments::{MAX_FILES, default_path, jail_paths, word};
+use super::changes::{self, Change};
+use super::script::{GitScript, NulFields, RepoRoot, code};
+use super::{GitContext, fault};
+use crate::command::runner::exit_code;
+use crate::failure;
+use crate::text::display_text;
+use crate::tool::{READS, Tool};
+use crate::toolbox::PermittedCall;
 use gantry_core::Fault;
-use serde_json::{Value, json};
+use gantry_core::tool::Annotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Bytes of the text of a diff.
 const DIFF_BYTES: usize = 1024 * 1024;
 
-pub(super) async fn run(repository: &Repository<'_>, args: &Diff) -> Result<Value, Fault> {
-    let ran = repository.run(script(args)?).await?;
-    match exit_code(ran.end) {
-        0 => read(&ran.stdout.bytes, ran.stdout.is_truncated()),
-        code::NO_REVISION => Err(unknown(args)),
-        _ => Err(fault::of_git(&ran, "comparing", &repository.shown)),
+/// Lines around a change that a diff shows.
+const MAX_CONTEXT: u32 = 20;
+
+/// The tool.
+#[derive(Debug)]
+pub(super) struct GitDiff(pub(super) Arc<GitContext>);
+
+/// Shows what changed in a git repository. By default compares the files with what is staged; with staged, what is
+/// staged with the last commit; with from, that revision with the files; with from and to, two revisions. Untracked files
+/// are not shown. At most 1 MiB of text and 1,000 files are returned.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// A folder in the repository, relative to the workspace root; "." is the root itself.
+    #[serde(default = "default_path")]
+    path: String,
+    /// Whether to compare what is staged, with from or with the last commit.
+    #[serde(default)]
+    staged: bool,
+    /// The revision to compare with, such as HEAD~1, main, v1.0 or a commit.
+    from: Option<String>,
+    /// The revision that is compared with from; the files as they are without it.
+    to: Option<String>,
+    /// Only these files and folders. Paths relative to the workspace root.
+    #[serde(default)]
+    #[schemars(length(max = MAX_FILES), inner(length(min = 1)))]
+    files: Vec<String>,
+    /// Lines to show around each change.
+    #[serde(default = "default_context")]
+    #[schemars(range(max = MAX_CONTEXT))]
+    context: u32,
+}
+
+fn default_context() -> u32 {
+    3
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The differences in git's format; its paths are relative to the repository. What is not UTF-8 is replaced.
+    diff: String,
+    /// The files that differ.
+    files: Vec<Change>,
+    /// True if there is more than what is returned; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+impl Tool for GitDiff {
+    const NAME: &'static str = "git_diff";
+    const TITLE: &'static str = "Git diff";
+    const HINTS: Annotations = READS;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        let args = &call.args;
+        let repository = self.0.repository(&args.path)?;
+        let ran = repository.run(script(args)?).await?;
+        match exit_code(ran.end) {
+            0 => read(&ran.stdout.bytes, ran.stdout.is_truncated()),
+            code::NO_REVISION => Err(unknown(args)),
+            _ => Err(fault::of_git(&ran, "comparing", &repository.shown)),
+        }
     }
 }
 
-fn script(args: &Diff) -> Result<Script, Fault> {
+fn script(args: &Args) -> Result<GitScript, Fault> {
     if args.to.is_some() && (args.from.is_none() || args.staged) {
-        return Err(fault::invalid_arguments(
+        return Err(failure::invalid(
             "to: this goes with from, and not with staged; leave it out to compare with the files as they are",
         ));
     }
     let staged = if args.staged { "--cached" } else { "" };
     let rev = |name: &str, rev: &Option<String>| match rev {
-        Some(rev) => act::word(name, rev).map(str::to_owned),
+        Some(rev) => word(name, rev).map(str::to_owned),
         None => Ok(String::new()),
     };
-    let context = args.context.min(act::CONTEXT.0).to_string();
+    let context = args.context.min(MAX_CONTEXT).to_string();
     let words = [staged.to_owned(), context, rev("from", &args.from)?, rev("to", &args.to)?];
-    let script = Script::looks("git_diff", &[include_str!("sh/diff.sh")]);
-    Ok(script.args(words).args(act::files(&args.files)?))
+    let script = GitScript::read_only(GitDiff::NAME, &[include_str!("sh/diff.sh")]);
+    Ok(script.args(words).args(jail_paths(&args.files)?))
 }
 
-fn unknown(args: &Diff) -> Fault {
+fn unknown(args: &Args) -> Fault {
     let named: Vec<String> =
-        [&args.from, &args.to].into_iter().flatten().map(|rev| own::shown(rev)).collect();
-    fault::invalid_arguments(format!(
+        [&args.from, &args.to].into_iter().flatten().map(|rev| display_text(rev)).collect();
+    failure::invalid(format!(
         "{} is not a revision of this repository; git_log shows commits",
         named.join(" or ")
     ))
 }
 
-fn read(bytes: &[u8], is_cut: bool) -> Result<Value, Fault> {
-    let mut fields = Fields::of(bytes);
-    let top = Top::of(fields.must("where the repository is")?)?;
+fn read(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
+    let mut fields = NulFields::of(bytes);
+    let top = RepoRoot::of(fields.must("where the repository is")?)?;
     let changes = match changes::read(&mut fields, &top) {
         Ok(changes) => changes,
         Err(_cut) if is_cut => {
-            return Err(fault::failed("more files differ than can be listed; name some of them in files"));
+            return Err(failure::failed("more files differ than can be listed; name some of them in files"));
         }
         Err(fault) => return Err(fault),
     };
     let text = fields.rest();
     let is_truncated = is_cut || text.len() > DIFF_BYTES || changes.is_truncated();
-    let diff = String::from_utf8_lossy(whole_lines(text));
-    let mut result = json!({ "diff": diff, "files": changes.files });
-    if is_truncated {
-        result["truncated"] = true.into();
-    }
-    Ok(result)
+    let diff = String::from_utf8_lossy(whole_lines(text)).into_owned();
+    Ok(Output { diff, files: changes.files, truncated: is_truncated })
 }
 
 /// The beginning of a diff, up to the end of a line if it is too long.
@@ -84,17 +144,17 @@ mod tests {
         let head = text.len();
         text.extend(b"0123456789\n".repeat(DIFF_BYTES / 11 + 2));
         let result = read(&text, false).unwrap();
-        assert_eq!(result["truncated"], true);
-        assert_eq!(result["diff"].as_str().unwrap().len(), DIFF_BYTES / 11 * 11);
+        assert!(result.truncated);
+        assert_eq!(result.diff.len(), DIFF_BYTES / 11 * 11);
         let result = read(&text[..head + 22], false).unwrap();
-        assert_eq!(result["diff"], "0123456789\n0123456789\n");
-        assert!(result.get("truncated").is_none());
+        assert_eq!(result.diff, "0123456789\n0123456789\n");
+        assert!(!result.truncated);
         assert_eq!(whole_lines(&vec![b'x'; DIFF_BYTES + 1]).len(), DIFF_BYTES);
     }
 
     #[test]
     fn two_ends_have_to_make_sense_together() {
-        let args = |text: &str| serde_json::from_str::<Diff>(text).unwrap();
+        let args = |text: &str| serde_json::from_str::<Args>(text).unwrap();
         for wrong in [
             r#"{"to":"a"}"#,
             r#"{"staged":true,"from":"a","to":"b"}"#,

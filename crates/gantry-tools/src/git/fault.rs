@@ -1,5 +1,7 @@
 //! What the git tools say when something goes wrong, in one place so that they say it alike.
 
+pub(super) use crate::failure::{denied, effect_unknown as perhaps, failed};
+
 use super::words;
 use crate::workshop::{self, Quota};
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
@@ -11,33 +13,6 @@ const NO_PROGRAM: i32 = 127;
 
 fn without_effect(code: ErrorCode, message: impl Into<String>) -> Fault {
     Fault::without_effect(ToolError::new(code, message))
-}
-
-pub(super) fn invalid_arguments(message: impl Into<String>) -> Fault {
-    without_effect(ErrorCode::InvalidArguments, message)
-}
-
-pub(super) fn failed(message: impl Into<String>) -> Fault {
-    without_effect(ErrorCode::ExecutionError, message)
-}
-
-pub(super) fn denied(message: impl Into<String>) -> Fault {
-    without_effect(ErrorCode::PermissionDenied, message)
-}
-
-/// It was tried, and how far it got is not known.
-pub(super) fn perhaps(message: impl Into<String>) -> Fault {
-    Fault::with_possible_effect(ToolError::new(ErrorCode::ExecutionError, message))
-}
-
-/// What was judged is not what is there any more, so no person has said yes to it.
-pub(super) fn outdated(message: impl Into<String>) -> Fault {
-    without_effect(ErrorCode::ApprovalRequired, message)
-}
-
-/// A permit without the precondition that `inspect` would have given it: nothing was looked at, so nothing is done.
-pub(super) fn unjudged() -> Fault {
-    without_effect(ErrorCode::InternalError, "the call was not inspected before it was permitted; call again")
 }
 
 /// Git or a script printed something else than it always does.

@@ -1,44 +1,141 @@
 //! `git_log`: commits, the newest first.
 
-use super::act::{self, COMMITS, Log};
-use super::fault;
-use super::repository::{Fields, Repository, Script, code};
-use crate::own::shown;
-use crate::workshop::exit_code;
+use super::arguments::{MAX_FILES, default_path, jail_paths, phrase, word};
+use super::script::{GitScript, NulFields, code};
+use super::{GitContext, fault};
+use crate::command::runner::exit_code;
+use crate::failure;
+use crate::text::display_text;
+use crate::tool::{READS, Tool};
+use crate::toolbox::PermittedCall;
 use gantry_core::Fault;
-use serde_json::{Value, json};
+use gantry_core::tool::Annotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-pub(super) async fn run(repository: &Repository<'_>, args: &Log) -> Result<Value, Fault> {
-    let most = args.max_count.clamp(1, COMMITS.0);
-    let ran = repository.run(script(args, most)?).await?;
-    match exit_code(ran.end) {
-        0 => read(&ran.stdout.bytes, ran.stdout.is_truncated(), most),
-        code::NO_REVISION => Err(fault::invalid_arguments(format!(
-            "{} is not a revision of this repository, nor a range of two such as main..topic",
-            shown(args.rev.as_deref().unwrap_or_default())
-        ))),
-        _ => Err(fault::of_git(&ran, "reading the log", &repository.shown)),
+/// Commits that one call gives.
+const MAX_COMMITS: u32 = 500;
+
+/// The tool.
+#[derive(Debug)]
+pub(super) struct GitLog(pub(super) Arc<GitContext>);
+
+/// Lists commits of a git repository, the newest first. Use it to find out what was done, by whom and why; narrow it by
+/// revision, files, author, time or words of the message. git_diff with from and to shows what a commit changed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Args {
+    /// A folder in the repository, relative to the workspace root; "." is the root itself.
+    #[serde(default = "default_path")]
+    path: String,
+    /// How many commits to return.
+    #[serde(default = "default_count")]
+    #[schemars(range(min = 1, max = MAX_COMMITS))]
+    max_count: u32,
+    /// How many commits to leave out before the first.
+    #[serde(default)]
+    #[schemars(range(max = u32::MAX))]
+    skip: u32,
+    /// Where to begin, such as main or v1.0; or a range such as main..topic. HEAD by default.
+    rev: Option<String>,
+    /// Only commits that changed these files and folders. Paths relative to the workspace root.
+    #[serde(default)]
+    #[schemars(length(max = MAX_FILES), inner(length(min = 1)))]
+    files: Vec<String>,
+    /// Only commits whose author's name or address contains this.
+    author: Option<String>,
+    /// Only commits after this time, such as 2025-01-31 or "2 weeks ago".
+    since: Option<String>,
+    /// Only commits before this time.
+    until: Option<String>,
+    /// Only commits whose message contains this.
+    grep: Option<String>,
+}
+
+fn default_count() -> u32 {
+    20
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The commits, the newest first.
+    commits: Vec<Commit>,
+    /// True if there is more than what is returned; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Commit {
+    /// The id of the commit.
+    hash: String,
+    /// The beginning of the id, which is enough here.
+    short: String,
+    /// Who wrote it.
+    author: Author,
+    /// When it was written, as in RFC 3339.
+    date: String,
+    /// The first line of the message.
+    subject: String,
+    /// The rest of the message; may be empty.
+    body: String,
+    /// The ids of the commits below it; two or more for a merge.
+    parents: Vec<String>,
+    /// The branches and tags that are at it, if any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refs: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Author {
+    /// The author's name.
+    name: String,
+    /// The author's address.
+    email: String,
+}
+
+impl Tool for GitLog {
+    const NAME: &'static str = "git_log";
+    const TITLE: &'static str = "Git log";
+    const HINTS: Annotations = READS;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        let args = &call.args;
+        let repository = self.0.repository(&args.path)?;
+        let most = args.max_count.clamp(1, MAX_COMMITS);
+        let ran = repository.run(script(args, most)?).await?;
+        match exit_code(ran.end) {
+            0 => read(&ran.stdout.bytes, ran.stdout.is_truncated(), most),
+            code::NO_REVISION => Err(failure::invalid(format!(
+                "{} is not a revision of this repository, nor a range of two such as main..topic",
+                display_text(args.rev.as_deref().unwrap_or_default())
+            ))),
+            _ => Err(fault::of_git(&ran, "reading the log", &repository.shown)),
+        }
     }
 }
 
-fn script(args: &Log, most: u32) -> Result<Script, Fault> {
-    let rev = args.rev.as_deref().map(|rev| act::word("rev", rev)).transpose()?.unwrap_or_default();
+fn script(args: &Args, most: u32) -> Result<GitScript, Fault> {
+    let rev = args.rev.as_deref().map(|rev| word("rev", rev)).transpose()?.unwrap_or_default();
     // One more than asked for tells whether there are more.
     let mut options = vec![format!("--max-count={}", most + 1), format!("--skip={}", args.skip)];
     let conditions =
         [("author", &args.author), ("since", &args.since), ("until", &args.until), ("grep", &args.grep)];
     for (name, text) in conditions {
         if let Some(text) = text {
-            options.push(format!("--{name}={}", act::phrase(name, text)?));
+            options.push(format!("--{name}={}", phrase(name, text)?));
         }
     }
     options.extend(["--fixed-strings", "--regexp-ignore-case", "--"].map(str::to_owned));
-    let script = Script::looks("git_log", &[include_str!("sh/log.sh")]);
-    Ok(script.args([rev]).args(options).args(act::files(&args.files)?))
+    let script = GitScript::read_only(GitLog::NAME, &[include_str!("sh/log.sh")]);
+    Ok(script.args([rev]).args(options).args(jail_paths(&args.files)?))
 }
 
-fn read(bytes: &[u8], is_cut: bool, most: u32) -> Result<Value, Fault> {
-    let mut fields = Fields::of(bytes);
+fn read(bytes: &[u8], is_cut: bool, most: u32) -> Result<Output, Fault> {
+    let mut fields = NulFields::of(bytes);
     fields.must("where the repository is")?;
     let mut commits = Vec::new();
     let mut is_truncated = is_cut;
@@ -55,34 +152,25 @@ fn read(bytes: &[u8], is_cut: bool, most: u32) -> Result<Value, Fault> {
         }
         commits.push(commit);
     }
-    let mut result = json!({ "commits": commits });
-    if is_truncated {
-        result["truncated"] = true.into();
-    }
-    Ok(result)
+    Ok(Output { commits, truncated: is_truncated })
 }
 
 /// The fields of one commit, in the order of the script.
-fn commit(fields: &mut Fields<'_>) -> Option<Value> {
+fn commit(fields: &mut NulFields<'_>) -> Option<Commit> {
     let mut next = || Some(String::from_utf8_lossy(fields.next()?).into_owned());
     let (hash, short, parents) = (next()?, next()?, next()?);
     let (name, email, date) = (next()?, next()?, next()?);
     let (refs, subject, body) = (next()?, next()?, next()?);
-    let parents: Vec<&str> = parents.split_whitespace().collect();
-    let mut commit = json!({
-        "hash": hash,
-        "short": short,
-        "author": { "name": name, "email": email },
-        "date": date,
-        "subject": subject,
-        "body": body.trim_end(),
-        "parents": parents,
-    });
-    let refs = refs_of(&refs);
-    if !refs.is_empty() {
-        commit["refs"] = refs.into();
-    }
-    Some(commit)
+    Some(Commit {
+        hash,
+        short,
+        author: Author { name, email },
+        date,
+        subject,
+        body: body.trim_end().to_owned(),
+        parents: parents.split_whitespace().map(str::to_owned).collect(),
+        refs: refs_of(&refs),
+    })
 }
 
 /// `HEAD -> main, tag: v1, origin/main` as a list of names. A name has no space in it.
@@ -94,6 +182,7 @@ fn refs_of(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     const TWO: &[u8] = b"/workspace\0h1\0s1\0p1 p2\0Ann \xc3\x84\0a@x\x002024-01-02T03:04:05+02:00\0\
         HEAD -> main, tag: v1, origin/main\0Subject\0Body\n\nmore\n\0\
@@ -101,7 +190,7 @@ mod tests {
 
     #[test]
     fn commits_are_read_field_by_field() {
-        let log = read(TWO, false, 20).unwrap();
+        let log = json!(read(TWO, false, 20).unwrap());
         assert_eq!(
             log,
             json!({ "commits": [
@@ -116,17 +205,17 @@ mod tests {
 
     #[test]
     fn more_than_asked_for_is_cut_and_says_so() {
-        let log = read(TWO, false, 1).unwrap();
+        let log = json!(read(TWO, false, 1).unwrap());
         assert_eq!((log["commits"].as_array().unwrap().len(), &log["truncated"]), (1, &json!(true)));
         let cut = &TWO[..TWO.len() - 3];
-        assert_eq!(read(cut, true, 20).unwrap()["truncated"], true);
+        assert!(read(cut, true, 20).unwrap().truncated);
         assert!(read(cut, false, 20).is_err());
-        assert_eq!(read(b"/workspace\0", false, 20).unwrap(), json!({ "commits": [] }));
+        assert_eq!(json!(read(b"/workspace\0", false, 20).unwrap()), json!({ "commits": [] }));
     }
 
     #[test]
     fn conditions_stay_in_their_place_on_the_command_line() {
-        let args = |text: &str| serde_json::from_str::<Log>(text).unwrap();
+        let args = |text: &str| serde_json::from_str::<Args>(text).unwrap();
         let one =
             script(&args(r#"{"author":"--all","grep":"a b","rev":"main..x","files":["-f"]}"#), 20).unwrap();
         assert_eq!(one.args[0], "main..x");

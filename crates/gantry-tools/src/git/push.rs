@@ -1,26 +1,84 @@
 //! `git_push`: sends one commit to one branch of one remote, and nothing else.
 //!
-//! The credential is with the proxy, outside of the jail; but whoever talks to the proxy uses it. So git talks to it alone,
+//! The credential is with the proxy, outside of the jail; but every program that talks to the proxy uses it. So git talks to it alone,
 //! in a run of its own that reads the workspace and starts no program of the repository. The hook before pushing runs
 //! first, without a network.
 
 mod answer;
 
 use self::answer::Sent;
-use super::act::{self, Force, Push};
-use super::fault;
+use super::arguments::{branch as branch_name, default_path, word};
 use super::remote::{Address, Credentials, tracking};
-use super::repository::{Fields, HOOKS, Repository, Script, code};
-use super::words::{counted, last_lines, short};
-use crate::own::shown;
-use crate::workshop::{Reach, exit_code};
+use super::script::{GitScript, HOOKS, NulFields, Repository, code, short_id};
+use super::{GitContext, fault};
+use crate::command::runner::{NetworkAccess, exit_code};
+use crate::failure;
+use crate::text::{counted, display_text, last_lines};
+use crate::tool::{CHANGES, Tool};
+use crate::toolbox::PermittedCall;
 use gantry_core::Fault;
 use gantry_core::digest::Digest;
 use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Annotations, OwnRule};
 use gantry_sandbox::jail::{End, PROXY, Ran};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
 
-const TOOL: &str = "git_push";
+/// The tool.
+#[derive(Debug)]
+pub(super) struct GitPush(pub(super) Arc<GitContext>);
+
+/// Pushes one branch of a git repository to the branch of the same name of a remote, over https or http. Always waits
+/// for a person's approval, and pushes exactly the commit that was approved. Credentials come from Gantry's configuration
+/// (git.credentials).
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// A folder in the repository, relative to the workspace root; "." is the root itself.
+    #[serde(default = "default_path")]
+    path: String,
+    /// The name of a remote of the repository; by default the branch's own, else origin.
+    remote: Option<String>,
+    /// The branch; the one that is checked out by default.
+    branch: Option<String>,
+    /// Replaces what is there, if that is what was last seen there.
+    force: Option<Force>,
+}
+
+/// How a push may replace what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+enum Force {
+    // Only if that is still what was last seen there.
+    #[serde(rename = "with-lease")]
+    WithLease,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The name of the remote.
+    remote: String,
+    /// Its address, without secrets.
+    url: String,
+    /// The branch there, in full.
+    #[serde(rename = "ref")]
+    reference: String,
+    /// The commit that it was at; absent for a new branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// The commit that it is at now.
+    to: String,
+    /// Whether the branch is new there.
+    created: bool,
+    /// Whether commits that were there have been replaced.
+    forced: bool,
+    /// What the server said; may be empty.
+    output: String,
+    /// What did not go as it should after the push, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
 
 /// What would go where.
 #[derive(Debug)]
@@ -54,7 +112,7 @@ impl Plan {
         }
     }
 
-    /// What an answer rests on. The address is not in it as it is, for it may have a secret.
+    /// What an approval rests on. The address is not in it as it is, for it may have a secret.
     fn precondition(&self) -> String {
         let old = self.old.as_deref().unwrap_or("-");
         let to = Digest::of_parts(&[self.remote.as_bytes(), self.address.text().as_bytes()]);
@@ -62,66 +120,75 @@ impl Plan {
     }
 }
 
-pub(super) async fn inspect(repository: &Repository<'_>, args: &Push) -> Result<OwnVerdict, Fault> {
-    let plan = plan(repository, args).await?;
-    Ok(OwnVerdict { ask: Some(question(&plan)), precondition: Some(plan.precondition().into()) })
+impl Tool for GitPush {
+    const NAME: &'static str = "git_push";
+    const TITLE: &'static str = "Git push";
+    const HINTS: Annotations = Annotations {
+        destructive_hint: Some(true),
+        open_world_hint: Some(true),
+        idempotent_hint: Some(true),
+        ..CHANGES
+    };
+    const APPROVAL: OwnRule = OwnRule::Depends;
+    const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(600));
+    type Args = Args;
+    type Output = Output;
+
+    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
+        let plan = plan(&self.0.repository(&args.path)?, &args).await?;
+        Ok(OwnVerdict { ask: Some(question(&plan)), precondition: Some(plan.precondition().into()) })
+    }
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        let repository = self.0.repository(&call.args.path)?;
+        let judged = call.precondition().ok_or_else(failure::missing_precondition)?;
+        let plan = plan(&repository, &call.args).await?;
+        if plan.precondition() != judged {
+            return Err(failure::outdated(
+                "the branch or the remote has changed since the push was approved, and nothing was pushed; call again",
+            ));
+        }
+        ask_hook(&repository, &plan).await?;
+        let ran = repository.run(script(&plan, &self.0.credentials)).await?;
+        let sent = Sent::read(&ran, &plan)?;
+        let tracked = track(&repository, &plan).await;
+        Ok(Output {
+            url: plan.address.shown(),
+            reference: plan.reference(),
+            from: sent.from,
+            remote: plan.remote,
+            to: plan.commit,
+            created: sent.is_new,
+            forced: sent.is_forced,
+            output: sent.said.join("\n"),
+            warning: tracked.err().map(|fault| {
+                format!("pushed, but the repository could not note it: {}", fault.error.message)
+            }),
+        })
+    }
 }
 
-pub(super) async fn run(
-    repository: &Repository<'_>,
-    args: &Push,
-    credentials: &Credentials,
-    judged: Option<&str>,
-) -> Result<Value, Fault> {
-    let judged = judged.ok_or_else(fault::unjudged)?;
-    let plan = plan(repository, args).await?;
-    if plan.precondition() != judged {
-        return Err(fault::outdated(
-            "the branch or the remote has changed since the push was approved, and nothing was pushed; call again",
-        ));
-    }
-    ask_hook(repository, &plan).await?;
-    let ran = repository.run(script(&plan, credentials)).await?;
-    let sent = Sent::read(&ran, &plan)?;
-    let tracked = track(repository, &plan).await;
-    let mut result = json!({
-        "remote": plan.remote,
-        "url": plan.address.shown(),
-        "ref": plan.reference(),
-        "to": plan.commit,
-        "created": sent.is_new,
-        "forced": sent.is_forced,
-        "output": sent.said.join("\n"),
-    });
-    if let Some(from) = sent.from {
-        result["from"] = from.into();
-    }
-    if let Err(fault) = tracked {
-        let message = format!("pushed, but the repository could not note it: {}", fault.error.message);
-        result["warning"] = message.into();
-    }
-    Ok(result)
-}
-
-/// What the repository says now. Changes nothing and talks to nobody.
-async fn plan(repository: &Repository<'_>, args: &Push) -> Result<Plan, Fault> {
-    let branch = args.branch.as_deref().map(act::branch).transpose()?.unwrap_or_default();
-    let remote = args.remote.as_deref().map(|remote| act::word("remote", remote)).transpose()?;
+/// What the repository says now. Changes nothing and uses no network.
+async fn plan(repository: &Repository<'_>, args: &Args) -> Result<Plan, Fault> {
+    let branch = args.branch.as_deref().map(branch_name).transpose()?.unwrap_or_default();
+    let remote = args.remote.as_deref().map(|remote| word("remote", remote)).transpose()?;
     let words = [branch, remote.unwrap_or_default()];
-    let ran = repository.run(Script::looks(TOOL, &[include_str!("sh/where.sh")]).args(words)).await?;
-    let mut fields = Fields::of(&ran.stdout.bytes);
+    let ran = repository
+        .run(GitScript::read_only(GitPush::NAME, &[include_str!("sh/where.sh")]).args(words))
+        .await?;
+    let mut fields = NulFields::of(&ran.stdout.bytes);
     fields
         .must("where the repository is")
         .map_err(|_none| fault::of_git(&ran, "looking", &repository.shown))?;
     if ran.end != End::Exited(0) {
-        return Err(nowhere(&ran, &mut fields, args, repository));
+        return Err(push_plan_error(&ran, &mut fields, args, repository));
     }
     let (branch, commit) = (fields.text("the branch")?, fields.text("the commit")?);
     let (remote, url) = (fields.text("the remote")?, fields.text("the address")?);
     if !fields.must("a helper")?.is_empty() {
-        return Err(fault::denied(format!(
+        return Err(failure::denied(format!(
             "the remote {} is reached by a program (remote.{0}.vcs), which is not run; use an https remote",
-            shown(&remote)
+            display_text(&remote)
         )));
     }
     let address = Address::parse(&url)?;
@@ -144,23 +211,24 @@ async fn outgoing(
     tracking: Option<&str>,
     remote: &str,
 ) -> Result<Outgoing, Fault> {
-    let script = Script::looks(TOOL, &[include_str!("sh/outgoing.sh")]);
+    let script = GitScript::read_only(GitPush::NAME, &[include_str!("sh/outgoing.sh")]);
     let script = script.args([commit, tracking.unwrap_or_default(), remote]);
     let ran = repository.ask(script, "looking at what would be pushed").await?;
-    let mut fields = Fields::of(&ran.stdout.bytes);
+    let mut fields = NulFields::of(&ran.stdout.bytes);
     let old = fields.text("the old commit")?;
     let mut number = || {
         let text = fields.text("a number of commits")?;
         text.parse::<u64>().map_err(|_no_number| fault::unreadable("a number of commits"))
     };
     let (count, lost) = (number()?, number()?);
-    let subjects = std::iter::from_fn(|| fields.next()).map(|line| shown(&String::from_utf8_lossy(line)));
+    let subjects =
+        std::iter::from_fn(|| fields.next()).map(|line| display_text(&String::from_utf8_lossy(line)));
     Ok((count, lost, (!old.is_empty()).then_some(old), subjects.collect()))
 }
 
 /// What a person is asked.
 fn question(plan: &Plan) -> String {
-    let branch = shown(&plan.branch);
+    let branch = display_text(&plan.branch);
     let what = match &plan.old {
         None => format!("branch {branch} would be made, or moved if it is there already"),
         Some(_) if plan.lost > 0 => {
@@ -180,33 +248,38 @@ fn question(plan: &Plan) -> String {
         "{what} at {} (remote {}) to {}{force}, with {} that it does not have according to {}, which tools can \
          change{list}",
         plan.address.shown(),
-        shown(&plan.remote),
-        short(&plan.commit),
+        display_text(&plan.remote),
+        short_id(&plan.commit),
         counted(plan.count, "commit"),
-        shown(&plan.source()),
+        display_text(&plan.source()),
     )
 }
 
-/// Runs the repository's own check. It sees no secret and reaches nobody.
+/// Runs the repository's own check. It sees no secret and has no network.
 async fn ask_hook(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
     let old = plan.old.clone().unwrap_or_default();
     let words = [plan.reference(), plan.commit.clone(), old, plan.remote.clone(), plan.address.shown()];
-    let ran = repository.run(Script::works(TOOL, &[HOOKS, include_str!("sh/hook.sh")]).args(words)).await?;
+    let ran = repository
+        .run(GitScript::writing(GitPush::NAME, &[HOOKS, include_str!("sh/hook.sh")]).args(words))
+        .await?;
     let said = last_lines(&ran.stderr.text());
     match exit_code(ran.end) {
         0 => Ok(()),
-        code::HOOK => Err(fault::perhaps(format!(
+        code::HOOK => Err(failure::effect_unknown(format!(
             "nothing was pushed: the repository's pre-push hook refused it (it runs without a network): {said}"
         ))),
-        _ => Err(fault::perhaps(format!("nothing was pushed: the pre-push hook could not be run: {said}"))),
+        _ => Err(failure::effect_unknown(format!(
+            "nothing was pushed: the pre-push hook could not be run: {said}"
+        ))),
     }
 }
 
-fn script(plan: &Plan, credentials: &Credentials) -> Script {
+fn script(plan: &Plan, credentials: &Credentials) -> GitScript {
     let route = plan.address.route(credentials);
-    let reach = Reach { hosts: Some(vec![route.host]), credentials: route.credential.into_iter().collect() };
-    let mut script = Script::reaches(TOOL, &[include_str!("sh/push.sh")], reach);
-    // A name that nobody can know before, so that no setting of the repository can lead it elsewhere.
+    let credentials = route.credential.into_iter().collect();
+    let access = NetworkAccess { hosts: Some(vec![route.host]), credentials };
+    let mut script = GitScript::with_network(GitPush::NAME, &[include_str!("sh/push.sh")], access);
+    // A name that cannot be known before, so that no setting of the repository can lead it elsewhere.
     let name = format!("gantry-{}://remote", uuid::Uuid::new_v4().simple());
     for key in ["insteadOf", "pushInsteadOf"] {
         script.config.push((format!("url.{}.{key}", route.url), name.clone()));
@@ -235,36 +308,39 @@ fn script(plan: &Plan, credentials: &Credentials) -> Script {
 /// Notes what the branch there is now.
 async fn track(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
     let Some(tracking) = &plan.tracking else { return Ok(()) };
-    let script = Script::works(TOOL, &[include_str!("sh/track.sh")]).args([tracking, &plan.commit]);
+    let script =
+        GitScript::writing(GitPush::NAME, &[include_str!("sh/track.sh")]).args([tracking, &plan.commit]);
     repository.ask(script, "noting the push").await.map(drop)
 }
 
 /// Why it is not known what would go where.
-fn nowhere(ran: &Ran, fields: &mut Fields<'_>, args: &Push, repository: &Repository<'_>) -> Fault {
+fn push_plan_error(ran: &Ran, fields: &mut NulFields<'_>, args: &Args, repository: &Repository<'_>) -> Fault {
     match exit_code(ran.end) {
-        code::DETACHED => fault::failed("no branch is checked out; name the branch to push with branch"),
+        code::DETACHED => failure::failed("no branch is checked out; name the branch to push with branch"),
         code::NO_BRANCH => match &args.branch {
-            Some(branch) => fault::failed(format!("there is no branch {} with a commit", shown(branch))),
-            None => fault::failed("the current branch has no commit yet; commit something first"),
+            Some(branch) => {
+                failure::failed(format!("there is no branch {} with a commit", display_text(branch)))
+            }
+            None => failure::failed("the current branch has no commit yet; commit something first"),
         },
         code::NO_REMOTE => {
             let mut next = || fields.text("a word").unwrap_or_default();
             let (_branch, _commit, remote) = (next(), next(), next());
-            fault::failed(format!(
+            failure::failed(format!(
                 "there is no remote {}; name one that the repository has, or let a person add one with `git remote add`",
-                shown(&remote)
+                display_text(&remote)
             ))
         }
         _ => fault::of_git(ran, "looking at what would be pushed", &repository.shown),
     }
 }
 
-/// What is there would be lost, and nobody asked for that.
+/// What is there would be lost, and the call does not ask for that.
 fn diverged(branch: &str, lost: u64) -> Fault {
-    fault::failed(format!(
+    failure::failed(format!(
         "branch {} of the remote has {} that the local one has not; let a person fetch and merge first, or use force: \
          \"with-lease\" to replace what is there",
-        shown(branch),
+        display_text(branch),
         counted(lost, "commit")
     ))
 }

@@ -1,57 +1,99 @@
 //! `git_status`: where a repository stands, and which files are not as committed.
 
+use super::arguments::default_path;
 use super::changes::{FILES, status_word};
-use super::fault;
-use super::repository::{Fields, Repository, Script, Top};
+use super::script::{GitScript, NulFields, RepoRoot};
+use super::{GitContext, fault};
+use crate::tool::{READS, Tool};
+use crate::toolbox::PermittedCall;
 use gantry_core::Fault;
-use serde::Serialize;
-use serde_json::Value;
+use gantry_core::tool::Annotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// The state of a repository.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct State {
+/// The tool.
+#[derive(Debug)]
+pub(super) struct GitStatus(pub(super) Arc<GitContext>);
+
+/// Shows the state of a git repository: its branch, its distance to the upstream branch, what is under way, and every
+/// file that is not as committed. Use it before git_diff and git_commit. At most 1,000 files are returned.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// A folder in the repository, relative to the workspace root; "." is the root itself.
+    #[serde(default = "default_path")]
+    path: String,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The branch; absent if none is checked out.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
+    /// The commit that is checked out; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
+    /// The branch that this one follows, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<String>,
+    /// Commits that the upstream branch does not have, as far as is known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<u64>,
+    /// Commits of the upstream branch that this one does not have, as far as is known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<u64>,
+    /// What is under way, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["merge", "rebase", "cherry-pick", "revert", "bisect"]))]
     operation: Option<String>,
+    /// Whether every file is as committed.
     clean: bool,
-    files: Vec<File>,
+    /// The files that are not.
+    files: Vec<ChangedFile>,
+    /// True if there is more than what is returned; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
 
-/// One file that is not as committed.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct File {
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+struct ChangedFile {
+    /// The file, relative to the workspace root. Bytes that are not UTF-8 stand as \xNN.
     path: String,
+    /// What happened to it, on the whole.
+    #[schemars(extend(
+        "enum" = ["added", "modified", "deleted", "renamed", "copied", "untracked", "conflicted", "typechange"]
+    ))]
     status: &'static str,
+    /// What is staged, as git's letters have it: . (same), M, T, A, D, R, C, U, ?.
     index: char,
+    /// What is changed but not staged, as git's letters have it: . (same), M, T, A, D, R, C, U, ?.
     worktree: char,
+    /// What it was called before, if it was renamed or copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
 }
 
-pub(super) async fn run(repository: &Repository<'_>) -> Result<Value, Fault> {
-    let script = Script::looks("git_status", &[include_str!("sh/status.sh")]);
-    let ran = repository.ask(script, "reading the status").await?;
-    let state = read(&ran.stdout.bytes, ran.stdout.is_truncated())?;
-    serde_json::to_value(state).map_err(|_unlikely| fault::unreadable("the status"))
+impl Tool for GitStatus {
+    const NAME: &'static str = "git_status";
+    const TITLE: &'static str = "Git status";
+    const HINTS: Annotations = READS;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        let script = GitScript::read_only(Self::NAME, &[include_str!("sh/status.sh")]);
+        let ran = self.0.repository(&call.args.path)?.ask(script, "reading the status").await?;
+        read(&ran.stdout.bytes, ran.stdout.is_truncated())
+    }
 }
 
-fn read(bytes: &[u8], is_cut: bool) -> Result<State, Fault> {
-    let mut fields = Fields::of(bytes);
-    let top = Top::of(fields.must("where the repository is")?)?;
+fn read(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
+    let mut fields = NulFields::of(bytes);
+    let top = RepoRoot::of(fields.must("where the repository is")?)?;
     let operation = fields.text("what is under way")?;
     let mut state =
-        State { operation: (!operation.is_empty()).then_some(operation), clean: true, ..State::default() };
+        Output { operation: (!operation.is_empty()).then_some(operation), clean: true, ..Output::default() };
     while let Some(field) = fields.next() {
         if let Some(header) = field.strip_prefix(b"# ") {
             state.head_line(&String::from_utf8_lossy(header));
@@ -73,7 +115,7 @@ fn read(bytes: &[u8], is_cut: bool) -> Result<State, Fault> {
     Ok(state)
 }
 
-impl State {
+impl Output {
     fn head_line(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(' ') else { return };
         match (key, value) {
@@ -92,7 +134,7 @@ impl State {
 }
 
 /// An entry. The number of words before the name depends on its kind, and only the name can have spaces.
-fn file(field: &[u8], fields: &mut Fields<'_>, top: &Top) -> Option<File> {
+fn file(field: &[u8], fields: &mut NulFields<'_>, top: &RepoRoot) -> Option<ChangedFile> {
     let kind = *field.first()?;
     let words = match kind {
         b'1' => 8,
@@ -104,7 +146,7 @@ fn file(field: &[u8], fields: &mut Fields<'_>, top: &Top) -> Option<File> {
     let mut parts = field.splitn(words + 1, |byte| *byte == b' ').skip(1);
     if words == 1 {
         let path = top.path(parts.next()?);
-        return Some(File { path, status: "untracked", index: '?', worktree: '?', from: None });
+        return Some(ChangedFile { path, status: "untracked", index: '?', worktree: '?', from: None });
     }
     let &[index, worktree] = parts.next()? else { return None };
     let path = top.path(parts.last()?);
@@ -115,17 +157,17 @@ fn file(field: &[u8], fields: &mut Fields<'_>, top: &Top) -> Option<File> {
         (_, b'.', worktree) => status_word(worktree)?,
         (_, index, _) => status_word(index)?,
     };
-    Some(File { path, status, index: index.into(), worktree: worktree.into(), from })
+    Some(ChangedFile { path, status, index: index.into(), worktree: worktree.into(), from })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn file_of(path: &str, status: &'static str, letters: &str) -> File {
+    fn file_of(path: &str, status: &'static str, letters: &str) -> ChangedFile {
         let mut letters = letters.chars();
         let (index, worktree) = (letters.next().unwrap(), letters.next().unwrap());
-        File { path: path.into(), status, index, worktree, from: None }
+        ChangedFile { path: path.into(), status, index, worktree, from: None }
     }
 
     #[test]
@@ -156,8 +198,8 @@ mod tests {
                 file_of("new\nline", "deleted", ".D"),
                 file_of("\\xff\\x5cx", "added", "AM"),
                 file_of("link", "typechange", ".T"),
-                File { from: Some("from name".into()), ..file_of("to name", "renamed", "R.") },
-                File { from: Some("orig".into()), ..file_of("copy", "copied", ".C") },
+                ChangedFile { from: Some("from name".into()), ..file_of("to name", "renamed", "R.") },
+                ChangedFile { from: Some("orig".into()), ..file_of("copy", "copied", ".C") },
                 file_of("fight", "conflicted", "UU"),
                 file_of("un tracked", "untracked", "??"),
             ]
@@ -167,7 +209,7 @@ mod tests {
     #[test]
     fn a_repository_without_commits_or_branch_is_read_too() {
         let state = read(b"/workspace\0\0# branch.oid (initial)\0# branch.head (detached)\0", false).unwrap();
-        assert_eq!(state, State { clean: true, ..State::default() });
+        assert_eq!(state, Output { clean: true, ..Output::default() });
     }
 
     #[test]

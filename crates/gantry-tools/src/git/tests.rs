@@ -2,24 +2,25 @@
 //! they do all of it in the jail.
 
 use super::*;
-use crate::workshop::{Quota, WorkshopOptions};
-use crate::workspace::Fenced;
+use crate::command::runner::{ResourceLimits, RunnerOptions};
+use crate::toolbox::ToolFamily as _;
+use crate::workspace::ProtectedPaths;
 use gantry_core::tool::OwnRule;
 use gantry_provider::testing::{presents_itself, toolset};
 use std::time::Duration;
 use tempfile::TempDir;
 
-fn git(folder: &TempDir) -> Git {
-    let quota = Quota {
+fn git(folder: &TempDir) -> ToolBox {
+    let quota = ResourceLimits {
         keys: "code",
         memory: 1 << 29,
         cpu: Duration::from_secs(10),
         processes: 64,
         written: 1 << 30,
     };
-    let options = WorkshopOptions {
+    let options = RunnerOptions {
         workspace: folder.path().to_owned(),
-        fenced: Fenced::default(),
+        fenced: ProtectedPaths::default(),
         store: folder.path().join("store"),
         code: quota,
         builds: quota,
@@ -28,7 +29,7 @@ fn git(folder: &TempDir) -> Git {
         toolchains: Vec::new(),
     };
     let credentials = vec![("https://example.com".to_owned(), "hunter2".to_owned())];
-    Git::new(Arc::new(Workshop::open(options)), GitOptions { credentials, author: None })
+    git_tools(Arc::new(CommandRunner::open(options)), GitOptions { credentials, author: None })
 }
 
 #[test]
@@ -80,8 +81,7 @@ async fn arguments_that_make_no_sense_are_refused_before_anything_runs() {
         ("git_push", r#"{"force":true}"#, "INVALID_ARGUMENTS"),
         ("git_reset", "{}", "TOOL_NOT_FOUND"),
     ] {
-        let fault = git.look(tool, arguments).await.unwrap_err();
+        let fault = git.preflight_of(tool, arguments).await.unwrap_err();
         assert_eq!(fault.error.code.as_str(), code, "{tool} {arguments}: {fault:?}");
     }
-    assert_eq!(act::branch("refs/heads/feature/a.b").unwrap(), "feature/a.b");
 }

@@ -4,10 +4,11 @@
 //! the call has opened is then inside an allowed one, or on the way to some, or out of reach; how the call spelled it
 //! plays no part. An allowed path that does not exist yet is the names that are still missing.
 
-use super::place::open_dir;
-use super::protect::{Id, resolved};
-use super::{Error, fault};
-use crate::own::shown;
+use super::Error;
+use super::protected::{Id, resolved};
+use super::root::open_dir;
+use crate::failure;
+use crate::text::display_text;
 use gantry_core::Fault;
 use rustix::fs::fstat;
 use std::ffi::{OsStr, OsString};
@@ -15,13 +16,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 /// Paths that one entry may allow; each call looks for all of them.
-pub(super) const ALLOWED_PATHS: usize = 256;
+pub(crate) const ALLOWED_PATHS: usize = 256;
 /// Paths that a text names; the rest is counted.
 const NAMED: usize = 8;
 
 /// The allowed paths of one entry.
 #[derive(Debug)]
-pub(super) struct Allowed {
+pub(crate) struct Allowed {
     entry: String,
     /// Relative to the root, as names.
     paths: Vec<Vec<OsString>>,
@@ -39,7 +40,7 @@ enum Reach {
 
 impl Allowed {
     /// The paths that an entry allows, or nothing if it allows the whole workspace.
-    pub(super) fn new(entry: &str, root: &Path, given: &[PathBuf]) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(entry: &str, root: &Path, given: &[PathBuf]) -> Result<Option<Self>, Error> {
         if given.is_empty() {
             return Ok(None);
         }
@@ -69,13 +70,13 @@ impl Allowed {
     }
 
     /// The paths, for a text: `docs, notes.txt`.
-    pub(super) fn words(&self) -> &str {
+    pub(crate) fn words(&self) -> &str {
         &self.words
     }
 
     /// Refuses what is reached by these names, each in the one before, from an opened directory; `way` is that
     /// directory and all above it. No names mean the directory itself.
-    pub(super) fn check<'a>(
+    pub(crate) fn check<'a>(
         &self,
         (root, here, way): (impl AsFd, Id, &[Id]),
         names: impl Iterator<Item = &'a OsStr>,
@@ -86,7 +87,7 @@ impl Allowed {
             return Ok(());
         }
         let Self { entry, words, .. } = self;
-        Err(fault::denied(format!(
+        Err(failure::denied(format!(
             "{path} is outside of where the tools of {entry} may work ({words}); use a path in there, or ask a person \
              to add this one to the allowedPaths of {entry}"
         )))
@@ -150,7 +151,7 @@ fn names_below(folder: &Path, path: &Path) -> Option<Vec<OsString>> {
 
 fn words_of(names: &[OsString]) -> String {
     let path: PathBuf = names.iter().collect();
-    if names.is_empty() { ".".to_owned() } else { shown(&path.to_string_lossy()) }
+    if names.is_empty() { ".".to_owned() } else { display_text(&path.to_string_lossy()) }
 }
 
 fn enumerated(paths: &[String]) -> String {

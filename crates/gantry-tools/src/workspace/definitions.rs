@@ -6,11 +6,11 @@
 //! change looks for them on the disk: the ones that exist are recognised by device and inode, the ones that would come
 //! to be by the directory, recognised in the same way, and the few names below it.
 //!
-//! **Invariant:** a rename and the last look before it are one [`turn`]. Otherwise one call could move a directory
+//! **Invariant:** a rename and the last look before it happen under one [`rename_lock`]. Otherwise one call could move a directory
 //! into a catalogue while another one, judged before, writes a definition into that directory.
 
-use super::place::{DIRECTORY, Kind, names, open_dir, stat_at};
-use super::protect::{Id, Marks, resolved};
+use super::protected::{Id, Marks, resolved};
+use super::root::{DIRECTORY, Kind, names, open_dir, stat_at};
 use rustix::fs::{CWD, Mode, Stat, fstat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Entries of an `agents`, `tools` or `projects` folder that are looked at; with more, no tool changes anything.
-pub(super) const ENTRIES: usize = 10_000;
+pub(crate) const ENTRIES: usize = 10_000;
 /// Links that are followed from a definition to what it is; what Linux follows.
 const LINKS_FOLLOWED: usize = 40;
 
 /// What something is by its position in a catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spot {
+enum DefinitionKind {
     /// The folder itself.
     Catalogue,
     Projects,
@@ -41,7 +41,7 @@ enum Spot {
     Definition,
 }
 
-impl Spot {
+impl DefinitionKind {
     /// What this name is in there. Case does not count, as on some file systems.
     fn below(self, name: &OsStr) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
@@ -97,24 +97,24 @@ fn is_markdown(name: &OsStr) -> bool {
 
 /// The definitions and their places, as they are found on the disk.
 #[derive(Debug, Default)]
-pub(super) struct Definitions {
+pub(crate) struct Definitions {
     /// Directories of catalogues.
-    spots: Vec<(Id, Spot)>,
+    spots: Vec<(Id, DefinitionKind)>,
     /// Where links in catalogues lead to: the directory, the name in it, and what is there by that.
-    ends: Vec<(Id, OsString, Spot)>,
+    ends: Vec<(Id, OsString, DefinitionKind)>,
     marks: Marks,
 }
 
 /// Why it is not known what defines something.
 #[derive(Debug)]
-pub(super) enum Unknown {
+pub(crate) enum Unknown {
     TooMany(PathBuf),
     Unreadable(PathBuf, Errno),
 }
 
 impl Definitions {
     /// Looks for those of these catalogue folders.
-    pub(super) fn find(catalogues: &[PathBuf]) -> Result<Self, Unknown> {
+    pub(crate) fn find(catalogues: &[PathBuf]) -> Result<Self, Unknown> {
         let mut all = Self::default();
         for folder in catalogues {
             // The folder stays where it is even while nothing is defined in it, so that no other one takes its place.
@@ -122,25 +122,25 @@ impl Definitions {
             let Some((_, id)) = directory(CWD, folder.as_os_str()).map_err(unreadable(folder))? else {
                 continue;
             };
-            if all.spots.contains(&(id, Spot::Catalogue)) {
+            if all.spots.contains(&(id, DefinitionKind::Catalogue)) {
                 continue;
             }
-            all.spots.push((id, Spot::Catalogue));
+            all.spots.push((id, DefinitionKind::Catalogue));
             all.add_shelves(folder)?;
-            all.add(&folder.join("projects"), Spot::Projects)?;
+            all.add(&folder.join("projects"), DefinitionKind::Projects)?;
         }
         Ok(all)
     }
 
     /// Adds the `agents` and the `tools` of a catalogue or of a project in it, and says whether anything is defined there.
     fn add_shelves(&mut self, folder: &Path) -> Result<bool, Unknown> {
-        let agents = self.add(&folder.join("agents"), Spot::Agents)?;
-        let tools = self.add(&folder.join("tools"), Spot::Tools)?;
+        let agents = self.add(&folder.join("agents"), DefinitionKind::Agents)?;
+        let tools = self.add(&folder.join("tools"), DefinitionKind::Tools)?;
         Ok(agents || tools)
     }
 
     /// Adds the `agents`, the `tools` or the `projects` of a catalogue, and says whether anything is defined there.
-    fn add(&mut self, folder: &Path, spot: Spot) -> Result<bool, Unknown> {
+    fn add(&mut self, folder: &Path, spot: DefinitionKind) -> Result<bool, Unknown> {
         let unreadable = unreadable(folder);
         let Some(entry) = stat_at(CWD, folder.as_os_str()).map_err(unreadable)? else { return Ok(false) };
         self.follow(folder, &entry, spot);
@@ -163,7 +163,7 @@ impl Definitions {
                 }
                 added => added.map_err(unreadable)?,
             };
-            if spot == Spot::Projects {
+            if spot == DefinitionKind::Projects {
                 holds |= self.add_project(&path)?;
             }
         }
@@ -190,10 +190,15 @@ impl Definitions {
     }
 
     /// Adds something in one of those, and says whether it is a definition or has one in it.
-    fn add_entry(&mut self, (dir, name): (&OwnedFd, &OsStr), path: &Path, spot: Spot) -> Result<bool, Errno> {
+    fn add_entry(
+        &mut self,
+        (dir, name): (&OwnedFd, &OsStr),
+        path: &Path,
+        spot: DefinitionKind,
+    ) -> Result<bool, Errno> {
         // What is gone by now is not there.
         let Some(entry) = stat_at(dir, name)? else { return Ok(false) };
-        let is_definition = spot.below(name) == Some(Spot::Definition);
+        let is_definition = spot.below(name) == Some(DefinitionKind::Definition);
         if is_definition {
             self.mark(path, &entry);
         }
@@ -213,11 +218,11 @@ impl Definitions {
     /// Marks a definition.
     fn mark(&mut self, path: &Path, entry: &Stat) {
         self.marks.there.push(Id::of(entry));
-        self.follow(path, entry, Spot::Definition);
+        self.follow(path, entry, DefinitionKind::Definition);
     }
 
     /// If this is a link, then what it leads to is what the link is, and so is every link on the way there.
-    fn follow(&mut self, path: &Path, entry: &Stat, spot: Spot) {
+    fn follow(&mut self, path: &Path, entry: &Stat, spot: DefinitionKind) {
         if Kind::of(entry) != Kind::Link {
             return;
         }
@@ -241,29 +246,29 @@ impl Definitions {
     }
 
     /// Whether changing this name in that directory would change or make a definition.
-    pub(super) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
+    pub(crate) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
         self.marks.covers(directory, name, stat) || self.arise(directory, [name])
     }
 
     /// Whether this is a directory with a definition below it, or a link to one.
-    pub(super) fn within(&self, stat: Option<&Stat>) -> bool {
+    pub(crate) fn within(&self, stat: Option<&Stat>) -> bool {
         self.marks.within(stat)
     }
 
     /// Whether one of these names, each in the one before and the first in that directory, would be a definition.
-    pub(super) fn arise<'a>(&self, directory: Id, names: impl IntoIterator<Item = &'a OsStr>) -> bool {
+    pub(crate) fn arise<'a>(&self, directory: Id, names: impl IntoIterator<Item = &'a OsStr>) -> bool {
         let mut names = names.into_iter();
         let Some(first) = names.next() else { return false };
         let mut spots = self.spots_at(directory, first);
-        spots.contains(&Spot::Definition)
+        spots.contains(&DefinitionKind::Definition)
             || names.any(|name| {
                 spots = spots.iter().filter_map(|spot| spot.below(name)).collect();
-                spots.contains(&Spot::Definition)
+                spots.contains(&DefinitionKind::Definition)
             })
     }
 
     /// Whether something that is moved to this name in that directory would bring definitions along.
-    pub(super) fn come_with(
+    pub(crate) fn come_with(
         &self,
         (dir, moved, kind): (&OwnedFd, &OsStr, Kind),
         (directory, name): (Id, &OsStr),
@@ -282,7 +287,7 @@ impl Definitions {
     }
 
     /// What this name in that directory is; usually nothing.
-    fn spots_at(&self, directory: Id, name: &OsStr) -> Vec<Spot> {
+    fn spots_at(&self, directory: Id, name: &OsStr) -> Vec<DefinitionKind> {
         let here = self.spots.iter().filter(|(id, _)| *id == directory);
         let ends = self.ends.iter().filter(|(id, end, _)| *id == directory && end.eq_ignore_ascii_case(name));
         here.filter_map(|(_, spot)| spot.below(name)).chain(ends.map(|(_, _, spot)| *spot)).collect()
@@ -290,14 +295,14 @@ impl Definitions {
 }
 
 /// Whether there would be a definition in a directory if it were at this spot.
-fn holds(dir: &OwnedFd, spot: Spot) -> Result<bool, Errno> {
+fn holds(dir: &OwnedFd, spot: DefinitionKind) -> Result<bool, Errno> {
     if let Some(file) = spot.definition() {
         return Ok(stat_at(dir, OsStr::new(file))?.is_some());
     }
     for (n, name) in names(dir)?.enumerate() {
         let name = name?;
         // Where there is too much to look at, a definition is taken to be in it.
-        if n == ENTRIES || spot.below(&name) == Some(Spot::Definition) {
+        if n == ENTRIES || spot.below(&name) == Some(DefinitionKind::Definition) {
             return Ok(true);
         }
         let Some(inner) = spot.inner(&name) else { continue };
@@ -330,7 +335,7 @@ fn unreadable(folder: &Path) -> impl Fn(Errno) -> Unknown + Copy {
 }
 
 /// Until this is dropped, no other tool of this process gives anything another place.
-pub(super) fn turn() -> MutexGuard<'static, ()> {
+pub(crate) fn rename_lock() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     // Nothing is guarded but the order, which a panic cannot spoil.
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

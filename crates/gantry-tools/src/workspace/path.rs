@@ -3,8 +3,8 @@
 //! There is no URL decoding, no `~`, no normalisation, and a backslash is a character of a name. `..` is left to the
 //! kernel, which resolves it beneath the root; only a path that must leave by its spelling alone is refused here.
 
-use super::fault;
-use crate::own::shown;
+use crate::failure;
+use crate::text::display_text;
 use gantry_core::Fault;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,29 +24,29 @@ enum Ending {
 
 /// A path relative to the workspace root that does not leave it by its spelling.
 #[derive(Debug, Clone)]
-pub(super) struct RelPath {
+pub(crate) struct RelPath {
     names: Vec<String>,
     ending: Ending,
     shown: String,
 }
 
 impl RelPath {
-    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
-        let shown = shown(text);
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+        let shown = display_text(text);
         if text.is_empty() {
-            return Err(fault::invalid_path("the path is empty; \".\" is the workspace root"));
+            return Err(failure::invalid_path("the path is empty; \".\" is the workspace root"));
         }
         if text.contains('\0') {
-            return Err(fault::invalid_path(format!("{shown} contains a NUL character")));
+            return Err(failure::invalid_path(format!("{shown} contains a NUL character")));
         }
         if text.len() > PATH_BYTES {
-            return Err(fault::invalid_path(format!(
+            return Err(failure::invalid_path(format!(
                 "the path has {} bytes; at most {PATH_BYTES} are taken",
                 text.len()
             )));
         }
         if text.starts_with('/') {
-            return Err(fault::outside(&shown));
+            return Err(failure::outside(&shown));
         }
         let ending = match text.rsplit('/').next() {
             Some("") => Ending::Slash,
@@ -56,43 +56,43 @@ impl RelPath {
         let names: Vec<String> =
             text.split('/').filter(|name| !matches!(*name, "" | ".")).map(str::to_owned).collect();
         if let Some(long) = names.iter().find(|name| name.len() > NAME_BYTES) {
-            return Err(fault::invalid_path(format!(
+            return Err(failure::invalid_path(format!(
                 "a name in the path has {} bytes; at most {NAME_BYTES} are taken",
                 long.len()
             )));
         }
         if leaves(&names) {
-            return Err(fault::outside(&shown));
+            return Err(failure::outside(&shown));
         }
         Ok(Self { names, ending, shown })
     }
 
     /// The path without redundant parts, as results have it.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         if self.names.is_empty() { ".".to_owned() } else { self.names.join("/") }
     }
 
     /// The path as messages have it, with nothing in it that could mislead a reader.
-    pub(super) fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
     /// The path as the kernel resolves it.
-    pub(super) fn whole(&self) -> PathBuf {
+    pub(crate) fn whole(&self) -> PathBuf {
         self.text().into()
     }
 
     /// The directory and the name in it, for a path that must end in a name.
-    pub(super) fn entry(&self) -> Result<(PathBuf, OsString), Fault> {
+    pub(crate) fn entry(&self) -> Result<(PathBuf, OsString), Fault> {
         if self.ending == Ending::Slash {
             let shown = &self.shown;
-            return Err(fault::invalid_path(format!("{shown} ends in a slash; end it in a name")));
+            return Err(failure::invalid_path(format!("{shown} ends in a slash; end it in a name")));
         }
         self.entry_or_directory()
     }
 
     /// The same, where a slash at the end does no harm.
-    pub(super) fn entry_or_directory(&self) -> Result<(PathBuf, OsString), Fault> {
+    pub(crate) fn entry_or_directory(&self) -> Result<(PathBuf, OsString), Fault> {
         match self.names.split_last() {
             Some((name, directory)) if self.ending != Ending::Dot && name != ".." => {
                 let directory = if directory.is_empty() { ".".to_owned() } else { directory.join("/") };
@@ -100,7 +100,7 @@ impl RelPath {
             }
             Some(_) | None => {
                 let shown = &self.shown;
-                Err(fault::invalid_path(format!("{shown} does not end in the name of a file or directory")))
+                Err(failure::invalid_path(format!("{shown} does not end in the name of a file or directory")))
             }
         }
     }
@@ -124,7 +124,7 @@ fn leaves(names: &[String]) -> bool {
 
 /// A file name as results have it. Bytes that are no UTF-8 become `\xNN`, and so does a backslash beside them, so
 /// that the bytes can be told from the text.
-pub(super) fn printable(name: &[u8]) -> String {
+pub(crate) fn printable(name: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(name) {
         return text.to_owned();
     }

@@ -1,7 +1,7 @@
 //! What is at a place right now: in words for the person who is asked, and as a fingerprint to compare later.
 
-use super::fault;
-use super::place::{Kind, Place, link_target, stat_at};
+use super::root::{Entry, Kind, link_target, stat_at};
+use crate::failure;
 use gantry_core::Fault;
 use gantry_core::digest::Digest;
 use rustix::fs::{Mode, OFlags, Stat, fstat};
@@ -18,40 +18,42 @@ const HASH_BUFFER: usize = 64 * 1024;
 
 /// Something that would be overwritten.
 #[derive(Debug)]
-pub(super) struct Existing {
+pub(crate) struct Existing {
     /// What it is, such as `12 bytes, sha256 ab12cd…`.
-    pub(super) words: String,
+    pub(crate) words: String,
     /// Equal fingerprints mean that it is still the same.
-    pub(super) fingerprint: String,
+    pub(crate) fingerprint: String,
 }
 
 /// Looks at what has the place's name now, which may not be what had it when the place was found.
-pub(super) fn look(place: &Place, shown: &str) -> Result<Option<Existing>, Fault> {
-    let failed = |error: Errno| fault::os(shown, "looking at", error);
-    let dir = &place.ground.dir;
-    let Some(stat) = stat_at(dir, &place.name).map_err(failed)? else { return Ok(None) };
+pub(crate) fn describe_target(entry: &Entry, shown: &str) -> Result<Option<Existing>, Fault> {
+    let failed = |error: Errno| failure::os_error("looking at", shown, error);
+    let dir = &entry.parent.dir;
+    let Some(stat) = stat_at(dir, &entry.name).map_err(failed)? else { return Ok(None) };
     let existing = match Kind::of(&stat) {
-        Kind::File => regular(place, &stat).map_err(|error| fault::io(shown, "looking at", &error))?,
+        Kind::File => {
+            regular(entry, &stat).map_err(|error| failure::io_error("looking at", shown, &error))?
+        }
         Kind::Link => {
-            let target = link_target(dir, &place.name).map_err(failed)?;
+            let target = link_target(dir, &entry.name).map_err(failed)?;
             let digest = Digest::of_parts(&[b"link", &target]);
             Existing { words: "a symbolic link".to_owned(), fingerprint: digest.to_string() }
         }
         Kind::Directory => {
-            return Err(fault::failed(format!("{shown} is a directory, which is never replaced")));
+            return Err(failure::failed(format!("{shown} is a directory, which is never replaced")));
         }
         Kind::Special => by_stat("a special file", &stat),
     };
     Ok(Some(existing))
 }
 
-fn regular(place: &Place, stat: &Stat) -> io::Result<Existing> {
+fn regular(entry: &Entry, stat: &Stat) -> io::Result<Existing> {
     let size = size(stat);
     let words = bytes(size);
     if size > HASHED_BYTES {
         return Ok(by_stat(&words, stat));
     }
-    let file = match open_regular(place) {
+    let file = match open_regular(entry) {
         // A file that may be replaced but not read is still told from another one.
         Err(Errno::ACCESS) => return Ok(by_stat(&words, stat)),
         opened => opened?,
@@ -90,7 +92,7 @@ fn by_stat(words: &str, stat: &Stat) -> Existing {
 }
 
 /// Which one it is, and when it was last written to, moved or otherwise changed.
-pub(super) fn identity(stat: &Stat) -> String {
+pub(crate) fn identity(stat: &Stat) -> String {
     format!(
         "{}:{}:{}:{}.{}:{}.{}",
         stat.st_dev,
@@ -104,24 +106,24 @@ pub(super) fn identity(stat: &Stat) -> String {
 }
 
 /// Opens the file at a place to read it. Neither a link nor a pipe without a writer can hold this up.
-pub(super) fn open_regular(place: &Place) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_regular(entry: &Entry) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&place.ground.dir, &place.name, flags, Mode::empty())?;
+    let file = rustix::fs::openat(&entry.parent.dir, &entry.name, flags, Mode::empty())?;
     if Kind::of(&fstat(&file)?) == Kind::File { Ok(file) } else { Err(Errno::INVAL) }
 }
 
 /// A number of bytes in words.
-pub(super) fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
 /// The size in bytes.
-pub(super) fn size(stat: &Stat) -> u64 {
+pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
 /// The time of the last change of the content, as RFC 3339 in UTC.
-pub(super) fn modified(stat: &Stat) -> String {
+pub(crate) fn modified(stat: &Stat) -> String {
     let nanoseconds = i32::try_from(stat.st_mtime_nsec).unwrap_or(0);
     let time = jiff::Timestamp::new(stat.st_mtime, nanoseconds);
     // A file system can hold times that no calendar has.

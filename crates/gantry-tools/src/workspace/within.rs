@@ -4,9 +4,10 @@
 //! led outside; before it looks into anything, it asks whether that is hidden.
 
 use super::path::{RelPath, printable};
-use super::place::{Descent, Root};
-use super::protect::{Fences, Id};
-use super::{Error, Fenced, fault};
+use super::protected::{Fences, Id};
+use super::root::{Resolved, WorkspaceRoot};
+use super::{Error, ProtectedPaths};
+use crate::failure;
 use gantry_core::Fault;
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ use std::path::Path;
 /// A workspace to look through.
 #[derive(Debug)]
 pub(crate) struct Within {
-    root: Root,
+    root: WorkspaceRoot,
 }
 
 /// What must not be looked into at the moment.
@@ -34,15 +35,15 @@ pub(crate) struct Way {
 }
 
 impl Within {
-    pub(crate) fn open(path: &Path, fenced: Fenced) -> Result<Self, Error> {
-        Ok(Self { root: Root::open(path, fenced)? })
+    pub(crate) fn open(path: &Path, fenced: ProtectedPaths) -> Result<Self, Error> {
+        Ok(Self { root: WorkspaceRoot::open(path, fenced)? })
     }
 
     /// The root, to go down from, and what to leave out on the way.
     pub(crate) fn enter(&self) -> Result<(OwnedFd, Hidden), Fault> {
         match self.root.descend(Path::new("."), None, ".")? {
-            Descent::Reached(ground) => Ok((ground.dir, Hidden { fences: ground.fences })),
-            Descent::Missing { .. } | Descent::NotADirectory => Err(fault::missing(".")),
+            Resolved::Reached(parent) => Ok((parent.dir, Hidden { fences: parent.fences })),
+            Resolved::Missing { .. } | Resolved::NotADirectory => Err(failure::not_found(".")),
         }
     }
 }
@@ -78,10 +79,10 @@ impl Way {
     pub(crate) fn barred(&self, error: Errno) -> Fault {
         let shown = &self.shown;
         match error {
-            Errno::LOOP => fault::invalid_path(format!(
+            Errno::LOOP => failure::invalid_path(format!(
                 "{shown} leads through a symbolic link, which is not followed; use the path that it points to"
             )),
-            _ => fault::os(shown, "opening", error),
+            _ => failure::os_error("opening", shown, error),
         }
     }
 }

@@ -5,29 +5,29 @@
 
 use super::Loaded;
 use super::find::{DATA, DOTENV, NAMES};
-use gantry_tools::workspace::Fenced;
+use gantry_tools::workspace::ProtectedPaths;
 use std::path::{Path, PathBuf};
 
 impl Loaded {
     /// What is fenced off in every workspace. `ledger` is the one that is open: a change of `store` names another one,
     /// which is used from the next start on.
-    pub fn fenced(&self, ledger: &Path) -> Fenced {
+    pub fn fenced(&self, ledger: &Path) -> ProtectedPaths {
         let mut hidden = vec![self.data.clone()];
         let ledgers = [ledger, &self.config.store.path].into_iter().flat_map(ledger_files);
         hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
-        let (mut sealed, mut catalogues) = (self.governing.clone(), self.catalogues.clone());
+        let (mut read_only, mut definition_dirs) = (self.governing.clone(), self.catalogues.clone());
         for (_, project) in self.config.all() {
             let workspace = &project.workspace;
             hidden.push(workspace.join(DATA));
-            // The files that pin tools are sealed in every catalogue.
-            sealed.extend(NAMES.iter().chain([&DOTENV]).map(|name| workspace.join(name)));
-            catalogues.push(workspace.clone());
+            // The files that pin tools are read-only in every catalogue.
+            read_only.extend(NAMES.iter().chain([&DOTENV]).map(|name| workspace.join(name)));
+            definition_dirs.push(workspace.clone());
         }
-        for list in [&mut hidden, &mut sealed, &mut catalogues] {
+        for list in [&mut hidden, &mut read_only, &mut definition_dirs] {
             list.sort();
             list.dedup();
         }
-        Fenced { hidden, sealed, catalogues }
+        ProtectedPaths { hidden, read_only, definition_dirs }
     }
 }
 

@@ -13,7 +13,7 @@ use gantry_core::tool::Effect;
 use gantry_mcp::client::{Declared, Protocol};
 use gantry_runtime::options::ApprovalOptions;
 use gantry_runtime::servers::{Health, Off, Reach};
-use gantry_tools::workshop::Quota;
+use gantry_tools::command::runner::ResourceLimits;
 
 use super::error::Location;
 
@@ -135,8 +135,8 @@ pub struct Own {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
     pub network: bool,
-    pub code: Quota,
-    pub builds: Quota,
+    pub code: ResourceLimits,
+    pub builds: ResourceLimits,
     /// Absolute.
     pub toolchains: Vec<PathBuf>,
     /// Addresses of package registries, by ecosystem.

@@ -19,17 +19,24 @@ use gantry_rest::NAMESPACE as REST;
 use gantry_runtime::options::{AgentOptions, ProviderOptions};
 use gantry_runtime::servers::ServerSettings;
 use gantry_runtime::{Options, Plan};
-use gantry_tools::workspace::{Fenced, NAMESPACE};
+use gantry_tools::builtin::NAMESPACE;
+use gantry_tools::workspace::ProtectedPaths;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The plan of one project. Opens its workspace; starts nothing.
-pub(super) fn plan(name: &str, project: &Project, fenced: &Fenced, extra: &Extra) -> anyhow::Result<Plan> {
+pub(super) fn plan(
+    name: &str,
+    project: &Project,
+    protected: &ProtectedPaths,
+    extra: &Extra,
+) -> anyhow::Result<Plan> {
     let mut options = options(name, project)?;
-    let providers = own::providers(project, fenced).with_context(|| format!("project {name}"))?;
+    let own = own::tools(project, protected).with_context(|| format!("project {name}"))?;
+    own.give_time(project, &mut options.providers);
     let rest = rest::providers(project)?;
     options.providers.extend(extra.options.iter().map(|(id, options)| (Arc::clone(id), options.clone())));
-    let providers = providers.into_iter().chain(rest).chain(extra.providers.iter().cloned());
+    let providers = own.providers.into_iter().chain(rest).chain(extra.providers.iter().cloned());
     Ok(Plan { options, providers: providers.collect() })
 }
 
@@ -44,7 +51,6 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
     let sources = catalogue.chain([(NAMESPACE, &project.tools.workspace)]);
     let mut providers: HashMap<Arc<str>, ProviderOptions> =
         sources.map(|(id, source)| (Arc::from(id), provider(source, &mut problems))).collect();
-    own::give_time(project, &mut providers);
     providers.extend(rest::options(project, &mut problems));
     let trace = project.defaults.trace_mcp;
     let servers =

@@ -4,7 +4,7 @@ use super::view::{View, entries, owned};
 use super::{Base, absolute};
 use crate::config::model::{Code, Embeddings, Git, Own, Web, WebSearch, WebSearchApi};
 use crate::config::text;
-use gantry_tools::workshop::Quota;
+use gantry_tools::command::runner::ResourceLimits;
 use std::time::Duration;
 
 const ECOSYSTEMS: [&str; 4] = ["npm", "pip", "cargo", "go"];
@@ -36,9 +36,9 @@ fn code(view: &View<'_>, base: &Base) -> Code {
     }
 }
 
-fn quota(view: &View<'_>, keys: &'static str) -> Quota {
+fn quota(view: &View<'_>, keys: &'static str) -> ResourceLimits {
     let megabytes = |name| view.number(name).unwrap_or_default().saturating_mul(1 << 20);
-    Quota {
+    ResourceLimits {
         keys,
         memory: megabytes("memoryMb"),
         cpu: Duration::from_secs(view.number("cpuSeconds").unwrap_or_default()),

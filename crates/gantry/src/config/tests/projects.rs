@@ -156,7 +156,7 @@ fn a_catalogue_that_is_named_twice_is_there_once() {
     let mut loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
     loaded.config.main.workspace = folder.path("in");
     let expected = ["in", "in/b", "in/b/projects/a"].map(|path| folder.path(path));
-    assert_eq!(loaded.fenced(&loaded.config.store.path).catalogues, expected);
+    assert_eq!(loaded.fenced(&loaded.config.store.path).definition_dirs, expected);
 }
 
 #[test]
@@ -170,9 +170,9 @@ fn every_workspace_is_fenced_as_if_gantry_were_started_there() {
         let of = |name: &str| folder.path(workspace).join(name);
         assert!(fenced.hidden.contains(&of(".gantry")), "{workspace}");
         for name in ["gantry.yaml", "gantry.yml", "gantry.json", "gantry.toml", ".env"] {
-            assert!(fenced.sealed.contains(&of(name)), "{workspace} {name}");
+            assert!(fenced.read_only.contains(&of(name)), "{workspace} {name}");
         }
-        assert!(fenced.catalogues.contains(&folder.path(workspace)), "{workspace}");
+        assert!(fenced.definition_dirs.contains(&folder.path(workspace)), "{workspace}");
     }
 }
 

@@ -4,27 +4,25 @@ use crate::config::{self, BuiltinPolicy, Own as Settings, Problem, Project, WebS
 use gantry_egress::guard::Cidr;
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
-use gantry_tools::code::{Code, MAX_TIMEOUT, RUN_CODE};
+use gantry_tools::builtin::{BuiltinProvider, NAMESPACE};
+use gantry_tools::command::runner::{CommandRunner, RunnerOptions};
+use gantry_tools::command::{MAX_TIMEOUT, code_tools, shell_tools};
 use gantry_tools::develop::{Develop, DevelopOptions, Registries};
-use gantry_tools::git::{Git, GitOptions};
-use gantry_tools::own::{Own, Part};
+use gantry_tools::files::{FilePolicy, FsTools, catalogue_tools, file_tools};
+use gantry_tools::git::{GitOptions, git_tools};
 use gantry_tools::search::{Embeddings, SearchCode, SearchOptions};
-use gantry_tools::shell::Shell;
+use gantry_tools::toolbox::{ToolBox, ToolFamily};
 use gantry_tools::web::{SearchApi, UrlPattern, Web, WebOptions};
-use gantry_tools::workshop::{Workshop, WorkshopOptions};
-use gantry_tools::workspace::{Fenced, FilePolicy, FsTools, NAMESPACE, Workspace};
+use gantry_tools::workspace::ProtectedPaths;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tools that have a time limit of their own, and the longest that one can be.
-const PATIENT: [(&str, Duration); 9] = [
-    (RUN_CODE, Duration::from_secs(MAX_TIMEOUT)),
+/// Tools that do not say themselves how long they may take.
+const TIME_LIMITS: [(&str, Duration); 6] = [
     ("run_tests", Duration::from_secs(3600)),
     ("format_code", Duration::from_secs(600)),
     ("install_package", Duration::from_secs(1800)),
-    ("git_commit", Duration::from_secs(600)),
-    ("git_push", Duration::from_secs(600)),
     ("web_fetch", Duration::from_secs(300)),
     ("web_search", Duration::from_secs(60)),
     ("search_code", Duration::from_secs(120)),
@@ -37,40 +35,51 @@ const PACKAGES: &str = "packages";
 /// Files of the index that `search_code` had there in earlier versions.
 const OLD_INDEX: [&str; 3] = ["search.db", "search.db-wal", "search.db-shm"];
 
-/// The tools of the workspace, and those of the catalogue.
-pub(super) fn providers(project: &Project, fenced: &Fenced) -> anyhow::Result<Vec<Arc<dyn Provider>>> {
+/// Gantry's own tools in a project.
+pub(super) struct OwnTools {
+    /// Those of the workspace, and those of the catalogue.
+    pub(super) providers: Vec<Arc<dyn Provider>>,
+    /// The tools of the workspace that have a time limit of their own, and the longest that one can be.
+    time_limits: Vec<(&'static str, Duration)>,
+}
+
+/// Opens the workspace; starts nothing.
+pub(super) fn tools(project: &Project, protected: &ProtectedPaths) -> anyhow::Result<OwnTools> {
     // The first one says best what is wrong with a workspace.
-    let files = Workspace::open(&project.workspace, fenced.clone())?;
-    let workshop = Arc::new(Workshop::open(workshop(project, fenced)));
+    let files = file_tools(&project.workspace, protected.clone())?;
+    let runner = Arc::new(CommandRunner::open(runner_options(project, protected)));
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
+    let mut time_limits = TIME_LIMITS.to_vec();
     if project.tools.workspace.enabled {
-        providers.push(Arc::new(Own::workspace(parts(files, project, fenced, &workshop)?)));
+        let workspace = BuiltinProvider::workspace(families(files, project, protected, &runner)?);
+        time_limits.extend(workspace.time_limits());
+        providers.push(Arc::new(workspace));
     }
     for (id, builtin) in project.tools.builtin.iter().filter(|(_, builtin)| builtin.source.enabled) {
         let files = |tools, allowed: &[_]| {
             let policy = FilePolicy { tools, allowed: allowed.to_vec() };
-            Workspace::catalogue(id, &project.workspace, fenced.clone(), &policy).map(Box::new)
+            catalogue_tools(id, &project.workspace, protected.clone(), &policy).map(Box::new)
         };
-        let part: Box<dyn Part> = match &builtin.policy {
+        let family: Box<dyn ToolFamily> = match &builtin.policy {
             BuiltinPolicy::FsRead(allowed) => files(FsTools::Read, allowed)?,
             BuiltinPolicy::FsWrite(allowed) => files(FsTools::Write, allowed)?,
             BuiltinPolicy::ShellExec { commands } => {
                 let limit = builtin.source.request_timeout;
-                Box::new(Shell::new(Arc::clone(&workshop), commands.clone(), limit))
+                Box::new(shell_tools(Arc::clone(&runner), commands.clone(), limit))
             }
         };
-        providers.push(Arc::new(Own::entry(id, part)));
+        providers.push(Arc::new(BuiltinProvider::entry(id, family)));
     }
-    Ok(providers)
+    Ok(OwnTools { providers, time_limits })
 }
 
-/// The parts of what is under the id of the workspace.
-fn parts(
-    files: Workspace,
+/// The families of tools under the id of the workspace.
+fn families(
+    files: ToolBox,
     project: &Project,
-    fenced: &Fenced,
-    workshop: &Arc<Workshop>,
-) -> anyhow::Result<Vec<Box<dyn Part>>> {
+    protected: &ProtectedPaths,
+    runner: &Arc<CommandRunner>,
+) -> anyhow::Result<Vec<Box<dyn ToolFamily>>> {
     let Settings { code, git, embeddings, .. } = &project.own;
     let registry = |name: &str| code.registries.get(name).cloned();
     let registries = Registries {
@@ -85,16 +94,16 @@ fn parts(
     }
     let search = SearchOptions {
         workspace: project.workspace.clone(),
-        fenced: fenced.clone(),
+        fenced: protected.clone(),
         embeddings: embeddings.clone().map(|it| Embeddings { url: it.url, model: it.model, api_key: it.key }),
     };
     let git = GitOptions { credentials: git.credentials.clone(), author: git.author.clone() };
     Ok(vec![
         Box::new(files),
         Box::new(SearchCode::open(search)?),
-        Box::new(Code::new(Arc::clone(workshop))),
-        Box::new(Develop::new(Arc::clone(workshop), DevelopOptions { registries })),
-        Box::new(Git::new(Arc::clone(workshop), git)),
+        Box::new(code_tools(Arc::clone(runner))),
+        Box::new(Develop::new(Arc::clone(runner), DevelopOptions { registries })),
+        Box::new(git_tools(Arc::clone(runner), git)),
         Box::new(Web::new(web(&project.own.web)?)?),
     ])
 }
@@ -137,11 +146,11 @@ pub(crate) fn private(web: &config::Web) -> Vec<Cidr> {
     web.private.iter().filter_map(|range| range.parse().ok()).collect()
 }
 
-fn workshop(project: &Project, fenced: &Fenced) -> WorkshopOptions {
+fn runner_options(project: &Project, protected: &ProtectedPaths) -> RunnerOptions {
     let code = &project.own.code;
-    WorkshopOptions {
+    RunnerOptions {
         workspace: project.workspace.clone(),
-        fenced: fenced.clone(),
+        fenced: protected.clone(),
         store: project.data.join(PACKAGES),
         code: code.code,
         builds: code.builds,
@@ -151,18 +160,20 @@ fn workshop(project: &Project, fenced: &Fenced) -> WorkshopOptions {
     }
 }
 
-/// Lets calls take as long as what they may ask for, unless the configuration says otherwise.
-pub(super) fn give_time(project: &Project, providers: &mut HashMap<Arc<str>, ProviderOptions>) {
-    if let Some(own) = providers.get_mut(NAMESPACE).filter(|own| own.timeout.is_none()) {
-        for (tool, longest) in PATIENT {
-            own.tools_timeout.entry(tool.to_owned()).or_insert(longest + GRACE);
+impl OwnTools {
+    /// Lets calls take as long as what they may ask for, unless the configuration says otherwise.
+    pub(super) fn give_time(&self, project: &Project, providers: &mut HashMap<Arc<str>, ProviderOptions>) {
+        if let Some(own) = providers.get_mut(NAMESPACE).filter(|own| own.timeout.is_none()) {
+            for (tool, longest) in &self.time_limits {
+                own.tools_timeout.entry((*tool).to_owned()).or_insert(*longest + GRACE);
+            }
         }
-    }
-    for (id, builtin) in &project.tools.builtin {
-        let Some(options) = providers.get_mut(id.as_str()) else { continue };
-        if matches!(builtin.policy, BuiltinPolicy::ShellExec { .. }) {
-            let longest = options.timeout.unwrap_or(Duration::from_secs(MAX_TIMEOUT));
-            options.timeout = Some(longest + GRACE);
+        for (id, builtin) in &project.tools.builtin {
+            let Some(options) = providers.get_mut(id.as_str()) else { continue };
+            if matches!(builtin.policy, BuiltinPolicy::ShellExec { .. }) {
+                let longest = options.timeout.unwrap_or(Duration::from_secs(MAX_TIMEOUT));
+                options.timeout = Some(longest + GRACE);
+            }
         }
     }
 }

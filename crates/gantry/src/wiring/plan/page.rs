@@ -3,7 +3,7 @@
 use crate::config::{Config, FixedEnv, Project, Source};
 use anyhow::Context as _;
 use gantry_core::tool::{OwnRule, ToolSpec};
-use gantry_tools::workspace::Fenced;
+use gantry_tools::workspace::ProtectedPaths;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub fn tools_reference(folder: &Path) -> anyhow::Result<String> {
 }
 
 fn tools(project: &Project) -> anyhow::Result<Vec<ToolSpec>> {
-    let providers = super::own::providers(project, &Fenced::default())?;
-    Ok(providers.first().context("there are no own tools")?.tools())
+    let own = super::own::tools(project, &ProtectedPaths::default())?;
+    Ok(own.providers.first().context("there are no own tools")?.tools())
 }
 
 fn write_tool(page: &mut String, tool: &ToolSpec) -> std::fmt::Result {

@@ -4,8 +4,9 @@
 //! in a repository can have any other byte. Where a script knows what is wrong, it ends with a code that says so.
 
 use super::fault;
-use crate::own;
-use crate::workshop::{Reach, Task, Workshop};
+use crate::command::runner::{CommandRunner, CommandSpec, NetworkAccess};
+use crate::failure;
+use crate::text::display_text;
 use crate::workspace::within::{Way, shown_path};
 use gantry_core::{EffectState, Fault};
 use gantry_sandbox::jail::{Access, End, Ran, WORKSPACE};
@@ -20,7 +21,7 @@ const WORKING: Duration = Duration::from_secs(300);
 /// Bytes that are kept of what git prints.
 const OUTPUT: usize = 4 * 1024 * 1024;
 
-/// What every git has in its environment: nothing of this machine's settings, nobody to ask, texts that can be read, and
+/// What every git has in its environment: nothing of this machine's settings, no person to ask, texts that can be read, and
 /// every commit as it is, for tools can write the files by which a repository shows another one in its place.
 const ENV: [(&str, &str); 14] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -77,7 +78,7 @@ pub(super) mod code {
     pub(in super::super) const NOT_COMMITTED: i32 = 44;
     /// A hook changed what was to be committed, which was not; the branch is where it was.
     pub(in super::super) const CHANGED: i32 = 45;
-    /// The branch was moved by somebody else while the commit was made, which it was not.
+    /// The branch was moved by another process while the commit was made, which it was not.
     pub(in super::super) const MOVED: i32 = 46;
     /// There is no current branch.
     pub(in super::super) const DETACHED: i32 = 47;
@@ -93,7 +94,7 @@ pub(super) mod code {
 
 /// A script to run.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(super) struct GitScript {
     /// The tool that it is for.
     tool: &'static str,
     text: String,
@@ -103,15 +104,15 @@ pub(super) struct Script {
     /// Files to read at `/run/gantry`.
     pub(super) files: Vec<(String, Vec<u8>)>,
     pub(super) access: Access,
-    pub(super) network: Option<Reach>,
+    pub(super) network: Option<NetworkAccess>,
     wall: Duration,
     /// What has happened if a limit ends it.
     effect: EffectState,
 }
 
-impl Script {
+impl GitScript {
     /// A script that looks: it cannot change anything.
-    pub(super) fn looks(tool: &'static str, parts: &[&str]) -> Self {
+    pub(super) fn read_only(tool: &'static str, parts: &[&str]) -> Self {
         Self {
             tool,
             text: [&[PRELUDE], parts].concat().join("\n"),
@@ -127,13 +128,13 @@ impl Script {
     }
 
     /// A script that changes the workspace.
-    pub(super) fn works(tool: &'static str, parts: &[&str]) -> Self {
-        Self { access: Access::Write, env: Vec::new(), ..Self::looks(tool, parts) }.slowly()
+    pub(super) fn writing(tool: &'static str, parts: &[&str]) -> Self {
+        Self { access: Access::Write, env: Vec::new(), ..Self::read_only(tool, parts) }.slowly()
     }
 
     /// A script that talks to a server, which may have got what was sent wherever it ends.
-    pub(super) fn reaches(tool: &'static str, parts: &[&str], reach: Reach) -> Self {
-        Self { network: Some(reach), ..Self::looks(tool, parts) }.slowly()
+    pub(super) fn with_network(tool: &'static str, parts: &[&str], access: NetworkAccess) -> Self {
+        Self { network: Some(access), ..Self::read_only(tool, parts) }.slowly()
     }
 
     fn slowly(self) -> Self {
@@ -164,7 +165,7 @@ impl Script {
 /// A repository, by a folder in it.
 #[derive(Debug)]
 pub(super) struct Repository<'a> {
-    workshop: &'a Workshop,
+    runner: &'a CommandRunner,
     /// Relative to the workspace.
     folder: PathBuf,
     /// The folder as messages have it.
@@ -173,25 +174,25 @@ pub(super) struct Repository<'a> {
 
 impl<'a> Repository<'a> {
     /// The repository that a folder of the workspace is in.
-    pub(super) fn at(workshop: &'a Workshop, path: &str) -> Result<Self, Fault> {
+    pub(super) fn at(runner: &'a CommandRunner, path: &str) -> Result<Self, Fault> {
         let names = Way::parse(path)?.names;
-        let shown = if names.is_empty() { "the workspace".to_owned() } else { own::shown(path) };
-        Ok(Self { workshop, folder: names.iter().collect(), shown })
+        let shown = if names.is_empty() { "the workspace".to_owned() } else { display_text(path) };
+        Ok(Self { runner, folder: names.iter().collect(), shown })
     }
 
     /// Runs a script to its end, whatever that is. Only a limit is a failure here.
-    pub(super) async fn run(&self, script: Script) -> Result<Ran, Fault> {
-        let quota = self.workshop.options().code;
+    pub(super) async fn run(&self, script: GitScript) -> Result<Ran, Fault> {
+        let quota = self.runner.options().code;
         let (tool, wall, effect) = (script.tool, script.wall, script.effect);
-        let mut task = Task::new("sh", quota, wall);
-        task.env = script.environment();
-        task = task.args(["-c", &script.text, "git"]).args(script.args);
-        task.folder.clone_from(&self.folder);
-        task.files = script.files;
-        task.access = script.access;
-        task.network = script.network;
-        task.output = OUTPUT;
-        let ran = self.workshop.run(task).await?;
+        let mut command = CommandSpec::new("sh", quota, wall);
+        command.env = script.environment();
+        command = command.args(["-c", &script.text, "git"]).args(script.args);
+        command.folder.clone_from(&self.folder);
+        command.files = script.files;
+        command.access = script.access;
+        command.network = script.network;
+        command.output = OUTPUT;
+        let ran = self.runner.run(command).await?;
         match fault::of_limit(&ran, tool, (wall, quota), effect) {
             Some(fault) => Err(fault),
             None => Ok(ran),
@@ -199,7 +200,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Runs a script that has to succeed.
-    pub(super) async fn ask(&self, script: Script, doing: &str) -> Result<Ran, Fault> {
+    pub(super) async fn ask(&self, script: GitScript, doing: &str) -> Result<Ran, Fault> {
         let ran = self.run(script).await?;
         if ran.end == End::Exited(0) { Ok(ran) } else { Err(fault::of_git(&ran, doing, &self.shown)) }
     }
@@ -207,16 +208,16 @@ impl<'a> Repository<'a> {
 
 /// The folder of a repository's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Top {
+pub(super) struct RepoRoot {
     /// Relative to the workspace; empty, or with a slash at the end.
     prefix: Vec<u8>,
 }
 
-impl Top {
+impl RepoRoot {
     /// From the path that git gives in the jail.
     pub(super) fn of(path: &[u8]) -> Result<Self, Fault> {
         let outside = || {
-            fault::failed(
+            failure::failed(
                 "the files of the repository are not in the workspace (core.worktree); use another one",
             )
         };
@@ -236,9 +237,9 @@ impl Top {
 
 /// What a script answered, field by field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a>(&'a [u8]);
+pub(super) struct NulFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> NulFields<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -266,3 +267,10 @@ impl<'a> Fields<'a> {
         self.0
     }
 }
+
+/// The beginning of a commit's id.
+pub(super) fn short_id(hash: &str) -> &str {
+    hash.get(..SHORT).unwrap_or(hash)
+}
+
+const SHORT: usize = 10;

@@ -34,8 +34,8 @@ fn a_directory_around_protected_data_is_neither_deleted_nor_moved() {
     let bench = Bench::new();
     bench.put("a/b/data/db", "SECRET");
     bench.put("a/f", "f");
-    let provider = Workspace::open(&bench.ws(""), hiding(bench.ws("a/b/data"))).unwrap();
-    let bench = Bench { provider, ..bench };
+    let hidden = hiding(bench.ws("a/b/data"));
+    let bench = bench.fenced(hidden);
     let before = bench.tree("ws");
     for path in ["a", "a/b", "a/b/data"] {
         let delete = json!({ "path": path, "recursive": true });
@@ -51,8 +51,8 @@ fn a_directory_around_protected_data_is_neither_deleted_nor_moved() {
 fn protected_data_that_does_not_exist_yet_cannot_be_made_by_a_tool() {
     let bench = Bench::new();
     bench.link(".", "self");
-    let provider = Workspace::open(&bench.ws(""), hiding(bench.ws("later/data"))).unwrap();
-    let bench = Bench { provider, ..bench };
+    let hidden = hiding(bench.ws("later/data"));
+    let bench = bench.fenced(hidden);
     for path in ["later", "self/later", "later/data/x"] {
         let write = json!({ "path": path, "content": "", "createDirs": true });
         assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED", "{path}");
@@ -72,8 +72,8 @@ fn a_single_protected_file_is_kept_by_any_name() {
     bench.put("gantry.yaml", "SECRET");
     fs::hard_link(bench.ws("gantry.yaml"), bench.ws("other")).unwrap();
     bench.link("gantry.yaml", "l");
-    let provider = Workspace::open(&bench.ws(""), hiding(bench.ws("gantry.yaml"))).unwrap();
-    let bench = Bench { provider, ..bench };
+    let hidden = hiding(bench.ws("gantry.yaml"));
+    let bench = bench.fenced(hidden);
     for path in ["gantry.yaml", "other", "l"] {
         assert_eq!(bench.call("read_file", json!({ "path": path })).code(), "PERMISSION_DENIED", "{path}");
         let write = json!({ "path": path, "content": "" });
@@ -87,12 +87,11 @@ fn what_configures_gantry_is_read_but_neither_changed_nor_made() {
     bench.put("gantry.yaml", "agents: {}");
     bench.put("sub/x", "x");
     bench.link("gantry.yaml", "l");
-    let fenced = Fenced {
-        sealed: vec![bench.ws("gantry.yaml"), bench.ws("gantry.json"), bench.ws("sub/x")],
-        ..Fenced::default()
+    let fenced = ProtectedPaths {
+        read_only: vec![bench.ws("gantry.yaml"), bench.ws("gantry.json"), bench.ws("sub/x")],
+        ..ProtectedPaths::default()
     };
-    let provider = Workspace::open(&bench.ws(""), fenced).unwrap();
-    let bench = Bench { provider, ..bench };
+    let bench = bench.fenced(fenced);
     assert_eq!(bench.call("read_file", json!({ "path": "gantry.yaml" })).done()["content"], "agents: {}");
     for path in ["gantry.yaml", "gantry.json", "l", "sub/x", "Gantry.json"] {
         let write = json!({ "path": path, "content": "" });

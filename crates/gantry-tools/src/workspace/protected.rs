@@ -6,8 +6,9 @@
 //! of a name changes nothing about that.
 
 use super::definitions::{Definitions, ENTRIES, Unknown};
-use super::place::{DIRECTORY, Kind, Place, open_dir};
-use super::{Error, Fenced, fault};
+use super::root::{DIRECTORY, Entry, Kind, open_dir};
+use super::{Error, ProtectedPaths};
+use crate::failure;
 use cap_std::fs::Dir;
 use gantry_core::Fault;
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
@@ -27,17 +28,17 @@ const GIT_SEALED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir"
 
 /// A file or directory, whatever it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Id(rustix::fs::Dev, u64);
+pub(crate) struct Id(rustix::fs::Dev, u64);
 
 impl Id {
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self(stat.st_dev, stat.st_ino)
     }
 }
 
 /// Knows what is protected.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     root: Id,
     hidden: Vec<PathBuf>,
     sealed: Vec<PathBuf>,
@@ -46,7 +47,7 @@ pub(super) struct Guard {
 
 /// What is protected at the moment. Found anew for each call, because a data folder may come and go.
 #[derive(Debug)]
-pub(super) struct Fences {
+pub(crate) struct Fences {
     /// What is neither read nor changed.
     hidden: Marks,
     /// What is read, but not changed.
@@ -57,12 +58,12 @@ pub(super) struct Fences {
 
 /// Some protected paths, as they are found on the disk.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    pub(super) there: Vec<Id>,
+pub(crate) struct Marks {
+    pub(crate) there: Vec<Id>,
     /// Where something protected would come to be: the directory, and the name in it.
     missing: Vec<(Id, OsString)>,
     /// Directories with something protected below them, and links to such directories.
-    pub(super) holding: Vec<Id>,
+    pub(crate) holding: Vec<Id>,
     /// What was found on the ways to protected paths, which have most of their way in common.
     seen: HashMap<PathBuf, Option<Id>>,
 }
@@ -82,33 +83,33 @@ enum Git {
 
 /// An opened directory inside the workspace and outside of everything protected.
 #[derive(Debug)]
-pub(super) struct Ground {
-    pub(super) dir: OwnedFd,
-    pub(super) id: Id,
-    pub(super) fences: Fences,
+pub(crate) struct OpenDir {
+    pub(crate) dir: OwnedFd,
+    pub(crate) id: Id,
+    pub(crate) fences: Fences,
     /// The directory itself and all above it, up to the root.
-    pub(super) way: Vec<Id>,
+    pub(crate) way: Vec<Id>,
     git: Git,
 }
 
 impl Guard {
-    pub(super) fn new(path: &Path, root: &Dir, fenced: Fenced) -> Result<Self, Error> {
+    pub(crate) fn new(path: &Path, root: &Dir, fenced: ProtectedPaths) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: path.into(), source };
         let real = std::fs::canonicalize(path).map_err(unusable)?;
         let hidden = both_spellings(fenced.hidden).map_err(unusable)?;
         if let Some(protected) = hidden.iter().find(|hidden| real.starts_with(hidden)) {
             return Err(Error::Protected { path: path.into(), protected: protected.clone() });
         }
-        let sealed = both_spellings(fenced.sealed).map_err(unusable)?;
+        let sealed = both_spellings(fenced.read_only).map_err(unusable)?;
         let root = Id::of(&fstat(root).map_err(|error| unusable(error.into()))?);
-        let catalogues = both_spellings(fenced.catalogues).map_err(unusable)?.into();
+        let catalogues = both_spellings(fenced.definition_dirs).map_err(unusable)?.into();
         Ok(Self { root, hidden, sealed, catalogues })
     }
 
     /// Walks from an opened directory up to the root.
-    pub(super) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<Ground, Fault> {
+    pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir, Fault> {
         let fences = self.fences();
-        let failed = |error: Errno| fault::os(shown, "opening", error);
+        let failed = |error: Errno| failure::os_error("opening", shown, error);
         let id = Id::of(&fstat(&dir).map_err(failed)?);
         let mut git = Git::Files;
         let (mut current, mut below) = (id, None);
@@ -118,7 +119,7 @@ impl Guard {
             fences.check(current, shown)?;
             way.push(current);
             if current == self.root {
-                return Ok(Ground { dir, id, fences, way, git });
+                return Ok(OpenDir { dir, id, fences, way, git });
             }
             let at = handle.as_ref().unwrap_or(&dir);
             let up = rustix::fs::openat(at, "..", DIRECTORY, Mode::empty()).map_err(failed)?;
@@ -139,7 +140,7 @@ impl Guard {
             handle = Some(up);
         }
         // The way up does not pass the root: the directory was moved out of the workspace meanwhile.
-        Err(fault::outside(shown))
+        Err(failure::outside(shown))
     }
 
     fn fences(&self) -> Fences {
@@ -160,7 +161,7 @@ impl Marks {
         marks
     }
 
-    pub(super) fn add(&mut self, path: &Path) {
+    pub(crate) fn add(&mut self, path: &Path) {
         let found = rustix::fs::stat(path).ok();
         self.there.extend(found.as_ref().map(Id::of));
         // The entry itself counts too, if it is a link.
@@ -169,7 +170,7 @@ impl Marks {
     }
 
     /// Adds what leads to a path. What is missing of it is `missing`, or else a name further up.
-    pub(super) fn add_way<'a>(&mut self, path: &'a Path, mut missing: Option<&'a OsStr>) {
+    pub(crate) fn add_way<'a>(&mut self, path: &'a Path, mut missing: Option<&'a OsStr>) {
         for ancestor in path.ancestors().skip(1) {
             let seen = self.seen.get(ancestor).copied();
             match seen.unwrap_or_else(|| self.hold(ancestor)) {
@@ -198,14 +199,14 @@ impl Marks {
     }
 
     /// Whether changing this name in that directory would change something marked.
-    pub(super) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
+    pub(crate) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
         let found = stat.map(Id::of).is_some_and(|id| self.there.contains(&id));
         let appears = |(id, missing): &(Id, OsString)| *id == directory && missing.eq_ignore_ascii_case(name);
         found || self.missing.iter().any(appears)
     }
 
     /// Whether this is a directory with something marked below it, or a link to one.
-    pub(super) fn within(&self, stat: Option<&Stat>) -> bool {
+    pub(crate) fn within(&self, stat: Option<&Stat>) -> bool {
         stat.is_some_and(|stat| self.holding.contains(&Id::of(stat)))
     }
 }
@@ -230,7 +231,7 @@ fn has(dir: impl AsFd, name: &str, id: Id) -> bool {
 }
 
 /// The path with the links in it resolved as far as it exists.
-pub(super) fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     let real = path.ancestors().find_map(|ancestor| {
         let real = std::fs::canonicalize(ancestor).ok()?;
         let rest = path.strip_prefix(ancestor).ok()?;
@@ -241,12 +242,12 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
 
 impl Fences {
     /// Whether this is protected, so that a listing leaves it out.
-    pub(super) fn has(&self, id: Id) -> bool {
+    pub(crate) fn has(&self, id: Id) -> bool {
         self.hidden.there.contains(&id)
     }
 
     /// Refuses what is protected.
-    pub(super) fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
         if self.has(id) { Err(protected(shown)) } else { Ok(()) }
     }
 
@@ -264,14 +265,16 @@ impl Fences {
                     format!("{} cannot be read ({error}); ask a person to repair it", folder.display())
                 }
             };
-            fault::denied(format!("{shown} is not changed while it is unknown what configures Gantry: {why}"))
+            failure::denied(format!(
+                "{shown} is not changed while it is unknown what configures Gantry: {why}"
+            ))
         })
     }
 }
 
-impl Ground {
+impl OpenDir {
     /// Refuses to change what has, or would get, this name in the directory.
-    pub(super) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
         let Fences { hidden, sealed, catalogues: _ } = &self.fences;
         let defined = self.fences.definitions(shown)?;
         if hidden.covers(self.id, name, stat) {
@@ -281,7 +284,7 @@ impl Ground {
             return Err(configures(shown));
         }
         if hidden.within(stat) || sealed.within(stat) || defined.within(stat) {
-            return Err(fault::denied(format!(
+            return Err(failure::denied(format!(
                 "{shown} contains files of Gantry itself, which tools cannot change"
             )));
         }
@@ -294,7 +297,7 @@ impl Ground {
     }
 
     /// Refuses to make these directories, each in the one before and the first in this one, and the file in the last.
-    pub(super) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<(), Fault> {
         if rest.iter().any(|name| is_git(name)) || is_git(name) {
             return Err(runs_programs(shown));
         }
@@ -306,19 +309,19 @@ impl Ground {
     }
 
     /// Refuses to move something to this name in the directory if it would define agents or tools from there.
-    pub(super) fn may_receive(&self, name: &OsStr, moved: &Place, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn may_receive(&self, name: &OsStr, moved: &Entry, shown: &str) -> Result<(), Fault> {
         let Some(stat) = &moved.stat else { return Ok(()) };
-        let moved = (&moved.ground.dir, moved.name.as_os_str(), Kind::of(stat));
+        let moved = (&moved.parent.dir, moved.name.as_os_str(), Kind::of(stat));
         match self.fences.definitions(shown)?.come_with(moved, (self.id, name)) {
             Ok(false) => Ok(()),
             Ok(true) => Err(configures(shown)),
-            Err(error) => Err(fault::os(shown, "looking at what would come to", error)),
+            Err(error) => Err(failure::os_error("looking at what would come to", shown, error)),
         }
     }
 
-    /// Goes into a directory of this one, whose name was checked by [`Ground::may_change`].
-    pub(super) fn step(self, name: &OsStr, shown: &str) -> Result<Self, Fault> {
-        let failed = |error: Errno| fault::os(shown, "opening", error);
+    /// Goes into a directory of this one, whose name was checked by [`OpenDir::may_change`].
+    pub(crate) fn step(self, name: &OsStr, shown: &str) -> Result<Self, Fault> {
+        let failed = |error: Errno| failure::os_error("opening", shown, error);
         let dir = open_dir(&self.dir, name).map_err(failed)?;
         let id = Id::of(&fstat(&dir).map_err(failed)?);
         self.fences.check(id, shown)?;
@@ -329,28 +332,28 @@ impl Ground {
     }
 
     /// Whether this is the directory, or somewhere below it.
-    pub(super) fn is_in(&self, directory: Id) -> bool {
+    pub(crate) fn is_in(&self, directory: Id) -> bool {
         self.way.contains(&directory)
     }
 }
 
 /// Whether this is the name of a repository's own directory, on any file system.
-pub(super) fn is_git(name: &OsStr) -> bool {
+pub(crate) fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(GIT)
 }
 
 fn runs_programs(shown: &str) -> Fault {
-    fault::denied(format!(
+    failure::denied(format!(
         "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
     ))
 }
 
 fn configures(shown: &str) -> Fault {
-    fault::denied(format!(
+    failure::denied(format!(
         "{shown} configures Gantry, or would, so tools cannot change it; ask a person to edit it"
     ))
 }
 
 fn protected(shown: &str) -> Fault {
-    fault::denied(format!("{shown} belongs to Gantry itself, which tools can neither read nor change"))
+    failure::denied(format!("{shown} belongs to Gantry itself, which tools can neither read nor change"))
 }

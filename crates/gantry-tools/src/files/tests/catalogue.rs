@@ -16,7 +16,7 @@ impl Bench {
     }
 
     fn catalogued(self, catalogue: PathBuf) -> Self {
-        self.fenced(Fenced { catalogues: vec![catalogue], ..Fenced::default() })
+        self.fenced(ProtectedPaths { definition_dirs: vec![catalogue], ..ProtectedPaths::default() })
     }
 
     /// Nothing comes of these calls.
@@ -318,9 +318,9 @@ fn pol_6_a_catalogue_around_the_workspace_counts() {
         ("agents", ["x.md", "x/agent.json", "b/agent.json"], "x/notes.txt"),
         ("agents/b", ["agent.json", "Agent.json", "./agent.json"], "x.md"),
     ] {
-        let fenced = Fenced { catalogues: vec![bench.ws("")], ..Fenced::default() };
-        let provider = Workspace::open(&bench.ws(workspace), fenced).unwrap();
-        let inner = Bench { provider, toolset: bench.toolset.clone(), dir: TempDir::new().unwrap() };
+        let fenced = ProtectedPaths { definition_dirs: vec![bench.ws("")], ..ProtectedPaths::default() };
+        let root = WorkspaceRoot::open(&bench.ws(workspace), fenced).unwrap();
+        let inner = Bench::new().on(root);
         for path in denied {
             let write = json!({ "path": path, "content": "mine", "createDirs": true });
             assert_eq!(
@@ -338,7 +338,7 @@ fn pol_6_a_catalogue_around_the_workspace_counts() {
 fn pol_6_nothing_is_changed_while_it_is_unknown_what_is_defined() {
     let bench = Bench::new();
     fs::create_dir(bench.ws("tools")).unwrap();
-    for n in 0..=definitions::ENTRIES {
+    for n in 0..=crate::workspace::definitions::ENTRIES {
         fs::write(bench.ws(&format!("tools/{n}")), "").unwrap();
     }
     let root = bench.ws("");
@@ -407,8 +407,8 @@ fn a_link_on_the_way_to_what_configures_gantry_is_not_exchanged() {
     bench.put("real/gantry.yaml", "");
     bench.put("mine/gantry.yaml", "mine");
     bench.link("real", "l");
-    let sealed = vec![bench.ws("l/gantry.yaml")];
-    let bench = bench.fenced(Fenced { sealed, ..Fenced::default() });
+    let read_only = vec![bench.ws("l/gantry.yaml")];
+    let bench = bench.fenced(ProtectedPaths { read_only, ..ProtectedPaths::default() });
     bench.denies_moving(&[("l", "away"), ("real", "away"), ("mine", "l")]);
     bench.denies([("delete_file", json!({ "path": "l" }))]);
 }

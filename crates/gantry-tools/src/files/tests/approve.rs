@@ -137,17 +137,16 @@ fn a_file_too_large_to_hash_is_told_apart_by_its_times() {
 fn a_job_without_the_precondition_of_its_tool_changes_nothing() {
     let bench = Bench::new();
     bench.put("a.txt", "a");
-    let root = &bench.provider.root;
-    let Act::Write(write) = Act::parse("write_file", r#"{"path":"b","content":""}"#).unwrap() else {
-        panic!()
-    };
-    assert_eq!(write::run(root, &write, None).unwrap_err().effect, EffectState::None);
-    let text = r#"{"from":"a.txt","to":"b","overwrite":true}"#;
-    let Act::Move(moving) = Act::parse("move_file", text).unwrap() else { panic!() };
-    assert_eq!(rename::run(root, &moving, None).unwrap_err().effect, EffectState::None);
-    let Act::Delete(delete) = Act::parse("delete_file", r#"{"path":"a.txt"}"#).unwrap() else { panic!() };
-    let fault = remove::run(root, &delete, None, &CancellationToken::new()).unwrap_err();
-    assert_eq!(fault.effect, EffectState::None);
+    let root = &bench.root;
+    let faults = [
+        write_file::write(root, &unjudged(json!({ "path": "b", "content": "" }))).unwrap_err(),
+        move_file::move_entry(root, &unjudged(json!({ "from": "a.txt", "to": "b", "overwrite": true })))
+            .unwrap_err(),
+        delete_file::delete(root, &unjudged(json!({ "path": "a.txt" }))).unwrap_err(),
+    ];
+    for fault in faults {
+        assert_eq!((fault.error.code.as_str(), fault.effect), ("INTERNAL_ERROR", EffectState::None));
+    }
     assert!(bench.ws("a.txt").exists() && !bench.ws("b").exists());
 }
 

@@ -6,8 +6,9 @@
 //! what it says beneath the root again.
 
 use super::allow::Allowed;
-use super::protect::{Ground, Guard};
-use super::{Error, Fenced, fault};
+use super::protected::{Guard, OpenDir};
+use super::{Error, ProtectedPaths};
+use crate::failure;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use gantry_core::Fault;
@@ -24,7 +25,7 @@ const LINKS_FOLLOWED: usize = 40;
 
 /// The opened workspace folder.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct WorkspaceRoot {
     dir: Dir,
     guard: Guard,
     /// Where the tools may work; anywhere if nothing is said.
@@ -33,44 +34,44 @@ pub(super) struct Root {
 
 /// How far the directory part of a path leads.
 #[derive(Debug)]
-pub(super) enum Descent {
+pub(crate) enum Resolved {
     /// To a directory.
-    Reached(Ground),
+    Reached(OpenDir),
     /// To `base`, in which the first of `rest` does not exist.
-    Missing { base: Ground, rest: Vec<OsString> },
+    Missing { base: OpenDir, rest: Vec<OsString> },
     /// To something else.
     NotADirectory,
 }
 
 /// What is at a path.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// A name in a directory that exists.
-    Place(Place),
+    Entry(Entry),
     /// Not even the directory exists; `rest` ends in the directory that is missing last.
-    NoParent { base: Ground, rest: Vec<OsString>, name: OsString },
+    NoParent { base: OpenDir, rest: Vec<OsString>, name: OsString },
 }
 
 /// A name in an opened directory.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) ground: Ground,
-    pub(super) name: OsString,
+pub(crate) struct Entry {
+    pub(crate) parent: OpenDir,
+    pub(crate) name: OsString,
     /// What has the name, if anything has. A link is itself here, not what it points at.
-    pub(super) stat: Option<Stat>,
+    pub(crate) stat: Option<Stat>,
 }
 
 /// What is done with a link that has the last name of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
+pub(crate) enum Links {
     /// It means what it points at.
     Follow,
     /// It means itself.
     Keep,
 }
 
-impl Root {
-    pub(super) fn open(path: &Path, fenced: Fenced) -> Result<Self, Error> {
+impl WorkspaceRoot {
+    pub(crate) fn open(path: &Path, fenced: ProtectedPaths) -> Result<Self, Error> {
         let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| {
             let path = path.into();
             match Errno::from_io_error(&source) {
@@ -84,18 +85,18 @@ impl Root {
     }
 
     /// The same folder, to be worked in at these paths only.
-    pub(super) fn confined(self, allowed: Option<Allowed>) -> Self {
+    pub(crate) fn confined(self, allowed: Option<Allowed>) -> Self {
         Self { allowed, ..self }
     }
 
     /// Opens a directory beneath the root, or as much of the way as there is; `name` is what is meant in it, if not
     /// the directory itself.
-    pub(super) fn descend(
+    pub(crate) fn descend(
         &self,
         directory: &Path,
         name: Option<&OsStr>,
         shown: &str,
-    ) -> Result<Descent, Fault> {
+    ) -> Result<Resolved, Fault> {
         let mut rest = Vec::new();
         let mut reached = directory.as_os_str().as_bytes();
         let mut obstacle: Option<io::Error> = None;
@@ -103,16 +104,16 @@ impl Root {
             let error = match self.dir.open_dir(OsStr::from_bytes(reached)) {
                 Ok(dir) => {
                     // Checked in every case, so that no answer tells what is protected or out of reach.
-                    let ground = self.guard.enter(dir.into_std_file().into(), shown)?;
+                    let parent = self.guard.enter(dir.into_std_file().into(), shown)?;
                     rest.reverse();
-                    self.allow(&ground, rest.iter().map(OsString::as_os_str).chain(name), shown)?;
+                    self.allow(&parent, rest.iter().map(OsString::as_os_str).chain(name), shown)?;
                     return match obstacle {
                         Some(error) if Errno::from_io_error(&error) == Some(Errno::NOTDIR) => {
-                            Ok(Descent::NotADirectory)
+                            Ok(Resolved::NotADirectory)
                         }
-                        Some(error) => Err(fault::io(shown, "opening", &error)),
-                        None if rest.is_empty() => Ok(Descent::Reached(ground)),
-                        None => Ok(Descent::Missing { base: ground, rest }),
+                        Some(error) => Err(failure::io_error("opening", shown, &error)),
+                        None if rest.is_empty() => Ok(Resolved::Reached(parent)),
+                        None => Ok(Resolved::Missing { base: parent, rest }),
                     };
                 }
                 Err(error) => error,
@@ -120,7 +121,7 @@ impl Root {
             match Errno::from_io_error(&error) {
                 Some(Errno::NOENT) if reached != b"." => {}
                 Some(_) if reached != b"." => obstacle = Some(error),
-                Some(_) | None => return Err(fault::io(shown, "opening", &error)),
+                Some(_) | None => return Err(failure::io_error("opening", shown, &error)),
             }
             let (above, name) = split(reached);
             // What a link says may have redundant parts.
@@ -134,59 +135,60 @@ impl Root {
     /// Refuses what is reached by these names from a directory, if the tools may not work there.
     fn allow<'a>(
         &self,
-        ground: &Ground,
+        parent: &OpenDir,
         names: impl Iterator<Item = &'a OsStr>,
         shown: &str,
     ) -> Result<(), Fault> {
         match &self.allowed {
-            Some(allowed) => allowed.check((&self.dir, ground.id, &ground.way), names, shown),
+            Some(allowed) => allowed.check((&self.dir, parent.id, &parent.way), names, shown),
             None => Ok(()),
         }
     }
 
     /// Where the tools may work, in words, if that is not everywhere.
-    pub(super) fn allowed(&self) -> Option<&str> {
+    pub(crate) fn allowed(&self) -> Option<&str> {
         self.allowed.as_ref().map(Allowed::words)
     }
 
     /// Finds what is at a path that ends in a name.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         (mut directory, mut name): (PathBuf, OsString),
         links: Links,
         shown: &str,
     ) -> Result<Target, Fault> {
         for _ in 0..LINKS_FOLLOWED {
-            let ground = match self.descend(&directory, Some(&name), shown)? {
-                Descent::Reached(ground) => ground,
-                Descent::Missing { base, rest } => return Ok(Target::NoParent { base, rest, name }),
-                Descent::NotADirectory => return Err(fault::os(shown, "opening", Errno::NOTDIR)),
+            let parent = match self.descend(&directory, Some(&name), shown)? {
+                Resolved::Reached(parent) => parent,
+                Resolved::Missing { base, rest } => return Ok(Target::NoParent { base, rest, name }),
+                Resolved::NotADirectory => return Err(failure::os_error("opening", shown, Errno::NOTDIR)),
             };
-            let stat = stat_at(&ground.dir, &name).map_err(|error| fault::os(shown, "looking at", error))?;
+            let stat =
+                stat_at(&parent.dir, &name).map_err(|error| failure::os_error("looking at", shown, error))?;
             let is_link = stat.is_some_and(|stat| Kind::of(&stat) == Kind::Link);
             if !is_link || links == Links::Keep {
-                return Ok(Target::Place(Place { ground, name, stat }));
+                return Ok(Target::Entry(Entry { parent, name, stat }));
             }
-            match link_target(&ground.dir, &name) {
+            match link_target(&parent.dir, &name) {
                 Ok(target) => (directory, name) = self.pointed_at(&directory, &target, shown)?,
                 // It is no link any more, so look again at what it is.
                 Err(Errno::INVAL | Errno::NOENT) => {}
-                Err(error) => return Err(fault::os(shown, "following", error)),
+                Err(error) => return Err(failure::os_error("following", shown, error)),
             }
         }
-        Err(fault::os(shown, "following", Errno::LOOP))
+        Err(failure::os_error("following", shown, Errno::LOOP))
     }
 
     /// The same where a missing directory is a missing file.
-    pub(super) fn place(
+    pub(crate) fn entry(
         &self,
         entry: (PathBuf, OsString),
         links: Links,
         shown: &str,
-    ) -> Result<Place, Fault> {
+    ) -> Result<Entry, Fault> {
         match self.find(entry, links, shown)? {
-            Target::Place(place) => Ok(place),
-            Target::NoParent { .. } => Err(fault::missing(shown)),
+            Target::Entry(entry) => Ok(entry),
+            Target::NoParent { .. } => Err(failure::not_found(shown)),
         }
     }
 
@@ -194,7 +196,7 @@ impl Root {
     /// same as it would to anyone who follows the link.
     fn pointed_at(&self, directory: &Path, target: &[u8], shown: &str) -> Result<(PathBuf, OsString), Fault> {
         if target.first().is_none_or(|first| *first == b'/') {
-            return Err(fault::outside(shown));
+            return Err(failure::outside(shown));
         }
         let mut joined = directory.as_os_str().as_bytes().to_vec();
         joined.push(b'/');
@@ -204,19 +206,19 @@ impl Root {
         if trimmed.len() < joined.len() || matches!(name, b"." | b"..") {
             // Only a directory can be meant, and that is not what is looked for; but an escape is still an escape.
             return Err(match self.descend(Path::new(OsStr::from_bytes(trimmed)), None, shown)? {
-                Descent::Reached(_) => fault::failed(format!("{shown} is a directory")),
-                Descent::Missing { .. } => fault::missing(shown),
-                Descent::NotADirectory => fault::os(shown, "following", Errno::NOTDIR),
+                Resolved::Reached(_) => failure::failed(format!("{shown} is a directory")),
+                Resolved::Missing { .. } => failure::not_found(shown),
+                Resolved::NotADirectory => failure::os_error("following", shown, Errno::NOTDIR),
             });
         }
         Ok((OsStr::from_bytes(above).into(), OsString::from_vec(name.to_vec())))
     }
 }
 
-impl Place {
+impl Entry {
     /// What has the name, or that nothing has.
-    pub(super) fn existing(&self, shown: &str) -> Result<&Stat, Fault> {
-        self.stat.as_ref().ok_or_else(|| fault::missing(shown))
+    pub(crate) fn existing(&self, shown: &str) -> Result<&Stat, Fault> {
+        self.stat.as_ref().ok_or_else(|| failure::not_found(shown))
     }
 }
 
@@ -235,7 +237,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 
 /// What kind of thing has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     File,
     Directory,
     Link,
@@ -244,7 +246,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Directory,
@@ -259,7 +261,7 @@ impl Kind {
 }
 
 /// What has this name, without following links; nothing if nothing has.
-pub(super) fn stat_at(dir: impl AsFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
+pub(crate) fn stat_at(dir: impl AsFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
@@ -268,23 +270,23 @@ pub(super) fn stat_at(dir: impl AsFd, name: &OsStr) -> Result<Option<Stat>, Errn
 }
 
 /// What a link says.
-pub(super) fn link_target(dir: impl AsFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
+pub(crate) fn link_target(dir: impl AsFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
 }
 
 /// Opens a directory by a single name, and no link to one.
-pub(super) fn open_dir(dir: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_dir(dir: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(dir, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// How a directory is opened to work in it.
 #[cfg(target_os = "linux")]
-pub(super) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+pub(crate) const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
 /// What is in a directory, `.` and `..` left out.
-pub(super) fn names(dir: impl AsFd) -> Result<impl Iterator<Item = Result<OsString, Errno>>, Errno> {
+pub(crate) fn names(dir: impl AsFd) -> Result<impl Iterator<Item = Result<OsString, Errno>>, Errno> {
     let entries = rustix::fs::Dir::new(readable(dir)?)?;
     Ok(entries
         .map(|entry| entry.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()))
@@ -298,7 +300,7 @@ fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
 }
 
 /// Makes a change of a directory's entries outlive a power cut.
-pub(super) fn sync(dir: impl AsFd) -> Result<(), Errno> {
+pub(crate) fn sync(dir: impl AsFd) -> Result<(), Errno> {
     match readable(dir) {
         Ok(readable) => rustix::fs::fsync(readable),
         // A directory that may be changed but not read cannot be synced; the change stands all the same.

@@ -1,14 +1,12 @@
-//! The workshop of a project: where programs run on its workspace, in a jail and within the project's limits.
+//! Runs the programs of a project's tools on its workspace, in a jail and within the project's limits.
 //!
-//! Everything that starts a program for a tool goes through here, so that what is protected, what may be reached and
-//! what the limits are is said once. A job without `network` has none; with it, the only thing that it can reach is the
+//! Every tool that starts a program does it here, so that what is protected, what may be reached and what the limits
+//! are is said once. A job without `network` has none; with it, the only thing that it can reach is the
 //! egress proxy, which looks at every address.
 
-mod toolchains;
-
-pub use toolchains::Toolchains;
-
-use crate::workspace::Fenced;
+use crate::failure;
+use crate::workshop::Toolchains;
+use crate::workspace::ProtectedPaths;
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_egress::guard::Cidr;
 use gantry_egress::host::{HostPattern, NoHost};
@@ -35,19 +33,19 @@ const JOBS: usize = 16;
 /// Entries of a catalogue's folder that are looked at for such files.
 const ENTRIES: usize = 10_000;
 
-/// What a workshop is set up with.
+/// What a command runner is set up with.
 #[derive(Debug, Clone)]
-pub struct WorkshopOptions {
+pub struct RunnerOptions {
     /// The folder that jobs work on.
     pub workspace: PathBuf,
     /// What they do not touch in it.
-    pub fenced: Fenced,
+    pub fenced: ProtectedPaths,
     /// A folder of Gantry's for what package managers keep. It need not exist.
     pub store: PathBuf,
     /// For code that an agent wrote.
-    pub code: Quota,
+    pub code: ResourceLimits,
     /// For builds, tests and installations.
-    pub builds: Quota,
+    pub builds: ResourceLimits,
     /// Whether code that an agent wrote may use the network.
     pub network: bool,
     /// Private addresses that jobs with a network may reach.
@@ -58,7 +56,7 @@ pub struct WorkshopOptions {
 
 /// How much a job may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct ResourceLimits {
     /// Where it is configured: `code` or `code.builds`.
     pub keys: &'static str,
     /// Bytes of memory.
@@ -73,7 +71,7 @@ pub struct Quota {
 
 /// One program to run.
 #[derive(Debug, Clone)]
-pub struct Task {
+pub struct CommandSpec {
     /// A name, or a path in the jail.
     pub program: String,
     /// Its arguments.
@@ -86,23 +84,23 @@ pub struct Task {
     pub input: Vec<u8>,
     /// What it may do with the workspace.
     pub access: Access,
-    /// Whom it may reach, if anybody.
-    pub network: Option<Reach>,
+    /// The hosts that it may reach, if any.
+    pub network: Option<NetworkAccess>,
     /// Whether it has the folder for packages.
     pub packages: bool,
     /// Files to read at `/run/gantry`.
     pub files: Vec<(String, Vec<u8>)>,
     /// How much it may take.
-    pub quota: Quota,
+    pub quota: ResourceLimits,
     /// From its start to its end.
     pub wall: Duration,
     /// Bytes that are kept of each of its two outputs.
     pub output: usize,
 }
 
-/// Whom a job with a network may reach. It holds secrets, so it shows little of itself.
+/// The hosts that a job with a network may reach. It holds secrets, so it shows little of itself.
 #[derive(Clone, Default)]
-pub struct Reach {
+pub struct NetworkAccess {
     /// The hosts, such as `example.com`, `*.example.com` or `example.com:8443`; none means every public one.
     pub hosts: Option<Vec<String>>,
     /// Secrets for some origins, which the proxy adds: an origin such as `https://example.com`, and the value of the
@@ -110,16 +108,16 @@ pub struct Reach {
     pub credentials: Vec<(String, String)>,
 }
 
-impl std::fmt::Debug for Reach {
+impl std::fmt::Debug for NetworkAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reach").field("hosts", &self.hosts).finish_non_exhaustive()
+        f.debug_struct("NetworkAccess").field("hosts", &self.hosts).finish_non_exhaustive()
     }
 }
 
-impl Task {
+impl CommandSpec {
     /// A program that only reads the workspace and has no network.
     #[must_use]
-    pub fn new(program: impl Into<String>, quota: Quota, wall: Duration) -> Self {
+    pub fn new(program: impl Into<String>, quota: ResourceLimits, wall: Duration) -> Self {
         Self {
             program: program.into(),
             args: Vec::new(),
@@ -149,34 +147,34 @@ pub const OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Where the programs of one project run.
 #[derive(Debug)]
-pub struct Workshop {
-    /// Or why there are no jobs on it.
-    ground: Result<Ground, String>,
-    options: WorkshopOptions,
+pub struct CommandRunner {
+    /// The workspace as jobs have it, or why there are no jobs on it.
+    workspace: Result<Ground, String>,
+    options: RunnerOptions,
     toolchains: Toolchains,
-    /// Jobs that run.
-    turns: Semaphore,
+    /// For the jobs that run.
+    slots: Semaphore,
 }
 
-impl Workshop {
+impl CommandRunner {
     /// Opens the workspace. Starts nothing. Where that fails, so does every job, and nothing else.
     #[must_use]
-    pub fn open(options: WorkshopOptions) -> Self {
-        let ground = Ground::open(&options.workspace, protected(&options.fenced));
-        let fenced = options.fenced.hidden.iter().chain(&options.fenced.sealed);
+    pub fn open(options: RunnerOptions) -> Self {
+        let workspace = Ground::open(&options.workspace, protected(&options.fenced));
+        let fenced = options.fenced.hidden.iter().chain(&options.fenced.read_only);
         let excluded: Vec<PathBuf> = fenced.chain([&options.workspace]).cloned().collect();
         let toolchains = Toolchains::find(&options.toolchains, &excluded);
         Self {
-            ground: ground.map_err(|error| error.to_string()),
+            workspace: workspace.map_err(|error| error.to_string()),
             options,
             toolchains,
-            turns: Semaphore::new(JOBS),
+            slots: Semaphore::new(JOBS),
         }
     }
 
     /// Its settings.
     #[must_use]
-    pub fn options(&self) -> &WorkshopOptions {
+    pub fn options(&self) -> &RunnerOptions {
         &self.options
     }
 
@@ -202,7 +200,7 @@ impl Workshop {
 
     /// Why nothing can be run here, if so.
     #[must_use]
-    pub fn objection() -> Option<String> {
+    pub fn unavailable_reason() -> Option<String> {
         Sandbox::find().err().map(ToString::to_string)
     }
 
@@ -216,14 +214,14 @@ impl Workshop {
     ///
     /// # Errors
     /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
-    pub async fn run(&self, task: Task) -> Result<Ran, Fault> {
-        let sandbox = Sandbox::find().map_err(|unavailable| refused(unavailable.to_string()))?;
-        let ground = self.ground.as_ref().map_err(|error| refused(error.clone()))?;
-        let rules = task.network.as_ref().map(|reach| self.rules(reach)).transpose()?;
-        let job = self.job(task).await?;
-        // Closing it is not an option that anybody has.
-        let _turn = self.turns.acquire().await;
-        let mut running = sandbox.start(ground, job).await.map_err(|error| fault(&error))?;
+    pub async fn run(&self, command: CommandSpec) -> Result<Ran, Fault> {
+        let sandbox = Sandbox::find().map_err(|unavailable| failure::failed(unavailable.to_string()))?;
+        let workspace = self.workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
+        let rules = command.network.as_ref().map(|access| self.rules(access)).transpose()?;
+        let job = self.job(command).await?;
+        // It is never closed.
+        let _slot = self.slots.acquire().await;
+        let mut running = sandbox.start(workspace, job).await.map_err(|error| fault(&error))?;
         let proxy = match (rules, running.listener()) {
             (Some(rules), Some(listener)) => Some(serve(rules, listener)?),
             (Some(_) | None, _) => None,
@@ -233,48 +231,48 @@ impl Workshop {
         Ok(ran)
     }
 
-    async fn job(&self, task: Task) -> Result<Job, Fault> {
-        let Quota { keys: _, memory, cpu, processes, written } = task.quota;
-        let store = task.packages.then(|| self.options.store.clone());
+    async fn job(&self, command: CommandSpec) -> Result<Job, Fault> {
+        let ResourceLimits { keys: _, memory, cpu, processes, written } = command.quota;
+        let store = command.packages.then(|| self.options.store.clone());
         if let Some(store) = store.clone() {
             let made = tokio::fs::create_dir_all(&store).await;
-            made.map_err(|error| refused(format!("cannot make {}: {error}", store.display())))?;
+            made.map_err(|error| failure::failed(format!("cannot make {}: {error}", store.display())))?;
         }
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
         env.insert("PATH".into(), self.toolchains.path());
         env.extend(self.toolchains.env().iter().map(|(name, value)| (name.into(), value.into())));
-        if task.packages {
+        if command.packages {
             env.extend(STORES.map(|(name, folder)| (name.into(), format!("{STORE}/{folder}").into())));
         }
-        if task.network.is_some() {
+        if command.network.is_some() {
             env.extend(PROXIES.map(|name| (name.into(), format!("http://{PROXY}").into())));
             env.extend(["NO_PROXY", "no_proxy"].map(|name| (name.into(), "localhost,127.0.0.1".into())));
         }
-        env.extend(task.env.into_iter().map(|(name, value)| (name.into(), value.into())));
+        env.extend(command.env.into_iter().map(|(name, value)| (name.into(), value.into())));
         Ok(Job {
-            program: task.program.into(),
-            args: task.args,
+            program: command.program.into(),
+            args: command.args,
             env,
-            folder: task.folder,
-            input: task.input.into(),
-            access: task.access,
-            network: task.network.is_some(),
+            folder: command.folder,
+            input: command.input.into(),
+            access: command.access,
+            network: command.network.is_some(),
             toolchains: self.toolchains.mounts(),
             store,
-            files: task.files,
-            limits: Limits { wall: task.wall, cpu, memory, processes, written, output: task.output },
+            files: command.files,
+            limits: Limits { wall: command.wall, cpu, memory, processes, written, output: command.output },
         })
     }
 
     /// What a job with a network may reach.
-    fn rules(&self, reach: &Reach) -> Result<Rules, Fault> {
+    fn rules(&self, access: &NetworkAccess) -> Result<Rules, Fault> {
         let mut rules = Rules { private: self.options.private.clone(), ..Rules::default() };
         let patterns =
-            reach.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
-        rules.hosts = patterns.transpose().map_err(|error: NoHost| refused(error.to_string()))?;
-        for (origin, authorization) in &reach.credentials {
+            access.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
+        rules.hosts = patterns.transpose().map_err(|error: NoHost| failure::failed(error.to_string()))?;
+        for (origin, authorization) in &access.credentials {
             let credential = Credential::new(origin, authorization);
-            rules.credentials.push(credential.map_err(|error| refused(error.to_string()))?);
+            rules.credentials.push(credential.map_err(|error| failure::failed(error.to_string()))?);
         }
         Ok(rules)
     }
@@ -284,7 +282,7 @@ impl Workshop {
 fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, Fault> {
     let listener = TcpListener::from_std(listener).map_err(|error| {
         let message = format!("the proxy of the sandbox cannot be served, so the job was ended: {error}");
-        Fault::with_possible_effect(ToolError::new(ErrorCode::ExecutionError, message))
+        failure::effect_unknown(message)
     })?;
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
@@ -306,7 +304,7 @@ const STORES: [(&str, &str); 5] = [
     ("GOCACHE", "go/build"),
 ];
 
-/// How a path in the workspace is shown to whoever works in the jail.
+/// A path in the workspace as programs in the jail have it.
 #[must_use]
 pub fn in_jail(path: &Path) -> PathBuf {
     Path::new(WORKSPACE).join(path)
@@ -314,7 +312,7 @@ pub fn in_jail(path: &Path) -> PathBuf {
 
 /// How a run that a limit ended is reported; none if it ended otherwise. `details` says what it left.
 #[must_use]
-pub fn limit_fault(ran: &Ran, task: &str, limits: (Duration, Quota)) -> Option<Fault> {
+pub fn limit_fault(ran: &Ran, task: &str, limits: (Duration, ResourceLimits)) -> Option<Fault> {
     let (wall, quota) = limits;
     let keys = quota.keys;
     let (code, what) = match ran.end {
@@ -345,7 +343,7 @@ pub fn outputs(ran: &Ran) -> Value {
         "stdout": ran.stdout.text(),
         "stderr": ran.stderr.text(),
         "duration": millis(ran.duration),
-        "sandbox": Workshop::level(),
+        "sandbox": CommandRunner::level(),
     })
 }
 
@@ -368,10 +366,11 @@ pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn protected(fenced: &Fenced) -> Protected {
-    let mut sealed = fenced.sealed.clone();
-    sealed.extend(fenced.catalogues.iter().flat_map(|folder| locks(folder)));
-    let folders = fenced.catalogues.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
+fn protected(fenced: &ProtectedPaths) -> Protected {
+    let mut sealed = fenced.read_only.clone();
+    sealed.extend(fenced.definition_dirs.iter().flat_map(|folder| locks(folder)));
+    let folders =
+        fenced.definition_dirs.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
     Protected { hidden: fenced.hidden.clone(), folders: folders.collect(), sealed }
 }
 
@@ -386,10 +385,6 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
     }));
     found.dedup();
     found
-}
-
-fn refused(message: String) -> Fault {
-    Fault::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
 fn fault(error: &JailError) -> Fault {

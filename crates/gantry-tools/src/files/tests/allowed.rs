@@ -1,7 +1,7 @@
 //! The file tools of a catalogue entry: which they are, and that they work at the allowed paths and nowhere else.
 
 use super::*;
-use crate::own::Own;
+use crate::builtin::BuiltinProvider;
 use gantry_core::ToolKind;
 use gantry_core::names::Style;
 use gantry_provider::Provider as _;
@@ -10,16 +10,23 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::collections::BTreeSet;
 
 /// The provider of an entry `files` that allows these paths.
-fn entry(bench: &Bench, tools: FsTools, allowed: &[&str]) -> Result<Workspace, Error> {
+fn entry(bench: &Bench, tools: FsTools, allowed: &[&str]) -> Result<ToolBox, Error> {
     let allowed = allowed.iter().map(|path| bench.ws(path)).collect();
-    Workspace::catalogue("files", &bench.ws(""), hiding(bench.ws(".gantry")), &FilePolicy { tools, allowed })
+    catalogue_tools("files", &bench.ws(""), hiding(bench.ws(".gantry")), &FilePolicy { tools, allowed })
 }
 
 impl Bench {
+    fn confined(self, protected: ProtectedPaths, allowed: &[PathBuf]) -> Self {
+        let root = WorkspaceRoot::open(&self.ws(""), protected).unwrap();
+        let allowed = Allowed::new("files", &self.ws(""), allowed).unwrap();
+        self.on(root.confined(allowed))
+    }
+
     /// The same files, to which the tools (all of them, so that each is tried) have access at these paths.
     fn allowing(self, allowed: &[&str]) -> Self {
-        let provider = entry(&self, FsTools::Write, allowed).unwrap();
-        Self { provider, ..self }
+        let allowed: Vec<_> = allowed.iter().map(|path| self.ws(path)).collect();
+        let hidden = hiding(self.ws(".gantry"));
+        self.confined(hidden, &allowed)
     }
 
     /// Files to try things on: `docs` is allowed.
@@ -70,7 +77,7 @@ fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
             assert!(tool.spec.description.contains("docs, notes.txt"), "{}", tool.spec.description);
         }
         assert!(part.instructions().unwrap().contains("docs, notes.txt"));
-        let provider = Own::entry("files", Box::new(part));
+        let provider = BuiltinProvider::entry("files", Box::new(part));
         let origin = provider.origin();
         assert_eq!(
             (&*origin.provider, &*origin.namespace, origin.kind, provider.style()),
@@ -90,10 +97,13 @@ fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
 #[test]
 fn blt_4_an_entry_does_not_run_a_tool_that_it_does_not_give() {
     let bench = Bench::new();
-    let reading = Own::entry("files", Box::new(entry(&bench, FsTools::Read, &[]).unwrap()));
+    let reading = BuiltinProvider::entry("files", Box::new(entry(&bench, FsTools::Read, &[]).unwrap()));
     assert!(reading.has_tool("read_file") && !reading.has_tool("write_file"));
-    let error = reading.part("write_file").unwrap_err();
+    let permit = bench.permit("write_file", &json!({ "path": "a", "content": "" })).unwrap();
+    let fault = RUNTIME.block_on(reading.execute(&context(), &permit)).unwrap_err();
+    let error = fault.error;
     assert_eq!((error.code.as_str(), &*error.message), ("TOOL_NOT_FOUND", "files has no tool write_file"));
+    assert!(!bench.ws("a").exists());
 }
 
 #[test]
@@ -291,14 +301,13 @@ fn blt_4_what_no_tool_may_touch_stays_so_inside_of_an_allowed_folder() {
     bench.put("docs/.git/config", "");
     bench.put("docs/gantry.yaml", "");
     bench.put("docs/agents/a.md", "");
-    let fenced = Fenced {
+    let fenced = ProtectedPaths {
         hidden: vec![bench.ws(".gantry")],
-        sealed: vec![bench.ws("docs/gantry.yaml")],
-        catalogues: vec![bench.ws("docs")],
+        read_only: vec![bench.ws("docs/gantry.yaml")],
+        definition_dirs: vec![bench.ws("docs")],
     };
-    let policy = FilePolicy { tools: FsTools::Write, allowed: vec![bench.ws("docs"), bench.ws(".gantry")] };
-    let provider = Workspace::catalogue("files", &bench.ws(""), fenced, &policy).unwrap();
-    let bench = Bench { provider, ..bench };
+    let allowed = [bench.ws("docs"), bench.ws(".gantry")];
+    let bench = bench.confined(fenced, &allowed);
     let before = bench.tree("ws");
     let paths = ["docs/.git/config", "docs/gantry.yaml", "docs/agents/a.md", "docs/tools/t/tool.json"];
     for path in paths.into_iter().chain([".gantry/gantry.db"]) {
@@ -324,7 +333,7 @@ fn blt_4_a_path_that_cannot_be_allowed_says_so_at_the_start() {
     }
     assert!(entry(&bench, FsTools::Read, &["d/..", ".", "d/../new"]).is_ok());
     let relative = FilePolicy { tools: FsTools::Read, allowed: vec!["d".into()] };
-    assert!(Workspace::catalogue("files", &bench.ws(""), Fenced::default(), &relative).is_ok());
+    assert!(catalogue_tools("files", &bench.ws(""), ProtectedPaths::default(), &relative).is_ok());
     let error = entry(&bench, FsTools::Read, &["d"; 257]).unwrap_err().to_string();
     assert!(error.contains("257 paths and at most 256"), "{error}");
 }

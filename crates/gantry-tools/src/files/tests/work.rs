@@ -1,7 +1,6 @@
 //! What the tools do when nothing stands in their way, and where their limits are.
 
-use super::act::Precondition;
-use super::rename::by_claiming;
+use super::move_file::by_claiming;
 use super::*;
 use base64::Engine as _;
 use rustix::fs::{CWD, FileType, Mode};
@@ -67,18 +66,18 @@ fn names_that_are_not_text_are_escaped_so_that_they_can_be_told_apart() {
 #[test]
 fn a_long_listing_is_cut_at_the_first_names_and_a_long_deletion_names_some() {
     let bench = Bench::new();
-    for n in 0..list::LISTED + 50 {
+    for n in 0..list_directory::LISTED + 50 {
         bench.put(&format!("many/{n:05}"), "");
     }
     let listed = bench.call("list_directory", json!({ "path": "many" })).done();
     let entries = listed["entries"].as_array().unwrap();
-    assert_eq!((entries.len(), &listed["truncated"]), (list::LISTED, &json!(true)));
+    assert_eq!((entries.len(), &listed["truncated"]), (list_directory::LISTED, &json!(true)));
     assert_eq!((&entries[0]["name"], &entries[9_999]["name"]), (&json!("00000"), &json!("09999")));
     let deleted = bench.approved("delete_file", json!({ "path": "many", "recursive": true })).done();
     let paths = deleted["deleted"].as_array().unwrap();
     assert_eq!(
         (paths.len(), &paths[0], &deleted["truncated"]),
-        (remove::NAMED, &json!("many"), &json!(true))
+        (delete_file::NAMED, &json!("many"), &json!(true))
     );
     assert!(!bench.ws("many").exists());
 }
@@ -87,15 +86,15 @@ fn a_long_listing_is_cut_at_the_first_names_and_a_long_deletion_names_some() {
 fn a_deep_listing_stops_at_its_depth_and_says_so() {
     let bench = Bench::new();
     let path = |depth: usize| vec!["d"; depth].join("/");
-    bench.put(&format!("{}/f", path(list::DEPTH - 1)), "");
+    bench.put(&format!("{}/f", path(list_directory::DEPTH - 1)), "");
     let list = json!({ "path": ".", "recursive": true });
     assert_eq!(bench.call("list_directory", list.clone()).done().get("truncated"), None);
-    fs::create_dir_all(bench.ws(&path(list::DEPTH + 3))).unwrap();
+    fs::create_dir_all(bench.ws(&path(list_directory::DEPTH + 3))).unwrap();
     let listed = bench.call("list_directory", list).done();
     assert_eq!(listed["truncated"], true);
     let deepest =
         listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap().len()).max();
-    assert_eq!(deepest, Some(path(list::DEPTH).len()));
+    assert_eq!(deepest, Some(path(list_directory::DEPTH).len()));
 }
 
 #[test]
@@ -139,9 +138,9 @@ fn only_regular_files_of_a_sensible_size_are_read() {
     fs::write(bench.ws("limit"), vec![b'x'; 10 * 1024 * 1024 + 1]).unwrap();
     assert_eq!(bench.call("read_file", json!({ "path": "limit" })).code(), "EXECUTION_ERROR");
     // A file that says it is empty and is not.
-    let proc = Root::open(Path::new("/proc"), Fenced::default());
-    if let (Ok(root), Ok(Act::Read(read))) = (proc, Act::parse("read_file", r#"{"path":"version"}"#)) {
-        assert_ne!(read::run(&root, &read).unwrap()["size"], 0);
+    if let Ok(root) = WorkspaceRoot::open(Path::new("/proc"), ProtectedPaths::default()) {
+        let read = read_file::read(&root, &unjudged(json!({ "path": "version" }))).unwrap();
+        assert_ne!(json!(read)["size"], 0);
     }
 }
 
@@ -226,8 +225,11 @@ fn a_directory_within_is_entered_only_if_it_is_no_link() {
     bench.put("d/f", "");
     bench.link("d", "l");
     let dir = fs::File::open(bench.ws("")).unwrap();
-    assert!(place::open_dir(&dir, OsStr::new("d")).is_ok());
-    assert_eq!(place::open_dir(&dir, OsStr::new("l")).unwrap_err(), rustix::io::Errno::NOTDIR);
+    assert!(crate::workspace::root::open_dir(&dir, OsStr::new("d")).is_ok());
+    assert_eq!(
+        crate::workspace::root::open_dir(&dir, OsStr::new("l")).unwrap_err(),
+        rustix::io::Errno::NOTDIR
+    );
 }
 
 #[test]
@@ -236,7 +238,7 @@ fn too_much_to_delete_is_refused_before_anything_is_gone() {
     fs::create_dir_all(bench.ws("many/sub")).unwrap();
     fs::write(bench.ws("file"), "").unwrap();
     // Names of one file cost less than files.
-    for n in 0..remove::DELETED {
+    for n in 0..delete_file::DELETED {
         if n % 20_000 == 0 {
             fs::write(bench.ws(&format!("file{}", n / 20_000)), "").unwrap();
         }
@@ -245,8 +247,8 @@ fn too_much_to_delete_is_refused_before_anything_is_gone() {
     let error = bench.approved("delete_file", json!({ "path": "many", "recursive": true })).error();
     assert_eq!(error.code.as_str(), "EXECUTION_ERROR");
     assert!(error.message.contains("100000"), "{}", error.message);
-    assert_eq!(fs::read_dir(bench.ws("many/sub")).unwrap().count(), remove::DELETED);
-    fs::create_dir_all(bench.ws(&format!("deep/{}", "d/".repeat(remove::DEPTH + 1)))).unwrap();
+    assert_eq!(fs::read_dir(bench.ws("many/sub")).unwrap().count(), delete_file::DELETED);
+    fs::create_dir_all(bench.ws(&format!("deep/{}", "d/".repeat(delete_file::DEPTH + 1)))).unwrap();
     let error = bench.approved("delete_file", json!({ "path": "deep", "recursive": true })).error();
     assert!(error.message.contains("128 levels"), "{}", error.message);
 }
@@ -257,15 +259,14 @@ fn a_cancelled_deletion_says_how_far_it_got() {
     bench.put("t/a", "");
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    let Act::Delete(delete) = Act::parse("delete_file", r#"{"path":"t","recursive":true}"#).unwrap() else {
-        panic!()
-    };
-    let judged = remove::inspect(&bench.provider.root, &delete).unwrap().precondition.unwrap();
-    let judged = Precondition::parse(&judged).unwrap();
-    let fault = remove::run(&bench.provider.root, &delete, Some(&judged), &cancelled).unwrap_err();
+    let call = unjudged(json!({ "path": "t", "recursive": true }));
+    let judged = delete_file::preflight(&bench.root, &call.args).unwrap().precondition.unwrap();
+    let precondition = Some(Precondition::parse(&judged).unwrap());
+    let call = FileCall { precondition, stop: cancelled, ..call };
+    let fault = delete_file::delete(&bench.root, &call).unwrap_err();
     assert_eq!((fault.error.code.as_str(), fault.effect), ("CANCELED", EffectState::None));
     assert!(bench.ws("t/a").exists());
-    let fault = remove::half_way(&fault, 1, &["t/b".to_owned()]);
+    let fault = delete_file::half_way(&fault, 1, &["t/b".to_owned()]);
     assert_eq!(fault.effect, EffectState::Possible);
     assert_eq!(fault.error.details.unwrap(), json!({ "deletedCount": 1, "deleted": ["t/b"] }));
 }

@@ -8,19 +8,27 @@ mod keep;
 mod race;
 mod work;
 
-use super::act::{Act, Job};
 use super::*;
+use crate::testing::context;
+use crate::toolbox::ToolFamily as _;
 use gantry_core::policy::Verdict;
-use gantry_core::{EffectState, Toolset};
+use gantry_core::{Permit, Refusal, Toolset};
 use gantry_provider::testing::{Answer, answer, judged, presents_itself, refused, toolset, yes};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::LazyLock;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Tests are threads that may block; the tools are not.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 /// A workspace `ws` with protected data in `ws/.gantry`, beside a folder `outside` that nothing may touch.
 struct Bench {
     dir: TempDir,
-    provider: Workspace,
+    root: Arc<WorkspaceRoot>,
+    provider: ToolBox,
     toolset: Toolset,
 }
 
@@ -34,16 +42,23 @@ impl Bench {
         fs::create_dir_all(dir.path().join("outside/sub")).unwrap();
         fs::write(dir.path().join("outside/secret"), "SECRET").unwrap();
         fs::write(dir.path().join("outside/sub/secret"), "SECRET").unwrap();
-        let provider =
-            Workspace::open(&dir.path().join("ws"), hiding(dir.path().join("ws/.gantry"))).unwrap();
+        let hidden = hiding(dir.path().join("ws/.gantry"));
+        let root = Arc::new(WorkspaceRoot::open(&dir.path().join("ws"), hidden).unwrap());
+        let provider = all_tools(&root);
         let toolset = toolset(provider.tools());
-        Self { dir, provider, toolset }
+        Self { dir, root, provider, toolset }
+    }
+
+    /// The same files, worked on in another way.
+    fn on(self, root: WorkspaceRoot) -> Self {
+        let root = Arc::new(root);
+        Self { provider: all_tools(&root), root, ..self }
     }
 
     /// The same files with another fence around them.
-    fn fenced(self, fenced: Fenced) -> Self {
-        let provider = Workspace::open(&self.ws(""), fenced).unwrap();
-        Self { provider, ..self }
+    fn fenced(self, fenced: ProtectedPaths) -> Self {
+        let root = WorkspaceRoot::open(&self.ws(""), fenced).unwrap();
+        self.on(root)
     }
 
     fn ws(&self, path: &str) -> PathBuf {
@@ -88,8 +103,8 @@ impl Bench {
 
     fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
         judged(&self.toolset, (tool, arguments), |arguments| {
-            let act = Act::parse(tool, arguments)?;
-            act.inspect(&self.provider.root).map_err(|fault| Refusal::from(fault.error))
+            let looked = RUNTIME.block_on(self.provider.preflight_of(tool, arguments));
+            looked.map_err(|fault| Refusal::from(fault.error))
         })
     }
 
@@ -103,8 +118,7 @@ impl Bench {
     }
 
     fn run(&self, permit: &Permit) -> Answer {
-        let job = Job::of(permit).unwrap();
-        answer(permit, job.run(&self.provider.root, &CancellationToken::new()))
+        answer(permit, RUNTIME.block_on(self.provider.execute(&context(), permit)))
     }
 
     /// Calls a tool; a question stays a question.
@@ -140,17 +154,23 @@ fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// A call that was permitted without a look at the files.
+fn unjudged<Args: DeserializeOwned>(args: Value) -> FileCall<Args> {
+    let args = serde_json::from_value(args).unwrap();
+    FileCall { args, precondition: None, stop: CancellationToken::new() }
+}
+
 /// Everything below this path is out of reach.
-fn hiding(path: PathBuf) -> Fenced {
-    Fenced { hidden: vec![path], ..Fenced::default() }
+fn hiding(path: PathBuf) -> ProtectedPaths {
+    ProtectedPaths { hidden: vec![path], ..ProtectedPaths::default() }
 }
 
 #[test]
 fn a_workspace_that_is_no_folder_says_so() {
     let bench = Bench::new();
     let open = |path: &str, hidden| {
-        let fenced = Fenced { hidden, ..Fenced::default() };
-        Workspace::open(&bench.ws(path), fenced).unwrap_err().to_string()
+        let fenced = ProtectedPaths { hidden, ..ProtectedPaths::default() };
+        file_tools(&bench.ws(path), fenced).unwrap_err().to_string()
     };
     assert!(open("none", vec![]).contains("does not exist; create it"));
     bench.put("file", "");
@@ -180,32 +200,26 @@ fn the_tools_present_themselves_completely() {
     }
 }
 
-#[tokio::test]
-async fn the_provider_looks_and_runs_on_threads_that_may_block() {
+#[test]
+fn a_call_that_was_cancelled_before_it_began_changes_nothing() {
     let bench = Bench::new();
     bench.put("a.txt", "old");
-    let arguments = json!({ "path": "a.txt", "content": "new" });
-    let verdict = bench.provider.look("write_file", &arguments.to_string()).await.unwrap();
-    assert!(verdict.ask.is_some() && verdict.precondition.unwrap().starts_with("unchanged:"));
-    let refusal = bench.provider.look("write_file", r#"{"path":"..","content":""}"#).await.unwrap_err();
-    assert_eq!(refusal.error().code.as_str(), "INVALID_PATH");
-
-    let permit = bench.permit("write_file", &arguments).unwrap();
-    let output = bench.provider.run(&CancellationToken::new(), &permit).await.unwrap();
-    assert_eq!(output, r#"{"path":"a.txt","size":3}"#);
+    let permit = bench.permit("write_file", &json!({ "path": "a.txt", "content": "new" })).unwrap();
+    assert!(permit.precondition().unwrap().starts_with("unchanged:"));
+    assert_eq!(bench.run(&permit).done(), json!({ "path": "a.txt", "size": 3 }));
     assert_eq!(bench.read("a.txt"), "new");
 
-    let cancelled = CancellationToken::new();
-    cancelled.cancel();
+    let cx = context();
+    cx.cancel.cancel();
     let permit = bench.permit("delete_file", &json!({ "path": "a.txt" })).unwrap();
-    let fault = bench.provider.run(&cancelled, &permit).await.unwrap_err();
+    let fault = RUNTIME.block_on(bench.provider.execute(&cx, &permit)).unwrap_err();
     assert_eq!((fault.error.code.as_str(), fault.effect), ("CANCELED", EffectState::None));
     assert_eq!(bench.read("a.txt"), "new");
 }
 
 #[tokio::test]
-async fn a_crash_while_writing_is_a_possible_effect() {
+async fn a_crash_says_how_far_the_tool_may_have_got() {
     let crash = spawn_blocking(|| panic!("on purpose")).await.unwrap_err();
-    assert_eq!(fault::crashed(&crash, true).effect, EffectState::Possible);
-    assert_eq!(fault::crashed(&crash, false).effect, EffectState::None);
+    assert_eq!(failure::crashed(&crash, EffectState::Possible).effect, EffectState::Possible);
+    assert_eq!(failure::preflight_crashed(&crash).effect, EffectState::None);
 }

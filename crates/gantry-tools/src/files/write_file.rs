@@ -4,40 +4,94 @@
 //! old content or the new one. That also leaves alone whatever else shares the old file by a hard link. A crash can
 //! leave the temporary file behind, as `.gantry-….tmp`, and nothing worse.
 
-use super::act::{Encoding, Precondition, Write};
-use super::path::RelPath;
-use super::place::{Kind, Links, Place, Root, Target, stat_at, sync};
-use super::protect::Ground;
-use super::{definitions, fault, rename, state};
+use super::{Encoding, FileCall, Precondition, move_file, preflight_blocking, run_blocking};
+use crate::failure;
+use crate::tool::{CHANGES, Tool};
+use crate::toolbox::PermittedCall;
+use crate::workspace::definitions::rename_lock;
+use crate::workspace::path::RelPath;
+use crate::workspace::protected::OpenDir;
+use crate::workspace::root::{Entry, Kind, Links, Target, WorkspaceRoot, stat_at, sync};
+use crate::workspace::state::describe_target;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Annotations, OwnRule};
 use gantry_core::{EffectState, Fault};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, fstat};
 use rustix::io::Errno;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// The content of one call.
-pub(super) const WRITTEN_BYTES: usize = 10 * 1024 * 1024;
+const WRITTEN_BYTES: usize = 10 * 1024 * 1024;
 
-pub(super) fn inspect(root: &Root, args: &Write) -> Result<OwnVerdict, Fault> {
+/// The tool.
+#[derive(Debug)]
+pub(super) struct WriteFile(pub(super) Arc<WorkspaceRoot>);
+
+/// Writes a whole file of the workspace. Use it to create a file, or to replace the content of one; replacing waits for
+/// a person's approval. The file changes in one step: it has the old content or the new one, never a part. At most 10
+/// MiB.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Args {
+    /// The file, relative to the workspace root.
+    path: String,
+    /// The whole new content, in the given encoding.
+    content: String,
+    /// How the content is given: as text, or as base64 for binary files.
+    #[serde(default)]
+    encoding: Encoding,
+    /// Whether to create the directories of the path that do not exist.
+    #[serde(default)]
+    create_dirs: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The file, relative to the workspace root.
+    path: String,
+    /// The size of the file in bytes.
+    size: usize,
+}
+
+impl Tool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const TITLE: &'static str = "Write file";
+    const HINTS: Annotations = Annotations { idempotent_hint: Some(true), ..CHANGES };
+    const APPROVAL: OwnRule = OwnRule::Depends;
+    type Args = Args;
+    type Output = Output;
+
+    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
+        preflight_blocking(&self.0, args, preflight).await
+    }
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        run_blocking(&self.0, call, EffectState::Possible, write).await
+    }
+}
+
+fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<OwnVerdict, Fault> {
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
     content(args)?;
-    let place = match root.find(path.entry()?, Links::Follow, shown)? {
-        Target::Place(place) => place,
+    let entry = match root.find(path.entry()?, Links::Follow, shown)? {
+        Target::Entry(entry) => entry,
         Target::NoParent { base, rest, name } => {
             check_new((&base, &rest, &name), args, shown)?;
             return Ok(OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) });
         }
     };
-    check(&place, shown)?;
-    Ok(match state::look(&place, shown)? {
+    check(&entry, shown)?;
+    Ok(match describe_target(&entry, shown)? {
         None => OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) },
         Some(existing) => OwnVerdict {
             ask: Some(format!("{shown} exists ({}) and would be overwritten", existing.words)),
@@ -46,33 +100,34 @@ pub(super) fn inspect(root: &Root, args: &Write) -> Result<OwnVerdict, Fault> {
     })
 }
 
-pub(super) fn run(root: &Root, args: &Write, precondition: Option<&Precondition>) -> Result<Value, Fault> {
-    let precondition = precondition.ok_or_else(fault::unjudged)?;
+pub(super) fn write(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
+    let args = &call.args;
+    let precondition = call.precondition.as_ref().ok_or_else(failure::missing_precondition)?;
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
     let content = content(args)?;
     match root.find(path.entry()?, Links::Follow, shown)? {
-        Target::Place(place) => put(&place, &content, precondition, shown)?,
+        Target::Entry(entry) => put(&entry, &content, precondition, shown)?,
         Target::NoParent { base, rest, name } => {
             check_new((&base, &rest, &name), args, shown)?;
-            let place = make_parents(base, &rest, name, shown)?;
-            put(&place, &content, precondition, shown).map_err(after_directories)?;
+            let entry = make_parents(base, &rest, name, shown)?;
+            put(&entry, &content, precondition, shown).map_err(after_directories)?;
         }
     }
-    Ok(json!({ "path": path.text(), "size": content.len() }))
+    Ok(Output { path: path.text(), size: content.len() })
 }
 
 /// The bytes to write.
-fn content(args: &Write) -> Result<Cow<'_, [u8]>, Fault> {
+fn content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
     let bytes: Cow<'_, [u8]> = match args.encoding {
         Encoding::Utf8 => args.content.as_bytes().into(),
         Encoding::Base64 => BASE64_STANDARD
             .decode(&args.content)
-            .map_err(|error| fault::invalid_arguments(format!("content is not valid base64: {error}")))?
+            .map_err(|error| failure::invalid(format!("content is not valid base64: {error}")))?
             .into(),
     };
     if bytes.len() > WRITTEN_BYTES {
-        return Err(fault::invalid_arguments(format!(
+        return Err(failure::invalid(format!(
             "content has {} bytes; at most {WRITTEN_BYTES} are written by one call",
             bytes.len()
         )));
@@ -81,30 +136,30 @@ fn content(args: &Write) -> Result<Cow<'_, [u8]>, Fault> {
 }
 
 /// Whether the place may be written to: it is not protected, and nothing or a regular file is there.
-fn check(place: &Place, shown: &str) -> Result<(), Fault> {
-    place.ground.may_change(&place.name, place.stat.as_ref(), shown)?;
-    match place.stat.as_ref().map(Kind::of) {
+fn check(entry: &Entry, shown: &str) -> Result<(), Fault> {
+    entry.parent.may_change(&entry.name, entry.stat.as_ref(), shown)?;
+    match entry.stat.as_ref().map(Kind::of) {
         None | Some(Kind::File) => Ok(()),
         Some(Kind::Directory) => {
-            Err(fault::failed(format!("{shown} is a directory and cannot be overwritten by a file")))
+            Err(failure::failed(format!("{shown} is a directory and cannot be overwritten by a file")))
         }
         Some(Kind::Link | Kind::Special) => {
-            Err(fault::failed(format!("{shown} is not a regular file and cannot be overwritten")))
+            Err(failure::failed(format!("{shown} is not a regular file and cannot be overwritten")))
         }
     }
 }
 
 /// Whether the missing directories of a path may be made.
 fn check_new(
-    (base, rest, name): (&Ground, &[OsString], &OsStr),
-    args: &Write,
+    (base, rest, name): (&OpenDir, &[OsString], &OsStr),
+    args: &Args,
     shown: &str,
 ) -> Result<(), Fault> {
     if !args.create_dirs {
-        return Err(fault::missing_parent(shown));
+        return Err(failure::missing_parent(shown));
     }
     if rest.iter().any(|name| name == "..") {
-        return Err(fault::invalid_path(format!(
+        return Err(failure::invalid_path(format!(
             "{shown} goes back from a directory that does not exist; leave that part out"
         )));
     }
@@ -112,23 +167,23 @@ fn check_new(
 }
 
 /// Makes the missing directories, each inside the one before by handle, so that no link can lead astray.
-fn make_parents(base: Ground, rest: &[OsString], name: OsString, shown: &str) -> Result<Place, Fault> {
-    let mut ground = base;
+fn make_parents(base: OpenDir, rest: &[OsString], name: OsString, shown: &str) -> Result<Entry, Fault> {
+    let mut parent = base;
     for (n, directory) in rest.iter().enumerate() {
         let effect = |fault: Fault| if n == 0 { fault } else { after_directories(fault) };
-        ground.may_change(directory, None, shown).map_err(effect)?;
-        let creating = |error| fault::os(shown, "creating the directory of", error);
-        match rustix::fs::mkdirat(&ground.dir, directory, Mode::from_raw_mode(0o777)) {
-            Ok(()) => sync(&ground.dir).map_err(|error| after_directories(creating(error)))?,
-            // Somebody else made it meanwhile.
+        parent.may_change(directory, None, shown).map_err(effect)?;
+        let creating = |error| failure::os_error("creating the directory of", shown, error);
+        match rustix::fs::mkdirat(&parent.dir, directory, Mode::from_raw_mode(0o777)) {
+            Ok(()) => sync(&parent.dir).map_err(|error| after_directories(creating(error)))?,
+            // Another process made it meanwhile.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(effect(creating(error))),
         }
-        ground = ground.step(directory, shown).map_err(after_directories)?;
+        parent = parent.step(directory, shown).map_err(after_directories)?;
     }
-    let stat = stat_at(&ground.dir, &name)
-        .map_err(|error| after_directories(fault::os(shown, "looking at", error)))?;
-    Ok(Place { ground, name, stat })
+    let stat = stat_at(&parent.dir, &name)
+        .map_err(|error| after_directories(failure::os_error("looking at", shown, error)))?;
+    Ok(Entry { parent, name, stat })
 }
 
 /// Directories that were made stay, even if the file does not come.
@@ -140,35 +195,35 @@ fn after_directories(fault: Fault) -> Fault {
 }
 
 /// Puts the content in place, if what is there is what was judged.
-fn put(place: &Place, content: &[u8], precondition: &Precondition, shown: &str) -> Result<(), Fault> {
-    check(place, shown)?;
-    let dir = &place.ground.dir;
-    let writing = |error: io::Error| fault::io(shown, "writing", &error);
-    let mut temporary = Temporary::create(dir, place.stat.as_ref()).map_err(writing)?;
+fn put(entry: &Entry, content: &[u8], precondition: &Precondition, shown: &str) -> Result<(), Fault> {
+    check(entry, shown)?;
+    let dir = &entry.parent.dir;
+    let writing = |error: io::Error| failure::io_error("writing", shown, &error);
+    let mut temporary = Temporary::create(dir, entry.stat.as_ref()).map_err(writing)?;
     temporary.fill(content).map_err(writing)?;
     if let Precondition::Unchanged(fingerprint) = precondition
-        && state::look(place, shown)?.is_none_or(|existing| existing.fingerprint != *fingerprint)
+        && describe_target(entry, shown)?.is_none_or(|existing| existing.fingerprint != *fingerprint)
     {
-        return Err(fault::outdated(format!(
+        return Err(failure::outdated(format!(
             "{shown} has changed since it was approved, and nothing was overwritten; call again"
         )));
     }
-    let turn = definitions::turn();
+    let lock = rename_lock();
     // The directory can have been moved meanwhile to where this name means more.
-    check(place, shown)?;
+    check(entry, shown)?;
     let renamed = match precondition {
-        Precondition::Absent => rename::without_replacing((dir, &temporary.name), (dir, &place.name)),
-        Precondition::Unchanged(_) => rustix::fs::renameat(dir, &temporary.name, dir, &place.name),
+        Precondition::Absent => move_file::without_replacing((dir, &temporary.name), (dir, &entry.name)),
+        Precondition::Unchanged(_) => rustix::fs::renameat(dir, &temporary.name, dir, &entry.name),
     };
-    drop(turn);
+    drop(lock);
     renamed.map_err(|error| match (precondition, error) {
-        (Precondition::Absent, Errno::EXIST) => fault::outdated(format!(
+        (Precondition::Absent, Errno::EXIST) => failure::outdated(format!(
             "{shown} appeared since the call was judged, and nothing was overwritten; call again"
         )),
-        (Precondition::Absent | Precondition::Unchanged(_), _) => fault::os(shown, "writing", error),
+        (Precondition::Absent | Precondition::Unchanged(_), _) => failure::os_error("writing", shown, error),
     })?;
     temporary.took_its_place = true;
-    sync(dir).map_err(|error| fault::not_synced(shown, error))
+    sync(dir).map_err(|error| failure::not_synced(shown, error))
 }
 
 /// A file under a name of its own, gone again unless it takes another file's place.
@@ -194,7 +249,7 @@ impl<'a> Temporary<'a> {
                 // Only root can give files away; for anyone else the new file is their own.
                 rustix::fs::fchown(&temporary.file, Some(owner.0), Some(owner.1)).ok();
             }
-            // Changed content does not inherit the right to run as somebody else.
+            // Changed content does not inherit the right to run as another user.
             rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(replaced.st_mode & 0o777))?;
         }
         Ok(temporary)

@@ -84,9 +84,9 @@ fn a_refusal_does_not_tell_what_exists_outside() {
 #[test]
 fn an_escape_is_told_from_a_permission_that_is_missing() {
     let denied = std::io::Error::from_raw_os_error(rustix::io::Errno::ACCESS.raw_os_error());
-    assert_eq!(fault::io("p", "opening", &denied).error.code.as_str(), "PERMISSION_DENIED");
+    assert_eq!(failure::io_error("opening", "p", &denied).error.code.as_str(), "PERMISSION_DENIED");
     let bench = Bench::new();
-    let escape = bench.provider.root.descend(Path::new("../outside"), None, "p").unwrap_err();
+    let escape = bench.root.descend(Path::new("../outside"), None, "p").unwrap_err();
     assert_eq!(escape.error.code.as_str(), "INVALID_PATH");
 }
 

@@ -1,0 +1,109 @@
+//! Gantry's own tools as providers: files, code, web, git, search, development.
+//!
+//! The families of a workspace share one id, so that no name of a configured server (`git`, `web`, `search`) is taken;
+//! an entry of the tool catalogue is a single family under its own id.
+
+use crate::toolbox::ToolFamily;
+use gantry_core::names::Style;
+use gantry_core::policy::OwnVerdict;
+use gantry_core::tool::{Origin, ToolSpec};
+use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError, ToolKind};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use std::time::Duration;
+
+/// The id and the namespace of the tools of a workspace.
+pub const NAMESPACE: &str = "workspace";
+
+/// A provider of one or more families. Each tool is of one of them.
+#[derive(Debug)]
+pub struct BuiltinProvider {
+    origin: Origin,
+    style: Style,
+    families: Vec<Box<dyn ToolFamily>>,
+}
+
+impl BuiltinProvider {
+    /// The tools of a workspace.
+    #[must_use]
+    pub fn workspace(families: Vec<Box<dyn ToolFamily>>) -> Self {
+        Self { origin: origin(NAMESPACE), style: Style::Bare, families }
+    }
+
+    /// The tools of an entry of the tool catalogue, under the entry's id.
+    #[must_use]
+    pub fn entry(id: &str, family: Box<dyn ToolFamily>) -> Self {
+        Self { origin: origin(id), style: Style::Prefixed, families: vec![family] }
+    }
+
+    /// The tools whose calls may take longer than those of others, and how long.
+    #[must_use]
+    pub fn time_limits(&self) -> Vec<(&'static str, Duration)> {
+        self.families.iter().flat_map(|family| family.time_limits()).collect()
+    }
+
+    /// The family that a tool is of.
+    fn family(&self, tool: &str) -> Result<&dyn ToolFamily, ToolError> {
+        let mut families = self.families.iter().map(|family| &**family);
+        families.find(|family| family.tools().iter().any(|spec| spec.name == tool)).ok_or_else(|| {
+            let message = format!("{} has no tool {tool}", self.origin.provider);
+            ToolError::new(ErrorCode::ToolNotFound, message)
+        })
+    }
+}
+
+fn origin(id: &str) -> Origin {
+    Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Builtin }
+}
+
+impl Provider for BuiltinProvider {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn style(&self) -> Style {
+        self.style
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        self.families.iter().flat_map(|family| family.tools()).cloned().collect()
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        self.family(name).is_ok()
+    }
+
+    fn objection(&self, tool: &str) -> Option<String> {
+        self.family(tool).ok()?.unavailable_reason()
+    }
+
+    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
+        match self.family(&call.tool().spec.name) {
+            Ok(family) => family.preflight(call),
+            Err(error) => Box::pin(std::future::ready(Err(error.into()))),
+        }
+    }
+
+    fn execute<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        permit: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+        Box::pin(async {
+            let family = self.family(&permit.tool().spec.name).map_err(Fault::without_effect)?;
+            family.execute(cx, permit).await.map(RawOutput::Json)
+        })
+    }
+
+    fn instructions(&self) -> Option<String> {
+        let all: Vec<&str> = self.families.iter().filter_map(|family| family.instructions()).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            for family in &self.families {
+                family.close().await;
+            }
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! `shell_exec` of the tool catalogue: runs some commands and no others, in the sandbox.
+//!
+//! There is no shell: a command is a program and its arguments. Which program that is does not depend on how a call
+//! spells it: names are looked up in folders that no job can write, once for the list and once for the call, and what is
+//! found is compared. The folder is compared by where it really is, the name as it is written: one file can be many
+//! programs, by the name it is called.
+
+use super::runner::{CommandRunner, CommandSpec};
+use super::{MAX_TIMEOUT, MAX_WORDS, ProgramResult, default_timeout, run_program, wall_limit};
+use crate::failure;
+use crate::tool::{CHANGES, Tool};
+use crate::toolbox::{PermittedCall, ToolBox};
+use gantry_core::Fault;
+use gantry_core::tool::Annotations;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The tool of an entry of the tool catalogue: these commands, each for at most this long.
+#[must_use]
+pub fn shell_tools(runner: Arc<CommandRunner>, commands: Vec<String>, limit: Option<Duration>) -> ToolBox {
+    let tool = ShellExec { runner, commands, limit };
+    ToolBox::new().with(tool).unavailable_if(CommandRunner::unavailable_reason)
+}
+
+/// The tool.
+#[derive(Debug)]
+struct ShellExec {
+    runner: Arc<CommandRunner>,
+    /// As they are configured.
+    commands: Vec<String>,
+    /// The longest time that a command has.
+    limit: Option<Duration>,
+}
+
+/// Runs one command in a sandbox whose working folder is the workspace. There is no shell: no pipes, no redirections, no
+/// variables. A code other than 0 is no error of the tool: read exitCode and stderr.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The name of the program, or its absolute path.
+    command: String,
+    /// Its arguments, each as it is.
+    #[serde(default)]
+    #[schemars(length(max = MAX_WORDS))]
+    args: Vec<String>,
+    /// The folder of the workspace that it runs in; the workspace itself unless given.
+    #[serde(default)]
+    cwd: String,
+    /// What it reads on its standard input; nothing unless given.
+    #[serde(default)]
+    stdin: String,
+    /// Seconds after which it is ended with everything that it started.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(max = MAX_TIMEOUT), extend("exclusiveMinimum" = 0))]
+    timeout: f64,
+}
+
+impl Tool for ShellExec {
+    const NAME: &'static str = "shell_exec";
+    const TITLE: &'static str = "Run a command";
+    const HINTS: Annotations = CHANGES;
+    const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(MAX_TIMEOUT));
+    type Args = Args;
+    type Output = ProgramResult;
+
+    fn note(&self) -> Option<String> {
+        Some(format!("Allowed commands: {}.", self.commands.join(", ")))
+    }
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<ProgramResult, Fault> {
+        let args = call.args;
+        let program = self.allowed_program(&args.command)?;
+        let asked = wall_limit(args.timeout)?;
+        let wall = self.limit.map_or(asked, |limit| limit.min(asked));
+        let limits = self.runner.options().code;
+        let mut command = CommandSpec::new(program.to_string_lossy(), limits, wall).args(args.args);
+        command.folder = args.cwd.into();
+        command.input = args.stdin.into_bytes();
+        run_program(&self.runner, command, &args.command).await
+    }
+}
+
+impl ShellExec {
+    /// The program that a command names, if it is on the list.
+    fn allowed_program(&self, command: &str) -> Result<PathBuf, Fault> {
+        let list = || self.commands.join(", ");
+        let find = |command: &str| self.runner.program(command);
+        let Some(program) = find(command) else {
+            let hint = if command.contains(char::is_whitespace) {
+                "; give its arguments in args, there is no shell"
+            } else {
+                ""
+            };
+            return Err(failure::denied(format!(
+                "{command:?} is no program in the sandbox{hint}. Allowed are: {}",
+                list()
+            )));
+        };
+        if self.commands.iter().filter_map(|allowed| find(allowed)).any(|allowed| allowed == program) {
+            return Ok(program);
+        }
+        Err(failure::denied(format!("{command} may not be run here. Allowed are: {}", list())))
+    }
+}

@@ -1,0 +1,140 @@
+//! What Gantry's own tools say when something goes wrong, in one place so that they say it alike.
+//!
+//! A path that leads outside gets the same words whether or not something is there: a refusal must not tell what
+//! exists beyond the workspace.
+
+use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
+use rustix::io::Errno;
+use std::io;
+
+fn without_effect(code: ErrorCode, message: impl Into<String>) -> Fault {
+    Fault::without_effect(ToolError::new(code, message))
+}
+
+/// The arguments make no sense.
+pub(crate) fn invalid(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::InvalidArguments, message)
+}
+
+pub(crate) fn invalid_path(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::InvalidPath, message)
+}
+
+pub(crate) fn outside(path: &str) -> Fault {
+    invalid_path(format!("{path} leads outside of the workspace; use a path relative to the workspace root"))
+}
+
+pub(crate) fn not_found(path: &str) -> Fault {
+    without_effect(
+        ErrorCode::FileNotFound,
+        format!("{path} does not exist; list_directory shows what is there"),
+    )
+}
+
+pub(crate) fn missing_parent(path: &str) -> Fault {
+    without_effect(
+        ErrorCode::FileNotFound,
+        format!("the directory of {path} does not exist; write_file with createDirs: true creates it"),
+    )
+}
+
+pub(crate) fn denied(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::PermissionDenied, message)
+}
+
+/// It was tried and did not work; nothing was changed.
+pub(crate) fn failed(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::ExecutionError, message)
+}
+
+/// It was tried, and how far it got is not known.
+pub(crate) fn effect_unknown(message: impl Into<String>) -> Fault {
+    Fault::with_possible_effect(ToolError::new(ErrorCode::ExecutionError, message))
+}
+
+/// What is there is not what was judged, so no approver has said yes to it.
+pub(crate) fn outdated(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::ApprovalRequired, message)
+}
+
+pub(crate) fn canceled() -> Fault {
+    without_effect(ErrorCode::Canceled, "the call was cancelled")
+}
+
+/// A permit without the precondition that the preflight check would have given it: nothing was looked at, so nothing is
+/// done.
+pub(crate) fn missing_precondition() -> Fault {
+    without_effect(ErrorCode::InternalError, "the call was not inspected before it was permitted; call again")
+}
+
+/// A precondition that no preflight check of this version gives.
+pub(crate) fn unknown_precondition(text: &str) -> Fault {
+    without_effect(ErrorCode::InternalError, format!("the precondition {text:?} is not known; call again"))
+}
+
+/// A conditional approval rule that the tool does not answer.
+pub(crate) fn no_preflight(tool: &str) -> Fault {
+    without_effect(
+        ErrorCode::InternalError,
+        format!(
+            "internal error: {tool} declares a conditional approval rule, but has no preflight check; nothing was run"
+        ),
+    )
+}
+
+/// A call that came to the wrong family of tools.
+pub(crate) fn unknown_tool(tool: &str) -> Fault {
+    without_effect(ErrorCode::ToolNotFound, format!("there is no tool {tool} here"))
+}
+
+/// The tool has run, but its result is no JSON.
+pub(crate) fn unwritable_result(tool: &str, error: &serde_json::Error) -> Fault {
+    let message = format!("internal error: {tool} has run, but its result cannot be written: {error}");
+    Fault::with_possible_effect(ToolError::new(ErrorCode::InternalError, message))
+}
+
+/// The change was made; only making it durable failed.
+pub(crate) fn not_synced(path: &str, error: Errno) -> Fault {
+    let message = format!("{path} was changed, but whether that outlives a power cut is not known: {error}");
+    Fault { error: ToolError::new(ErrorCode::ExecutionError, message), effect: EffectState::Done }
+}
+
+/// The work of a tool ended in a panic or with the program.
+pub(crate) fn crashed(crash: &tokio::task::JoinError, effect: EffectState) -> Fault {
+    let error = ToolError::new(ErrorCode::ExecutionError, format!("the file tool crashed: {crash}"));
+    Fault { error, effect }
+}
+
+/// Looking at what a call would do ended in a panic or with the program.
+pub(crate) fn preflight_crashed(crash: &tokio::task::JoinError) -> Fault {
+    let message = format!("looking at the files failed: {crash}. Nothing was changed.");
+    without_effect(ErrorCode::InternalError, message)
+}
+
+/// An error of the operating system, with what was being done.
+pub(crate) fn os_error(doing: &str, path: &str, error: Errno) -> Fault {
+    let words = io::Error::from(error);
+    match error {
+        Errno::NOENT => not_found(path),
+        Errno::NOTDIR => without_effect(
+            ErrorCode::FileNotFound,
+            format!("{path} does not exist: a part of the path is not a directory"),
+        ),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            denied(format!("the operating system does not allow {doing} {path}: {words}"))
+        }
+        Errno::LOOP => invalid_path(format!("{path} leads through too many symbolic links")),
+        Errno::NAMETOOLONG => invalid_path(format!("{path} is longer than the file system allows")),
+        _ => failed(format!("{doing} {path} failed: {words}")),
+    }
+}
+
+/// The same for an error of the standard library or of the confined resolution. The latter reports an escape as a denied
+/// permission that the operating system has not denied: an error without a number.
+pub(crate) fn io_error(doing: &str, path: &str, error: &io::Error) -> Fault {
+    match Errno::from_io_error(error) {
+        Some(errno) => os_error(doing, path, errno),
+        None if error.kind() == io::ErrorKind::PermissionDenied => outside(path),
+        None => failed(format!("{doing} {path} failed: {error}")),
+    }
+}

@@ -1,0 +1,198 @@
+//! `list_directory`: what is in a directory, in order, up to a limit.
+
+use super::{FileCall, run_blocking};
+use crate::failure;
+use crate::tool::{READS, Tool};
+use crate::toolbox::PermittedCall;
+use crate::workspace::path::{RelPath, printable};
+use crate::workspace::protected::{Fences, Id};
+use crate::workspace::root::{Kind, Resolved, WorkspaceRoot, names, open_dir, stat_at};
+use crate::workspace::state::{modified, size};
+use gantry_core::tool::Annotations;
+use gantry_core::{EffectState, Fault};
+use gantry_sandbox::jail::looks_like_a_place;
+use rustix::fs::{Stat, fstat};
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BinaryHeap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Entries in one answer.
+pub(super) const LISTED: usize = 10_000;
+/// Directories within directories that `recursive` enters.
+pub(super) const DEPTH: usize = 16;
+/// Names that are read to find the first [`LISTED`]; beyond, their order is not looked for any more.
+const SCANNED: usize = 2_000_000;
+
+/// The tool.
+#[derive(Debug)]
+pub(super) struct ListDirectory(pub(super) Arc<WorkspaceRoot>);
+
+/// Lists the files and directories in a directory of the workspace, sorted by name. Use it to find out what exists
+/// before reading or writing. With recursive, names are paths relative to the listed directory, up to 16 levels deep. At
+/// most 10,000 entries are returned.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Args {
+    /// The directory, relative to the workspace root; "." is the root itself.
+    path: String,
+    /// Whether to list the directories within as well. Symbolic links are not followed.
+    #[serde(default)]
+    recursive: bool,
+    /// Whether to list entries whose name starts with a dot.
+    #[serde(default)]
+    include_hidden: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The entries, sorted by name.
+    entries: Vec<Listed>,
+    /// True if there is more than what is listed; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Listed {
+    /// The name; with recursive, the path relative to the listed directory. Bytes that are not UTF-8 stand as \xNN.
+    name: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    kind: ListedKind,
+    /// The size in bytes; 0 for directories.
+    size: u64,
+    /// When the content was last changed, in UTC.
+    #[schemars(extend("format" = "date-time"))]
+    modified: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ListedKind {
+    File,
+    Directory,
+    Symlink,
+}
+
+impl Tool for ListDirectory {
+    const NAME: &'static str = "list_directory";
+    const TITLE: &'static str = "List directory";
+    const HINTS: Annotations = READS;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+        run_blocking(&self.0, call, EffectState::None, list).await
+    }
+}
+
+fn list(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
+    let FileCall { args, stop, .. } = call;
+    let path = RelPath::parse(&args.path)?;
+    let shown = path.shown();
+    let directory = match root.descend(&path.whole(), None, shown)? {
+        Resolved::Reached(directory) => directory,
+        Resolved::Missing { .. } => return Err(failure::not_found(shown)),
+        Resolved::NotADirectory => {
+            return Err(failure::failed(format!("{shown} is not a directory; read_file reads files")));
+        }
+    };
+    let mut listing =
+        Listing { args, fences: &directory.fences, stop, entries: Vec::new(), scanned: 0, complete: true };
+    listing.add(&directory.dir, "", 1).map_err(|error| failure::os_error("listing", shown, error))?;
+    if stop.is_cancelled() {
+        return Err(failure::canceled());
+    }
+    listing.entries.sort_by(|a, b| a.0.cmp(&b.0));
+    let entries = listing.entries.into_iter().map(|(name, stat)| listed(name, &stat)).collect();
+    Ok(Output { entries, truncated: !listing.complete })
+}
+
+struct Listing<'a> {
+    args: &'a Args,
+    fences: &'a Fences,
+    stop: &'a CancellationToken,
+    entries: Vec<(String, Stat)>,
+    scanned: usize,
+    complete: bool,
+}
+
+impl Listing<'_> {
+    fn add(&mut self, dir: impl AsFd, prefix: &str, depth: usize) -> Result<(), Errno> {
+        for name in self.first_names(dir.as_fd())? {
+            if self.entries.len() == LISTED || self.stop.is_cancelled() {
+                self.complete = false;
+                return Ok(());
+            }
+            // What is gone by now is not there.
+            let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
+            if self.fences.has(Id::of(&stat)) || is_placeholder(dir.as_fd(), &name, &stat) {
+                continue;
+            }
+            let shown = format!("{prefix}{}", printable(name.as_bytes()));
+            self.entries.push((shown.clone(), stat));
+            if self.args.recursive && Kind::of(&stat) == Kind::Directory {
+                self.enter(dir.as_fd(), &name, &shown, depth);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists a directory within. One that cannot be read leaves the listing incomplete, not failed.
+    fn enter(&mut self, dir: impl AsFd, name: &OsStr, shown: &str, depth: usize) {
+        let listed = depth < DEPTH
+            && open_dir(dir, name)
+                .and_then(|inner| {
+                    if self.fences.has(Id::of(&fstat(&inner)?)) {
+                        return Err(Errno::ACCESS);
+                    }
+                    self.add(&inner, &format!("{shown}/"), depth + 1)
+                })
+                .is_ok();
+        self.complete &= listed;
+    }
+
+    /// The first names in order, as many as an answer can still take and one more. A directory with millions of
+    /// entries costs time but no memory.
+    fn first_names(&mut self, dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
+        let limit = LISTED - self.entries.len() + 1;
+        let mut first = BinaryHeap::new();
+        for name in names(dir)? {
+            let name = name?;
+            if !self.args.include_hidden && name.as_bytes().starts_with(b".") {
+                continue;
+            }
+            self.scanned += 1;
+            if self.scanned > SCANNED || self.stop.is_cancelled() {
+                self.complete = false;
+                break;
+            }
+            first.push(name);
+            if first.len() > limit {
+                first.pop();
+            }
+        }
+        Ok(first.into_sorted_vec())
+    }
+}
+
+/// Whether this is a placeholder while a program runs, and so no file of the workspace: there is nothing in it.
+fn is_placeholder(dir: impl AsFd, name: &OsStr, stat: &Stat) -> bool {
+    let is_empty = || open_dir(dir, name).and_then(names).is_ok_and(|mut names| names.next().is_none());
+    looks_like_a_place(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
+}
+
+fn listed(name: String, stat: &Stat) -> Listed {
+    let (kind, size) = match Kind::of(stat) {
+        Kind::Directory => (ListedKind::Directory, 0),
+        Kind::Link => (ListedKind::Symlink, size(stat)),
+        Kind::File | Kind::Special => (ListedKind::File, size(stat)),
+    };
+    Listed { name, kind, size, modified: modified(stat) }
+}
