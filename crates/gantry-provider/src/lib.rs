@@ -8,7 +8,10 @@ pub mod clock;
 mod context;
 mod output;
 mod provider;
+pub mod resources;
 mod rpc_error;
+pub mod server;
+mod status;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -16,3 +19,4 @@ pub use context::CallContext;
 pub use output::{Content, RawOutput};
 pub use provider::{BoxFuture, Provider, no_preflight};
 pub use rpc_error::{ErrorObject, code};
+pub use status::{HealthStatus, PinChoice, PinDiff, ProviderStatus, ReplicaStatus};
