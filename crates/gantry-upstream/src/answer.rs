@@ -1,4 +1,4 @@
-//! What a server's answer to a call comes to: a result, or a fault that says how far the call may have got.
+//! Turns a server's answer to a call into a result, or into a fault that says whether the call may have taken effect.
 
 use crate::server::UpstreamServer;
 use crate::task_token::Task;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) struct At {
     /// The replica.
     pub(super) replica: usize,
-    /// Which epoch of it its tasks belong to.
+    /// The epoch that its tasks belong to.
     pub(super) epoch: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn output(
     result: &str,
 ) -> Result<RawOutput, Fault> {
     let shown = server.uri_map().rewrite(MessageKind::ToolResult, result);
-    let shown = wrapped(server, at, caller, &shown).map_or_else(|| shown.clone(), Into::into);
+    let shown = with_task_token(server, at, caller, &shown).map_or_else(|| shown.clone(), Into::into);
     let content = Content::new(&shown);
     if raw::member(&shown, "isError") == Some("true") {
         let message =
@@ -45,8 +45,8 @@ pub(super) fn output(
 }
 
 /// A result that is a task, with the id that the client is to use; `None` for other results.
-fn wrapped(server: &UpstreamServer, at: At, caller: &Caller, result: &str) -> Option<String> {
-    // Most results are no tasks, and are not taken apart to find that out.
+fn with_task_token(server: &UpstreamServer, at: At, caller: &Caller, result: &str) -> Option<String> {
+    // Most results are no tasks; those are not parsed to find that out.
     if !result.contains("taskId") || raw::string_member(result, "resultType").as_deref() != Some("task") {
         return None;
     }

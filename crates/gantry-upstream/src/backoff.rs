@@ -1,4 +1,4 @@
-//! How long to wait before a server is tried again: soon at first, never given up, and never all servers at once.
+//! How long to wait before a server is tried again: briefly at first, forever, and never all servers at once.
 
 use std::time::Duration;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ const WAITS: [u64; 7] = [0, 1, 2, 5, 10, 30, 60];
 /// Waits are lengthened by up to this part of themselves, so that servers that failed together do not return together.
 const JITTER_PERCENT: u64 = 20;
 
-/// Where in the row of waits a server is.
+/// How many waits a server has had.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: usize,
@@ -25,7 +25,7 @@ impl Backoff {
         Duration::from_millis(seconds * 1000 + jitter)
     }
 
-    /// Begins anew.
+    /// Starts again with the shortest wait.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }

@@ -30,7 +30,7 @@ impl UpstreamServer {
                 Err(failure) => failure,
             };
             tried.push(picked.replica);
-            // Only what was certainly not sent may be sent elsewhere.
+            // Only a call that was certainly not sent may be sent to another replica.
             let is_unsent = matches!(failure, Failure::Unavailable(_));
             let next = is_unsent.then(|| self.pick_besides(&tried, Some(tool))).flatten();
             picked = next.ok_or_else(|| answer::fault(self.id(), tool, self.hidden(failure)))?;
@@ -39,8 +39,8 @@ impl UpstreamServer {
         answer::output(self, at, &cx.caller, tool, &result)
     }
 
-    /// A permit is for the definition that was judged. If the server has another one by now, or one that waits for a
-    /// person, the call is not the one that was permitted.
+    /// Refuses a call whose tool the server defines otherwise by now, or that is quarantined: a permit is for the
+    /// definition that was judged.
     fn is_as_judged(&self, tool: &Tool) -> Result<(), Fault> {
         if let Some(reason) = self.objection(&tool.key.tool) {
             return Err(quarantined(&format!("{} is quarantined: {reason}", tool.name)));
@@ -57,7 +57,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Whether a replica that was chosen for a tool has another one by now: to begin a session may have taken a while.
+    /// Whether a replica that was chosen for a tool defines it otherwise by now: opening a session may have taken a while.
     fn has_changed(&self, replica: usize, tool: &Tool) -> bool {
         let listing = self.replicas.get(replica).and_then(Replica::listing);
         listing.is_some_and(|listing| !listing.defines(tool))

@@ -1,10 +1,10 @@
-//! Connections for clients that can do less than Gantry declares.
+//! Sessions for clients that can do less than Gantry declares.
 //!
-//! A server with sessions is told once per session what its client can do, and may offer or ask less to one that can do
-//! less. So each set of abilities gets a session of its own; over HTTP, that is, where a session costs next to nothing.
-//! A process or a socket is shared by all clients, with everything declared.
+//! A legacy server learns once per session what its client can do, and may offer or ask less then. So over HTTP, where a
+//! session costs next to nothing, each set of capabilities gets its own session. A process or a socket is shared by all
+//! clients, with everything declared.
 //!
-//! A session may list other tools than the first one does. It is used only for tools that it defines as they were judged.
+//! Such a session may list other tools than the first one. It is used only for tools that it defines as they were judged.
 
 use crate::listing::Listing;
 use crate::replica::Replica;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 
-/// A session that is begun when somebody first needs it.
+/// A session that is opened when a call first needs it.
 type Cell = Arc<OnceCell<Session>>;
 
 /// One session besides the first.
@@ -36,8 +36,8 @@ struct Seen {
 }
 
 impl Session {
-    /// Whether it has a tool as it was judged. It is asked anew whenever the first session was: what one is told has
-    /// changed may have changed for the other.
+    /// Whether it has a tool as it was judged. It lists its tools again whenever the first session did: a change there may
+    /// be a change here.
     async fn defines(&self, tool: &Tool, beside: Option<Arc<Listing>>) -> Result<bool, Failure> {
         let own = {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,13 +56,13 @@ impl Session {
     }
 }
 
-/// The connections of a replica besides its first, by what they declare. There are no more than sets of abilities.
+/// The sessions of a replica besides its first, by what they declare; at most one per set of capabilities.
 #[derive(Debug, Default)]
 pub(super) struct CapabilitySessions(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Where what the server says goes.
+    /// Where notifications of the server go.
     events: Option<mpsc::Sender<Event>>,
     cells: HashMap<Declared, Cell>,
 }
@@ -82,7 +82,7 @@ impl CapabilitySessions {
         *self.inner() = Inner::default();
     }
 
-    /// Those that there are.
+    /// The connections that are open.
     fn all(&self) -> Vec<Arc<Connection>> {
         self.inner()
             .cells
@@ -91,7 +91,7 @@ impl CapabilitySessions {
             .collect()
     }
 
-    /// The place for a connection; one that has ended makes room for a new one.
+    /// The cell of a session; a session that has ended is replaced by a new cell.
     fn cell(&self, declared: Declared) -> Option<(Cell, mpsc::Sender<Event>)> {
         let mut inner = self.inner();
         let events = inner.events.clone()?;
@@ -152,7 +152,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Every connection that is ready, those for clients that can do less among them.
+    /// Every connection that is ready, including those for clients that can do less.
     pub(crate) fn all_connections(&self) -> Vec<Arc<Connection>> {
         let others = self.replicas.iter().flat_map(|replica| replica.capability_sessions.all());
         self.connections().into_iter().chain(others).collect()
@@ -183,7 +183,7 @@ impl UpstreamServer {
     }
 }
 
-/// What a client can be asked, of what may be asked at all.
+/// What a client can be asked, as far as Gantry declares it.
 fn client_capabilities(client: &dyn Audience, declared: Declared) -> Declared {
     let can = |method, params| client.capabilities().can(method, params);
     let elicitation = || can("elicitation/create", "{}") || can("elicitation/create", r#"{"mode":"url"}"#);

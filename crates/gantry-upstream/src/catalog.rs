@@ -1,4 +1,4 @@
-//! What servers offer besides tools, under the names and URIs that clients see.
+//! The catalog of what servers offer besides tools, under the names and URIs that clients see.
 
 use crate::server::UpstreamServer;
 use crate::uri_map::{MessageKind, SCHEME, with_string_member};
@@ -17,7 +17,7 @@ pub(crate) struct ResourceCatalog {
     items: HashMap<ListKind, Vec<CatalogItem>>,
     /// Prompts by the name that clients see.
     prompts: HashMap<String, usize>,
-    /// Resources by their servers' own URIs, as far as one server only has them.
+    /// Resources by their servers' own URIs; none where several servers have one.
     own: HashMap<String, Option<usize>>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct ResourceCatalog {
 pub(crate) struct CatalogItem {
     /// The server that has it.
     pub(crate) server: Arc<str>,
-    /// Its URI or name in the server's words.
+    /// Its URI or name as the server spells it.
     pub(crate) own: String,
     /// Its definition as clients see it.
     text: Box<str>,

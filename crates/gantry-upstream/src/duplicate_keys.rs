@@ -1,12 +1,12 @@
-//! Definitions that are legal JSON and more than usual readers take: numbers beyond 64 bits, and keys that come twice.
+//! Finds keys that occur twice in a definition: a person and a model could read two different things in it.
 //!
-//! Odd numbers are harmless, because nothing is decided by a number of a definition; they must not keep anybody from
-//! seeing the rest. A key that comes twice is not: what a person is shown and what a model reads could be two things.
+//! Numbers beyond 64 bits are harmless, because no number of a definition decides anything; they are masked so that the
+//! rest can be parsed.
 
 use gantry_core::json;
 use serde_json::Value;
 
-/// The text with every number as 0, so that all of it can be read.
+/// The text with every number replaced by 0, so that all of it can be parsed.
 pub(super) fn mask_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut in_string, mut escaped, mut in_number) = (false, false, false);
@@ -25,8 +25,8 @@ pub(super) fn mask_numbers(text: &str) -> String {
     out
 }
 
-/// A key that some object in the text has twice. Text that is nested too deep to be read has none that anybody could
-/// mistake: it is shown as it is.
+/// A key that some object in the text has twice. Text that is nested too deep to be parsed counts as having none: it is
+/// shown as text.
 pub(super) fn find_duplicate_key(text: &str) -> Option<String> {
     match json::check(&mask_numbers(text)) {
         Err(json::Error::DuplicateKey { key }) => Some(key),
@@ -34,7 +34,7 @@ pub(super) fn find_duplicate_key(text: &str) -> Option<String> {
     }
 }
 
-/// A definition for a person to see: its value, or where it has none that all readers agree on, its text.
+/// A definition as a person sees it: its value, or its text where it cannot be parsed.
 pub(super) fn displayed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

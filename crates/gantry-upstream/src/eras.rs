@@ -1,7 +1,6 @@
-//! Which era each server spoke last, so that it need not be found out anew at every start.
+//! Remembers which protocol era each server spoke last, so that it need not be probed at every start.
 //!
-//! Only a hint: a server that speaks another one by now is found out anew, so whatever goes wrong here costs time and
-//! nothing else.
+//! Only a hint: a server that speaks another era by now is probed again, so a failure here costs time and nothing else.
 
 use crate::config::{ServerSettings, TransportConfig};
 use crate::pins::write_atomically;
@@ -56,7 +55,7 @@ impl Eras {
         }
     }
 
-    /// Remembers the era of a server, on disk too, for which it does not wait.
+    /// Remembers the era of a server, and writes it to disk without waiting for that.
     pub(crate) fn remember(self: &Arc<Self>, server: &ServerSettings, version: Version) {
         if self.note(server, version) {
             let eras = Arc::clone(self);
@@ -64,7 +63,7 @@ impl Eras {
         }
     }
 
-    /// Remembers the era of a server. Returns whether that is news.
+    /// Remembers the era of a server. Returns whether it is another than before.
     fn note(&self, server: &ServerSettings, version: Version) -> bool {
         let era = if version.is_modern() { Era::Modern } else { Era::Legacy };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(crate) struct ResourceTarget {
     /// The server that has it.
     pub(crate) server: Arc<UpstreamServer>,
-    /// Its URI in the server's words.
+    /// Its URI as the server spells it.
     pub(crate) upstream_uri: String,
     /// Whether the client named it by the URI that Gantry shows.
     mapped: bool,

@@ -1,42 +1,42 @@
-//! The light of a server by its answers to health checks.
+//! The health of a replica, judged by its answers to pings.
 //!
-//! A server that works on something may have no time for a check: many do one thing after the other. So a check that was
-//! missed says nothing while requests are under way that were so already when the first one was missed; each of them has
-//! a time limit of its own, and requests that come later buy no more time. A server that says anything at all is there.
+//! Many servers handle one request after the other, so a busy one may not answer a ping. A missed ping does not count
+//! while a request is under way that began before the first miss: each request has its own time limit, and later ones
+//! buy no more time. Any message from the server proves that it is there.
 
 use crate::in_flight::InFlight;
 use gantry_provider::HealthStatus;
 use std::time::Duration;
 
-/// Checks in a row without an answer, or any other word, after which a connection is dropped.
+/// Missed pings in a row, without any other message, after which a connection is dropped.
 const MISSES: u32 = 2;
 
-/// How a check went.
+/// The outcome of a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PingResult {
     /// It was answered after this time.
     Answered(Duration),
-    /// No answer came in time, but something else did.
+    /// No answer came in time, but another message did.
     Late,
     /// Nothing came.
     Missed,
 }
 
-/// What the last checks came to.
+/// The pings that were missed lately.
 #[derive(Debug, Default)]
 pub(super) struct HealthState {
     misses: u32,
-    /// Requests before this number were under way when the first check was missed.
+    /// Requests with a lower number were under way when the first ping was missed.
     busy_with: Option<u64>,
 }
 
 impl HealthState {
-    /// Whether the last check was missed.
+    /// Whether the last ping was missed.
     pub(super) fn has_missed(&self) -> bool {
         self.busy_with.is_some()
     }
 
-    /// The light after one more check with this time limit.
+    /// The health after one more ping with this time limit.
     pub(super) fn record(&mut self, result: PingResult, limit: Duration, work: &InFlight) -> HealthStatus {
         match result {
             PingResult::Answered(time) => {
@@ -91,7 +91,7 @@ mod tests {
         let long = work.enter();
         let miss = |state: &mut HealthState| state.record(PingResult::Missed, LIMIT, &work);
         assert_eq!([(); 5].map(|()| miss(&mut state)), [Yellow; 5]);
-        // What is sent to a server that hangs does not keep it alive.
+        // A request that is sent to a server that hangs does not prolong its time.
         let _later = work.enter();
         assert_eq!(miss(&mut state), Yellow);
         drop(long);

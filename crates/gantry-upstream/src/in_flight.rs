@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is under way. Limit: the calls and requests that the runtime runs at once.
+/// Requests under way, by number. The engine limits how many there can be.
 #[derive(Debug, Default)]
 pub(super) struct InFlight(Mutex<Open>);
 
@@ -25,7 +25,7 @@ impl InFlight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more begins.
+    /// Counts one more request, until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> InFlightGuard {
         let mut open = self.open();
         let number = open.next;
@@ -34,17 +34,17 @@ impl InFlight {
         InFlightGuard { of: Arc::clone(self), number }
     }
 
-    /// How many there are.
+    /// How many are under way.
     pub(super) fn count(&self) -> usize {
         self.open().numbers.len()
     }
 
-    /// The number of the next one.
+    /// The number that the next request gets.
     pub(super) fn next(&self) -> u64 {
         self.open().next
     }
 
-    /// Whether one is still under way that began before this one.
+    /// Whether a request with a lower number is still under way.
     pub(super) fn has_older_than(&self, number: u64) -> bool {
         self.open().numbers.first().is_some_and(|oldest| *oldest < number)
     }

@@ -37,7 +37,7 @@ pub(crate) struct Listing {
 /// A tool as its server defined it.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// What Gantry reads in it.
+    /// The parts that Gantry reads.
     pub(crate) spec: ToolSpec,
     /// The digest of all of it: what permits are bound to, and what the lock file pins.
     pub(crate) fingerprint: Digest,

@@ -1,7 +1,7 @@
-//! Whether tools answer what their output schemas check.
+//! Checks a sample of results against the output schema of their tool.
 //!
-//! A result that breaks its own schema passes all the same: it is what the tool said, and its client may know better.
-//! But a person is told, once for each definition of a tool.
+//! A result that violates the schema is passed on unchanged, because the client may cope with it. It becomes a warning
+//! for the operator, once for each definition of a tool.
 
 use gantry_core::digest::Digest;
 use gantry_core::schema::{Schema, SchemaText};
@@ -9,46 +9,47 @@ use gantry_core::{Tool, raw};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Results of one definition that are looked at; whoever keeps a check so often is believed.
-const LOOKS: u32 = 100;
+/// Results of one definition that are checked; a tool that was right so often is trusted.
+const SAMPLE: u32 = 100;
 
-/// Bytes of a structured result that is looked at: calls do not wait for longer ones to be taken apart.
-const LOOKED_AT_BYTES: usize = 64 * 1024;
+/// The size of a structured result that is still checked: calls do not wait for longer ones to be parsed.
+const CHECKED_BYTES: usize = 64 * 1024;
 
-/// What was seen of the tools of one server.
+/// The checks of one server's tools.
 #[derive(Debug, Default)]
 pub(super) struct OutputChecks {
     // Limit: the tools that a provider can have.
     tools: Mutex<HashMap<Arc<str>, OutputCheck>>,
 }
 
-/// What was seen of one tool.
+/// The checks of one definition of a tool.
 #[derive(Debug)]
 struct OutputCheck {
     fingerprint: Digest,
-    /// None if there is nothing (more) to look for.
+    /// None if there is nothing (more) to check.
     schema: Option<Arc<Schema>>,
-    looks: u32,
+    checked: u32,
     violation: Option<String>,
 }
 
 impl OutputChecks {
-    /// Holds a result against the output schema of its tool, and returns what is to be told, the first time.
+    /// Checks a result against the output schema of its tool. Returns a warning for the first violation.
     pub(super) fn check(&self, tool: &Tool, result: &str) -> Option<String> {
-        let promised = tool.spec.output_schema.as_ref()?;
+        let schema_text = tool.spec.output_schema.as_ref()?;
         let structured = raw::member(result, "structuredContent")?;
-        if structured.len() > LOOKED_AT_BYTES {
+        if structured.len() > CHECKED_BYTES {
             return None;
         }
         let schema = {
             let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-            let check =
-                tools.entry(Arc::clone(&tool.key.tool)).or_insert_with(|| OutputCheck::new(tool, promised));
+            let check = tools
+                .entry(Arc::clone(&tool.key.tool))
+                .or_insert_with(|| OutputCheck::new(tool, schema_text));
             if check.fingerprint != tool.fingerprint {
-                *check = OutputCheck::new(tool, promised);
+                *check = OutputCheck::new(tool, schema_text);
             }
-            check.looks += 1;
-            check.schema.clone().filter(|_| check.looks <= LOOKS)?
+            check.checked += 1;
+            check.schema.clone().filter(|_| check.checked <= SAMPLE)?
         };
         let value = serde_json::from_str(structured).ok()?;
         let violations = schema.check(&value).err()?;
@@ -57,13 +58,13 @@ impl OutputChecks {
         let warning = format!("{} answers what its output schema forbids: {}", tool.name, fields.join("; "));
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let check = tools.get_mut(&tool.key.tool)?;
-        // Another call may have told it in the meantime.
+        // Another call may have reported it in the meantime.
         check.schema.take()?;
         check.violation = Some(warning.clone());
         Some(warning)
     }
 
-    /// What was told of one tool, or of all.
+    /// The violations that were found of one tool, or of all.
     pub(super) fn violations(&self, tool: Option<&str>) -> Vec<String> {
         let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let selected = tools.iter().filter(|(name, _)| tool.is_none_or(|tool| *tool == ***name));
@@ -74,9 +75,9 @@ impl OutputChecks {
 }
 
 impl OutputCheck {
-    fn new(tool: &Tool, promised: &SchemaText) -> Self {
-        // A schema that cannot be used promises nothing.
-        let schema = Schema::compile(&promised.value()).ok().map(Arc::new);
-        Self { fingerprint: tool.fingerprint, schema, looks: 0, violation: None }
+    fn new(tool: &Tool, schema_text: &SchemaText) -> Self {
+        // Nothing can be checked by a schema that does not compile.
+        let schema = Schema::compile(&schema_text.value()).ok().map(Arc::new);
+        Self { fingerprint: tool.fingerprint, schema, checked: 0, violation: None }
     }
 }

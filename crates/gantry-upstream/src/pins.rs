@@ -1,7 +1,7 @@
 //! `gantry.lock`: the definitions that a person has seen and accepted.
 //!
 //! A server that the file names is pinned: a tool that is new, or is defined otherwise than in the file, cannot be
-//! called until somebody accepts it. Servers that the file does not name are free. A file that cannot be read pins
+//! called until a person accepts it. Servers that the file does not name are free. A file that cannot be read pins
 //! everything: not knowing what was accepted is no reason to accept it.
 
 use crate::duplicate_keys;
@@ -104,7 +104,7 @@ impl PinFile {
         }
     }
 
-    /// What is different between the file and what a server has now.
+    /// The differences between the file and what a server has now.
     pub(crate) fn diff(&self, server: &Arc<str>, listing: &Listing) -> Vec<PinDiff> {
         match &**self.read.load() {
             Ok(Some(pinned)) => difference(pinned, server, listing),
@@ -112,8 +112,8 @@ impl PinFile {
         }
     }
 
-    /// Pins what these servers have now, or one tool of them, and returns what that changed. Where it is said what was
-    /// `seen` (by [`PinDiff::revision`]), nothing else is pinned.
+    /// Pins what these servers have now, or one tool of them, and returns what that changed. With `seen` (a
+    /// [`PinDiff::revision`]), nothing is pinned unless the differences are still those.
     ///
     /// Blocks: it reads and writes the file.
     pub(crate) fn accept(
@@ -149,7 +149,7 @@ impl PinFile {
         Ok(accepted)
     }
 
-    /// Reads the file anew, for what another process accepted. Blocks. Returns whether it says something else.
+    /// Reads the file again, for what another process accepted. Blocks. Returns whether it has changed.
     pub(crate) fn refresh(&self) -> bool {
         let fresh = read(&self.file);
         let changed = **self.read.load() != fresh;
@@ -229,8 +229,8 @@ fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<PinD
     found
 }
 
-/// Pins everything, or one tool and nothing besides it: the instructions, like the other tools of a server that was free
-/// until now, wait for somebody who has seen them.
+/// Pins everything, or one tool only: then the instructions, and the other tools of a server that was not pinned before,
+/// wait until a person accepts them.
 fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>) {
     if only.is_some_and(|only| {
         listing.tool(only).is_none()
@@ -243,9 +243,9 @@ fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>)
         entry.instructions =
             listing.about.instructions.as_deref().map(|text| Digest::of(text.as_bytes()).to_string());
     }
-    let meant = |name: &str| only.is_none_or(|only| only == name);
-    entry.tools.retain(|name, _| !meant(name) || listing.tool(name).is_some());
-    for tool in listing.tools.iter().filter(|tool| meant(&tool.spec.name)) {
+    let selected = |name: &str| only.is_none_or(|only| only == name);
+    entry.tools.retain(|name, _| !selected(name) || listing.tool(name).is_some());
+    for tool in listing.tools.iter().filter(|tool| selected(&tool.spec.name)) {
         let definition = duplicate_keys::displayed(tool.raw());
         let fingerprint = tool.fingerprint.to_string();
         entry.tools.insert(tool.spec.name.clone(), PinnedTool { fingerprint, definition });

@@ -1,4 +1,4 @@
-//! A server that is a process of ours: started in its sandbox, its standard error read, its end noticed.
+//! The process of a stdio server: started by gantry-sandbox, its standard error read, its end noticed.
 
 use crate::secrets::Secrets;
 use gantry_core::shape::truncated;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// What is kept of one line of standard error.
+/// Bytes that are kept of one line of standard error.
 const LINE_BYTES: usize = 4096;
 
 /// Lines that are kept for the message when the process fails.
@@ -23,13 +23,13 @@ const KEPT_LINES: usize = 20;
 /// Lines that are logged per second; a server that writes more loses them.
 const LINES_PER_SECOND: u32 = 50;
 
-/// How long a process that is let go may take to end by itself.
+/// How long a process whose connection was closed may take to end by itself.
 const GRACE: Duration = Duration::from_secs(4);
 
 /// How long to wait for the exit code of a process whose pipes are closed.
 const EXIT_CODE: Duration = Duration::from_millis(500);
 
-/// How long after its pipes are closed the end of a process may go unnoticed.
+/// How long after its pipes are closed the end of a process is waited for.
 const NOTICE: Duration = Duration::from_millis(300);
 
 /// Starts one server's process, as often as asked.
@@ -39,17 +39,17 @@ pub(super) struct StdioProcess {
     server: Arc<str>,
     secrets: Arc<Secrets>,
     tasks: TaskTracker,
-    /// What the process that was started last said and how it ended.
+    /// The output and exit of the process that was started last.
     log: Mutex<Arc<ProcessLog>>,
 }
 
-/// What one process said and how it ended.
+/// The output and exit of one process.
 #[derive(Debug, Default)]
 struct ProcessLog {
     lines: Mutex<VecDeque<String>>,
     exit: tokio::sync::SetOnce<Option<Exit>>,
     /// Set once there is nothing more to read of its standard error.
-    heard: tokio::sync::SetOnce<()>,
+    stderr_closed: tokio::sync::SetOnce<()>,
 }
 
 impl StdioProcess {
@@ -64,13 +64,13 @@ impl StdioProcess {
         // A process that still runs has no exit code; one that has just ended gets a moment to be noticed.
         let exit = tokio::time::timeout(EXIT_CODE, log.exit.wait()).await.ok().copied().flatten();
         if exit.is_some() {
-            // Its last words may still be in the pipe, or somebody whom it started holds the pipe open.
-            tokio::time::timeout(EXIT_CODE, log.heard.wait()).await.ok();
+            // Its last lines may still be in the pipe, or a process that it started holds the pipe open.
+            tokio::time::timeout(EXIT_CODE, log.stderr_closed.wait()).await.ok();
         }
         let last = log.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned();
         match (exit, last) {
-            (Some(exit), Some(line)) => format!("{}: {line}", ended(exit)),
-            (Some(exit), None) => format!("{} without a word ({failure})", ended(exit)),
+            (Some(exit), Some(line)) => format!("{}: {line}", display_exit(exit)),
+            (Some(exit), None) => format!("{} without a word ({failure})", display_exit(exit)),
             (None, Some(line)) => format!("{failure}; the last line of its standard error: {line}"),
             (None, None) => failure,
         }
@@ -81,7 +81,7 @@ impl StdioProcess {
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&log);
         let mut child = spawn(&self.spec).await.map_err(|error| {
             log.exit.set(None).ok(); // Nothing runs, so nothing can end.
-            said(&error)
+            with_causes(&error)
         })?;
         let (Some(reader), Some(writer)) = (child.stdout.take(), child.stdin.take()) else {
             return Err("its pipes are not there".to_owned());
@@ -117,25 +117,25 @@ impl Dial for StdioProcess {
 }
 
 /// An error with its causes.
-fn said(error: &dyn std::error::Error) -> String {
+fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-fn ended(exit: Exit) -> String {
+fn display_exit(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exited with code {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
     }
 }
 
-/// Stays with a process until it has ended, and ends it when it is let go.
+/// Waits for the end of a process, and ends it when its connection is closed.
 async fn reap(mut child: Child, server: Arc<str>, released: CancellationToken, log: Arc<ProcessLog>) {
     let exit = tokio::select! {
         biased;
         exit = child.wait() => exit,
         () = released.cancelled() => {
-            // Pipes close before the end of a process is noticed, so one that is let go may have failed by itself.
+            // Pipes close before the end of a process is noticed, so it may have failed by itself.
             let failed = tokio::time::timeout(NOTICE, child.wait()).await;
             let failed = failed.ok().and_then(Result::ok).filter(|exit| *exit != Exit::Code(0));
             log.exit.set(failed).ok();
@@ -144,14 +144,14 @@ async fn reap(mut child: Child, server: Arc<str>, released: CancellationToken, l
     };
     match exit {
         Ok(exit) => {
-            tracing::debug!("{server}: the process {}", ended(exit));
+            tracing::debug!("{server}: the process {}", display_exit(exit));
             log.exit.set(Some(exit)).ok();
         }
-        Err(error) => tracing::warn!("{server}: {}", said(&error)),
+        Err(error) => tracing::warn!("{server}: {}", with_causes(&error)),
     }
 }
 
-/// Reads standard error to its end: a process whose standard error nobody reads stands still.
+/// Reads standard error to its end: a process blocks when its pipe is full.
 async fn read_stderr(
     stderr: impl AsyncRead + Unpin,
     server: Arc<str>,
@@ -178,7 +178,7 @@ async fn read_stderr(
             None => {}
         }
     }
-    log.heard.set(()).ok(); // Nobody else sets it.
+    log.stderr_closed.set(()).ok(); // It is set only here.
 }
 
 /// The next line without characters that could pass for lines of their own, cut at a limit.
@@ -265,7 +265,7 @@ mod tests {
         log.lines.lock().unwrap().push_back("no such module".into());
         assert!(program.describe_exit("gone".into()).await.ends_with("standard error: no such module"));
         log.exit.set(Some(Exit::Code(1))).unwrap();
-        log.heard.set(()).unwrap();
+        log.stderr_closed.set(()).unwrap();
         assert_eq!(program.describe_exit("gone".into()).await, "exited with code 1: no such module");
     }
 }

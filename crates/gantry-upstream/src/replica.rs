@@ -22,7 +22,7 @@ pub(super) struct Replica {
     pub(super) name: String,
     /// The way to it.
     pub(super) transport: Transport,
-    /// Its process, if it is one of ours.
+    /// Its process, if Gantry starts it.
     pub(super) process: Option<Arc<StdioProcess>>,
     /// Tells its task to reconnect.
     pub(super) restart: Notify,
@@ -149,7 +149,7 @@ impl Replica {
         state.latency = latency.or(state.latency);
     }
 
-    /// It has listed anew.
+    /// It has listed its tools again.
     pub(super) fn listed(&self, listing: Arc<Listing>) {
         self.locked().listing = Some(listing);
     }

@@ -1,7 +1,8 @@
-//! Telling a server what sessions want to hear: which resources somebody watches, and how much to log.
+//! Brings a server up to date with the subscriptions of sessions: which resources to report, and how much to log.
 //!
-//! Whoever tells looks at the subscriptions when its turn comes, so the last word is always the newest wish. A connection knows
-//! what it was told already, so telling twice costs nothing.
+//! Requests about one resource are sent one after the other, and each reads the subscriptions when its turn comes; so
+//! the last request always carries the newest state. A connection remembers what it has asked for, so asking twice costs
+//! nothing.
 
 use crate::server::UpstreamServer;
 use futures_util::future::join_all;
@@ -14,17 +15,17 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// How long a server may take to hear one wish.
+/// How long a server may take to answer one request.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Subscriptions that one server is told at once.
+/// Requests that are sent to one server at once.
 const AT_ONCE: usize = 16;
 
-/// How often a server that comes back is told a wish, and how long after the last time.
+/// How often a server that reconnected is asked for a subscription, and how long after the last attempt.
 const TRIES: usize = 3;
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Whose turn it is to tell a server something. Resources share a few turns; what matters is that there is one for each.
+/// Locks that put requests to one server in order: one for log levels, and a few that the resources share.
 #[derive(Debug)]
 pub(super) struct SubscriptionLocks {
     resources: [Semaphore; AT_ONCE],
@@ -45,7 +46,7 @@ impl SubscriptionLocks {
     }
 }
 
-/// Waits a moment for a server to take a wish.
+/// Waits for an answer, but not longer than [`SUBSCRIBE_TIMEOUT`].
 async fn in_time(request: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     timeout(SUBSCRIBE_TIMEOUT, request)
         .await
@@ -53,35 +54,35 @@ async fn in_time(request: impl Future<Output = Result<(), Failure>>) -> Result<(
 }
 
 impl UpstreamServer {
-    /// Tells the server whether somebody watches a resource now: while this waited for its turn, the last may have left,
-    /// or the first come.
+    /// Subscribes the server's connections to a resource, or unsubscribes them, as the subscriptions of sessions say once
+    /// the lock is held.
     ///
     /// # Errors
-    /// A replica does not take it.
+    /// A replica refuses it.
     pub(crate) async fn sync_subscription(&self, uri: &str) -> Result<(), Failure> {
         in_time(async {
             let turn = self.subscription_locks.of(uri).acquire().await;
-            let is_watched = self.context.subscriptions.has_subscriber(self.id(), uri);
+            let is_wanted = self.context.subscriptions.has_subscriber(self.id(), uri);
             let connections = self.connections();
             let answers =
-                join_all(connections.iter().map(|connection| connection.watch(uri, is_watched))).await;
+                join_all(connections.iter().map(|connection| connection.watch(uri, is_wanted))).await;
             drop(turn);
             answers.into_iter().collect()
         })
         .await
     }
 
-    /// Tells the server of many resources whether somebody watches them now, as far as it takes it.
+    /// The same for many resources; a failure is only logged.
     pub(crate) async fn sync_subscriptions(&self, uris: Vec<Arc<str>>) {
         let requests = stream::iter(uris).map(|uri| async move {
             if let Err(failure) = self.sync_subscription(&uri).await {
-                tracing::debug!("{}: {uri} is still watched: {failure}", self.id());
+                tracing::debug!("{}: {uri} is still subscribed to: {failure}", self.id());
             }
         });
         requests.buffer_unordered(AT_ONCE).collect::<()>().await;
     }
 
-    /// Tells the server how much to log now.
+    /// Sets the log level of the server's connections.
     pub(crate) async fn push_log_level(&self) {
         self.push_log_level_to(&self.all_connections()).await;
     }
@@ -100,7 +101,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Tells a new connection what sessions want to hear, for as long as it takes, and never returns.
+    /// Brings a new connection up to date, for as long as it takes, and never returns.
     pub(super) async fn resubscribe(&self, connection: &Arc<Connection>) -> Infallible {
         self.push_log_level_to(std::slice::from_ref(connection)).await;
         let mut left = self.context.subscriptions.uris_of(self.id());
@@ -116,12 +117,12 @@ impl UpstreamServer {
         }
         if let [uri, ..] = &left[..] {
             let (id, n) = (self.id(), left.len());
-            tracing::warn!("{id}: it does not take that {n} resources are watched; {uri} is one of them");
+            tracing::warn!("{id}: it refuses {n} subscriptions; {uri} is one of them");
         }
         std::future::pending().await
     }
 
-    /// Tells a new connection of one resource. Returns it if that has to be done again.
+    /// Subscribes a new connection to one resource. Returns the resource if that has to be tried again.
     async fn resubscribe_one(&self, connection: &Connection, uri: Arc<str>) -> Option<Arc<str>> {
         let turn = self.subscription_locks.of(&uri).acquire().await;
         if !self.context.subscriptions.has_subscriber(self.id(), &uri) {
@@ -132,7 +133,7 @@ impl UpstreamServer {
         match subscribed {
             Ok(()) => None,
             Err(Failure::Answered(error)) => {
-                tracing::warn!("{}: {uri} cannot be watched any more: {error}", self.id());
+                tracing::warn!("{}: it refuses the subscription to {uri}: {error}", self.id());
                 None
             }
             Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => Some(uri),

@@ -1,11 +1,11 @@
-//! What the configuration gives a server and nobody else is to see: it is masked wherever Gantry repeats what a server
-//! or its process says about itself. What a tool answers is the tool's business, and passes as it is.
+//! The secrets of a server's configuration (variables and headers), which are masked wherever Gantry repeats what the
+//! server or its process says about itself. Results of tools are passed on unchanged.
 
 use crate::config::{ServerSettings, TransportConfig};
 use gantry_core::raw;
 use gantry_core::redact::MASK;
 
-/// The shortest value that is looked for: shorter ones are flags and numbers, and are all over any text.
+/// The shortest value that is masked: shorter ones are flags and numbers, which occur in any text.
 const SECRET_BYTES: usize = 8;
 
 /// The values of one server's environment and headers.
@@ -34,7 +34,7 @@ impl Secrets {
         Self { values }
     }
 
-    /// A text as it may be shown.
+    /// A text with the secrets masked.
     pub(super) fn hide(&self, text: String) -> String {
         self.values.iter().fold(text, |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret, MASK) } else { text }

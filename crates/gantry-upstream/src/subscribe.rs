@@ -25,11 +25,11 @@ impl UpstreamContext {
         if target.server.connections().is_empty() {
             return Err(ErrorObject::new(INTERNAL_ERROR, target.server.why_unavailable()));
         }
-        let subscribed = self.subscriptions.watch(session, id, own);
+        let subscribed = self.subscriptions.subscribe(session, id, own);
         subscribed.map_err(|why| ErrorObject::new(INVALID_PARAMS, why))?;
         // Also if there is a subscription already: the server may be about to refuse the one who came first.
         if let Err(failure) = target.server.sync_subscription(own).await {
-            self.subscriptions.unwatch(session, id, own);
+            self.subscriptions.unsubscribe(session, id, own);
             return Err(error(id, failure));
         }
         Ok(DONE.to_owned())
@@ -41,7 +41,7 @@ impl UpstreamContext {
         uri: &str,
     ) -> Result<String, ErrorObject> {
         let target = self.resource(scope, uri)?;
-        if self.subscriptions.unwatch(scope.session(), target.server.id(), &target.upstream_uri) {
+        if self.subscriptions.unsubscribe(scope.session(), target.server.id(), &target.upstream_uri) {
             target.server.sync_subscriptions(vec![target.upstream_uri.into()]).await;
         }
         Ok(DONE.to_owned())
@@ -62,13 +62,13 @@ impl UpstreamContext {
     /// Drops what a session that is over had subscribed to. Returns the work of telling the servers, if there is any.
     pub(crate) fn drop_subscriptions(&self, session: SessionId) -> Option<BoxFuture<'static, ()>> {
         let before = self.subscriptions.level();
-        let unwatched = self.subscriptions.end(session);
+        let unsubscribed = self.subscriptions.end(session);
         let is_quieter = self.subscriptions.level().is_some_and(|level| Some(level) != before);
-        if unwatched.is_empty() && !is_quieter {
+        if unsubscribed.is_empty() && !is_quieter {
             return None;
         }
         let mut by_server: BTreeMap<Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
-        for (id, uri) in unwatched {
+        for (id, uri) in unsubscribed {
             by_server.entry(id).or_default().push(uri);
         }
         let servers = self.all();

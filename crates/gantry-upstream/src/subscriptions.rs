@@ -1,32 +1,32 @@
-//! What sessions want to hear from servers: which resources they watch, and from which level on they want log messages.
+//! What sessions are subscribed to: resources of servers, and log messages from some level on.
 //!
-//! A server is asked once however many sessions want the same, and asked no more when the last of them is gone. A
-//! session that wants something twice has to take it back twice: several streams of one client may share a session.
+//! A server gets one subscription however many sessions want the same, and it ends with the last of them. A session
+//! that subscribes twice has to unsubscribe twice, because several streams of one client may share a session.
 
 use gantry_core::id::SessionId;
 use gantry_provider::client::LogLevel;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Resources that one session may watch.
+/// Resources that one session may subscribe to.
 const PER_SESSION: usize = 1000;
 
-/// Resources that all sessions together may watch.
+/// Resources that all sessions together may subscribe to.
 const TOTAL: usize = 20_000;
 
-/// What sessions hear that have not chosen a level: the protocol leaves that to Gantry, whose server side says so too.
+/// The log level of sessions that have not chosen one; the protocol leaves it to Gantry, and gantry-mcp uses the same.
 const UNCHOSEN: LogLevel = LogLevel::Info;
 
 /// A resource of a server, by the server's own URI.
 type Resource = (Arc<str>, Arc<str>);
 
-/// What all sessions want.
+/// The subscriptions of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Who watches a resource, and how often.
+    /// The sessions that are subscribed to a resource, and how often.
     watchers: HashMap<Resource, BTreeMap<SessionId, usize>>,
     watched: HashMap<SessionId, BTreeSet<Resource>>,
     levels: HashMap<SessionId, LogLevel>,
@@ -37,11 +37,11 @@ impl Subscriptions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session wants to hear of a resource.
+    /// Subscribes a session to a resource.
     ///
     /// # Errors
-    /// It watches too many already.
-    pub(crate) fn watch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
+    /// There are too many subscriptions already.
+    pub(crate) fn subscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
         let mut held = self.held();
         let resource = (Arc::clone(server), Arc::from(uri));
         let own = held.watched.get(&session).map_or(0, BTreeSet::len);
@@ -62,8 +62,8 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// A session takes one wish to hear of a resource back. Returns whether it was the last of all.
-    pub(crate) fn unwatch(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
+    /// Takes one subscription of a session back. Returns whether it was the last one to the resource.
+    pub(crate) fn unsubscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
         let mut held = self.held();
         let resource = (Arc::clone(server), Arc::from(uri));
         let count = held.watchers.get_mut(&resource).and_then(|watchers| watchers.get_mut(&session));
@@ -80,18 +80,18 @@ impl Subscriptions {
         held.forget(session, &resource)
     }
 
-    /// Whether somebody watches a resource.
+    /// Whether any session is subscribed to a resource.
     pub(crate) fn has_subscriber(&self, server: &Arc<str>, uri: &str) -> bool {
         self.held().watchers.contains_key(&(Arc::clone(server), Arc::from(uri)))
     }
 
-    /// The resources of a server that somebody watches.
+    /// The resources of a server that sessions are subscribed to.
     pub(crate) fn uris_of(&self, server: &str) -> Vec<Arc<str>> {
         let held = self.held();
         held.watchers.keys().filter(|(of, _)| **of == *server).map(|(_, uri)| Arc::clone(uri)).collect()
     }
 
-    /// From which level on a session wants log messages. Returns the level that servers are to use, if it is another now.
+    /// Sets the log level of a session. Returns the level that servers are to use, if it is another now.
     pub(crate) fn set_level(&self, session: SessionId, level: LogLevel) -> Option<LogLevel> {
         let mut held = self.held();
         let before = held.level();
@@ -99,17 +99,17 @@ impl Subscriptions {
         held.level().filter(|level| Some(*level) != before)
     }
 
-    /// The most talkative level that any session wants.
+    /// The lowest level that any session has chosen.
     pub(crate) fn level(&self) -> Option<LogLevel> {
         self.held().level()
     }
 
-    /// The least level that any session may want: who has not chosen one hears [`UNCHOSEN`] and above.
+    /// The lowest level that any session gets: those that have not chosen one get [`UNCHOSEN`] and above.
     pub(crate) fn least_level(&self) -> LogLevel {
         self.level().map_or(UNCHOSEN, |level| level.min(UNCHOSEN))
     }
 
-    /// A session is over. Returns the resources that nobody watches any more.
+    /// Ends the subscriptions of a session. Returns the resources that no session is subscribed to any more.
     pub(crate) fn end(&self, session: SessionId) -> Vec<Resource> {
         let mut held = self.held();
         held.levels.remove(&session);
@@ -123,7 +123,7 @@ impl Held {
         self.levels.values().min().copied()
     }
 
-    /// Takes a watcher away. Returns whether it was there and the last.
+    /// Removes a session from a resource. Returns whether it was there and the last one.
     fn forget(&mut self, session: SessionId, resource: &Resource) -> bool {
         let Some(watchers) = self.watchers.get_mut(resource) else { return false };
         let last = watchers.remove(&session).is_some() && watchers.is_empty();
@@ -143,15 +143,15 @@ mod tests {
         let (subscriptions, server): (_, Arc<str>) = (Subscriptions::default(), "s".into());
         let (ann, bob) = (SessionId::mint(), SessionId::mint());
         assert!(!subscriptions.has_subscriber(&server, "a:b"));
-        assert_eq!(subscriptions.watch(ann, &server, "a:b"), Ok(()));
+        assert_eq!(subscriptions.subscribe(ann, &server, "a:b"), Ok(()));
         assert!(subscriptions.has_subscriber(&server, "a:b"));
-        assert_eq!(subscriptions.watch(ann, &server, "a:b"), Ok(()));
-        assert_eq!(subscriptions.watch(bob, &server, "a:b"), Ok(()));
-        assert!(!subscriptions.unwatch(bob, &server, "a:b"));
-        assert!(!subscriptions.unwatch(ann, &server, "a:b"), "wanted twice, taken back once");
-        assert!(subscriptions.unwatch(ann, &server, "a:b"));
-        assert!(!subscriptions.unwatch(ann, &server, "a:b"), "what is not wanted cannot be taken back");
-        assert_eq!(subscriptions.watch(bob, &server, "a:b"), Ok(()));
+        assert_eq!(subscriptions.subscribe(ann, &server, "a:b"), Ok(()));
+        assert_eq!(subscriptions.subscribe(bob, &server, "a:b"), Ok(()));
+        assert!(!subscriptions.unsubscribe(bob, &server, "a:b"));
+        assert!(!subscriptions.unsubscribe(ann, &server, "a:b"), "wanted twice, taken back once");
+        assert!(subscriptions.unsubscribe(ann, &server, "a:b"));
+        assert!(!subscriptions.unsubscribe(ann, &server, "a:b"), "what is not wanted cannot be taken back");
+        assert_eq!(subscriptions.subscribe(bob, &server, "a:b"), Ok(()));
         assert_eq!(subscriptions.end(bob), [(server, Arc::from("a:b"))]);
         assert!(subscriptions.uris_of("s").is_empty());
     }
@@ -172,12 +172,12 @@ mod tests {
         let (subscriptions, server): (_, Arc<str>) = (Subscriptions::default(), "s".into());
         let ann = SessionId::mint();
         for n in 0..PER_SESSION {
-            subscriptions.watch(ann, &server, &format!("a:{n}")).unwrap();
+            subscriptions.subscribe(ann, &server, &format!("a:{n}")).unwrap();
         }
-        let refused = subscriptions.watch(ann, &server, "a:more").unwrap_err();
+        let refused = subscriptions.subscribe(ann, &server, "a:more").unwrap_err();
         assert!(refused.contains("this session watches 1000 resources already"), "{refused}");
         assert_eq!(
-            subscriptions.watch(ann, &server, "a:1"),
+            subscriptions.subscribe(ann, &server, "a:1"),
             Ok(()),
             "what it watches already it may ask for again"
         );
@@ -189,14 +189,14 @@ mod tests {
         for n in 0..TOTAL / PER_SESSION {
             let session = SessionId::mint();
             for m in 0..PER_SESSION {
-                assert_eq!(subscriptions.watch(session, &server, &format!("a:{n}:{m}")), Ok(()));
+                assert_eq!(subscriptions.subscribe(session, &server, &format!("a:{n}:{m}")), Ok(()));
             }
         }
         let late = SessionId::mint();
-        let refused = subscriptions.watch(late, &server, "a:more").unwrap_err();
+        let refused = subscriptions.subscribe(late, &server, "a:more").unwrap_err();
         assert!(refused.contains("all sessions together watch 20000 resources"), "{refused}");
         assert_eq!(
-            subscriptions.watch(late, &server, "a:1:1"),
+            subscriptions.subscribe(late, &server, "a:1:1"),
             Ok(()),
             "what is watched anyway costs nothing"
         );

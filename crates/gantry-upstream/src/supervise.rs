@@ -1,4 +1,4 @@
-//! Keeps one replica of a server alive: connects, lists, watches, and begins again for as long as it takes.
+//! Keeps one replica of a server alive: connects, lists, checks its health, and reconnects for as long as it takes.
 
 use crate::backoff::Backoff;
 use crate::context::CHANGE_BYTES;
@@ -18,19 +18,19 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 
-/// Events of a server that wait to be looked at.
+/// Notifications of a server that may wait to be handled.
 const EVENTS: usize = 256;
 
 /// A server that was ready for so long has recovered: its next failure counts as the first.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// Servers often announce several changes at once; they are looked at together.
+/// Servers often announce several changes at once; they are handled together.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// A server that announces changes without end is asked no more often than this.
+/// The lists of a server that announces changes all the time are read no more often than this.
 const RELIST_EVERY: Duration = Duration::from_secs(1);
 
-/// When a list that could not be had is asked for again.
+/// When a list that could not be read is read again.
 const RELIST_AGAIN: Duration = Duration::from_secs(5);
 
 /// The shortest time between two health checks.
@@ -88,7 +88,7 @@ pub(super) async fn replica(server: Arc<UpstreamServer>, n: usize) {
     }
 }
 
-/// Connects and lists. The first try waits until fewer servers start at once.
+/// Connects and lists. The first attempt waits for its turn among the servers that start at once.
 async fn start(server: &UpstreamServer, replica: &Replica, first: bool) -> Result<Started, String> {
     let _turn = if first { server.context.starts.acquire().await.ok() } else { None };
     let limit = server.settings.startup_timeout;
@@ -204,12 +204,13 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// Asks whether it is there. What it has said since it was last silent says so as well, a late answer above all.
+/// Pings a replica. Any message that came from it since the last missed ping proves that it is there, above all a late
+/// answer.
 async fn check(replica: &Replica, connection: &Connection, limit: Duration) -> PingResult {
     let asked = Instant::now();
     match connection.ping(limit).await {
         Ok(time) => PingResult::Answered(time),
-        // It does not know the question, but it is there.
+        // It does not know `ping`, but it answers.
         Err(Failure::Answered(_)) => PingResult::Answered(asked.elapsed()),
         Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => {
             if replica.heard.swap(false, Ordering::Relaxed) { PingResult::Late } else { PingResult::Missed }
@@ -217,7 +218,7 @@ async fn check(replica: &Replica, connection: &Connection, limit: Duration) -> P
     }
 }
 
-/// Passes on what a server says, as far as somebody may want it; says which list is to be asked for anew.
+/// Passes on a notification that sessions are subscribed to. Returns the list that has to be read again, if one has.
 pub(super) fn announce(server: &UpstreamServer, event: Event) -> Option<ListKind> {
     let (provider, subscriptions) = (Arc::clone(&server.settings.id), &server.context.subscriptions);
     let change = match event {
@@ -251,7 +252,7 @@ pub(super) fn announce(server: &UpstreamServer, event: Event) -> Option<ListKind
     None
 }
 
-/// Asks for the lists anew; what cannot be had stays as it was.
+/// Reads the lists again; if that fails, the old ones stay.
 async fn relist(server: &UpstreamServer, replica: &Replica, connection: &Connection) -> Result<(), ()> {
     let failure = match timeout(server.settings.startup_timeout, Listing::fetch(connection)).await {
         Ok(Ok(listing)) => {

@@ -1,16 +1,16 @@
-//! Looks for what does not belong into a tool's definition: text that people do not see and models read, and text that
-//! gives a model orders.
+//! Flags text in definitions that may be an attack on the model: characters that people do not see, and instructions
+//! that address the model instead of describing the tool.
 //!
-//! Nothing is refused because of a flag: honest definitions look odd at times. A flag is shown where a person decides
-//! whether to trust a server.
+//! Nothing is refused because of a flag: honest definitions get some too. It is shown where a person decides whether to
+//! trust a server.
 
 use crate::duplicate_keys;
 use serde_json::Value;
 
-/// Flags of one definition; more say nothing new.
+/// Flags that are kept of one definition.
 const MAX_FLAGS: usize = 20;
 
-/// A description that nobody reads to its end.
+/// The length beyond which a text is flagged: people do not read it to its end.
 const LONG_TEXT_BYTES: usize = 8 * 1024;
 
 /// Phrases that address the model in place of describing the tool, in lower case.

@@ -209,7 +209,7 @@ fn a_notification_that_no_session_subscribed_to_is_dropped() {
     let changes = Arc::<Changes>::default();
     let server = UpstreamServer::new(two_replicas(None), &context(Arc::clone(&changes) as _));
     let session = gantry_core::id::SessionId::mint();
-    server.context.subscriptions.watch(session, server.id(), "a:watched").unwrap();
+    server.context.subscriptions.subscribe(session, server.id(), "a:watched").unwrap();
     let heard = |event| {
         assert_eq!(supervise::announce(&server, event), None);
         changes.0.lock().unwrap().pop()

@@ -1,5 +1,5 @@
-//! Shows every frame of a server to whoever debugs it, without what must not be seen: values under keys that name a
-//! secret, also in JSON that a frame carries as text, and values that the configuration of the server gives it.
+//! Emits every message of a server as an event (`traceMCP`), with secrets masked: values under keys that name a secret,
+//! also in JSON that a message carries as text, and values that the server's configuration gives it.
 
 use crate::secrets::Secrets;
 use gantry_core::{json, redact, shape};
@@ -8,13 +8,13 @@ use gantry_provider::server::Observer;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What is shown of one frame.
+/// Bytes of one message that are shown.
 const FRAME_BYTES: usize = 4096;
 
 /// How deep JSON may be carried as text in JSON.
 const DEPTH: usize = 4;
 
-/// Sees the frames of one server.
+/// Emits the messages of one server.
 #[derive(Debug)]
 pub(super) struct FrameLog {
     server: Arc<str>,
@@ -23,12 +23,12 @@ pub(super) struct FrameLog {
 }
 
 impl FrameLog {
-    /// Shows the frames of this server there.
+    /// Emits the messages of this server to the observer.
     pub(super) fn new(server: &Arc<str>, secrets: &Arc<Secrets>, observer: &Arc<dyn Observer>) -> Self {
         Self { server: Arc::clone(server), observer: Arc::clone(observer), secrets: Arc::clone(secrets) }
     }
 
-    /// A frame as it may be shown. One in which secrets cannot be found is not shown at all.
+    /// A message with secrets masked. One that cannot be parsed, and so not be searched for secrets, is not shown.
     fn redacted(&self, frame: &str) -> String {
         let masked = match masked(frame, DEPTH) {
             Ok(masked) => masked,
@@ -44,7 +44,7 @@ impl Trace for FrameLog {
     }
 }
 
-/// A text of JSON with the values of secret keys masked; as it is if there are none.
+/// JSON text with the values of secret keys masked; unchanged if there are none.
 fn masked(text: &str, depth: usize) -> Result<String, json::Error> {
     let canonical = json::canonical(text)?;
     let text = if canonical.is_sensitive() { redact::shown(&canonical, usize::MAX) } else { text.to_owned() };
@@ -55,7 +55,7 @@ fn masked(text: &str, depth: usize) -> Result<String, json::Error> {
     Ok(if mask_carried(&mut value, depth) { value.to_string() } else { text })
 }
 
-/// Masks in JSON that is carried as text. Returns whether there was anything.
+/// Masks secrets in JSON that is carried as text. Returns whether anything was masked.
 fn mask_carried(value: &mut Value, depth: usize) -> bool {
     match value {
         Value::String(text) if text.starts_with(['{', '[']) => match masked(text, depth - 1) {

@@ -11,10 +11,10 @@ use std::fmt::Write as _;
 /// The scheme of mapped URIs.
 pub(crate) const SCHEME: &str = "gantry:";
 
-/// How the URIs of one server are shown.
+/// How clients see the URIs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UriMap {
-    /// What stands before a URI; nothing for a server with `prefix: false`.
+    /// The prefix of each URI; none for a server with `prefix: false`.
     prefix: Option<Box<str>>,
 }
 
@@ -36,12 +36,12 @@ pub(crate) enum MessageKind {
 }
 
 impl UriMap {
-    /// The uri_map of a server.
+    /// The map of a server.
     pub(crate) fn new(server: &str, prefix: bool) -> Self {
         Self { prefix: prefix.then(|| format!("{SCHEME}{}/", encoded(server)).into()) }
     }
 
-    /// The server's own URI, if what a client says is one of this server.
+    /// The server's own URI, if the client's is one of this server.
     pub(crate) fn upstream_uri<'a>(&self, shown: &'a str) -> Option<&'a str> {
         match &self.prefix {
             Some(prefix) => shown.strip_prefix(&**prefix),
@@ -49,7 +49,7 @@ impl UriMap {
         }
     }
 
-    /// Whether URIs are shown as they are.
+    /// Whether URIs are shown unchanged.
     pub(crate) fn is_plain(&self) -> bool {
         self.prefix.is_none()
     }
@@ -57,7 +57,7 @@ impl UriMap {
     /// A message of the server as clients see it.
     pub(crate) fn rewrite<'a>(&self, kind: MessageKind, text: &'a str) -> Cow<'a, str> {
         let Some(prefix) = &self.prefix else { return text.into() };
-        // A key can be written with escapes, but not without either of these.
+        // A key `uri` contains one of these, even if it is written with escapes.
         if !text.contains("uri") && !text.contains("\\u") {
             return text.into();
         }
@@ -70,7 +70,7 @@ impl UriMap {
     }
 }
 
-/// The object with its string member of this name saying something else, and nothing else changed.
+/// The object with another value of this string member, and nothing else changed.
 pub(crate) fn with_string_member<'a>(text: &'a str, member: &str, name: &str) -> Cow<'a, str> {
     let mut edits = Edits::of(text);
     for value in named(text, member) {
@@ -79,7 +79,7 @@ pub(crate) fn with_string_member<'a>(text: &'a str, member: &str, name: &str) ->
     edits.done()
 }
 
-/// The object with a member inside another one saying something else.
+/// The object with another value of a string member inside another member.
 pub(crate) fn with_nested_member<'a>(text: &'a str, outer: &str, member: &str, name: &str) -> Cow<'a, str> {
     let mut edits = Edits::of(text);
     for value in named(text, outer).flat_map(|object| named(object, member)) {
@@ -88,7 +88,7 @@ pub(crate) fn with_nested_member<'a>(text: &'a str, outer: &str, member: &str, n
     edits.done()
 }
 
-/// What may stand in the authority of our URIs as it is; the rest is percent-encoded.
+/// A server's id as part of a URI: letters, digits, `-`, `_` and `.`; the rest is percent-encoded.
 fn encoded(server: &str) -> String {
     let mut out = String::with_capacity(server.len());
     for byte in server.bytes() {

@@ -190,7 +190,7 @@ async fn only_what_may_be_a_message_of_the_server_says_that_it_is_there() {
 fn watch_some(server: &UpstreamServer, n: usize) {
     let session = SessionId::mint();
     for n in 0..n {
-        server.context.subscriptions.watch(session, server.id(), &format!("a:{n}")).unwrap();
+        server.context.subscriptions.subscribe(session, server.id(), &format!("a:{n}")).unwrap();
     }
 }
 
