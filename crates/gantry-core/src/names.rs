@@ -17,6 +17,7 @@ pub use spelling::{Beginnings, Roots, prefixes, spellings, unslashed};
 use crate::digest::Digest;
 use crate::limits::TOOL_NAME_CHARS;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Between namespace and tool.
 pub const SEPARATOR: &str = "__";
@@ -142,6 +143,22 @@ fn ended(tool: &Unnamed<'_>, name: &str, end: &str) -> String {
     let fits = crate::shape::truncated(name, TOOL_NAME_CHARS.saturating_sub(end.len() + 1));
     let kept = fits.trim_end_matches('_').len().max(prefix.min(fits.len()));
     format!("{}_{end}", crate::shape::truncated(&fits, kept))
+}
+
+/// The owner of each of these names, which come with the providers that want them: the one that had it before, else the
+/// first.
+pub fn owners<'a, 'b>(
+    wanted: impl IntoIterator<Item = (&'a str, &'a Arc<str>)>,
+    before: impl Fn(&str) -> Option<&'b Arc<str>>,
+) -> HashMap<&'a str, &'a Arc<str>> {
+    let mut owners = HashMap::new();
+    for (name, provider) in wanted {
+        let owner = owners.entry(name).or_insert(provider);
+        if before(name) == Some(provider) {
+            *owner = provider;
+        }
+    }
+    owners
 }
 
 /// Whether every model interface takes this as the name of a function.

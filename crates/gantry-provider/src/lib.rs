@@ -9,7 +9,10 @@ mod context;
 mod output;
 mod provider;
 pub mod redact;
+pub mod resources;
 mod rpc_error;
+pub mod server;
+mod status;
 pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -18,3 +21,4 @@ pub use context::CallContext;
 pub use output::{Content, RawOutput};
 pub use provider::{BoxFuture, Provider, no_preflight};
 pub use rpc_error::{ErrorObject, code};
+pub use status::{HealthStatus, PinChoice, PinDiff, ProviderStatus, ReplicaStatus};

@@ -1,4 +1,4 @@
-//! The governed pipeline and everything it needs: pool, sessions, queues, cache, ledger, events, and the providers.
+//! The governed pipeline and everything it needs: pool, sessions, queues, cache, ledger and events.
 //!
 //! A call enters by [`Runtime::call`] from whatever door and leaves as a [`Reply`]. What happens in between is one
 //! sentence, written in `pipeline.rs`: resolve → authorise → approve → cache → queue → execute → shape → record → reply.
@@ -22,12 +22,10 @@ mod output_tool;
 mod outputs;
 mod pipeline;
 pub mod projects;
-pub mod provider;
 pub mod queue;
 pub mod records;
 pub mod reply;
 mod runtime;
-pub mod servers;
 pub mod session;
 pub mod turns;
 

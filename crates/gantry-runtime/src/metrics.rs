@@ -2,7 +2,7 @@
 
 use crate::event::EventKind;
 use crate::queue;
-use crate::servers::{Light, ServerStatus};
+use gantry_provider::{HealthStatus, ProviderStatus};
 use gantry_store::Stats;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -168,18 +168,18 @@ impl Metrics {
         })
     }
 
-    fn measure(&self, servers: &[ServerStatus]) {
+    fn measure(&self, servers: &[ProviderStatus]) {
         // A server that is gone must not keep its last light.
         self.server_light.clear();
         self.server_latency.clear();
         self.server_tools.clear();
         for status in servers {
             let label = labels([("project", &status.project), ("server", &status.id)]);
-            self.server_light.get_or_create(&label).set(match status.light {
-                Light::Green => 3,
-                Light::Yellow => 2,
-                Light::Red => 1,
-                Light::Off => 0,
+            self.server_light.get_or_create(&label).set(match status.health {
+                HealthStatus::Green => 3,
+                HealthStatus::Yellow => 2,
+                HealthStatus::Red => 1,
+                HealthStatus::Off => 0,
             });
             self.server_tools.get_or_create(&label).set(i64::try_from(status.tools).unwrap_or(i64::MAX));
             if let Some(ms) = status.latency_ms {
@@ -190,7 +190,7 @@ impl Metrics {
 
     /// The page that `/metrics` serves.
     #[must_use]
-    pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats, servers: &[ServerStatus]) -> String {
+    pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats, servers: &[ProviderStatus]) -> String {
         self.measure(servers);
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         for queue in queues {

@@ -1,12 +1,12 @@
 //! What a runtime is set up with: limits, policies, agents, servers, and how each provider's tools are run.
 
-use crate::servers::ServerSettings;
 use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::Policies;
 use gantry_core::tool::{Effect, Origin, Settings, ToolSpec};
 use gantry_core::toolset::Selection;
 use gantry_provider::Provider;
+use gantry_provider::server::{NoServers, ServerConfig, ServerFactory};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,23 @@ pub struct Plan {
     pub options: Options,
     /// Gantry's own providers.
     pub providers: Vec<Arc<dyn Provider>>,
+}
+
+/// A server of a project.
+#[derive(Debug, Clone)]
+pub struct ServerPlan {
+    /// How it is reached.
+    pub config: Arc<dyn ServerConfig>,
+    /// How its tools are run.
+    pub options: ProviderOptions,
+}
+
+impl ServerPlan {
+    /// The server's id.
+    #[must_use]
+    pub fn id(&self) -> &Arc<str> {
+        self.config.id()
+    }
 }
 
 /// The set-up of a runtime.
@@ -48,12 +65,10 @@ pub struct Options {
     pub agents: HashMap<Arc<str>, AgentOptions>,
     /// How the tools of each provider are run, by the provider's id.
     pub providers: HashMap<Arc<str>, ProviderOptions>,
-    /// The MCP servers.
-    pub servers: Vec<ServerSettings>,
-    /// How many of them start at once.
-    pub init_concurrency: usize,
-    /// The file that pins the definitions of their tools; it need not exist.
-    pub lock_file: PathBuf,
+    /// The servers.
+    pub servers: Vec<ServerPlan>,
+    /// Makes them, for each runtime anew.
+    pub server_factory: Arc<dyn ServerFactory>,
 }
 
 impl Options {
@@ -74,8 +89,7 @@ impl Options {
             agents: HashMap::new(),
             providers: HashMap::new(),
             servers: Vec::new(),
-            init_concurrency: 8,
-            lock_file: PathBuf::from("gantry.lock"),
+            server_factory: Arc::new(NoServers),
         }
     }
 }

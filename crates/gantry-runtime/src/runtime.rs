@@ -3,15 +3,14 @@
 mod detached;
 mod explain;
 mod foresee;
-mod forward;
-mod hearing;
 mod lifecycle;
+mod observer;
 mod opening;
 mod pool;
 mod rebuild;
 mod reconfigure;
+mod resources;
 mod setup;
-mod shelf;
 mod sources;
 mod upstreams;
 mod view;

@@ -19,15 +19,14 @@ pub use auth::Identity;
 pub use listen::{Error, Options, reachable, serve};
 
 use gantry_runtime::Projects;
-use gantry_runtime::servers::ServerSettings;
+use gantry_runtime::options::ServerPlan;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Reads the entry of an MCP server of a project, an id and the text of a JSON object with the keys of the configuration,
 /// and says what in it has no effect; or says what is wrong with it. The program brings it, because the configuration is
 /// the program's.
-pub type ParseServer =
-    dyn Fn(&str, &str, &str) -> Result<(ServerSettings, Vec<String>), String> + Send + Sync;
+pub type ParseServer = dyn Fn(&str, &str, &str) -> Result<(ServerPlan, Vec<String>), String> + Send + Sync;
 
 /// What the handlers share.
 #[derive(Clone)]

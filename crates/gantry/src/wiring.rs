@@ -11,10 +11,10 @@ use crate::Extra;
 use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};
 use anyhow::Context as _;
 use gantry_runtime::projects::Loading;
-use gantry_runtime::servers::Off;
 use gantry_runtime::{Commons, Plan, Projects};
 use gantry_server::ParseServer;
 use gantry_store::Store;
+use gantry_upstream::config::DisabledReason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,12 +57,12 @@ pub(crate) fn server_parser(configuration: &Arc<Configuration>) -> Arc<ParseServ
         let (server, warnings) = ServerReader::new(&held, project)
             .read(id, entry, &ProcessEnv)
             .map_err(|error| in_words(error.problems()))?;
-        let settings = plan::server_settings(id, &server, project.defaults.trace_mcp, &mut problems);
-        match &settings.off {
+        let plan = plan::server_plan(id, &server, project.defaults.trace_mcp, &mut problems);
+        match &server.off {
             _ if !problems.is_empty() => Err(in_words(&problems)),
             // In a file the other servers go on; here there is nobody else, so whoever adds it is told.
-            Some(Off::Unusable(reason)) => Err(reason.clone()),
-            Some(Off::Disabled) | None => Ok((settings, warnings)),
+            Some(DisabledReason::Unusable(reason)) => Err(reason.clone()),
+            Some(DisabledReason::Disabled) | None => Ok((plan, warnings)),
         }
     })
 }

@@ -1,9 +1,7 @@
 //! The words of the client side: how to reach a server, what to ask of it, what it may say, and how that can fail.
 
-use crate::{
-    ErrorObject, Version,
-    exchange::{BoxFuture, Method, Turn},
-};
+use crate::{ErrorObject, Version, exchange::BoxFuture};
+pub use gantry_provider::resources::{ListKind, Outgoing};
 use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -139,57 +137,6 @@ pub enum Event {
     Log(Arc<str>),
     /// The params of `notifications/elicitation/complete`, an object.
     ElicitationComplete(Arc<str>),
-}
-
-/// What can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ListKind {
-    /// `tools/list`.
-    Tools,
-    /// `resources/list`.
-    Resources,
-    /// `resources/templates/list`.
-    Templates,
-    /// `prompts/list`.
-    Prompts,
-}
-
-impl ListKind {
-    /// The method that lists.
-    #[must_use]
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-            Self::Prompts => "prompts/list",
-        }
-    }
-
-    /// The member of the result that holds the list.
-    #[must_use]
-    pub const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-            Self::Prompts => "prompts",
-        }
-    }
-}
-
-/// A request to a server that is no call of a tool.
-#[derive(Debug)]
-pub struct Outgoing<'a> {
-    /// What is asked.
-    pub method: Method,
-    /// The params, the text of an object, without `_meta`.
-    pub params: String,
-    /// What the client said in `_meta`, the text of an object. Keys of the protocol and the progress token are
-    /// replaced by Gantry's own.
-    pub meta: Option<&'a str>,
-    /// Who is told and asked while the request runs, and what stops it; the server is told then.
-    pub turn: Turn,
 }
 
 /// Why a request has no result.

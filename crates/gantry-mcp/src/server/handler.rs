@@ -3,9 +3,10 @@
 use crate::{
     ErrorObject, Version,
     client::ListKind,
-    exchange::{Capabilities, LogLevel, Method, Turn},
+    exchange::{Capabilities, Method, Turn},
     headers::HeaderParam,
 };
+pub use gantry_provider::resources::{Change, Features};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, sync::Arc};
 use tokio::sync::broadcast;
@@ -122,25 +123,6 @@ pub struct ServerInfo {
     pub version: String,
 }
 
-/// What a server has besides tools.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a capability on the wire, and any set of them is one"
-)]
-pub struct Features {
-    /// Resources and templates, which can be subscribed to.
-    pub resources: bool,
-    /// Prompts.
-    pub prompts: bool,
-    /// Completion of arguments.
-    pub completions: bool,
-    /// Log messages.
-    pub logging: bool,
-    /// Extensions and their settings, the text of an object; told to clients of 2026-07-28 only.
-    pub extensions: Option<String>,
-}
-
 /// A call as the client sent it.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
@@ -190,47 +172,4 @@ pub struct ToolAnswer {
     pub is_error: bool,
     /// More about the result, as the text of a JSON object. Keys of the protocol itself are not passed on.
     pub meta: Option<String>,
-}
-
-impl AsRef<Self> for Change {
-    fn as_ref(&self) -> &Self {
-        self
-    }
-}
-
-/// Something that clients may want to hear of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// A list is another now. [`ListKind::Resources`] stands for templates too.
-    ListChanged {
-        /// Which list.
-        kind: ListKind,
-        /// Whose part of it.
-        provider: Arc<str>,
-    },
-    /// A resource is another now.
-    Updated {
-        /// Whose resource.
-        provider: Arc<str>,
-        /// Its URI as clients know it.
-        uri: Arc<str>,
-        /// The params of `notifications/resources/updated`, an object with that URI.
-        params: Arc<str>,
-    },
-    /// A log message that belongs to no request.
-    Log {
-        /// Whose message.
-        provider: Arc<str>,
-        /// How severe it is.
-        level: LogLevel,
-        /// The params of `notifications/message`, an object.
-        params: Arc<str>,
-    },
-    /// What a client was sent to an address for is done there.
-    ElicitationComplete {
-        /// Who had asked for it.
-        provider: Arc<str>,
-        /// The params of `notifications/elicitation/complete`, an object.
-        params: Arc<str>,
-    },
 }

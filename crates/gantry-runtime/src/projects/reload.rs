@@ -132,7 +132,7 @@ impl Projects {
                 Some(project) => project.effective_of(plan, None),
                 None => plan.clone(),
             };
-            Runtime::check(&effective, &self.commons, queues).map_err(|error| said(&error))?;
+            Runtime::check(&effective, queues).map_err(|error| said(&error))?;
             let is_there = |agent: &Arc<str>| plan.options.agents.contains_key(agent);
             let leaves = leaving
                 .is_some_and(|leaving| leaving.project == *name && leaving.to.as_ref().is_none_or(is_there));
@@ -146,7 +146,7 @@ impl Projects {
         // A queue may go that a project uses whose own part of the file is as it was.
         for (name, project) in known.iter().filter(|(name, _)| !plans.changed.contains_key(*name)) {
             if plans.names.contains(name) {
-                Runtime::check(&project.effective(None), &self.commons, queues)
+                Runtime::check(&project.effective(None), queues)
                     .map_err(|error| format!("project {name}: {error}"))?;
             }
         }

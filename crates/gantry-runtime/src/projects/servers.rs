@@ -1,12 +1,11 @@
 //! The MCP servers of all projects, and those that were added or removed while the process runs.
 
 use super::{Project, Projects};
-use crate::options::Plan;
+use crate::options::{Plan, ServerPlan};
 use crate::runtime::Runtime;
-use crate::servers::{ServerSettings, ServerStatus};
 use futures_util::future::join_all;
 use gantry_core::toolset::Selection;
-use gantry_provider::task;
+use gantry_provider::{ProviderStatus, task};
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -16,14 +15,14 @@ const MAX_ADDED: usize = 1000;
 /// What is other than configured until the process ends.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
-    added: Vec<ServerSettings>,
+    added: Vec<ServerPlan>,
     removed: BTreeSet<Arc<str>>,
 }
 
 impl Projects {
     /// How the MCP servers of a project, or of all, are doing.
     #[must_use]
-    pub fn servers(&self, project: Option<&str>) -> Vec<ServerStatus> {
+    pub fn servers(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let projects = self.projects.load();
         let meant = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
         meant.flat_map(|project| project.seats.runtimes()).flat_map(|runtime| runtime.servers()).collect()
@@ -33,9 +32,9 @@ impl Projects {
     ///
     /// # Errors
     /// There is no such project, there is a provider of that id already, or the settings cannot be used.
-    pub async fn add_server(&self, project: &str, settings: ServerSettings) -> Result<(), String> {
+    pub async fn add_server(&self, project: &str, server: ServerPlan) -> Result<(), String> {
         let project = self.project(project).map_err(|refusal| refusal.error().message.clone())?;
-        let adding = task::spawn("add server", async move { project.add_server(settings).await });
+        let adding = task::spawn("add server", async move { project.add_server(server).await });
         adding.await.unwrap_or_else(|error| Err(format!("adding it broke off: {error}")))
     }
 
@@ -78,32 +77,32 @@ impl Projects {
 }
 
 impl Project {
-    async fn add_server(&self, settings: ServerSettings) -> Result<(), String> {
+    async fn add_server(&self, server: ServerPlan) -> Result<(), String> {
         let _changing = self.changing.mine().await;
         self.is_there().map_err(|refusal| refusal.error().message.clone())?;
         let known = self.effective(None).options.servers;
-        if known.iter().any(|server| server.id == settings.id) {
-            return Err(format!("there is a provider {} already; remove it first", settings.id));
+        if known.iter().any(|known| known.id() == server.id()) {
+            return Err(format!("there is a provider {} already; remove it first", server.id()));
         }
         if self.overlay().added.len() >= MAX_ADDED {
             return Err(format!("{MAX_ADDED} servers were added already; remove some, or write them down"));
         }
         for runtime in self.seats.runtimes() {
-            if self.needs(&runtime, &settings) {
-                runtime.add_server(settings.clone()).await?;
+            if self.needs(&runtime, &server) {
+                runtime.add_server(server.clone()).await?;
             }
         }
-        self.overlay().added.push(settings);
+        self.overlay().added.push(server);
         Ok(())
     }
 
     async fn remove_server(&self, id: &str) -> bool {
         let _changing = self.changing.mine().await;
-        let known = self.effective(None).options.servers.iter().any(|server| *server.id == *id);
+        let known = self.effective(None).options.servers.iter().any(|server| **server.id() == *id);
         if known {
-            let written = self.plan.load().options.servers.iter().any(|server| *server.id == *id);
+            let written = self.plan.load().options.servers.iter().any(|server| **server.id() == *id);
             let mut overlay = self.overlay();
-            overlay.added.retain(|server| *server.id != *id);
+            overlay.added.retain(|server| **server.id() != *id);
             // One that was never in the file is not missing there, should it come into it later.
             if written {
                 overlay.removed.insert(id.into());
@@ -130,11 +129,11 @@ impl Project {
         let mut plan = plan.clone();
         let options = &mut plan.options;
         let overlay = self.overlay();
-        options.servers.retain(|server| !overlay.removed.contains(&server.id));
+        options.servers.retain(|server| !overlay.removed.contains(server.id()));
         let configured: BTreeSet<Arc<str>> =
-            options.servers.iter().map(|server| Arc::clone(&server.id)).collect();
+            options.servers.iter().map(|server| Arc::clone(server.id())).collect();
         // What has come into the file since is what the file says.
-        options.servers.extend(overlay.added.iter().filter(|it| !configured.contains(&it.id)).cloned());
+        options.servers.extend(overlay.added.iter().filter(|it| !configured.contains(it.id())).cloned());
         options.active = agent.cloned();
         if let Some(agent) = agent {
             // An agent that is not there has nothing.
@@ -149,17 +148,17 @@ impl Project {
         let plan = self.plan.load();
         let mut overlay = self.overlay();
         let Overlay { added, removed } = &mut *overlay;
-        let has = |id: &Arc<str>| plan.options.servers.iter().any(|server| server.id == *id);
-        added.retain(|server| removed.contains(&server.id) || !has(&server.id));
+        let has = |id: &Arc<str>| plan.options.servers.iter().any(|server| server.id() == id);
+        added.retain(|server| removed.contains(server.id()) || !has(server.id()));
     }
 
-    fn needs(&self, runtime: &Runtime, server: &ServerSettings) -> bool {
+    fn needs(&self, runtime: &Runtime, server: &ServerPlan) -> bool {
         let plan = self.plan.load();
         let active = runtime.active().and_then(|agent| plan.options.agents.get(agent));
         active.is_none_or(|agent| may_use(&agent.selection, server))
     }
 }
 
-fn may_use(selection: &Selection, server: &ServerSettings) -> bool {
-    selection.may_need(&server.id, &server.id, server.prefix)
+fn may_use(selection: &Selection, server: &ServerPlan) -> bool {
+    selection.may_need(server.id(), server.id(), server.config.is_prefixed())
 }

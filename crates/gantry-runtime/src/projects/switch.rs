@@ -5,12 +5,11 @@ use super::{DRAIN, Project, Projects, active};
 use crate::commons::{Call, Commons};
 use crate::event::{EventKind, Events};
 use crate::runtime::{Elsewhere, Runtime, unknown_agent};
-use crate::servers::Change;
 use crate::session::Session;
 use futures_util::future::join_all;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
-use gantry_mcp::client::ListKind;
+use gantry_provider::resources::{Change, ListKind};
 use gantry_provider::task;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -191,7 +190,7 @@ impl Project {
             return Ok(shared);
         }
         let servers =
-            self.effective(to).options.servers.iter().map(|server| Arc::clone(&server.id)).collect();
+            self.effective(to).options.servers.iter().map(|server| Arc::clone(server.id())).collect();
         events.emit(None, EventKind::Build { agent: to.cloned(), servers });
         let runtime = self.build(to, commons).await.map_err(|error| error.to_string())?;
         match to {

@@ -83,12 +83,7 @@ impl Runtime {
         let Some(server) = sources.get(&tool.key.provider).and_then(|source| source.server.as_ref()) else {
             return Vec::new();
         };
-        let known = server.listing();
-        let flags =
-            known.as_ref().and_then(|known| known.tool(&tool.key.tool)).map(|tool| tool.flags.clone());
-        let flags = flags.unwrap_or_default().into_iter().map(|flag| format!("it looks suspicious: {flag}"));
-        let absence = server.pick().err();
-        absence.into_iter().chain(flags).chain(server.broken_promises(&tool.key.tool)).collect()
+        server.remarks(&tool.key.tool)
     }
 
     /// Why a tool that a provider has, or may have, is not in the pool.
@@ -108,13 +103,13 @@ impl Runtime {
                     (None, None) => format!("provider {id} has it, but {}", filtered(source, &name)),
                 });
             }
-            let absent = source.server.as_ref().filter(|server| own.is_some() && server.pick().is_err());
-            if let Some(server) = absent {
-                let known = match server.listing() {
+            let server = source.server.as_ref().filter(|_| own.is_some());
+            if let Some((server, reason)) = server.and_then(|it| Some((it, it.unavailable_reason()?))) {
+                let known = match server.tools_digest() {
                     Some(_) => "it did not have this tool when it was there last",
                     None => "whether it has this tool is not known: it never started",
                 };
-                return Some(format!("{}; {known}", server.absence()));
+                return Some(format!("{reason}; {known}"));
             }
         }
         None

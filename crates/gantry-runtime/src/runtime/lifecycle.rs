@@ -1,22 +1,22 @@
 //! Starting and stopping a runtime.
 
+use super::observer::ServerObserver;
 use super::rebuild::Upstreams;
 use super::setup::{Setup, State, Toolsets};
 use super::sources::{Source, Sources};
 use super::{Error, Runtime, pool};
 use crate::cache::Cache;
 use crate::commons::Commons;
-use crate::options::Plan;
+use crate::options::{Options, Plan};
 use crate::output_tool::OutputTool;
 use crate::outputs::Outputs;
-use crate::provider::mcp::McpServer;
-use crate::provider::mcp::hub::Hub;
 use crate::queue::Queues;
 use crate::session::Sessions;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::future::join_all;
 use gantry_core::tool::{Settings, Tool};
-use gantry_provider::Provider as _;
+use gantry_provider::Provider;
+use gantry_provider::server::{Server, ServerGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -42,12 +42,11 @@ impl Runtime {
             }
         }
         let (number, events) = (commons.next_number(), commons.events.of(&options.project));
-        let hub = Arc::new(Hub::open(&options, events.clone(), (number, commons.changes.clone())));
+        let changes = commons.changes.clone();
+        let observer = ServerObserver { events: events.clone(), runtime: number, changes };
+        let group = options.server_factory.open(Arc::new(observer));
         let setup = Arc::new(Setup::new(&options));
-        let servers = options.servers.into_iter().map(|settings| McpServer::new(settings, &hub));
-        let servers = servers.map(Source::of_server);
-        let own = providers.into_iter().map(|provider| Source::own(provider, &options.providers));
-        let sources = Sources::new(own.chain(servers).collect());
+        let sources = all_sources(&options, &providers, &group)?;
         let queues = commons.queues.load();
         pool::check(sources.all(), &queues)?;
         let built = pool::build(sources.all(), &queues);
@@ -61,7 +60,7 @@ impl Runtime {
             number,
             project: options.project,
             active: options.active,
-            upstreams: Upstreams::new(&sources, &built, hub),
+            upstreams: Upstreams::new(&sources, &built, group),
             state: ArcSwap::from_pointee(State {
                 revision: 0,
                 setup,
@@ -90,12 +89,9 @@ impl Runtime {
     ///
     /// # Errors
     /// The same as those of [`Runtime::start`].
-    pub fn check(plan: &Plan, commons: &Commons, queues: &Queues) -> Result<(), Error> {
+    pub fn check(plan: &Plan, queues: &Queues) -> Result<(), Error> {
         let Plan { options, providers } = plan;
-        let hub = Arc::new(Hub::blank(options, commons.events.clone(), (0, commons.changes.clone())));
-        let servers = options.servers.iter().map(|settings| McpServer::new(settings.clone(), &hub));
-        let own = providers.iter().map(|provider| Source::own(Arc::clone(provider), &options.providers));
-        let sources = Sources::new(own.chain(servers.map(Source::of_server)).collect());
+        let sources = all_sources(options, providers, &options.server_factory.unstarted())?;
         pool::check(sources.all(), queues)
     }
 
@@ -103,7 +99,7 @@ impl Runtime {
     fn connect(self: &Arc<Self>) {
         let sources = self.sources();
         sources.all().iter().for_each(|source| self.listen(source));
-        sources.servers().for_each(McpServer::start);
+        sources.servers().cloned().for_each(Server::start);
         if sources.servers().next().is_none() {
             self.upstreams.settled.set(()).ok(); // Nobody else has set it yet.
             self.warn();
@@ -198,4 +194,18 @@ impl Runtime {
         let sources = self.sources();
         join_all(sources.servers().map(|server| server.close())).await;
     }
+}
+
+/// The providers of a plan, with its servers made but not started.
+fn all_sources(
+    options: &Options,
+    providers: &[Arc<dyn Provider>],
+    group: &Arc<dyn ServerGroup>,
+) -> Result<Sources, Error> {
+    let own = providers.iter().map(|provider| Ok(Source::own(Arc::clone(provider), &options.providers)));
+    let servers = options.servers.iter().map(|plan| {
+        let server = Arc::clone(group).server(&*plan.config).map_err(Error::Pool)?;
+        Ok(Source::of_server(server, plan.options.clone()))
+    });
+    Ok(Sources::new(own.chain(servers).collect::<Result<_, _>>()?))
 }

@@ -234,7 +234,7 @@ impl Runtime {
 
     async fn over(&self, session: &Session) {
         session.cancellation().cancel();
-        self.forget_wishes(session.id());
+        self.drop_subscriptions(session.id());
         if let Err(error) = self.store.close_session(session.id(), crate::clock::now_us()).await {
             tracing::warn!("the end of session {} could not be recorded: {error}", session.id());
         }

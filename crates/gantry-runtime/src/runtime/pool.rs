@@ -7,17 +7,16 @@ mod apart;
 mod bare;
 
 pub(super) use apart::Apart;
-pub(super) use bare::holders;
 
 use super::Error;
 use super::sources::Source;
-use crate::provider::mcp::McpServer;
-use crate::provider::mcp::listing::Listing;
 use crate::queue::Queues;
+use gantry_core::digest::Digest;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
 use gantry_core::names::{Beginnings, Style, is_coordination_name, is_reserved_name};
 use gantry_core::tool::{Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
+use gantry_provider::server::Server;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -30,17 +29,15 @@ pub(super) struct Built {
     pub(super) left_out: BTreeMap<Arc<str>, String>,
     /// Single tools that are left out: provider, tool, and why.
     pub(super) dropped: Vec<(Arc<str>, String, String)>,
-    /// The lists of the servers as they were known before, so that their tools are in the pool.
-    pub(super) heard: HashMap<Arc<str>, Arc<Listing>>,
+    /// The [`Server::tools_digest`] of each server before its tools were taken, so that those are in the pool.
+    pub(super) heard: HashMap<Arc<str>, Digest>,
 }
 
 impl Built {
     /// Whether the tools that a server has now are in the pool. What else it has makes no difference.
-    pub(super) fn has_heard(&self, server: &McpServer) -> bool {
-        let (Some(heard), Some(known)) = (self.heard.get(server.id()), server.listing()) else {
-            return false;
-        };
-        Arc::ptr_eq(heard, &known) || heard.has_tools_of(&known)
+    pub(super) fn has_heard(&self, server: &dyn Server) -> bool {
+        let heard = self.heard.get(&server.origin().provider);
+        heard.is_some_and(|heard| server.tools_digest().as_ref() == Some(heard))
     }
 }
 
@@ -71,8 +68,8 @@ pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> B
     let mut candidates = Vec::new();
     let rules = Rules::new(sources, queues);
     // Order: asked before their tools are, so that nothing is in that has come up in between.
-    let servers = sources.iter().filter_map(|source| source.server.as_ref());
-    let heard = servers.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect();
+    let heard = |source: &Source| Some((Arc::clone(source.id()), source.server.as_ref()?.tools_digest()?));
+    let heard = sources.iter().filter_map(heard).collect();
     let mut built = Built { left_out: Apart::of(sources).1, heard, ..Built::default() };
     for source in sources.iter().filter(|source| !built.left_out.contains_key(source.id())) {
         let id = source.id();

@@ -1,19 +1,18 @@
-//! Keeps the pool and the shelf in step with the providers: what changes there is put together anew, off the async
+//! Keeps the pool and the catalog in step with the providers: what changes there is put together anew, off the async
 //! workers, one time after the other, and clients are told once it can be seen.
 
 use super::Runtime;
 use super::pool::{self, Before, Built};
 use super::setup::State;
-use super::shelf::{KINDS, Shelf};
 use super::sources::{Source, Sources};
 use crate::commons::Told;
 use crate::event::EventKind;
-use crate::provider::mcp::hub::Hub;
-use crate::servers::Change;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
 use gantry_core::toolset::Pool;
-use gantry_mcp::client::ListKind;
+use gantry_provider::Provider;
+use gantry_provider::resources::{Change, ListKind};
+use gantry_provider::server::{PublishCatalog, ServerGroup};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,11 +29,10 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Where tools come from, and what was made of it.
 #[derive(Debug)]
 pub(super) struct Upstreams {
-    pub(super) shelf: ArcSwap<Shelf>,
     /// What did not get into the pool.
     pub(super) outside: ArcSwap<Built>,
-    /// What the MCP servers share.
-    pub(super) hub: Arc<Hub>,
+    /// The servers as a group.
+    pub(super) group: Arc<dyn ServerGroup>,
     /// Wakes the one who rebuilds.
     pub(super) dirty: Arc<Notify>,
     /// How often somebody asked for what the next rebuild shows, and how much of that is done.
@@ -50,13 +48,12 @@ pub(super) struct Upstreams {
 
 impl Upstreams {
     /// These providers; `built` is what can be seen of them already.
-    pub(super) fn new(sources: &Sources, built: &Built, hub: Arc<Hub>) -> Self {
+    pub(super) fn new(sources: &Sources, built: &Built, group: Arc<dyn ServerGroup>) -> Self {
         let slowest = sources.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();
         Self {
             patience: Instant::now() + slowest.min(FIRST_LOOK),
-            shelf: ArcSwap::default(),
             outside: ArcSwap::from_pointee(built.clone()),
-            hub,
+            group,
             dirty: Arc::new(Notify::new()),
             asked: AtomicU64::new(0),
             done: watch::Sender::new(0),
@@ -146,24 +143,32 @@ impl Runtime {
         Before { pool: Arc::clone(&self.state().pool), seen: self.was_seen() }
     }
 
+    /// Builds the pool and the catalog of these providers. It is work, so this is not for an async worker.
+    pub(super) fn build(&self, sources: &Sources, before: &Before) -> (Built, PublishCatalog) {
+        let built = pool::rebuild(sources.all(), &self.commons.queues.load(), before);
+        let is_in = |server: &dyn Provider| {
+            sources.has(server) && !built.left_out.contains_key(&server.origin().provider)
+        };
+        let beginnings = pool::beginnings(sources.all());
+        let catalog = self.upstreams.group.prepare_catalog(&is_in, &beginnings, before.seen);
+        (built, catalog)
+    }
+
     async fn rebuild(self: &Arc<Self>) {
         let ticket = self.upstreams.asked.load(Ordering::Acquire);
         let state = self.state();
         let sources = Arc::clone(&state.sources);
-        // Asked before building: what a server has when it gives its verdict is then in the pool for certain.
-        let settled = sources.servers().all(|server| server.has_verdict());
+        // Asked before building: what a server has by then is in the pool for certain.
+        let settled = sources.servers().all(|server| server.has_settled());
         let before = self.before();
         let rt = Arc::clone(self);
         let work = tokio::task::spawn_blocking(move || {
-            rt.upstreams.hub.lock.refresh();
-            let built = pool::rebuild(sources.all(), &rt.commons.queues.load(), &before);
-            let shelf = rt.upstreams.shelf.load();
-            let shelf = Shelf::of(&sources, &built.left_out, before.seen.then_some(&**shelf));
-            (built, shelf)
+            rt.upstreams.group.refresh_pins();
+            rt.build(&sources, &before)
         });
         let shown = match work.await {
-            Ok((built, shelf)) => {
-                if !self.put(&state.sources, built, shelf) {
+            Ok((built, catalog)) => {
+                if !self.put(&state.sources, built, catalog) {
                     // Whoever waits for this goes on waiting: there is another one to come.
                     return;
                 }
@@ -181,9 +186,9 @@ impl Runtime {
         }
     }
 
-    /// Shows a new pool and a new shelf, and tells who wants to hear.
+    /// Shows a new pool and a new catalog, and tells connected clients.
     /// Shown only if the providers are those that it was made of; otherwise there will be another one.
-    fn put(&self, sources: &Arc<Sources>, built: Built, shelf: Shelf) -> bool {
+    fn put(&self, sources: &Arc<Sources>, built: Built, catalog: PublishCatalog) -> bool {
         let pool = {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
             let state = self.state();
@@ -195,26 +200,22 @@ impl Runtime {
             self.toolsets.forget_others(&built.pool);
             Arc::clone(&state.pool)
         };
-        self.show(&pool, built, shelf);
+        self.show(&pool, built, catalog);
         true
     }
 
-    /// Tells who wants to hear what is other than in the pool before.
-    pub(super) fn show(&self, pool: &Arc<Pool>, built: Built, shelf: Shelf) {
+    /// Tells connected clients what is other than in the pool before.
+    pub(super) fn show(&self, pool: &Arc<Pool>, built: Built, catalog: PublishCatalog) {
         self.warn_of(&built);
         let now = Arc::clone(&built.pool);
-        let before = self.upstreams.shelf.swap(Arc::new(shelf));
+        let changed = catalog();
         self.upstreams.outside.store(Arc::new(built));
-        let hub = &self.upstreams.hub;
         for (provider, event) in differences(pool, &now) {
-            hub.events.emit(None, event);
-            hub.tell(Change::ListChanged { provider, kind: ListKind::Tools });
+            self.events.emit(None, event);
+            self.tell(Change::ListChanged { provider, kind: ListKind::Tools });
         }
-        let shelf = self.upstreams.shelf.load();
-        for kind in KINDS {
-            for provider in shelf.changed(&before, kind) {
-                hub.tell(Change::ListChanged { provider, kind });
-            }
+        for (provider, kind) in changed {
+            self.tell(Change::ListChanged { provider, kind });
         }
     }
 

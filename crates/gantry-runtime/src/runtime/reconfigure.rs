@@ -4,14 +4,13 @@
 //! before go on under the old ones, at the providers that they were permitted for.
 
 use super::Runtime;
-use super::pool::{self, Built};
+use super::pool::Built;
 use super::setup::{Setup, State};
-use super::shelf::Shelf;
 use super::sources::{Source, Sources};
 use crate::options::{Options, Plan};
 use crate::projects::DRAIN;
-use crate::provider::mcp::McpServer;
 use gantry_provider::Provider;
+use gantry_provider::server::Server;
 use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 struct Change {
     sources: Arc<Sources>,
     /// Servers that are not there any more, or are other ones now.
-    gone: Vec<Arc<McpServer>>,
+    gone: Vec<Arc<dyn Server>>,
     /// Servers that are new, and have to be started.
     fresh: Vec<Source>,
 }
@@ -36,26 +35,21 @@ impl Runtime {
         }
         let change = self.change(&options, &providers);
         let (rt, sources, before) = (Arc::clone(self), Arc::clone(&change.sources), self.before());
-        let built = tokio::task::spawn_blocking(move || {
-            let built = pool::rebuild(sources.all(), &rt.commons.queues.load(), &before);
-            let shelf = rt.upstreams.shelf.load();
-            let shelf = Shelf::of(&sources, &built.left_out, before.seen.then_some(&**shelf));
-            (built, shelf)
-        });
+        let built = tokio::task::spawn_blocking(move || rt.build(&sources, &before));
         // Without a pool of its own nothing of the new configuration can be called; the next rebuild makes one.
-        let (built, shelf) = built.await.unwrap_or_else(|error| {
+        let (built, catalog) = built.await.unwrap_or_else(|error| {
             tracing::error!("the tools could not be put together anew: {error}");
-            (Built::default(), Shelf::default())
+            (Built::default(), Box::new(Vec::new))
         });
         let known = self.sources();
         let pool = self.enact(&options, &change, &built);
-        self.show(&pool, built, shelf);
+        self.show(&pool, built, catalog);
         for source in change.sources.all().iter().filter(|source| is_new(source, &known)) {
             self.listen(source);
         }
         for source in &change.fresh {
             self.listen(source);
-            source.server.iter().for_each(McpServer::start);
+            source.server.iter().cloned().for_each(Server::start);
         }
         self.rebuilt().await;
         self.warn();
@@ -78,22 +72,22 @@ impl Runtime {
     fn change(&self, options: &Options, providers: &[Arc<dyn Provider>]) -> Change {
         let before = self.sources();
         let (mut kept, mut fresh): (Vec<Source>, Vec<Source>) = Default::default();
-        for settings in &options.servers {
-            let known = before.get(&settings.id).filter(|known| {
-                known.server.as_ref().is_some_and(|server| server.settings().is_reached_like(settings))
+        for plan in &options.servers {
+            let known = before.get(plan.id()).filter(|known| {
+                known.server.as_ref().is_some_and(|server| server.config().is_same(&*plan.config))
             });
             match known {
                 // How its tools are run may be another way; the connection is the same.
-                Some(known) => {
-                    kept.push(Source { options: Arc::new(settings.options.clone()), ..known.clone() })
-                }
-                None => {
-                    let server = McpServer::new(settings.clone(), &self.upstreams.hub);
-                    fresh.push(Source::of_server(server));
-                }
+                Some(known) => kept.push(Source { options: Arc::new(plan.options.clone()), ..known.clone() }),
+                None => match Arc::clone(&self.upstreams.group).server(&*plan.config) {
+                    Ok(server) => fresh.push(Source::of_server(server, plan.options.clone())),
+                    // The plan was checked, so this is a mistake of the program; the other servers go on.
+                    Err(reason) => tracing::error!("{reason}"),
+                },
             }
         }
-        let is_kept = |server: &Arc<McpServer>| kept.iter().any(|source| source.id() == server.id());
+        let is_kept =
+            |server: &Arc<dyn Server>| kept.iter().any(|source| *source.id() == server.origin().provider);
         let gone = before.servers().filter(|server| !is_kept(server)).cloned().collect();
         let own = providers.iter().map(|provider| Source::own(Arc::clone(provider), &options.providers));
         let all = own.chain(kept).chain(fresh.iter().cloned());
@@ -106,9 +100,6 @@ impl Runtime {
         let before = self.state();
         let (revision, setup) = (before.revision + 1, Arc::new(Setup::new(options)));
         let (sources, pool) = (Arc::clone(&change.sources), Arc::clone(&built.pool));
-        for source in sources.all() {
-            source.server.iter().for_each(|server| server.set_options(&source.options));
-        }
         self.state.store(Arc::new(State { revision, setup, sources, pool }));
         self.toolsets.clear();
         self.output_provider.answers_within(options.response_max_bytes);
@@ -124,7 +115,7 @@ fn is_new(source: &Source, known: &Sources) -> bool {
 }
 
 /// Closes a server that is not there any more once its calls have ended, or their time is over.
-async fn retire(server: Arc<McpServer>, closing: CancellationToken) {
+async fn retire(server: Arc<dyn Server>, closing: CancellationToken) {
     tokio::select! {
         () = server.idle(DRAIN) => {}
         () = closing.cancelled() => {}

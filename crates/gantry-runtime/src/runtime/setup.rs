@@ -161,7 +161,7 @@ impl Runtime {
     pub(crate) fn is_down(&self, id: &str) -> bool {
         let sources = self.sources();
         let server = sources.get(id).and_then(|source| source.server.clone());
-        server.is_some_and(|server| server.listing().is_none())
+        server.is_some_and(|server| server.tools_digest().is_none())
     }
 
     /// Not below anybody.

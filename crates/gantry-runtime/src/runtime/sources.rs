@@ -1,8 +1,8 @@
 //! The providers of a runtime: a snapshot that is replaced when one comes or goes.
 
 use crate::options::ProviderOptions;
-use crate::provider::mcp::McpServer;
 use gantry_provider::Provider;
+use gantry_provider::server::Server;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Source {
     /// The provider.
     pub(super) provider: Arc<dyn Provider>,
-    /// The same, if it is an MCP server.
-    pub(super) server: Option<Arc<McpServer>>,
+    /// The same, if it is a server.
+    pub(super) server: Option<Arc<dyn Server>>,
     /// How its tools are run.
     pub(super) options: Arc<ProviderOptions>,
     /// Tells it from others that have, had or will have its id.
@@ -27,10 +27,10 @@ impl Source {
         Self { provider, server: None, options: Arc::new(options), number: next_number() }
     }
 
-    /// An MCP server.
-    pub(super) fn of_server(server: Arc<McpServer>) -> Self {
-        let options = server.options();
-        Self { provider: Arc::clone(&server) as _, server: Some(server), options, number: next_number() }
+    /// A server.
+    pub(super) fn of_server(server: Arc<dyn Server>, options: ProviderOptions) -> Self {
+        let (provider, options) = (Arc::clone(&server) as _, Arc::new(options));
+        Self { provider, server: Some(server), options, number: next_number() }
     }
 
     /// The provider's id.
@@ -44,7 +44,7 @@ fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// All providers: Gantry's own in the order of the set-up, then the MCP servers in the order of their ids.
+/// All providers: Gantry's own in the order of the set-up, then the servers in the order of their ids.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     order: Vec<Source>,
@@ -55,7 +55,7 @@ impl Sources {
     /// These providers.
     pub(super) fn new(mut order: Vec<Source>) -> Self {
         order.sort_by(|a, b| {
-            let key = |source: &Source| source.server.as_ref().map(|server| Arc::clone(server.id()));
+            let key = |source: &Source| source.server.as_ref().map(|_| Arc::clone(source.id()));
             key(a).cmp(&key(b))
         });
         let index = order.iter().enumerate().map(|(n, source)| (Arc::clone(source.id()), n)).collect();
@@ -72,8 +72,14 @@ impl Sources {
         &self.order
     }
 
-    /// The MCP servers among them.
-    pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+    /// Whether this very provider is one of them, not another one of its id.
+    pub(super) fn has(&self, provider: &dyn Provider) -> bool {
+        let found = self.get(&provider.origin().provider);
+        found.is_some_and(|source| std::ptr::addr_eq(Arc::as_ptr(&source.provider), provider))
+    }
+
+    /// The servers among them.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<dyn Server>> {
         self.order.iter().filter_map(|source| source.server.as_ref())
     }
 

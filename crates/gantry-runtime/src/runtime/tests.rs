@@ -1,15 +1,18 @@
 //! Tests of a runtime with an MCP server on a socket: what is seen of it, and what happens when it goes and comes back.
 
+mod live;
+
 use super::*;
 use crate::commons::{Process, Told};
 use crate::event::EventKind;
-use crate::options::{Options, Plan, ProviderOptions};
-use crate::servers::{Change, Health, Light, Reach, ServerSettings};
+use crate::options::{Options, Plan, ProviderOptions, ServerPlan};
 use crate::session::Session;
 use gantry_core::{Caller, Door};
-use gantry_mcp::client::{Declared, ListKind, Outgoing, Protocol};
-use gantry_mcp::{Method, Turn};
-use gantry_provider::client::Nobody;
+use gantry_provider::HealthStatus;
+use gantry_provider::client::{Nobody, Turn};
+use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
+use gantry_upstream::UpstreamOptions;
+use gantry_upstream::config::{Declared, HealthCheck, Protocol, ServerSettings, TransportConfig};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -120,16 +123,32 @@ fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value
 fn settings(id: &str, address: &str) -> ServerSettings {
     ServerSettings {
         id: id.into(),
-        reach: Reach::Tcp(vec![address.into()]),
+        transport: TransportConfig::Tcp(vec![address.into()]),
         protocol: Protocol::Legacy,
         prefix: true,
         declared: Declared::default(),
         startup_timeout: Duration::from_secs(10),
-        health: Health { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
+        health: HealthCheck { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
         trace: false,
-        off: None,
-        options: ProviderOptions::default(),
+        disabled: None,
     }
+}
+
+fn plan(settings: ServerSettings) -> ServerPlan {
+    ServerPlan { config: Arc::new(settings), options: ProviderOptions::default() }
+}
+
+/// The options of a runtime in this folder with these servers.
+fn with_servers(folder: &std::path::Path, servers: Vec<ServerSettings>) -> Options {
+    let options = Options::new(folder.to_owned());
+    let factory = UpstreamOptions {
+        project: Arc::clone(&options.project),
+        data: folder.to_owned(),
+        lock_file: folder.join("gantry.lock"),
+        init_concurrency: 8,
+    };
+    let servers = servers.into_iter().map(plan).collect();
+    Options { servers, server_factory: Arc::new(factory), ..options }
 }
 
 struct Home {
@@ -143,11 +162,7 @@ impl Home {
         let (folder, upstream) = (tempfile::tempdir().unwrap(), Upstream::start().await);
         let file = folder.path().join("ledger.db");
         let (store, recovery) = Store::open(gantry_store::Options::new(file)).unwrap();
-        let options = Options {
-            servers: servers(&upstream.address),
-            lock_file: folder.path().join("gantry.lock"),
-            ..Options::new(folder.path().to_owned())
-        };
+        let options = with_servers(folder.path(), servers(&upstream.address));
         let commons = Commons::new(store, &recovery, Process::default());
         let rt = Runtime::start(Plan { options, providers: Vec::new() }, &commons).await.unwrap();
         Self { rt, upstream, _folder: folder }
@@ -201,10 +216,14 @@ async fn the_first_session_sees_every_server_that_works_and_why_another_does_not
     let session = home.session().await;
     assert_eq!(home.names(), ["tool-1", "up__tool_1"]);
     let lights: Vec<_> =
-        home.rt.servers().iter().map(|server| (server.id.to_string(), server.light)).collect();
+        home.rt.servers().iter().map(|server| (server.id.to_string(), server.health)).collect();
     assert_eq!(
         lights,
-        [("down".into(), Light::Red), ("up".into(), Light::Green), ("z-bare".into(), Light::Green)]
+        [
+            ("down".into(), HealthStatus::Red),
+            ("up".into(), HealthStatus::Green),
+            ("z-bare".into(), HealthStatus::Green)
+        ]
     );
     assert!(home.rt.explain("down__x", None, 0).reasons[0].contains("server down is down"));
     assert!(home.rt.instructions(None).unwrap().contains("be kind"));
@@ -297,10 +316,14 @@ async fn servers_come_and_go_while_it_runs() {
     let home = Home::new(|_| Vec::new()).await;
     let session = home.session().await;
     let mut changes = home.rt.changes();
-    home.rt.add_server(settings("later", &home.upstream.address)).await.unwrap();
-    assert!(home.rt.add_server(settings("later", &home.upstream.address)).await.is_err());
+    home.rt.add_server(plan(settings("later", &home.upstream.address))).await.unwrap();
+    assert!(home.rt.add_server(plan(settings("later", &home.upstream.address))).await.is_err());
     assert!(
-        home.rt.add_server(settings("agent", &home.upstream.address)).await.unwrap_err().contains("reserved")
+        home.rt
+            .add_server(plan(settings("agent", &home.upstream.address)))
+            .await
+            .unwrap_err()
+            .contains("reserved")
     );
     tools_changed(&mut changes).await;
     home.rt.renew(&session).unwrap();
@@ -326,7 +349,7 @@ async fn a_server_is_ready_when_its_tools_can_be_called() {
             }
             home.names()
         };
-        let adding = home.rt.add_server(settings(&id, &home.upstream.address));
+        let adding = home.rt.add_server(plan(settings(&id, &home.upstream.address)));
         let (added, names) = tokio::join!(adding, looking);
         added.unwrap();
         assert!(names.contains(&format!("later_{n}__tool_1")), "{names:?}");

@@ -1,46 +1,46 @@
-//! The MCP servers of a runtime: started, watched, added, removed and pinned while it runs.
+//! The servers of a runtime: shown, added, removed, restarted and pinned while it runs.
 
 use super::Runtime;
 use super::pool;
 use super::setup::State;
 use super::sources::{Source, Sources};
-use crate::provider::mcp::McpServer;
-use crate::provider::mcp::listing::Listing;
-use crate::servers::{Light, LockDiff, ServerSettings, ServerStatus};
+use crate::options::ServerPlan;
 use gantry_core::Tool;
-use gantry_provider::Provider as _;
+use gantry_provider::server::Server;
+use gantry_provider::{HealthStatus, PinChoice, PinDiff, Provider, ProviderStatus};
 use std::sync::{Arc, PoisonError};
 
 impl Runtime {
-    /// How every MCP server is doing, in the order of their ids.
+    /// How every server is doing, in the order of their ids.
     #[must_use]
-    pub fn servers(&self) -> Vec<ServerStatus> {
+    pub fn servers(&self) -> Vec<ProviderStatus> {
         let (outside, pool) = (self.upstreams.outside.load(), self.pool());
         let sources = self.sources();
         let quarantined = |id: &str| {
             let unusable = |tool: &&Arc<Tool>| *tool.key.provider == *id && tool.quarantined().is_some();
             pool.tools().iter().filter(unusable).count()
         };
-        let status = |server: &Arc<McpServer>| match outside.left_out.get(server.id()) {
+        let status = |server: &Arc<dyn Server>| match outside.left_out.get(&server.origin().provider) {
             // It may well be there, but nothing of it can be used.
-            Some(reason) => ServerStatus {
-                light: Light::Red,
+            Some(reason) => ProviderStatus {
+                health: HealthStatus::Red,
                 status: "down",
                 last_error: Some(reason.clone()),
                 ..server.status()
             },
             None => {
-                let status = ServerStatus { quarantined: quarantined(server.id()), ..server.status() };
+                let status =
+                    ProviderStatus { quarantined: quarantined(&server.origin().provider), ..server.status() };
                 // It is there, but the tools that it has now cannot be called before they are in the pool.
-                let is_early = status.status == "ready" && !outside.has_heard(server);
+                let is_early = status.status == "ready" && !outside.has_heard(&**server);
                 if is_early {
-                    ServerStatus { light: Light::Yellow, status: "starting", ..status }
+                    ProviderStatus { health: HealthStatus::Yellow, status: "starting", ..status }
                 } else {
                     status
                 }
             }
         };
-        let of_agent = |status| ServerStatus { agent: self.active.clone(), ..status };
+        let of_agent = |status| ProviderStatus { agent: self.active.clone(), ..status };
         sources.servers().map(status).map(of_agent).collect()
     }
 
@@ -48,19 +48,20 @@ impl Runtime {
     ///
     /// # Errors
     /// There is a provider of that id already, or the settings cannot be used.
-    pub async fn add_server(&self, settings: ServerSettings) -> Result<(), String> {
+    pub async fn add_server(&self, plan: ServerPlan) -> Result<(), String> {
         if self.closing.is_cancelled() {
             return Err("Gantry is shutting down".to_owned());
         }
-        let server = McpServer::new(settings, &self.upstreams.hub);
-        let source = Source::of_server(Arc::clone(&server));
+        let ServerPlan { config, options } = plan;
+        let server = Arc::clone(&self.upstreams.group).server(&*config)?;
+        let source = Source::of_server(Arc::clone(&server), options);
         pool::check(std::slice::from_ref(&source), &self.commons.queues.load())
             .map_err(|error| error.to_string())?;
         {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);
             let sources = self.sources();
-            if sources.get(server.id()).is_some() || *server.id() == self.output_tool.key.provider {
-                return Err(format!("there is a provider {} already; remove it first", server.id()));
+            if sources.get(source.id()).is_some() || *source.id() == self.output_tool.key.provider {
+                return Err(format!("there is a provider {} already; remove it first", source.id()));
             }
             pool::Apart::of(sources.all()).0.add(&source).map_err(|error| error.to_string())?;
             self.replace_sources(sources.with(source.clone()));
@@ -110,41 +111,29 @@ impl Runtime {
 
     /// What is different between the pinned definitions and those that the servers have now; of one server, or of all.
     #[must_use]
-    pub fn lock_diff(&self, server: Option<&str>) -> Vec<LockDiff> {
-        let lock = &self.upstreams.hub.lock;
-        self.listed(server).iter().flat_map(|(id, listing)| lock.diff(id, listing)).collect()
+    pub fn lock_diff(&self, server: Option<&str>) -> Vec<PinDiff> {
+        let sources = self.sources();
+        self.upstreams.group.pin_diff(server, &|server| sources.has(server))
     }
 
     /// Pins what the servers have now: everything, or only one server, or only one tool of it. Servers that are down
     /// keep what is pinned of them. Returns what was accepted.
     ///
     /// # Errors
-    /// The file cannot be written, or what there is now is not what was `seen` ([`LockDiff::revision`]); nothing is
+    /// The file cannot be written, or what there is now is not what was `seen` ([`PinDiff::revision`]); nothing is
     /// pinned then.
     pub async fn lock_accept(
         &self,
         server: Option<&str>,
         tool: Option<&str>,
         seen: Option<&str>,
-    ) -> Result<Vec<LockDiff>, String> {
-        let listed = self.listed(server);
-        if let Some(server) = server.filter(|_| listed.is_empty()) {
-            return Err(format!(
-                "server {server} has not been ready yet, so there is nothing to pin; see gantry servers"
-            ));
-        }
-        let hub = Arc::clone(&self.upstreams.hub);
-        let (tool, seen) = (tool.map(str::to_owned), seen.map(str::to_owned));
-        let accept = move || hub.lock.accept(&listed, tool.as_deref(), seen.as_deref());
+    ) -> Result<Vec<PinDiff>, String> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let choice = PinChoice { server: owned(server), tool: owned(tool), seen: owned(seen) };
+        let (group, sources) = (Arc::clone(&self.upstreams.group), self.sources());
+        let accept = move || group.accept_pins(&choice, &|server: &dyn Provider| sources.has(server));
         let accepted = tokio::task::spawn_blocking(accept).await.map_err(|error| error.to_string())??;
         self.rebuilt().await;
         Ok(accepted)
-    }
-
-    /// What the servers have, as far as it is known.
-    fn listed(&self, server: Option<&str>) -> Vec<(Arc<str>, Arc<Listing>)> {
-        let sources = self.sources();
-        let meant = sources.servers().filter(|known| server.is_none_or(|id| *id == **known.id()));
-        meant.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect()
     }
 }

@@ -1,11 +1,13 @@
 //! What can be seen of a runtime: tools, agents, instructions, and what looks wrong.
 
 use super::Runtime;
+use super::sources::Source;
+use crate::commons::Told;
 use crate::event::Events;
-use crate::servers::Change;
 use crate::session::Session;
 use gantry_core::format::Format;
 use gantry_core::toolset::{Entry, Pool, Toolset, array};
+use gantry_provider::resources::Change;
 use gantry_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -42,7 +44,8 @@ impl Runtime {
 
     /// Tells connected clients of a change.
     pub(crate) fn tell(&self, change: Change) {
-        self.upstreams.hub.tell(change);
+        // There may be no client connected.
+        self.commons.changes.send(Told { from: self.number, change }).ok();
     }
 
     /// The ledger.
@@ -125,9 +128,9 @@ impl Runtime {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let pool = self.pool();
-        let mut warnings: Vec<String> = self.upstreams.hub.lock.trouble().into_iter().collect();
+        let mut warnings = self.upstreams.group.warnings();
         let (sources, outside) = (self.sources(), self.upstreams.outside.load());
-        warnings.extend(sources.servers().flat_map(|server| server.warnings()));
+        warnings.extend(sources.all().iter().flat_map(server_warnings));
         warnings
             .extend(outside.left_out.iter().map(|(provider, why)| format!("{provider} is left out: {why}")));
         let dropped = outside.dropped.iter();
@@ -142,7 +145,7 @@ impl Runtime {
             warnings.extend(odd.map(|warning| format!("agent {agent}: {warning}")));
         }
         // A server that is down may have it; an agent's own runtime does not have all servers.
-        if self.active.is_none() && sources.servers().all(|server| server.pick().is_ok()) {
+        if self.active.is_none() && sources.servers().all(|server| server.unavailable_reason().is_none()) {
             let unmatched = self.setup().policies.unmatched(pool.tools());
             warnings
                 .extend(unmatched.iter().map(|(place, entry)| format!("{place}: {entry:?} matches no tool")));
@@ -161,6 +164,20 @@ impl Runtime {
         }
         warnings
     }
+}
+
+/// What looks wrong with a server, and entries of its `toolsDenied` that match no tool of it.
+fn server_warnings(source: &Source) -> Vec<String> {
+    let Some(server) = &source.server else { return Vec::new() };
+    let (mut warnings, tools) = (server.warnings(), server.tools());
+    if server.tools_digest().is_some() {
+        let names = tools.iter().map(|tool| tool.name.as_str());
+        warnings.extend(source.options.idle_denials(server.origin(), names).map(|pattern| {
+            let id = source.id();
+            format!("server {id}: {:?} in toolsDenied matches no tool; globs know * and ?", pattern.as_str())
+        }));
+    }
+    warnings
 }
 
 fn listed(entry: &Entry<'_>, toolset: &Toolset) -> Value {

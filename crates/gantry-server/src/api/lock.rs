@@ -8,8 +8,8 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use gantry_core::ErrorCode;
+use gantry_provider::PinDiff;
 use gantry_runtime::Runtime;
-use gantry_runtime::servers::LockDiff;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ fn not_accepted(runtime: &Runtime, accepted: &Accepted, message: String) -> ApiE
     let (server, tool) = (accepted.server.as_deref(), accepted.tool.as_deref());
     let mut now = runtime.lock_diff(server);
     now.retain(|diff| tool.is_none() || diff.tool.as_deref() == tool);
-    if accepted.revision.as_ref().is_some_and(|seen| *seen != LockDiff::revision(&now)) {
+    if accepted.revision.as_ref().is_some_and(|seen| *seen != PinDiff::revision(&now)) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, message);
     }
     let meant = servers.iter().find(|known| server == Some(&*known.id));
@@ -112,10 +112,10 @@ fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
     if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
-fn listed(diffs: &[LockDiff]) -> Json<Value> {
+fn listed(diffs: &[PinDiff]) -> Json<Value> {
     let Json(mut list) = query::list(&diffs.iter().map(|diff| json!(diff)).collect::<Vec<_>>(), None);
     if let Some(list) = list.as_object_mut() {
-        list.insert("revision".into(), LockDiff::revision(diffs).into());
+        list.insert("revision".into(), PinDiff::revision(diffs).into());
     }
     Json(list)
 }

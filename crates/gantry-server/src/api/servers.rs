@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gantry_core::{ErrorCode, Role};
-use gantry_runtime::servers::ServerStatus;
+use gantry_provider::ProviderStatus;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ fn split(text: &str) -> Result<(String, String), ApiError> {
     Ok((id, Value::Object(entry).to_string()))
 }
 
-fn find(app: &App, project: &str, id: &str) -> Option<ServerStatus> {
+fn find(app: &App, project: &str, id: &str) -> Option<ProviderStatus> {
     app.projects.servers(Some(project)).into_iter().find(|server| &*server.id == id)
 }
 
@@ -128,7 +128,7 @@ pub(super) fn unknown(id: &str) -> ApiError {
 }
 
 /// A server as somebody may see it: what went wrong and where it listens tell of the inside of the machine.
-fn shown(server: &ServerStatus, who: &Identity) -> Value {
+fn shown(server: &ProviderStatus, who: &Identity) -> Value {
     let mut shown = json!(server);
     if who.role != Role::Admin
         && let Some(shown) = shown.as_object_mut()

@@ -15,7 +15,7 @@ use crate::exit::{Done, Usage};
 use crate::{output, wiring};
 use gantry_egress::Url;
 use gantry_rest::{ApiOptions, SpecPlace};
-use gantry_runtime::servers::Off;
+use gantry_upstream::config::DisabledReason;
 use report::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,7 +83,7 @@ impl Subject {
             None => without_entry(asked, project)?,
         };
         let is_entry = project.rest.apis.contains_key(&asked.spec);
-        if let Some(Off::Unusable(reason)) =
+        if let Some(DisabledReason::Unusable(reason)) =
             project.rest.apis.get(&asked.spec).and_then(|api| api.off.as_ref())
         {
             output::talk(&format!("The entry {} is switched off: {reason}", asked.spec));

@@ -5,8 +5,8 @@ use crate::exit::{Done, Usage};
 use crate::signals::Signals;
 use crate::wiring::{self, Started};
 use crate::{output, reload};
+use gantry_provider::HealthStatus;
 use gantry_runtime::Projects;
-use gantry_runtime::servers::Light;
 use gantry_server::{App, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let Started { projects, configuration } = wiring::start(source, loaded, extra).await?;
     let parse = wiring::server_parser(&configuration);
     let tools = projects.names().iter().filter_map(|name| count_tools(&projects, name)).sum();
-    let starting = projects.servers(None).iter().filter(|server| server.light != Light::Off).count();
+    let starting = projects.servers(None).iter().filter(|server| server.health != HealthStatus::Off).count();
     let options = Options {
         bind: bind.unwrap_or(server.bind),
         allowed_hosts: server.allowed_hosts,

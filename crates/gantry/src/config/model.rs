@@ -10,10 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gantry_core::tool::Effect;
-use gantry_mcp::client::{Declared, Protocol};
 use gantry_runtime::options::ApprovalOptions;
-use gantry_runtime::servers::{Health, Off, Reach};
 use gantry_tools::command::runner::ResourceLimits;
+use gantry_upstream::config::{Declared, DisabledReason, HealthCheck, Protocol, TransportConfig};
 
 use super::error::Location;
 
@@ -263,16 +262,16 @@ pub struct ToolSource {
 pub struct McpServer {
     /// How its tools are offered and run.
     pub source: ToolSource,
-    pub reach: Reach,
+    pub reach: TransportConfig,
     pub protocol: Protocol,
     pub prefix: bool,
     pub declared: Declared,
     pub startup_timeout: Duration,
-    pub health: Health,
+    pub health: HealthCheck,
     /// `None` is [`Defaults::trace_mcp`].
     pub trace: Option<bool>,
     /// Why it is not started, if it is not.
-    pub off: Option<Off>,
+    pub off: Option<DisabledReason>,
     pub at: Location,
 }
 

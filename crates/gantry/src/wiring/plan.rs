@@ -16,11 +16,11 @@ use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::{Selection, Use};
 use gantry_rest::NAMESPACE as REST;
-use gantry_runtime::options::{AgentOptions, ProviderOptions};
-use gantry_runtime::servers::ServerSettings;
+use gantry_runtime::options::{AgentOptions, ProviderOptions, ServerPlan};
 use gantry_runtime::{Options, Plan};
 use gantry_tools::builtin::NAMESPACE;
 use gantry_tools::workspace::ProtectedPaths;
+use gantry_upstream::{ServerSettings, UpstreamOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -53,14 +53,20 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
         sources.map(|(id, source)| (Arc::from(id), provider(source, &mut problems))).collect();
     providers.extend(rest::options(project, &mut problems));
     let trace = project.defaults.trace_mcp;
-    let servers =
-        project.mcp_servers.iter().map(|(id, s)| server_settings(id, s, trace, &mut problems)).collect();
+    let servers = project.mcp_servers.iter();
+    let servers = servers.map(|(id, server)| server_plan(id, server, trace, &mut problems)).collect();
     let policies = Arc::new(policies::compiled(project, &mut problems));
     own::check(project, &mut problems);
     if let Some(error) = Error::all(problems) {
         return Err(error.into());
     }
     let defaults = &project.defaults;
+    let upstreams = UpstreamOptions {
+        project: name.into(),
+        data: project.data.clone(),
+        lock_file: project.lock.clone(),
+        init_concurrency: defaults.mcp_init_concurrency,
+    };
     Ok(Options {
         project: name.into(),
         tool_timeout: defaults.tool_timeout,
@@ -73,8 +79,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
         agents,
         providers,
         servers,
-        init_concurrency: defaults.mcp_init_concurrency,
-        lock_file: project.lock.clone(),
+        server_factory: Arc::new(upstreams),
         ..Options::new(project.data.clone())
     })
 }
@@ -149,22 +154,23 @@ fn provider(source: &ToolSource, problems: &mut Vec<Problem>) -> ProviderOptions
     }
 }
 
-pub(super) fn server_settings(
+/// A server as a runtime is given it.
+pub(super) fn server_plan(
     id: &str,
     server: &McpServer,
     trace: bool,
     problems: &mut Vec<Problem>,
-) -> ServerSettings {
-    ServerSettings {
+) -> ServerPlan {
+    let settings = ServerSettings {
         id: id.into(),
-        reach: server.reach.clone(),
+        transport: server.reach.clone(),
         protocol: server.protocol,
         prefix: server.prefix,
         declared: server.declared,
         startup_timeout: server.startup_timeout,
         health: server.health,
         trace: server.trace.unwrap_or(trace),
-        off: server.off.clone(),
-        options: provider(&server.source, problems),
-    }
+        disabled: server.off.clone(),
+    };
+    ServerPlan { config: Arc::new(settings), options: provider(&server.source, problems) }
 }

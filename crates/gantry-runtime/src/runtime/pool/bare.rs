@@ -2,26 +2,11 @@
 //! so one of them cannot be there.
 
 use super::Error;
-use gantry_core::names::{Style, assign};
+use gantry_core::names::{Style, assign, owners};
 use gantry_core::tool::ToolKind;
 use gantry_core::toolset::Candidate;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// Who has each of these names, which come with those who want them: who had it before, else who comes first.
-pub(in crate::runtime) fn holders<'a, 'b>(
-    wanted: impl IntoIterator<Item = (&'a str, &'a Arc<str>)>,
-    before: impl Fn(&str) -> Option<&'b Arc<str>>,
-) -> HashMap<&'a str, &'a Arc<str>> {
-    let mut holders = HashMap::new();
-    for (name, provider) in wanted {
-        let holder = holders.entry(name).or_insert(provider);
-        if before(name) == Some(provider) {
-            *holder = provider;
-        }
-    }
-    holders
-}
 
 /// Why each of these tools, in their order, cannot be there beside the others; nothing for those that can.
 pub(super) fn clashes<'b>(
@@ -32,14 +17,14 @@ pub(super) fn clashes<'b>(
     let own: HashSet<&str> = bare().filter(|it| !is_foreign(it)).map(|it| it.spec.name.as_str()).collect();
     // What is Gantry's own stays so, whoever had the name before.
     let before = |name: &str| before(name).filter(|_| !own.contains(name));
-    let holders = holders(bare().map(|it| (it.spec.name.as_str(), &it.origin.provider)), before);
+    let owners = owners(bare().map(|it| (it.spec.name.as_str(), &it.origin.provider)), before);
     let prefixed = prefixed(candidates);
     let fault = |candidate: &Candidate| {
         let (name, provider) = (candidate.spec.name.as_str(), &candidate.origin.provider);
         if candidate.style != Style::Bare {
             return None;
         }
-        match (holders.get(name), prefixed.get(name)) {
+        match (owners.get(name), prefixed.get(name)) {
             (Some(other), _) if *other != provider => Some(Error::Pool(format!(
                 "both {other} and {provider} have a tool {name} without a prefix; set prefix: true on one of them"
             ))),

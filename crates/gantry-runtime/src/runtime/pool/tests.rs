@@ -37,6 +37,11 @@ impl Provider for Fake {
         self.tools.iter().map(spec).collect()
     }
 
+    fn shares_namespace(&self) -> bool {
+        let Origin { provider, kind, .. } = &self.origin;
+        *kind == ToolKind::Rest && (&**provider == "rest" || provider.starts_with("openapi:"))
+    }
+
     fn objection(&self, tool: &str) -> Option<String> {
         (tool == "poisoned").then(|| "somebody objects".into())
     }

@@ -4,8 +4,8 @@
 use crate::api::agents::toolset;
 use crate::api::projects::count_tools;
 use crate::{App, Identity};
+use gantry_provider::{HealthStatus, ProviderStatus};
 use gantry_runtime::projects::{Agent, DEFAULT};
-use gantry_runtime::servers::{Light, ServerStatus};
 use http::header;
 use http::{HeaderMap, HeaderName};
 use std::sync::Arc;
@@ -89,15 +89,17 @@ fn fill(values: &[(&str, &str)]) -> String {
 }
 
 /// How many there are of each light, and how many tools in all, Gantry's own among them.
-fn summary(servers: &[ServerStatus], tools: usize) -> String {
-    let lights = [Light::Green, Light::Yellow, Light::Red, Light::Off].into_iter().filter_map(|light| {
-        let count = servers.iter().filter(|server| server.light == light).count();
-        (count > 0).then(|| format!("{count} {}", name(light)))
-    });
+fn summary(servers: &[ProviderStatus], tools: usize) -> String {
+    let lights = [HealthStatus::Green, HealthStatus::Yellow, HealthStatus::Red, HealthStatus::Off]
+        .into_iter()
+        .filter_map(|light| {
+            let count = servers.iter().filter(|server| server.health == light).count();
+            (count > 0).then(|| format!("{count} {}", name(light)))
+        });
     lights.chain([format!("{tools} tools")]).collect::<Vec<_>>().join(" · ")
 }
 
-fn server_table(servers: &[ServerStatus], several: bool) -> String {
+fn server_table(servers: &[ProviderStatus], several: bool) -> String {
     if servers.is_empty() {
         return "<p>There are none yet. Write them under <code>mcpServers</code> in <code>gantry.yaml</code>, in the \
                 shape that your editor uses, or try <code>gantry servers add --help</code>.</p>"
@@ -112,8 +114,8 @@ fn server_table(servers: &[ServerStatus], several: bool) -> String {
     )
 }
 
-fn server_row(server: &ServerStatus, several: bool) -> String {
-    let light = name(server.light);
+fn server_row(server: &ProviderStatus, several: bool) -> String {
+    let light = name(server.health);
     let agent =
         server.agent.as_ref().map(|agent| format!(" <span class=\"of\">for {}</span>", escaped(agent)));
     format!(
@@ -198,12 +200,12 @@ fn doors(host: &str, agents: &[Listed], projects: &[Project]) -> String {
     another.into_iter().chain(agent).collect::<Vec<_>>().join("\n      ")
 }
 
-fn name(light: Light) -> &'static str {
+fn name(light: HealthStatus) -> &'static str {
     match light {
-        Light::Green => "green",
-        Light::Yellow => "yellow",
-        Light::Red => "red",
-        Light::Off => "off",
+        HealthStatus::Green => "green",
+        HealthStatus::Yellow => "yellow",
+        HealthStatus::Red => "red",
+        HealthStatus::Off => "off",
     }
 }
 

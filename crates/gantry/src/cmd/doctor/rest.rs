@@ -6,7 +6,7 @@ use crate::config::{Project, RestTool};
 use crate::wiring;
 use gantry_openapi::Scheme;
 use gantry_rest::{ApiOptions, fits};
-use gantry_runtime::servers::Off;
+use gantry_upstream::config::DisabledReason;
 
 const TOOL: &str = "rest tool";
 const API: &str = "openapi";
@@ -16,8 +16,8 @@ pub(super) fn reasons(project: &Project) -> impl Iterator<Item = &str> {
     let tools = project.rest.tools.values().map(|tool| &tool.off);
     let apis = project.rest.apis.values().map(|api| &api.off);
     tools.chain(apis).filter_map(|off| match off {
-        Some(Off::Unusable(reason)) => Some(reason.as_str()),
-        Some(Off::Disabled) | None => None,
+        Some(DisabledReason::Unusable(reason)) => Some(reason.as_str()),
+        Some(DisabledReason::Disabled) | None => None,
     })
 }
 
@@ -53,12 +53,14 @@ fn tools(name: &str, project: &Project) -> Vec<Check> {
     checks
 }
 
-fn switched_off(what: &'static str, project: &str, id: &str, off: &Off) -> Check {
+fn switched_off(what: &'static str, project: &str, id: &str, off: &DisabledReason) -> Check {
     match off {
-        Off::Disabled => {
+        DisabledReason::Disabled => {
             good(what, of(project, &format!("{id} is switched off by its configuration (enabled: false)")))
         }
-        Off::Unusable(reason) => bad(what, of(project, &format!("{id} is switched off: {reason}"))),
+        DisabledReason::Unusable(reason) => {
+            bad(what, of(project, &format!("{id} is switched off: {reason}")))
+        }
     }
 }
 

@@ -5,8 +5,7 @@ use super::{Base, absolute, source};
 use crate::config::model::McpServer;
 use crate::config::transport::{Spelling, Transport, host_and_port};
 use crate::config::tree::Value;
-use gantry_mcp::client::{Declared, Protocol};
-use gantry_runtime::servers::{Health, Off, Reach, Remote};
+use gantry_upstream::config::{Declared, DisabledReason, HealthCheck, Protocol, Remote, TransportConfig};
 
 /// One server; `unusable` is what the environment lacks for it.
 pub(super) fn server(
@@ -32,7 +31,7 @@ pub(super) fn server(
             roots: view.flag("roots"),
         },
         startup_timeout: view.duration("startupTimeoutMs").unwrap_or_default(),
-        health: Health {
+        health: HealthCheck {
             interval: health.duration("intervalMs").unwrap_or_default(),
             timeout: health.duration("timeoutMs").unwrap_or_default(),
         },
@@ -46,11 +45,11 @@ pub(super) fn server(
 }
 
 /// Why it is not used, if it is not.
-pub(super) fn off(view: &View<'_>, enabled: bool, unusable: Option<&String>) -> Option<Off> {
+pub(super) fn off(view: &View<'_>, enabled: bool, unusable: Option<&String>) -> Option<DisabledReason> {
     match unusable {
         // Whoever switched it off need not set its variables.
-        _ if !enabled && !is_missing(view, "enabled") => Some(Off::Disabled),
-        Some(reason) => Some(Off::Unusable(reason.clone())),
+        _ if !enabled && !is_missing(view, "enabled") => Some(DisabledReason::Disabled),
+        Some(reason) => Some(DisabledReason::Unusable(reason.clone())),
         None => None,
     }
 }
@@ -60,24 +59,24 @@ fn is_missing(view: &View<'_>, name: &str) -> bool {
     view.get(name).is_some_and(|node| matches!(node.value, Value::Null))
 }
 
-fn reach(view: &View<'_>, base: &Base, spelling: &Spelling) -> Reach {
+fn reach(view: &View<'_>, base: &Base, spelling: &Spelling) -> TransportConfig {
     // A server whose type hangs on a variable that is not set is not started, so any will do.
     let transport = view.node.and_then(|node| Transport::of(node, spelling).ok()).unwrap_or(Transport::Stdio);
     let remote = || Remote { urls: addresses(view, spelling), headers: pairs(view, "headers").collect() };
     match transport {
-        Transport::Stdio => Reach::Stdio {
+        Transport::Stdio => TransportConfig::Stdio {
             command: view.text("command").unwrap_or_default(),
             args: items(view.get("args")).iter().filter_map(|item| owned(&item.value)).collect(),
             env: pairs(view, "env").collect(),
             cwd: absolute(&base.folder, view.text("cwd").unwrap_or_default()),
             replicas: view.size("replicas"),
         },
-        Transport::Http => Reach::Http(remote()),
-        Transport::Sse => Reach::Sse(remote()),
-        Transport::WebSocket => Reach::WebSocket(remote()),
+        Transport::Http => TransportConfig::Http(remote()),
+        Transport::Sse => TransportConfig::Sse(remote()),
+        Transport::WebSocket => TransportConfig::WebSocket(remote()),
         Transport::Tcp => {
             let bare = |address: String| host_and_port(&address).map(str::to_owned);
-            Reach::Tcp(addresses(view, spelling).into_iter().filter_map(bare).collect())
+            TransportConfig::Tcp(addresses(view, spelling).into_iter().filter_map(bare).collect())
         }
     }
 }

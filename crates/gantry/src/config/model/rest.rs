@@ -6,7 +6,7 @@ use gantry_core::tool::Effect;
 use gantry_egress::Url;
 use gantry_openapi::Method;
 use gantry_rest::{Credential, Inline, SpecPlace};
-use gantry_runtime::servers::Off;
+use gantry_upstream::config::DisabledReason;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub struct Rest {
 impl Rest {
     /// Switches all of it off, for work that needs none of it.
     pub(crate) fn switch_off(&mut self) {
-        self.tools.values_mut().for_each(|tool| tool.off = Some(Off::Disabled));
-        self.apis.values_mut().for_each(|api| api.off = Some(Off::Disabled));
+        self.tools.values_mut().for_each(|tool| tool.off = Some(DisabledReason::Disabled));
+        self.apis.values_mut().for_each(|api| api.off = Some(DisabledReason::Disabled));
     }
 }
 
@@ -37,7 +37,7 @@ pub struct RestTool {
     /// `None` is as long as its stream may take, or [`super::Defaults::tool_timeout`].
     pub request_timeout: Option<Duration>,
     /// Why it is not offered, if it is not.
-    pub off: Option<Off>,
+    pub off: Option<DisabledReason>,
     pub at: Location,
 }
 
@@ -61,7 +61,7 @@ pub struct Api {
     /// How its tools are offered and run.
     pub source: ToolSource,
     /// Why it is not offered, if it is not.
-    pub off: Option<Off>,
+    pub off: Option<DisabledReason>,
     pub at: Location,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use gantry_runtime::servers::{Off, Reach};
+use gantry_upstream::config::{DisabledReason, TransportConfig};
 
 use super::{Folder, load, values, yaml};
 use crate::config::tree::Format;
@@ -47,7 +47,9 @@ fn an_entry_of_kind_mcp_is_one_more_server() {
          env: { A: '${SECRET}' }, timeouts: { startupMs: 9, requestMs: 7 }, exposedTools: ['a*'], queue: disk, cache: 5, \
          healthCheck: { kind: jsonrpc, intervalMs: 11, timeoutMs: 13 }, prefix: false",
     );
-    let Reach::Stdio { command, args, env, cwd, replicas } = &found.reach else { panic!("{found:?}") };
+    let TransportConfig::Stdio { command, args, env, cwd, replicas } = &found.reach else {
+        panic!("{found:?}")
+    };
     assert_eq!((command.as_str(), *replicas, env["A"].as_str()), ("node", 1, "hunter2"));
     assert_eq!(args, &["/home/project/s/x.js", "-v", "../y"]);
     assert_eq!(cwd, Path::new("/home/project/sub"));
@@ -275,7 +277,9 @@ fn an_id_is_defined_once() {
 fn a_variable_that_is_not_set_switches_off_its_server_only() {
     let config =
         yaml("tools: { x: { kind: mcp, command: x, env: { A: '${NONE}' } }, y: { kind: mcp, command: x } }");
-    let Some(Off::Unusable(reason)) = &config.main.mcp_servers["x"].off else { panic!("it is on") };
+    let Some(DisabledReason::Unusable(reason)) = &config.main.mcp_servers["x"].off else {
+        panic!("it is on")
+    };
     assert!(reason.starts_with("gantry.yaml:1: tools.x.env.A: ${NONE} is not set"), "{reason}");
     assert!(config.main.mcp_servers["y"].off.is_none());
 }
@@ -313,9 +317,9 @@ fn an_entry_may_have_a_file() {
     let search = &main.mcp_servers["search"];
     assert_eq!(search.at.to_string(), "tools/search/tool.json:1");
     assert_eq!(search.startup_timeout, Duration::from_secs(20));
-    let Reach::Stdio { args, .. } = &search.reach else { panic!("{search:?}") };
+    let TransportConfig::Stdio { args, .. } = &search.reach else { panic!("{search:?}") };
     assert_eq!(args, &[folder.path("servers/search.js").display().to_string()]);
-    let Some(Off::Unusable(reason)) = &search.off else { panic!("it is on") };
+    let Some(DisabledReason::Unusable(reason)) = &search.off else { panic!("it is on") };
     assert!(reason.starts_with("tools/search/tool.json:9: env.TOKEN: ${NONE}"), "{reason}");
     assert_eq!(paths(&main.tools.builtin["files"]), [folder.path("w/docs")]);
     assert_eq!((main.mcp_servers.len(), main.tools.builtin.len()), (1, 1));

@@ -10,7 +10,7 @@ use expect_test::expect;
 use gantry_core::tool::Effect;
 use gantry_openapi::Method;
 use gantry_rest::{Credential, SpecPlace, StreamMode, Streaming};
-use gantry_runtime::servers::Off;
+use gantry_upstream::config::DisabledReason;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -239,10 +239,10 @@ fn a_variable_that_is_not_set_costs_one_service_and_is_told() {
     );
     let rest = &config.main.rest;
     assert!(rest.tools["good"].off.is_none() && rest.apis["good"].off.is_none());
-    assert_eq!(rest.tools["off"].off, Some(Off::Disabled));
-    let Some(Off::Unusable(reason)) = &rest.tools["bad"].off else { panic!("{rest:?}") };
+    assert_eq!(rest.tools["off"].off, Some(DisabledReason::Disabled));
+    let Some(DisabledReason::Unusable(reason)) = &rest.tools["bad"].off else { panic!("{rest:?}") };
     assert!(reason.contains("gantry.yaml:3: restTools.bad.headers.A: ${NONE} is not set"), "{reason}");
-    assert!(matches!(&rest.apis["bad"].off, Some(Off::Unusable(_))));
+    assert!(matches!(&rest.apis["bad"].off, Some(DisabledReason::Unusable(_))));
     assert!(config.main.mcp_servers["bad"].off.is_none(), "a server of the same name is somebody else");
     assert!(config.projects["o"].rest.tools["bad"].off.is_none(), "and so is a tool of another project");
     expect![[r#"

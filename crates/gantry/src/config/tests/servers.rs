@@ -4,8 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use gantry_mcp::client::{Declared, Protocol};
-use gantry_runtime::servers::{Off, Reach, Remote};
+use gantry_upstream::config::{Declared, DisabledReason, Protocol, Remote, TransportConfig};
 
 use super::{env, load, yaml};
 use crate::config::build::Base;
@@ -40,7 +39,9 @@ fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 fn an_entry_has_the_defaults_of_the_reference() {
     let found = server("{ command: npx }");
-    let Reach::Stdio { command, args, env, cwd, replicas } = &found.reach else { panic!("{found:?}") };
+    let TransportConfig::Stdio { command, args, env, cwd, replicas } = &found.reach else {
+        panic!("{found:?}")
+    };
     assert_eq!((command.as_str(), args.len(), env.len(), *replicas), ("npx", 0, 0, 1));
     assert_eq!(cwd, Path::new("/home/project"));
     assert_eq!(found.protocol, Protocol::Auto);
@@ -63,7 +64,7 @@ fn every_key_of_a_process_is_read() {
          healthCheck: { intervalMs: 11, timeoutMs: 13 }, protocol: legacy, prefix: false, traceMCP: true, \
          elicitation: false, sampling: false, roots: true, description: d }",
     );
-    let Reach::Stdio { args, env, cwd, replicas, .. } = &found.reach else { panic!("{found:?}") };
+    let TransportConfig::Stdio { args, env, cwd, replicas, .. } = &found.reach else { panic!("{found:?}") };
     assert_eq!(args, &["-y", "hunter2"]);
     assert_eq!(
         env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect::<Vec<_>>(),
@@ -98,12 +99,12 @@ fn the_type_follows_from_what_an_entry_has() {
     }
     assert_eq!(
         server("{ type: tcp, urls: ['tcp://a:1', 'b:2'] }").reach,
-        Reach::Tcp(vec!["a:1".into(), "b:2".into()])
+        TransportConfig::Tcp(vec!["a:1".into(), "b:2".into()])
     );
     let headers = vec![("Authorization".to_owned(), "Bearer hunter2".to_owned())];
     assert_eq!(
         server("{ url: 'http://a/', headers: { Authorization: 'Bearer ${SECRET}' } }").reach,
-        Reach::Http(Remote { urls: vec!["http://a/".into()], headers })
+        TransportConfig::Http(Remote { urls: vec!["http://a/".into()], headers })
     );
 }
 
@@ -175,7 +176,7 @@ fn an_unset_variable_switches_off_its_server_only() {
     );
     let off = |id: &str| config.main.mcp_servers[id].off.clone();
     assert_eq!(off("good"), None);
-    let Some(Off::Unusable(reason)) = off("bad") else { panic!("{:?}", off("bad")) };
+    let Some(DisabledReason::Unusable(reason)) = off("bad") else { panic!("{:?}", off("bad")) };
     let advice = |name: &str| {
         format!("${{{name}}} is not set; set it in the environment or in .env, or write ${{{name}:-default}}")
     };
@@ -188,9 +189,9 @@ fn an_unset_variable_switches_off_its_server_only() {
         )
     );
     for id in ["url", "typ", "on", "ask"] {
-        assert!(matches!(off(id), Some(Off::Unusable(_))), "{id}: {:?}", off(id));
+        assert!(matches!(off(id), Some(DisabledReason::Unusable(_))), "{id}: {:?}", off(id));
     }
-    assert_eq!(off("off"), Some(Off::Disabled));
+    assert_eq!(off("off"), Some(DisabledReason::Disabled));
     // What is wrong with the text itself is wrong with the file.
     refused(
         "mcpServers:\n  a: { command: '${NONE:-${OTHER}}' }\n  b: { command: '${NONE}', nope: 1 }\nworkspace: '${NONE}'\n",
@@ -206,7 +207,11 @@ fn a_server_is_disabled_in_either_spelling() {
     for entry in
         ["enabled: false", "disabled: true", "enabled: true, disabled: true", "enabled: '${NO:-false}'"]
     {
-        assert_eq!(server(&format!("{{ command: x, {entry} }}")).off, Some(Off::Disabled), "{entry}");
+        assert_eq!(
+            server(&format!("{{ command: x, {entry} }}")).off,
+            Some(DisabledReason::Disabled),
+            "{entry}"
+        );
     }
     assert_eq!(server("{ command: x, disabled: false }").off, None);
 }

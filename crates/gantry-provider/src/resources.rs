@@ -1,0 +1,159 @@
+//! What a server offers besides tools: resources, templates and prompts, the requests about them, and the changes that
+//! clients are told of.
+
+use crate::client::{LogLevel, Turn};
+use std::sync::Arc;
+
+/// A request that is no tool call. Running a tool takes a permit and goes through [`crate::Provider::execute`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `resources/read`.
+    ReadResource,
+    /// `prompts/get`.
+    GetPrompt,
+    /// `completion/complete`.
+    Complete,
+    /// `resources/subscribe`, or a resource in the filter of `subscriptions/listen`.
+    Subscribe,
+    /// `resources/unsubscribe`, or the end of a `subscriptions/listen`.
+    Unsubscribe,
+    /// `logging/setLevel`.
+    SetLevel,
+    /// `tasks/get`.
+    TaskGet,
+    /// `tasks/update`.
+    TaskUpdate,
+    /// `tasks/cancel`.
+    TaskCancel,
+}
+
+impl Method {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadResource => "resources/read",
+            Self::GetPrompt => "prompts/get",
+            Self::Complete => "completion/complete",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::SetLevel => "logging/setLevel",
+            Self::TaskGet => "tasks/get",
+            Self::TaskUpdate => "tasks/update",
+            Self::TaskCancel => "tasks/cancel",
+        }
+    }
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+    /// `prompts/list`.
+    Prompts,
+}
+
+impl ListKind {
+    /// The method that lists.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+
+    /// The member of the result that holds the list.
+    #[must_use]
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// A request to a server that is no tool call.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// What is asked.
+    pub method: Method,
+    /// The params, the text of an object, without `_meta`.
+    pub params: String,
+    /// The client's `_meta`, the text of an object. Keys of the protocol and the progress token are replaced by
+    /// Gantry's own.
+    pub meta: Option<&'a str>,
+    /// The client behind the request, and the token that withdraws it; the server is told when it fires.
+    pub turn: Turn,
+}
+
+/// What servers offer besides tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a capability on the wire, and any set of them is one"
+)]
+pub struct Features {
+    /// Resources and templates, which can be subscribed to.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
+    /// Completion of arguments.
+    pub completions: bool,
+    /// Log messages.
+    pub logging: bool,
+    /// Extensions and their settings, the text of an object; told to clients of 2026-07-28 only.
+    pub extensions: Option<String>,
+}
+
+/// A change that connected clients may be told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A list is another now. [`ListKind::Resources`] stands for templates too.
+    ListChanged {
+        /// Which list.
+        kind: ListKind,
+        /// The provider whose part of it changed.
+        provider: Arc<str>,
+    },
+    /// A resource is another now.
+    Updated {
+        /// The provider of the resource.
+        provider: Arc<str>,
+        /// Its URI as clients know it.
+        uri: Arc<str>,
+        /// The params of `notifications/resources/updated`, an object with that URI.
+        params: Arc<str>,
+    },
+    /// A log message that belongs to no request.
+    Log {
+        /// The provider that wrote it.
+        provider: Arc<str>,
+        /// How severe it is.
+        level: LogLevel,
+        /// The params of `notifications/message`, an object.
+        params: Arc<str>,
+    },
+    /// What a client was sent to an address for is done there.
+    ElicitationComplete {
+        /// The provider that had asked for it.
+        provider: Arc<str>,
+        /// The params of `notifications/elicitation/complete`, an object.
+        params: Arc<str>,
+    },
+}
+
+impl AsRef<Self> for Change {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}

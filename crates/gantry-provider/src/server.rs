@@ -1,0 +1,230 @@
+//! Servers: providers that are connected to, watched and restarted, and that offer resources and prompts besides tools.
+//!
+//! The engine decides which servers a runtime has and which of them a caller can see. How a server is reached is not
+//! its business: it gets a [`ServerFactory`] from the program, opens one [`ServerGroup`] per runtime with it, and hears
+//! of events through the [`Observer`] that it passes in.
+
+use crate::resources::{Change, Features, ListKind, Outgoing};
+use crate::status::{PinChoice, PinDiff, ProviderStatus};
+use crate::{BoxFuture, ErrorObject, Provider, code};
+use gantry_core::Caller;
+use gantry_core::digest::Digest;
+use gantry_core::id::SessionId;
+use gantry_core::names::Beginnings;
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How one server is reached. The engine compares and passes on; only the group that makes servers reads it.
+pub trait ServerConfig: Any + Debug + Send + Sync {
+    /// The server's id, which is its namespace too.
+    fn id(&self) -> &Arc<str>;
+
+    /// Whether its tools are shown under its namespace.
+    fn is_prefixed(&self) -> bool;
+
+    /// Whether both lead to the same server, reached and watched the same way, so that a connection can be kept.
+    fn is_same(&self, other: &dyn ServerConfig) -> bool;
+}
+
+/// A provider with a connection that comes and goes.
+pub trait Server: Provider {
+    /// How it is reached.
+    fn config(&self) -> &dyn ServerConfig;
+
+    /// Starts it, unless it is switched off. Does not wait. Called once.
+    fn start(self: Arc<Self>);
+
+    /// Drops its connections and connects again, at once.
+    fn restart(&self);
+
+    /// Waits until no request is under way there, for as long as `grace`.
+    fn idle(&self, grace: Duration) -> BoxFuture<'_, ()>;
+
+    /// How long one attempt to start may take.
+    fn startup_timeout(&self) -> Duration;
+
+    /// Whether it was ready, or has failed, at least once.
+    fn has_settled(&self) -> bool;
+
+    /// A digest of the tools that it has, in any order; none before it has listed them for the first time.
+    fn tools_digest(&self) -> Option<Digest>;
+
+    /// How it is doing. How many of its tools are quarantined only the engine knows.
+    fn status(&self) -> ProviderStatus;
+
+    /// Why requests cannot be sent right now, and when that may change; none while it is ready.
+    fn unavailable_reason(&self) -> Option<String>;
+
+    /// What looks wrong with it although it stops nothing else.
+    fn warnings(&self) -> Vec<String>;
+
+    /// What a person should know about one of its tools: that the server is not ready, that the definition looks
+    /// suspicious, that results do not match their schema.
+    fn remarks(&self, tool: &str) -> Vec<String>;
+}
+
+/// Selects servers.
+pub type ServerFilter<'a> = &'a (dyn Fn(&dyn Provider) -> bool + Send + Sync);
+
+/// Makes a catalog that was built the current one. Returns the servers whose part of a list is another now.
+pub type PublishCatalog = Box<dyn FnOnce() -> Vec<(Arc<str>, ListKind)> + Send>;
+
+/// The servers of one runtime, as far as they have something in common: pins, names, subscriptions.
+///
+/// A group knows every server that it made and that still exists. Filters select those that count.
+pub trait ServerGroup: Debug + Send + Sync {
+    /// Makes a server. Nothing is started yet.
+    ///
+    /// # Errors
+    /// The configuration is not one of this group's kind.
+    fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String>;
+
+    /// Reads the pinned definitions again, which another process may have changed. Blocks.
+    fn refresh_pins(&self);
+
+    /// The differences between pinned and present definitions of one server, or of all that are selected.
+    fn pin_diff(&self, server: Option<&str>, selected: ServerFilter<'_>) -> Vec<PinDiff>;
+
+    /// Pins what the selected servers have now. Blocks. Returns what was accepted.
+    ///
+    /// # Errors
+    /// Nothing is pinned: the file cannot be written, or the differences are not those that were seen.
+    fn accept_pins(&self, choice: &PinChoice, selected: ServerFilter<'_>) -> Result<Vec<PinDiff>, String>;
+
+    /// What looks wrong with what the servers share.
+    fn warnings(&self) -> Vec<String>;
+
+    /// Builds the catalog of resources, templates and prompts of the selected servers; it is work, so this is not for
+    /// an async worker. `beginnings` are the name prefixes of all providers, which no other server may imitate. With
+    /// `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
+    fn prepare_catalog(
+        &self,
+        selected: ServerFilter<'_>,
+        beginnings: &Beginnings<'_>,
+        keep_owners: bool,
+    ) -> PublishCatalog;
+
+    /// The items of a kind that the selected servers have, as one JSON array, in the order of the servers' ids.
+    fn catalog(&self, kind: ListKind, selected: ServerFilter<'_>) -> String;
+
+    /// What the selected servers offer besides tools.
+    fn features(&self, selected: ServerFilter<'_>) -> Features;
+
+    /// Sends a request that is no tool call to the server that it is for. Returns the result as clients see it, the
+    /// text of an object.
+    fn request<'a>(
+        &'a self,
+        request: Outgoing<'a>,
+        scope: &'a dyn RequestScope,
+    ) -> BoxFuture<'a, Result<String, ErrorObject>>;
+
+    /// Drops the subscriptions and the log level of a session that is over. Returns the work of telling the servers, if
+    /// there is any.
+    fn end_session(&self, session: SessionId) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// What the engine decides about one request.
+pub trait RequestScope: Send + Sync {
+    /// The session that the request came in.
+    fn session(&self) -> SessionId;
+
+    /// The caller.
+    fn caller(&self) -> &Caller;
+
+    /// Whether the caller can see this server. What it cannot see does not exist for it.
+    fn can_see(&self, server: &dyn Provider) -> bool;
+
+    /// Ends when this server has used up its time, and returns its limit. Time in which the client is asked something
+    /// does not count.
+    fn timed_out<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Duration>;
+}
+
+/// Is told what happens at servers. Never blocks.
+pub trait Observer: Debug + Send + Sync {
+    /// A server is ready.
+    fn ready(&self, server: &Arc<str>, era: &'static str, tools: usize);
+
+    /// A server is down; it is tried again.
+    fn down(&self, server: &Arc<str>, reason: String);
+
+    /// A message went to a server (`sent`) or came from it; secrets are masked.
+    fn frame(&self, server: &Arc<str>, sent: bool, text: String);
+
+    /// Something changed that connected clients may be told of.
+    fn changed(&self, change: Change);
+}
+
+/// Opens the group of servers of a runtime. A plan is started any number of times, each time with its own group.
+pub trait ServerFactory: Debug + Send + Sync {
+    /// A group of servers. Reads files, so it blocks.
+    fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup>;
+
+    /// A group whose servers are only looked at and never started. Reads no file.
+    fn unstarted(&self) -> Arc<dyn ServerGroup>;
+}
+
+/// For plans without servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoServers;
+
+impl ServerFactory for NoServers {
+    fn open(&self, _observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup> {
+        Arc::new(Self)
+    }
+
+    fn unstarted(&self) -> Arc<dyn ServerGroup> {
+        Arc::new(Self)
+    }
+}
+
+impl ServerGroup for NoServers {
+    fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String> {
+        Err(format!("internal error: server {} has no factory in its plan; it is not started", config.id()))
+    }
+
+    fn refresh_pins(&self) {}
+
+    fn pin_diff(&self, _server: Option<&str>, _selected: ServerFilter<'_>) -> Vec<PinDiff> {
+        Vec::new()
+    }
+
+    fn accept_pins(&self, _choice: &PinChoice, _selected: ServerFilter<'_>) -> Result<Vec<PinDiff>, String> {
+        Ok(Vec::new())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn prepare_catalog(
+        &self,
+        _selected: ServerFilter<'_>,
+        _beginnings: &Beginnings<'_>,
+        _keep_owners: bool,
+    ) -> PublishCatalog {
+        Box::new(Vec::new)
+    }
+
+    fn catalog(&self, _kind: ListKind, _selected: ServerFilter<'_>) -> String {
+        "[]".to_owned()
+    }
+
+    fn features(&self, _selected: ServerFilter<'_>) -> Features {
+        Features::default()
+    }
+
+    fn request<'a>(
+        &'a self,
+        request: Outgoing<'a>,
+        _scope: &'a dyn RequestScope,
+    ) -> BoxFuture<'a, Result<String, ErrorObject>> {
+        let message = format!("there are no servers here to send {} to", request.method.as_str());
+        Box::pin(std::future::ready(Err(ErrorObject::new(code::INVALID_PARAMS, message))))
+    }
+
+    fn end_session(&self, _session: SessionId) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}

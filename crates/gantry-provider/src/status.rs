@@ -1,0 +1,118 @@
+//! How a server is doing, and how its tools differ from the pinned ones, as the API shows both.
+
+use gantry_core::digest::Digest;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// How a server is doing, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HealthStatus {
+    /// It answers.
+    Green,
+    /// It is slow, missed one check, is starting, or some of its replicas are down.
+    Yellow,
+    /// It is down.
+    Red,
+    /// It is switched off.
+    Off,
+}
+
+/// A server as `GET /api/v1/servers` lists it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderStatus {
+    /// Its id.
+    pub id: Arc<str>,
+    /// The project that it belongs to.
+    pub project: Arc<str>,
+    /// The active agent that it runs for alone; the others of the project have their own process or connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
+    /// `stdio`, `http`, `sse`, `websocket` or `tcp`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// How it is doing.
+    #[serde(rename = "light")]
+    pub health: HealthStatus,
+    /// The same as a word: `ready`, `starting`, `slow`, `down`, `off`.
+    pub status: &'static str,
+    /// Since when, as RFC 3339.
+    pub since: String,
+    /// The protocol version that is spoken with it.
+    pub era: Option<&'static str>,
+    /// How long its last answer took.
+    pub latency_ms: Option<f64>,
+    /// How many tools it has.
+    pub tools: usize,
+    /// How many of them are quarantined.
+    pub quarantined: usize,
+    /// How many resources, templates included.
+    pub resources: usize,
+    /// How many prompts.
+    pub prompts: usize,
+    /// The last failure.
+    pub last_error: Option<String>,
+    /// When it is tried again, as RFC 3339, while it is down.
+    pub retry_at: Option<String>,
+    /// What looks suspicious in its definitions.
+    pub flags: Vec<String>,
+    /// Each replica, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<ReplicaStatus>,
+}
+
+/// One replica of a server.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaStatus {
+    /// Its address, or its number.
+    pub name: String,
+    /// How it is doing.
+    #[serde(rename = "light")]
+    pub health: HealthStatus,
+    /// Requests under way.
+    pub in_flight: usize,
+    /// The last failure.
+    pub last_error: Option<String>,
+}
+
+/// One difference between a pinned definition and the one that a server has now.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PinDiff {
+    /// The server.
+    pub server: Arc<str>,
+    /// The tool, or `null` for the server's instructions.
+    pub tool: Option<String>,
+    /// `added`, `changed`, `removed`, or `unpinned` for a server that is not pinned yet.
+    pub change: &'static str,
+    /// The definition that is pinned; its text as a string where it is JSON that cannot be shown as a value.
+    pub pinned: Option<serde_json::Value>,
+    /// The one that the server has now.
+    pub current: Option<serde_json::Value>,
+    /// The digest of every byte of it that carries meaning, so that two definitions that look alike are told apart.
+    pub fingerprint: Option<String>,
+    /// What looks suspicious in the new one.
+    pub flags: Vec<String>,
+}
+
+impl PinDiff {
+    /// A digest of exactly these differences: an acceptance that names it accepts what was shown and nothing else.
+    #[must_use]
+    pub fn revision(differences: &[Self]) -> String {
+        let text = serde_json::to_string(differences).unwrap_or_default();
+        Digest::of(text.as_bytes()).to_string()
+    }
+}
+
+/// The definitions that a person accepts.
+#[derive(Debug, Clone, Default)]
+pub struct PinChoice {
+    /// Those of one server, or of all.
+    pub server: Option<String>,
+    /// One tool only, or everything.
+    pub tool: Option<String>,
+    /// The [`PinDiff::revision`] that the person has seen; if the differences are others by now, nothing is pinned.
+    pub seen: Option<String>,
+}

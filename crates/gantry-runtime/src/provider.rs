@@ -1,3 +1,0 @@
-//! MCP servers as providers.
-
-pub(crate) mod mcp;

@@ -1,0 +1,39 @@
+//! Turns what happens at the servers of a runtime into events and into changes that connected clients are told of.
+
+use crate::commons::Told;
+use crate::event::{EventKind, Events};
+use gantry_provider::resources::Change;
+use gantry_provider::server::Observer;
+use std::sync::Arc;
+use tokio::sync::broadcast;
+
+/// The observer of one runtime's servers.
+#[derive(Debug)]
+pub(super) struct ServerObserver {
+    pub(super) events: Events,
+    /// The number of the runtime.
+    pub(super) runtime: u64,
+    /// Where changes go that clients may be told of.
+    pub(super) changes: broadcast::Sender<Told>,
+}
+
+impl Observer for ServerObserver {
+    fn ready(&self, server: &Arc<str>, era: &'static str, tools: usize) {
+        self.events.emit(None, EventKind::ServerUp { server: Arc::clone(server), era, tools });
+    }
+
+    fn down(&self, server: &Arc<str>, reason: String) {
+        let server = Arc::clone(server);
+        self.events.emit(None, EventKind::ServerDown { server, reason: reason.into() });
+    }
+
+    fn frame(&self, server: &Arc<str>, sent: bool, text: String) {
+        let server = Arc::clone(server);
+        self.events.emit(None, EventKind::McpFrame { server, sent, text: text.into() });
+    }
+
+    fn changed(&self, change: Change) {
+        // There may be no client connected.
+        self.changes.send(Told { from: self.runtime, change }).ok();
+    }
+}

@@ -1,0 +1,243 @@
+//! The catalog of what servers offer besides tools, under the names and URIs that clients see.
+
+use crate::server::UpstreamServer;
+use crate::uri_map::{MessageKind, SCHEME, with_string_member};
+use gantry_core::names::{Beginnings, Style, Unnamed, assign, owners};
+use gantry_core::raw;
+use gantry_provider::resources::ListKind;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The lists that the catalog holds.
+const KINDS: [ListKind; 3] = [ListKind::Resources, ListKind::Templates, ListKind::Prompts];
+
+/// Everything that the servers offer besides tools.
+#[derive(Debug, Default)]
+pub(crate) struct ResourceCatalog {
+    items: HashMap<ListKind, Vec<CatalogItem>>,
+    /// Prompts by the name that clients see.
+    prompts: HashMap<String, usize>,
+    /// Resources by their servers' own URIs; none where several servers have one.
+    own: HashMap<String, Option<usize>>,
+}
+
+/// A resource, a template or a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CatalogItem {
+    /// The server that has it.
+    pub(crate) server: Arc<str>,
+    /// Its URI or name as the server spells it.
+    pub(crate) own: String,
+    /// Its definition as clients see it.
+    text: Box<str>,
+}
+
+impl ResourceCatalog {
+    /// What these servers offer now, which come in the order of their ids. Names and URIs that are shown unchanged stay
+    /// with the servers that have them in the catalog `before`.
+    pub(crate) fn build(
+        servers: &[Arc<UpstreamServer>],
+        beginnings: &Beginnings<'_>,
+        before: Option<&Self>,
+    ) -> Self {
+        let plain: HashSet<&str> = servers
+            .iter()
+            .filter(|server| server.uri_map().is_plain())
+            .map(|server| &**server.id())
+            .collect();
+        let had =
+            |kind| before.and_then(|catalog| catalog.items.get(&kind)).map(Vec::as_slice).unwrap_or_default();
+        let mut catalog = Self::default();
+        for kind in [ListKind::Resources, ListKind::Templates] {
+            let items = servers.iter().flat_map(|server| resources(server, kind)).collect();
+            catalog.items.insert(kind, resolve_conflicts(items, &plain, had(kind)));
+        }
+        for (n, item) in catalog.list(ListKind::Resources).iter().enumerate() {
+            catalog.own.entry(item.own.clone()).and_modify(|only| *only = None).or_insert(Some(n));
+        }
+        let prompts = servers.iter().flat_map(|server| prompts(server, beginnings)).collect();
+        let (prompts, names) = named(resolve_conflicts(prompts, &plain, had(ListKind::Prompts)), &plain);
+        catalog.prompts = names.into_iter().enumerate().map(|(n, name)| (name, n)).collect();
+        catalog.items.insert(ListKind::Prompts, prompts);
+        catalog
+    }
+
+    fn list(&self, kind: ListKind) -> Vec<CatalogItem> {
+        self.items.get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// The items of a kind that those servers have, as one JSON array.
+    pub(crate) fn text(&self, kind: ListKind, visible: impl Fn(&str) -> bool) -> String {
+        let items = self.items.get(&kind).map(Vec::as_slice).unwrap_or_default();
+        let texts: Vec<&str> =
+            items.iter().filter(|item| visible(&item.server)).map(|item| &*item.text).collect();
+        format!("[{}]", texts.join(","))
+    }
+
+    /// The prompt that clients know by this name.
+    pub(crate) fn prompt(&self, name: &str) -> Option<&CatalogItem> {
+        self.items.get(&ListKind::Prompts)?.get(*self.prompts.get(name)?)
+    }
+
+    /// The server that has a resource of this URI, given as the server itself spells it: listed there and nowhere else,
+    /// or covered by a template of it.
+    pub(crate) fn server_of(&self, uri: &str, visible: impl Fn(&str) -> bool) -> Option<&Arc<str>> {
+        let listed = self.own.get(uri).copied().flatten();
+        let listed = listed.and_then(|n| self.items.get(&ListKind::Resources)?.get(n));
+        if let Some(item) = listed.filter(|item| visible(&item.server)) {
+            return Some(&item.server);
+        }
+        let templates = self.items.get(&ListKind::Templates).map(Vec::as_slice).unwrap_or_default();
+        let covers = templates.iter().filter(|item| visible(&item.server) && covers(&item.own, uri));
+        covers.max_by_key(|item| literal(&item.own).len()).map(|item| &item.server)
+    }
+
+    /// The servers whose items of a kind are others than before, and the kind.
+    pub(crate) fn changes_since(&self, before: &Self) -> Vec<(Arc<str>, ListKind)> {
+        let changed = |kind| self.changed(before, kind).into_iter().map(move |server| (server, kind));
+        KINDS.into_iter().flat_map(changed).collect()
+    }
+
+    fn changed(&self, before: &Self, kind: ListKind) -> Vec<Arc<str>> {
+        let of = |catalog: &Self| {
+            let mut by_server: HashMap<Arc<str>, Vec<Box<str>>> = HashMap::new();
+            for item in catalog.list(kind) {
+                by_server.entry(item.server).or_default().push(item.text);
+            }
+            by_server
+        };
+        let (new, old) = (of(self), of(before));
+        let differs = |server: &&Arc<str>| new.get(*server) != old.get(*server);
+        let mut servers: Vec<Arc<str>> = new.keys().chain(old.keys()).filter(differs).cloned().collect();
+        servers.sort();
+        servers.dedup();
+        servers
+    }
+}
+
+/// The part of a template before its first variable.
+fn literal(template: &str) -> &str {
+    template.split('{').next().unwrap_or_default()
+}
+
+/// Whether a template can make this URI, as far as its fixed beginning and end tell.
+fn covers(template: &str, uri: &str) -> bool {
+    let end = template.rsplit('}').next().unwrap_or_default();
+    let start = literal(template);
+    uri.len() >= start.len() && uri.starts_with(start) && (!template.contains('{') || uri.ends_with(end))
+}
+
+fn resources(server: &Arc<UpstreamServer>, kind: ListKind) -> Vec<CatalogItem> {
+    let member = if kind == ListKind::Templates { "uriTemplate" } else { "uri" };
+    let Some(listing) = server.listing() else { return Vec::new() };
+    let item = |text: &str| {
+        let own = raw::string_member(text, member)?.into_owned();
+        let shown = server.uri_map().rewrite(MessageKind::Item(kind), text);
+        Some(CatalogItem { server: Arc::clone(server.id()), own, text: shown.into() })
+    };
+    listing.items(kind).iter().filter_map(|text| item(text)).collect()
+}
+
+/// The prompts under the servers' own names, without those that are shown unchanged and would pass for a prompt of another
+/// server.
+fn prompts(server: &Arc<UpstreamServer>, beginnings: &Beginnings<'_>) -> Vec<CatalogItem> {
+    let Some(listing) = server.listing() else { return Vec::new() };
+    let mut bare = HashSet::new();
+    let mut item = |text: &str| {
+        let own = raw::string_member(text, "name")?.into_owned();
+        if server.uri_map().is_plain() {
+            if let Some(other) = beginnings.imitated(&own, server.id()) {
+                let id = server.id();
+                tracing::warn!("prompt {own:?} of {id} is left out: it would pass for one of {other}");
+                return None;
+            }
+            bare.insert(own.clone()).then_some(())?;
+        }
+        Some(CatalogItem { server: Arc::clone(server.id()), own, text: text.into() })
+    };
+    listing.items(ListKind::Prompts).iter().filter_map(|text| item(text)).collect()
+}
+
+/// The prompts under the names that clients see, and these names.
+fn named(prompts: Vec<CatalogItem>, plain: &HashSet<&str>) -> (Vec<CatalogItem>, Vec<String>) {
+    let style =
+        |item: &CatalogItem| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
+    let unnamed: Vec<Unnamed<'_>> = prompts
+        .iter()
+        .map(|item| Unnamed { namespace: &item.server, tool: &item.own, style: style(item) })
+        .collect();
+    let (names, _) = assign(&unnamed);
+    let shown = prompts.into_iter().zip(&names).map(|(item, name)| {
+        let text =
+            if item.own == *name { item.text } else { with_string_member(&item.text, "name", name).into() };
+        CatalogItem { text, ..item }
+    });
+    (shown.collect(), names)
+}
+
+/// Of several servers that show one name or URI unchanged, one has it: the one that had it before, else the first.
+fn resolve_conflicts(
+    items: Vec<CatalogItem>,
+    plain: &HashSet<&str>,
+    before: &[CatalogItem],
+) -> Vec<CatalogItem> {
+    let is_plain = |item: &&CatalogItem| plain.contains(&*item.server);
+    let had: HashMap<&str, &Arc<str>> =
+        before.iter().filter(is_plain).map(|item| (item.own.as_str(), &item.server)).collect();
+    let wanted = items.iter().filter(is_plain).map(|item| (item.own.as_str(), &item.server));
+    let owners = owners(wanted, |own| had.get(own).copied());
+    let loses = |item: &CatalogItem| is_plain(&item) && owners.get(item.own.as_str()) != Some(&&item.server);
+    let lost: Vec<bool> = items.iter().map(loses).collect();
+    let mut warned: HashSet<Arc<str>> = HashSet::new();
+    let left = items.into_iter().zip(lost).filter_map(|(item, lost)| {
+        let CatalogItem { server, own, text: _ } = &item;
+        // One example a server will do: there can be thousands.
+        if lost && warned.insert(Arc::clone(server)) {
+            tracing::warn!("{own:?} of {server} is left out: another server without a prefix has it too");
+        }
+        (!lost).then_some(item)
+    });
+    left.collect()
+}
+
+/// Whether a URI is one that Gantry has mapped.
+pub(crate) fn is_mapped(uri: &str) -> bool {
+    uri.starts_with(SCHEME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nam_1_what_several_servers_show_unchanged_stays_with_who_had_it() {
+        let item = |(server, own): (&str, &str)| CatalogItem {
+            server: server.into(),
+            own: own.into(),
+            text: "{}".into(),
+        };
+        let check = |before: &[(&str, &str)], expected: &[(&str, &str)]| {
+            let now = [("a", "u:1"), ("b", "u:1"), ("b", "u:2"), ("prefixed", "u:1")].map(item).to_vec();
+            let before: Vec<CatalogItem> = before.iter().copied().map(item).collect();
+            let left = resolve_conflicts(now, &HashSet::from(["a", "b"]), &before);
+            assert_eq!(left, expected.iter().copied().map(item).collect::<Vec<_>>(), "{before:?}");
+        };
+        let (a, b, other, prefixed) = (("a", "u:1"), ("b", "u:1"), ("b", "u:2"), ("prefixed", "u:1"));
+        check(&[], &[a, other, prefixed]);
+        check(&[b], &[b, other, prefixed]);
+        check(&[("gone", "u:1"), prefixed], &[a, other, prefixed]);
+    }
+
+    #[test]
+    fn a_template_covers_what_it_can_make() {
+        for (template, uri, expected) in [
+            ("db://{table}/rows", "db://users/rows", true),
+            ("db://{table}/rows", "db://users/columns", false),
+            ("db://{table}", "file:///a", false),
+            ("db://fixed", "db://fixed", true),
+            ("{+any}", "x:y", true),
+        ] {
+            assert_eq!(covers(template, uri), expected, "{template} {uri}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What the MCP servers of one runtime share, and the engine's way to all of them: a [`ServerGroup`].
+
+use crate::catalog::ResourceCatalog;
+use crate::config::ServerSettings;
+use crate::eras::Eras;
+use crate::listing::Listing;
+use crate::pins::PinFile;
+use crate::server::UpstreamServer;
+use crate::subscriptions::Subscriptions;
+use crate::task_token::TaskSigner;
+use arc_swap::ArcSwap;
+use gantry_core::id::SessionId;
+use gantry_core::names::Beginnings;
+use gantry_core::raw;
+use gantry_provider::resources::{Change, Features, ListKind, Outgoing};
+use gantry_provider::server::{
+    Observer, PublishCatalog, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
+};
+use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff};
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::Semaphore;
+
+/// The size of a notification that is still passed on to clients.
+pub(crate) const CHANGE_BYTES: usize = 64 * 1024;
+
+/// The file in the data folder that remembers the protocol era of each server.
+const ERAS: &str = "eras.json";
+
+/// What the servers of a project are run with. Opens their context, once for each runtime of the project.
+#[derive(Debug, Clone)]
+pub struct UpstreamOptions {
+    /// The project's name.
+    pub project: Arc<str>,
+    /// The data folder.
+    pub data: PathBuf,
+    /// The file that pins the definitions of tools; it need not exist.
+    pub lock_file: PathBuf,
+    /// How many servers start at once.
+    pub init_concurrency: usize,
+}
+
+impl ServerFactory for UpstreamOptions {
+    fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup> {
+        Arc::new(UpstreamContext::open(self, observer))
+    }
+
+    fn unstarted(&self) -> Arc<dyn ServerGroup> {
+        let (data, lock_file) = (PathBuf::new(), PathBuf::new());
+        let options = Self { data, lock_file, ..self.clone() };
+        Arc::new(UpstreamContext::open(&options, Arc::new(NoObserver)))
+    }
+}
+
+/// What the servers of one runtime share.
+#[derive(Debug)]
+pub(crate) struct UpstreamContext {
+    /// The project's name.
+    pub(crate) project: Arc<str>,
+    /// The pinned definitions.
+    pub(crate) pins: PinFile,
+    /// The era that each server spoke last.
+    pub(crate) eras: Arc<Eras>,
+    /// Signs the ids of tasks.
+    pub(crate) task_signer: TaskSigner,
+    /// Is told what happens at the servers.
+    pub(crate) observer: Arc<dyn Observer>,
+    /// Limits how many servers start at once.
+    pub(crate) starts: Semaphore,
+    /// What sessions subscribe to.
+    pub(crate) subscriptions: Subscriptions,
+    /// What the servers offer besides tools.
+    pub(crate) catalog: Arc<ArcSwap<ResourceCatalog>>,
+    /// Every server that was made here and still exists. The engine owns them.
+    servers: Mutex<Vec<Weak<UpstreamServer>>>,
+    /// Counts servers and connections.
+    numbers: AtomicU64,
+}
+
+impl UpstreamContext {
+    /// Reads the lock file and the eras. Blocks.
+    pub(crate) fn open(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
+        Self {
+            project: Arc::clone(&options.project),
+            pins: PinFile::open(options.lock_file.clone()),
+            eras: Arc::new(Eras::open(options.data.join(ERAS))),
+            task_signer: TaskSigner::new(),
+            observer,
+            starts: Semaphore::new(options.init_concurrency.max(1)),
+            subscriptions: Subscriptions::default(),
+            catalog: Arc::default(),
+            servers: Mutex::default(),
+            numbers: AtomicU64::new(0),
+        }
+    }
+
+    /// A number that no server and no connection had before.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Remembers a server that was made.
+    pub(crate) fn add(&self, server: &Arc<UpstreamServer>) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|server| server.strong_count() > 0);
+        servers.push(Arc::downgrade(server));
+    }
+
+    /// The servers that exist, in the order of their ids.
+    pub(crate) fn all(&self) -> Vec<Arc<UpstreamServer>> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
+        servers.sort_by(|a, b| a.id().cmp(b.id()));
+        servers
+    }
+
+    /// Those of them that are selected.
+    pub(crate) fn selected(&self, selected: ServerFilter<'_>) -> Vec<Arc<UpstreamServer>> {
+        let mut servers = self.all();
+        servers.retain(|server| selected(&**server));
+        servers
+    }
+
+    /// The present definitions of one server, or of all that are selected, as far as they are known.
+    fn listings(&self, server: Option<&str>, selected: ServerFilter<'_>) -> Vec<(Arc<str>, Arc<Listing>)> {
+        let servers = self.selected(selected).into_iter();
+        let named = servers.filter(|known| server.is_none_or(|id| *id == **known.id()));
+        named.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect()
+    }
+}
+
+impl ServerGroup for UpstreamContext {
+    fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String> {
+        let any: &dyn Any = config;
+        let settings: &ServerSettings = any.downcast_ref().ok_or_else(|| {
+            format!("internal error: the settings of {} are not those of an MCP server", config.id())
+        })?;
+        Ok(UpstreamServer::new(settings.clone(), &self))
+    }
+
+    fn refresh_pins(&self) {
+        self.pins.refresh();
+    }
+
+    fn pin_diff(&self, server: Option<&str>, selected: ServerFilter<'_>) -> Vec<PinDiff> {
+        self.listings(server, selected).iter().flat_map(|(id, listing)| self.pins.diff(id, listing)).collect()
+    }
+
+    fn accept_pins(&self, choice: &PinChoice, selected: ServerFilter<'_>) -> Result<Vec<PinDiff>, String> {
+        let PinChoice { server, tool, seen } = choice;
+        let listings = self.listings(server.as_deref(), selected);
+        if let Some(server) = server.as_deref().filter(|_| listings.is_empty()) {
+            return Err(format!(
+                "server {server} has not been ready yet, so there is nothing to pin; see gantry servers"
+            ));
+        }
+        self.pins.accept(&listings, tool.as_deref(), seen.as_deref())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.pins.trouble().into_iter().collect()
+    }
+
+    fn prepare_catalog(
+        &self,
+        selected: ServerFilter<'_>,
+        beginnings: &Beginnings<'_>,
+        keep_owners: bool,
+    ) -> PublishCatalog {
+        let before = self.catalog.load();
+        let new =
+            ResourceCatalog::build(&self.selected(selected), beginnings, keep_owners.then_some(&**before));
+        let catalog = Arc::clone(&self.catalog);
+        Box::new(move || {
+            let new = Arc::new(new);
+            let before = catalog.swap(Arc::clone(&new));
+            new.changes_since(&before)
+        })
+    }
+
+    fn catalog(&self, kind: ListKind, selected: ServerFilter<'_>) -> String {
+        let servers = self.selected(selected);
+        let visible: BTreeSet<&str> = servers.iter().map(|server| &**server.id()).collect();
+        self.catalog.load().text(kind, |server| visible.contains(server))
+    }
+
+    fn features(&self, selected: ServerFilter<'_>) -> Features {
+        let (mut features, mut extensions) = (Features::default(), Vec::<(String, String)>::new());
+        for listing in self.selected(selected).iter().filter_map(|server| server.listing()) {
+            features.resources |= listing.offers("resources");
+            features.prompts |= listing.offers("prompts");
+            features.completions |= listing.offers("completions");
+            features.logging |= listing.offers("logging");
+            let own = raw::member(&listing.about.capabilities, "extensions").and_then(raw::members);
+            for (name, value) in own.unwrap_or_default() {
+                if !extensions.iter().any(|(known, _)| *known == name) {
+                    extensions.push((name.into_owned(), value.to_owned()));
+                }
+            }
+        }
+        let text = || raw::object(extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        features.extensions = (!extensions.is_empty()).then(text);
+        features
+    }
+
+    fn request<'a>(
+        &'a self,
+        request: Outgoing<'a>,
+        scope: &'a dyn RequestScope,
+    ) -> BoxFuture<'a, Result<String, ErrorObject>> {
+        Box::pin(self.forward(request, scope))
+    }
+
+    fn end_session(&self, session: SessionId) -> Option<BoxFuture<'static, ()>> {
+        self.drop_subscriptions(session)
+    }
+}
+
+/// For servers that are never started.
+#[derive(Debug)]
+pub(crate) struct NoObserver;
+
+impl Observer for NoObserver {
+    fn ready(&self, _server: &Arc<str>, _era: &'static str, _tools: usize) {}
+
+    fn down(&self, _server: &Arc<str>, _reason: String) {}
+
+    fn frame(&self, _server: &Arc<str>, _sent: bool, _text: String) {}
+
+    fn changed(&self, _change: Change) {}
+}

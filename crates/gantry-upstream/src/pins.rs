@@ -1,0 +1,273 @@
+//! `gantry.lock`: the definitions that a person has seen and accepted.
+//!
+//! A server that the file names is pinned: a tool that is new, or is defined otherwise than in the file, cannot be
+//! called until a person accepts it. Servers that the file does not name are free. A file that cannot be read pins
+//! everything: not knowing what was accepted is no reason to accept it.
+
+use crate::duplicate_keys;
+use crate::listing::Listing;
+use arc_swap::ArcSwap;
+use gantry_core::digest::Digest;
+use gantry_provider::PinDiff;
+use gantry_sandbox::jail::holds_a_place;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fs, io};
+
+/// The form of the file that this program writes and reads.
+const VERSION: u32 = 1;
+
+/// The size of a file that is still read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What the file holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pinned {
+    version: u32,
+    servers: BTreeMap<String, PinnedServer>,
+}
+
+impl Default for Pinned {
+    fn default() -> Self {
+        Self { version: VERSION, servers: BTreeMap::new() }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinnedServer {
+    /// The digest of its instructions; none if it had none.
+    instructions: Option<String>,
+    tools: BTreeMap<String, PinnedTool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinnedTool {
+    fingerprint: String,
+    /// For people; the fingerprint decides.
+    definition: Value,
+}
+
+/// The file as it was read last.
+#[derive(Debug)]
+pub(crate) struct PinFile {
+    file: PathBuf,
+    read: ArcSwap<Result<Option<Pinned>, String>>,
+    /// Held while the file is written.
+    writing: Mutex<()>,
+}
+
+impl PinFile {
+    /// Reads the file, which need not be there.
+    pub(crate) fn open(file: PathBuf) -> Self {
+        let read = ArcSwap::from_pointee(read(&file));
+        if let Err(reason) = &**read.load() {
+            tracing::error!("{reason}");
+        }
+        Self { file, read, writing: Mutex::default() }
+    }
+
+    /// Why the file cannot be used, if it cannot.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.read.load().as_ref().as_ref().err().cloned()
+    }
+
+    /// Why a tool of a server cannot be called, as far as the file decides it.
+    pub(crate) fn objection(&self, server: &str, tool: &str, fingerprint: Digest) -> Option<String> {
+        let read = self.read.load();
+        let pinned = match &**read {
+            Err(reason) => return Some(reason.clone()),
+            Ok(None) => return None,
+            Ok(Some(pinned)) => pinned.servers.get(server)?,
+        };
+        let what = match pinned.tools.get(tool) {
+            Some(known) if known.fingerprint == fingerprint.to_string() => return None,
+            Some(_) => "its definition is not the pinned one any more",
+            None => "it is new on a pinned server",
+        };
+        Some(format!("{what}; look at it with `gantry lock diff {server}`, then accept it or leave it out"))
+    }
+
+    /// Whether these instructions of a server may be passed on.
+    pub(crate) fn admits_instructions(&self, server: &str, instructions: &str) -> bool {
+        match &**self.read.load() {
+            Err(_) => false,
+            Ok(None) => true,
+            Ok(Some(pinned)) => pinned.servers.get(server).is_none_or(|server| {
+                server.instructions.as_deref() == Some(&*Digest::of(instructions.as_bytes()).to_string())
+            }),
+        }
+    }
+
+    /// The differences between the file and what a server has now.
+    pub(crate) fn diff(&self, server: &Arc<str>, listing: &Listing) -> Vec<PinDiff> {
+        match &**self.read.load() {
+            Ok(Some(pinned)) => difference(pinned, server, listing),
+            Ok(None) | Err(_) => difference(&Pinned::default(), server, listing),
+        }
+    }
+
+    /// Pins what these servers have now, or one tool of them, and returns what that changed. With `seen` (a
+    /// [`PinDiff::revision`]), nothing is pinned unless the differences are still those.
+    ///
+    /// Blocks: it reads and writes the file.
+    pub(crate) fn accept(
+        &self,
+        servers: &[(Arc<str>, Arc<Listing>)],
+        tool: Option<&str>,
+        seen: Option<&str>,
+    ) -> Result<Vec<PinDiff>, String> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another process may have written meanwhile, and what it accepted stays accepted.
+        let before = read(&self.file)?;
+        let mut pinned = before.clone().unwrap_or_default();
+        let mut accepted = Vec::new();
+        for (server, listing) in servers {
+            let mut found = difference(&pinned, server, listing);
+            found.retain(|diff| tool.is_none_or(|tool| diff.tool.as_deref() == Some(tool)));
+            pin(&mut pinned, server, listing, tool);
+            accepted.extend(found);
+        }
+        if seen.is_some_and(|seen| seen != PinDiff::revision(&accepted)) {
+            return Err(
+                "the definitions changed since you looked at them, so nothing is pinned; look again".into()
+            );
+        }
+        if pinned == before.unwrap_or_default() {
+            return Ok(accepted);
+        }
+        let text = serde_json::to_string_pretty(&pinned).map_err(|error| error.to_string())?;
+        write_atomically(&self.file, &format!("{text}\n")).map_err(|error| {
+            format!("{} cannot be written: {error}; nothing is pinned", self.file.display())
+        })?;
+        self.read.store(Arc::new(Ok(Some(pinned))));
+        Ok(accepted)
+    }
+
+    /// Reads the file again, for what another process accepted. Blocks. Returns whether it has changed.
+    pub(crate) fn refresh(&self) -> bool {
+        let fresh = read(&self.file);
+        let changed = **self.read.load() != fresh;
+        if changed {
+            self.read.store(Arc::new(fresh));
+        }
+        changed
+    }
+}
+
+fn read(file: &Path) -> Result<Option<Pinned>, String> {
+    let failed = |why: String| {
+        format!(
+            "{} pins tools and cannot be read: {why}. Correct it, or delete it and pin anew; until then no tool of an \
+             MCP server can be called",
+            file.display()
+        )
+    };
+    let text = match fs::metadata(file).and_then(|metadata| {
+        if holds_a_place(&metadata) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if metadata.len() > MAX_BYTES {
+            return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        fs::read_to_string(file)
+    }) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let pinned: Pinned = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    if pinned.version != VERSION {
+        return Err(failed(format!("its version is {}, and this program reads {VERSION}", pinned.version)));
+    }
+    Ok(Some(pinned))
+}
+
+fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<PinDiff> {
+    let known = pinned.servers.get(&**server);
+    let mut found = Vec::new();
+    let mut add = |tool: Option<&str>, change, pinned, current, fingerprint, flags| {
+        let (server, tool) = (Arc::clone(server), tool.map(str::to_owned));
+        found.push(PinDiff { server, tool, change, pinned, current, fingerprint, flags });
+    };
+    let text = listing.about.instructions.as_deref();
+    let digest = text.map(|text| Digest::of(text.as_bytes()).to_string());
+    let pinned_digest = known.and_then(|server| server.instructions.clone());
+    if digest != pinned_digest {
+        let change = match (known, &pinned_digest, &digest) {
+            (None, _, _) => "unpinned",
+            (Some(_), None, _) => "added",
+            (Some(_), Some(_), None) => "removed",
+            (Some(_), Some(_), Some(_)) => "changed",
+        };
+        let flags = text.map(|text| crate::suspicious::scan_text(text, "instructions")).unwrap_or_default();
+        let before = pinned_digest.map(|digest| json!({ "digest": digest }));
+        add(None, change, before, text.map(|text| json!({ "instructions": text })), digest, flags);
+    }
+    for tool in &listing.tools {
+        let (name, fingerprint) = (tool.spec.name.as_str(), tool.fingerprint.to_string());
+        let old = known.and_then(|server| server.tools.get(name));
+        let change = match (known, old) {
+            (None, _) => "unpinned",
+            (Some(_), None) => "added",
+            (Some(_), Some(old)) if old.fingerprint == fingerprint => continue,
+            (Some(_), Some(_)) => "changed",
+        };
+        let (before, now) = (old.map(|old| old.definition.clone()), duplicate_keys::displayed(tool.raw()));
+        add(Some(name), change, before, Some(now), Some(fingerprint), tool.flags.clone());
+    }
+    for (name, old) in known.into_iter().flat_map(|server| &server.tools) {
+        if listing.tool(name).is_none() {
+            add(Some(name), "removed", Some(old.definition.clone()), None, None, Vec::new());
+        }
+    }
+    found
+}
+
+/// Pins everything, or one tool only: then the instructions, and the other tools of a server that was not pinned before,
+/// wait until a person accepts them.
+fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>) {
+    if only.is_some_and(|only| {
+        listing.tool(only).is_none()
+            && pinned.servers.get(server).is_none_or(|server| !server.tools.contains_key(only))
+    }) {
+        return;
+    }
+    let entry = pinned.servers.entry(server.to_owned()).or_default();
+    if only.is_none() {
+        entry.instructions =
+            listing.about.instructions.as_deref().map(|text| Digest::of(text.as_bytes()).to_string());
+    }
+    let selected = |name: &str| only.is_none_or(|only| only == name);
+    entry.tools.retain(|name, _| !selected(name) || listing.tool(name).is_some());
+    for tool in listing.tools.iter().filter(|tool| selected(&tool.spec.name)) {
+        let definition = duplicate_keys::displayed(tool.raw());
+        let fingerprint = tool.fingerprint.to_string();
+        entry.tools.insert(tool.spec.name.clone(), PinnedTool { fingerprint, definition });
+    }
+}
+
+/// Writes a file so that a crash leaves the old one or the new one, never a part.
+pub(super) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = file.with_file_name(name);
+    let written = (|| {
+        let mut out = fs::File::create(&beside)?;
+        io::Write::write_all(&mut out, text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&beside, file)
+    })();
+    if written.is_err() {
+        fs::remove_file(&beside).ok(); // It may not even have been made; the first error is the one to tell.
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The process of a stdio server: started by gantry-sandbox, its standard error read, its end noticed.
+
+use gantry_core::shape::truncated;
+use gantry_mcp::client::{Dial, Wires};
+use gantry_provider::BoxFuture;
+use gantry_provider::redact::Redactor;
+use gantry_provider::redact::Redactor;
+use gantry_sandbox::{Child, Exit, Spec, spawn};
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// Bytes that are kept of one line of standard error.
+const LINE_BYTES: usize = 4096;
+
+/// Lines that are kept for the message when the process fails.
+const KEPT_LINES: usize = 20;
+
+/// Lines that are logged per second; a server that writes more loses them.
+const LINES_PER_SECOND: u32 = 50;
+
+/// How long a process whose connection was closed may take to end by itself.
+const GRACE: Duration = Duration::from_secs(4);
+
+/// How long to wait for the exit code of a process whose pipes are closed.
+const EXIT_CODE: Duration = Duration::from_millis(500);
+
+/// How long after its pipes are closed the end of a process is waited for.
+const NOTICE: Duration = Duration::from_millis(300);
+
+/// Starts one server's process, as often as asked.
+#[derive(Debug)]
+pub(super) struct StdioProcess {
+    spec: Spec,
+    server: Arc<str>,
+    secrets: Arc<Redactor>,
+    tasks: TaskTracker,
+    /// The output and exit of the process that was started last.
+    log: Mutex<Arc<ProcessLog>>,
+}
+
+/// The output and exit of one process.
+#[derive(Debug, Default)]
+struct ProcessLog {
+    lines: Mutex<VecDeque<String>>,
+    exit: tokio::sync::SetOnce<Option<Exit>>,
+    /// Set once there is nothing more to read of its standard error.
+    stderr_closed: tokio::sync::SetOnce<()>,
+}
+
+impl StdioProcess {
+    /// The program of this server.
+    pub(super) fn new(server: Arc<str>, spec: Spec, secrets: Arc<Redactor>, tasks: TaskTracker) -> Self {
+        Self { spec, server, secrets, tasks, log: Mutex::default() }
+    }
+
+    /// A failure with what the process itself says about it.
+    pub(super) async fn describe_exit(&self, failure: String) -> String {
+        let log = Arc::clone(&self.log.lock().unwrap_or_else(PoisonError::into_inner));
+        // A process that still runs has no exit code; one that has just ended gets a moment to be noticed.
+        let exit = tokio::time::timeout(EXIT_CODE, log.exit.wait()).await.ok().copied().flatten();
+        if exit.is_some() {
+            // Its last lines may still be in the pipe, or a process that it started holds the pipe open.
+            tokio::time::timeout(EXIT_CODE, log.stderr_closed.wait()).await.ok();
+        }
+        let last = log.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned();
+        match (exit, last) {
+            (Some(exit), Some(line)) => format!("{}: {line}", display_exit(exit)),
+            (Some(exit), None) => format!("{} without a word ({failure})", display_exit(exit)),
+            (None, Some(line)) => format!("{failure}; the last line of its standard error: {line}"),
+            (None, None) => failure,
+        }
+    }
+
+    async fn start(&self) -> Result<Wires, String> {
+        let log = Arc::new(ProcessLog::default());
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&log);
+        let mut child = spawn(&self.spec).await.map_err(|error| {
+            log.exit.set(None).ok(); // Nothing runs, so nothing can end.
+            with_causes(&error)
+        })?;
+        let (Some(reader), Some(writer)) = (child.stdout.take(), child.stdin.take()) else {
+            return Err("its pipes are not there".to_owned());
+        };
+        if let Some(stderr) = child.stderr.take() {
+            self.tasks.spawn(read_stderr(
+                stderr,
+                Arc::clone(&self.server),
+                Arc::clone(&self.secrets),
+                Arc::clone(&log),
+            ));
+        }
+        let released = CancellationToken::new();
+        let guard: DropGuard = released.clone().drop_guard();
+        self.tasks.spawn(reap(child, Arc::clone(&self.server), released, log));
+        Ok(Wires { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(guard) })
+    }
+}
+
+/// A program with exactly this environment, besides what a process needs to find programs and files at all.
+pub(super) fn spec(command: &str, args: &[String], env: &BTreeMap<String, String>, cwd: &Path) -> Spec {
+    let mut spec = Spec::new(command);
+    spec.args = args.iter().map(OsString::from).collect();
+    spec.env.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+    spec.cwd = Some(cwd.to_owned());
+    spec
+}
+
+impl Dial for StdioProcess {
+    fn dial(&self) -> BoxFuture<'_, Result<Wires, String>> {
+        Box::pin(self.start())
+    }
+}
+
+/// An error with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+fn display_exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exited with code {code}"),
+        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+    }
+}
+
+/// Waits for the end of a process, and ends it when its connection is closed.
+async fn reap(mut child: Child, server: Arc<str>, released: CancellationToken, log: Arc<ProcessLog>) {
+    let exit = tokio::select! {
+        biased;
+        exit = child.wait() => exit,
+        () = released.cancelled() => {
+            // Pipes close before the end of a process is noticed, so it may have failed by itself.
+            let failed = tokio::time::timeout(NOTICE, child.wait()).await;
+            let failed = failed.ok().and_then(Result::ok).filter(|exit| *exit != Exit::Code(0));
+            log.exit.set(failed).ok();
+            child.stop(GRACE).await
+        }
+    };
+    match exit {
+        Ok(exit) => {
+            tracing::debug!("{server}: the process {}", display_exit(exit));
+            log.exit.set(Some(exit)).ok();
+        }
+        Err(error) => tracing::warn!("{server}: {}", with_causes(&error)),
+    }
+}
+
+/// Reads standard error to its end: a process blocks when its pipe is full.
+async fn read_stderr(
+    stderr: impl AsyncRead + Unpin,
+    server: Arc<str>,
+    secrets: Arc<Redactor>,
+    log: Arc<ProcessLog>,
+) {
+    let (mut reader, mut rate) = (BufReader::new(stderr), Rate::default());
+    while let Some(line) = next_line(&mut reader).await {
+        let line = secrets.mask(line.trim_end().to_owned());
+        if line.is_empty() {
+            continue;
+        }
+        let mut lines = log.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == KEPT_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.clone());
+        drop(lines);
+        match rate.admits(Instant::now()) {
+            Some(0) => tracing::debug!(target: "gantry::server", "{server}: {line}"),
+            Some(dropped) => {
+                tracing::debug!(target: "gantry::server", "{server}: … {dropped} lines dropped\n{server}: {line}");
+            }
+            None => {}
+        }
+    }
+    log.stderr_closed.set(()).ok(); // It is set only here.
+}
+
+/// The next line without characters that could pass for lines of their own, cut at a limit.
+async fn next_line(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Option<String> {
+    let mut line: Vec<u8> = Vec::new();
+    loop {
+        // What cannot be read any more has ended.
+        let buffer = reader.fill_buf().await.unwrap_or_default();
+        if buffer.is_empty() && line.is_empty() {
+            return None;
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
+        let room = (LINE_BYTES + 1).saturating_sub(line.len()).min(part.len());
+        line.extend_from_slice(part.get(..room).unwrap_or_default());
+        let (consumed, last) = (part.len() + usize::from(end.is_some()), end.is_some() || buffer.is_empty());
+        reader.consume(consumed);
+        if last {
+            let text = String::from_utf8_lossy(&line);
+            let text: String =
+                truncated(&text, LINE_BYTES).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            // An empty line is still a line: only the end of the input ends the reading.
+            return Some(text);
+        }
+    }
+}
+
+/// How many lines may still be logged in this second.
+#[derive(Debug, Default)]
+struct Rate {
+    second: Option<Instant>,
+    logged: u32,
+    dropped: u64,
+}
+
+impl Rate {
+    /// Whether one more line may be logged, and how many were dropped before it.
+    fn admits(&mut self, now: Instant) -> Option<u64> {
+        if self.second.is_none_or(|second| now.duration_since(second) >= Duration::from_secs(1)) {
+            (self.second, self.logged) = (Some(now), 0);
+        }
+        if self.logged >= LINES_PER_SECOND {
+            self.dropped += 1;
+            return None;
+        }
+        self.logged += 1;
+        Some(std::mem::take(&mut self.dropped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_cut_and_the_last_ones_kept() {
+        let long = "x".repeat(LINE_BYTES * 3);
+        let text = format!("{long}\n\na\u{1b}[2Jb\r\n{}last", "line\n".repeat(30));
+        let log = Arc::new(ProcessLog::default());
+        read_stderr(text.as_bytes(), "s".into(), Arc::default(), Arc::clone(&log)).await;
+        let lines = log.lines.lock().unwrap().clone();
+        assert_eq!(lines.len(), KEPT_LINES);
+        assert_eq!(lines.back().map(String::as_str), Some("last"));
+        let mut reader = BufReader::new(text.as_bytes());
+        assert_eq!(next_line(&mut reader).await.map(|line| line.len()), Some(LINE_BYTES));
+        assert_eq!(next_line(&mut reader).await.as_deref(), Some(""));
+        assert_eq!(next_line(&mut reader).await.as_deref(), Some("a [2Jb "));
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_dropped_and_counted() {
+        let (mut rate, start) = (Rate::default(), Instant::now());
+        let logged = (0..200).filter(|_| rate.admits(start).is_some()).count();
+        assert_eq!(logged, LINES_PER_SECOND as usize);
+        assert_eq!(rate.admits(start + Duration::from_secs(1)), Some(150));
+        assert_eq!(rate.admits(start + Duration::from_secs(1)), Some(0));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ended_explains_itself() {
+        let program = StdioProcess::new("s".into(), Spec::new("x"), Arc::default(), TaskTracker::new());
+        assert_eq!(program.describe_exit("gone".into()).await, "gone");
+        let log = Arc::clone(&program.log.lock().unwrap());
+        log.lines.lock().unwrap().push_back("no such module".into());
+        assert!(program.describe_exit("gone".into()).await.ends_with("standard error: no such module"));
+        log.exit.set(Some(Exit::Code(1))).unwrap();
+        log.stderr_closed.set(()).unwrap();
+        assert_eq!(program.describe_exit("gone".into()).await, "exited with code 1: no such module");
+    }
+}

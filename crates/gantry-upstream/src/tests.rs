@@ -1,0 +1,229 @@
+//! Tests of a server that has no connection: its status, and what calls are answered.
+
+mod memory;
+
+use crate::answer;
+use crate::config::{DisabledReason, HealthCheck, ServerSettings, TransportConfig};
+use crate::context::{self, UpstreamContext, UpstreamOptions};
+use crate::listing::Listing;
+use crate::replica::Replica;
+use crate::server::UpstreamServer;
+use crate::supervise;
+use gantry_core::Tool;
+use gantry_core::error::ErrorCode;
+use gantry_mcp::client::{Declared, Protocol, Transport};
+use gantry_provider::resources::Change;
+use gantry_provider::server::{Observer, Server as _};
+use gantry_provider::{BoxFuture, HealthStatus, Provider as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+pub(crate) fn settings(transport: TransportConfig) -> ServerSettings {
+    ServerSettings {
+        id: "s".into(),
+        transport,
+        protocol: Protocol::Auto,
+        prefix: true,
+        declared: Declared::default(),
+        startup_timeout: Duration::from_secs(1),
+        health: HealthCheck { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
+        trace: false,
+        disabled: None,
+    }
+}
+
+/// Keeps the changes that clients would be told of.
+#[derive(Debug, Default)]
+struct Changes(Mutex<Vec<Change>>);
+
+impl Observer for Changes {
+    fn ready(&self, _server: &Arc<str>, _era: &'static str, _tools: usize) {}
+
+    fn down(&self, _server: &Arc<str>, _reason: String) {}
+
+    fn frame(&self, _server: &Arc<str>, _sent: bool, _text: String) {}
+
+    fn changed(&self, change: Change) {
+        self.0.lock().unwrap().push(change);
+    }
+}
+
+fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, lock_file) = (folder.path().to_owned(), folder.path().join("gantry.lock"));
+    let options = UpstreamOptions { project: "default".into(), data, lock_file, init_concurrency: 1 };
+    Arc::new(UpstreamContext::open(&options, observer))
+}
+
+fn two_replicas(disabled: Option<DisabledReason>) -> ServerSettings {
+    let transport = TransportConfig::Tcp(vec!["127.0.0.1:1".into(), "127.0.0.1:2".into()]);
+    ServerSettings { disabled, ..settings(transport) }
+}
+
+fn server(disabled: Option<DisabledReason>) -> Arc<UpstreamServer> {
+    UpstreamServer::new(two_replicas(disabled), &context(Arc::<Changes>::default()))
+}
+
+fn listing(tools: &[&str]) -> Arc<Listing> {
+    let raws = tools.iter().map(|name| serde_json::json!({ "name": name }).to_string().into()).collect();
+    Arc::new(Listing::for_tests(None, raws))
+}
+
+#[test]
+fn a_server_that_is_off_says_why_and_counts_as_tried() {
+    let (disabled, unusable) = (
+        server(Some(DisabledReason::Disabled)),
+        server(Some(DisabledReason::Unusable("TOKEN is not set".into()))),
+    );
+    for server in [&disabled, &unusable] {
+        Arc::clone(server).start();
+        assert!(server.has_settled());
+        assert_eq!(server.status().health, HealthStatus::Off);
+    }
+    assert!(disabled.warnings().is_empty(), "it is off on purpose");
+    assert!(unusable.warnings().iter().any(|warning| warning.contains("TOKEN is not set")));
+}
+
+#[test]
+fn a_server_that_is_down_says_why_and_when_it_is_tried_again() {
+    let server = server(None);
+    assert!(server.pick().unwrap_err().contains("still starting"));
+    server.on_down(&server.replicas[0], "refused".into(), Duration::from_secs(5));
+    assert_eq!((server.status().status, server.has_settled()), ("starting", false));
+    server.on_down(&server.replicas[1], "refused".into(), Duration::from_secs(5));
+    let status = server.status();
+    assert_eq!((status.health, status.status, server.has_settled()), (HealthStatus::Red, "down", true));
+    let reason = server.pick().unwrap_err();
+    assert!(reason.contains("refused") && reason.contains(&status.retry_at.unwrap()), "{reason}");
+    assert_eq!(status.replicas.len(), 2);
+}
+
+#[test]
+fn tools_stay_listed_while_the_server_is_down() {
+    let server = server(None);
+    assert!(server.tools().is_empty());
+    server.current.store(Some(listing(&["a"])));
+    server.on_down(&server.replicas[0], "gone".into(), Duration::ZERO);
+    assert!(server.has_tool("a"));
+    assert_eq!(server.tools().len(), 1);
+}
+
+#[test]
+fn each_failure_says_how_far_the_call_may_have_got() {
+    use gantry_core::error::EffectState::{None as Nothing, Possible};
+    let tool = |read_only: bool| {
+        let raw =
+            serde_json::json!({ "name": "t", "annotations": { "readOnlyHint": read_only } }).to_string();
+        let known = Listing::for_tests(None, vec![raw.into()]);
+        Tool::new(&server(None).origin, "s__t".into(), known.tools[0].spec.clone(), Default::default())
+    };
+    use gantry_mcp::client::Failure::{Answered, Canceled, Lost, Unavailable};
+    let error = gantry_mcp::ErrorObject::new(-32000, "no").with_data("{\"a\":1.10}".into());
+    let rows = [
+        (
+            Unavailable("x".into()),
+            ErrorCode::UpstreamUnavailable,
+            Nothing,
+            ErrorCode::UpstreamUnavailable,
+            Nothing,
+        ),
+        (Lost("x".into()), ErrorCode::ExecutionError, Nothing, ErrorCode::OutcomeUnknown, Possible),
+        (Answered(error), ErrorCode::ExecutionError, Nothing, ErrorCode::ExecutionError, Possible),
+        (Canceled, ErrorCode::Canceled, Nothing, ErrorCode::Canceled, Possible),
+    ];
+    for (failure, read_code, read_effect, write_code, write_effect) in rows {
+        let (read, write) =
+            (answer::fault("s", &tool(true), failure.clone()), answer::fault("s", &tool(false), failure));
+        assert_eq!((read.error.code, read.effect), (read_code, read_effect));
+        assert_eq!((write.error.code, write.effect), (write_code, write_effect));
+        if let Some(gantry_core::error::Upstream::Error(text)) = read.error.upstream.as_deref() {
+            assert_eq!(&**text, r#"{"code":-32000,"message":"no","data":{"a":1.10}}"#);
+        }
+    }
+}
+
+#[test]
+fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
+    let server = server(None);
+    let known = listing(&["t"]);
+    let tool = Tool::new(&server.origin, "s__t".into(), known.tools[0].spec.clone(), Default::default());
+    let ann = gantry_core::Caller {
+        principal: "ann".into(),
+        role: gantry_core::Role::Agent,
+        agent: None,
+        above: Arc::default(),
+        project: "default".into(),
+    };
+    let task = answer::output(
+        &server,
+        answer::At { replica: 1, epoch: 7 },
+        &ann,
+        &tool,
+        r#"{"resultType":"task","taskId":"t1","status":"working"}"#,
+    )
+    .unwrap();
+    let id = gantry_core::raw::string_member(task.text(), "taskId").unwrap().into_owned();
+    let opened = server.context.task_signer.verify(&id, &ann).unwrap();
+    let opened = (opened.server.as_str(), opened.replica, opened.epoch, opened.id.as_str());
+    assert_eq!(opened, ("s", 1, 7, "t1"));
+    let failed = answer::output(
+        &server,
+        answer::At { replica: 0, epoch: 7 },
+        &ann,
+        &tool,
+        r#"{"isError":true,"content":[{"type":"text","text":"boom"}]}"#,
+    );
+    assert_eq!(failed.unwrap_err().error.message, "boom");
+}
+
+#[test]
+fn what_a_server_has_is_never_older_than_what_its_first_replica_listed() {
+    let server = server(None);
+    let first = &server.replicas[0];
+    first.pretend_ready(1);
+    for _ in 0..500 {
+        let newest = listing(&["a"]);
+        let begin = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    begin.wait();
+                    (0..20).for_each(|_| server.refresh_view());
+                });
+            }
+            begin.wait();
+            first.listed(Arc::clone(&newest));
+            server.refresh_view();
+        });
+        assert!(Arc::ptr_eq(&server.listing().unwrap(), &newest));
+    }
+}
+
+#[test]
+fn a_notification_that_no_session_subscribed_to_is_dropped() {
+    use gantry_mcp::client::Event;
+    use gantry_provider::client::LogLevel;
+    let changes = Arc::<Changes>::default();
+    let server = UpstreamServer::new(two_replicas(None), &context(Arc::clone(&changes) as _));
+    let session = gantry_core::id::SessionId::mint();
+    server.context.subscriptions.subscribe(session, server.id(), "a:watched").unwrap();
+    let heard = |event| {
+        assert_eq!(supervise::announce(&server, event), None);
+        changes.0.lock().unwrap().pop()
+    };
+    let updated = |uri: &str| Event::Updated(format!(r#"{{"uri":"{uri}"}}"#).into());
+    let log =
+        |level: &str, data: &str| Event::Log(format!(r#"{{"level":"{level}","data":"{data}"}}"#).into());
+    assert_eq!(heard(updated("a:other")), None);
+    assert!(
+        matches!(heard(updated("a:watched")), Some(Change::Updated { uri, .. }) if &*uri == "gantry:s/a:watched")
+    );
+    assert_eq!(heard(log("debug", "x")), None, "no session has asked for it");
+    assert!(heard(log("info", "x")).is_some(), "a session without a chosen level gets it");
+    assert_eq!(heard(log("emergency", &"x".repeat(context::CHANGE_BYTES))), None, "too much to keep");
+    server.context.subscriptions.set_level(session, LogLevel::Debug);
+    assert!(heard(log("debug", "x")).is_some());
+}

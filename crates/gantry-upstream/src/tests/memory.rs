@@ -1,0 +1,249 @@
+//! Tests of a server in memory, with a clock of their own: what health checks come to, and what it is told when it is back.
+
+use super::*;
+use gantry_core::id::SessionId;
+use gantry_mcp::client::{Dial, Wires};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
+use tokio::time::{Instant, sleep};
+
+/// What a server does with a request.
+enum Step {
+    Answer(Value),
+    /// The same after a while, in which it does nothing else.
+    Late(Duration, Value),
+    Silence,
+}
+
+/// Answers every request of every connection; connections count from 1.
+type Script = Arc<dyn Fn(u64, &Value) -> Step + Send + Sync>;
+
+/// A server in memory.
+struct Memory {
+    script: Script,
+    connections: watch::Sender<u64>,
+    /// Every request that came, by its connection.
+    asked: Arc<watch::Sender<Vec<(u64, Value)>>>,
+    /// Drops all connections when it moves on.
+    drops: watch::Sender<()>,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+impl Dial for Memory {
+    fn dial(&self) -> BoxFuture<'_, Result<Wires, String>> {
+        let (ours, theirs) = duplex(64 * 1024);
+        self.connections.send_modify(|n| *n += 1);
+        let number = *self.connections.borrow();
+        let (script, asked, mut drops) =
+            (Arc::clone(&self.script), Arc::clone(&self.asked), self.drops.subscribe());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serve(theirs, number, &script, &asked) => {}
+                _ = drops.changed() => {}
+            }
+        });
+        let (reader, writer) = split(ours);
+        let wires = Wires { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(()) };
+        Box::pin(std::future::ready(Ok(wires)))
+    }
+}
+
+async fn serve(wires: DuplexStream, number: u64, script: &Script, asked: &watch::Sender<Vec<(u64, Value)>>) {
+    let (reader, mut writer) = split(wires);
+    let mut lines = BufReader::new(reader).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let request: Value = serde_json::from_str(&line).unwrap();
+        let Some(id) = request.get("id").cloned() else { continue };
+        asked.send_modify(|asked| asked.push((number, request.clone())));
+        let result = match script(number, &request) {
+            Step::Answer(result) => result,
+            Step::Late(time, result) => {
+                sleep(time).await;
+                result
+            }
+            Step::Silence => continue,
+        };
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        writer.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+    }
+}
+
+/// What a server that works answers.
+fn plain(request: &Value) -> Value {
+    match request["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-11-25", "serverInfo": { "name": "m", "version": "1" },
+            "capabilities": { "tools": {}, "resources": { "subscribe": true } },
+        }),
+        Some("tools/list") => json!({ "tools": [{ "name": "a", "inputSchema": { "type": "object" } }] }),
+        Some("resources/list") => json!({ "resources": [] }),
+        Some("resources/templates/list") => json!({ "resourceTemplates": [] }),
+        _ => json!({}),
+    }
+}
+
+impl Memory {
+    fn new(script: impl Fn(u64, &Value) -> Step + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            script: Arc::new(script),
+            connections: watch::Sender::new(0),
+            asked: Arc::new(watch::Sender::new(Vec::new())),
+            drops: watch::Sender::new(()),
+        })
+    }
+
+    /// A provider whose only replica this is, once it is ready.
+    async fn started(self: &Arc<Self>) -> Arc<UpstreamServer> {
+        let settings = ServerSettings { protocol: Protocol::Legacy, ..two_replicas(None) };
+        let replica = Replica::new("1".into(), Transport::Stdio(Arc::clone(self) as _), None);
+        let context = context(Arc::<Changes>::default());
+        let (secrets, tasks) = (Arc::default(), TaskTracker::new());
+        let server = UpstreamServer::with_replicas(settings, &context, vec![replica], secrets, tasks);
+        Arc::clone(&server).start();
+        server.first_result.wait().await;
+        server
+    }
+
+    /// How often a connection was asked this.
+    fn count(&self, connection: u64, method: &str) -> usize {
+        let of = |(n, request): &&(u64, Value)| *n == connection && request["method"] == method;
+        self.asked.borrow().iter().filter(of).count()
+    }
+
+    /// Waits until so many connections were made.
+    async fn has_connections(&self, n: u64) {
+        self.connections.subscribe().wait_for(|made| *made >= n).await.unwrap();
+    }
+}
+
+/// A server that has no time for health checks after the first moment.
+fn silent_on_checks() -> Arc<Memory> {
+    Memory::new(|connection, request| {
+        if connection == 1 && request["method"] == "ping" {
+            return Step::Silence;
+        }
+        Step::Answer(plain(request))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_busy_is_not_taken_for_one_that_hangs() {
+    let memory = silent_on_checks();
+    let server = memory.started().await;
+    let health = server.settings.health;
+    let under_way = server.pick().unwrap();
+    sleep(health.interval * 20).await;
+    assert!(memory.count(1, "ping") > 10, "it was checked all the time");
+    assert_eq!(*memory.connections.borrow(), 1, "its connection is the first one still");
+    assert_eq!((server.status().health, server.status().status), (HealthStatus::Yellow, "slow"));
+    // What comes later does not keep it alive once it is done with what it had.
+    let _later = server.pick().unwrap();
+    drop(under_way);
+    memory.has_connections(2).await;
+    assert!(server.status().last_error.unwrap().contains("did not answer two health checks"));
+    server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_with_nothing_to_do_is_begun_anew_after_two_checks() {
+    let memory = silent_on_checks();
+    let server = memory.started().await;
+    let (health, started) = (server.settings.health, Instant::now());
+    memory.has_connections(2).await;
+    assert_eq!(memory.count(1, "ping"), 2);
+    assert!(started.elapsed() <= (health.interval + health.timeout) * 2 + Duration::from_secs(1));
+    server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_checks_late_is_slow_and_not_down() {
+    let memory = Memory::new(|_, request| match request["method"].as_str() {
+        Some("ping") => Step::Late(Duration::from_secs(6), plain(request)),
+        _ => Step::Answer(plain(request)),
+    });
+    let server = memory.started().await;
+    assert!(server.settings.health.timeout < Duration::from_secs(6));
+    sleep(server.settings.health.interval * 20).await;
+    assert_eq!(*memory.connections.borrow(), 1);
+    assert_eq!(server.status().status, "slow");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn only_what_may_be_a_message_of_the_server_says_that_it_is_there() {
+    let server = server(None);
+    let replica = &server.replicas[0];
+    let frame_tap = server.frame_tap(replica);
+    let message = r#" {"jsonrpc":"2.0"}"#;
+    for (sent, text, counts) in [(true, message, false), (false, "noise", false), (false, message, true)] {
+        frame_tap.frame(sent, text);
+        assert_eq!(replica.heard.swap(false, Ordering::Relaxed), counts, "{text}");
+    }
+}
+
+/// Watches resources of a server for a session.
+fn watch_some(server: &UpstreamServer, n: usize) {
+    let session = SessionId::mint();
+    for n in 0..n {
+        server.context.subscriptions.subscribe(session, server.id(), &format!("a:{n}")).unwrap();
+    }
+}
+
+/// Waits until a connection was asked for so many resources.
+async fn subscribed(memory: &Memory, connection: u64, n: usize) {
+    let mut asked = memory.asked.subscribe();
+    while memory.count(connection, "resources/subscribe") < n {
+        asked.changed().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_subscription_that_a_server_does_not_answer_holds_up_no_other() {
+    let memory = Memory::new(|_, request| match request["params"]["uri"].as_str() {
+        Some("a:7") => Step::Silence,
+        _ => Step::Answer(plain(request)),
+    });
+    let server = memory.started().await;
+    watch_some(&server, 100);
+    memory.drops.send_replace(());
+    memory.has_connections(2).await;
+    subscribed(&memory, 2, 100).await;
+    server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_a_server_could_not_take_is_sent_again() {
+    let tries = AtomicUsize::new(0);
+    let memory = Memory::new(move |_, request| match request["method"].as_str() {
+        // No object, so no answer.
+        Some("resources/subscribe") if tries.fetch_add(1, Ordering::Relaxed) < 3 => Step::Answer(json!(7)),
+        _ => Step::Answer(plain(request)),
+    });
+    let server = memory.started().await;
+    watch_some(&server, 2);
+    memory.drops.send_replace(());
+    memory.has_connections(2).await;
+    subscribed(&memory, 2, 5).await;
+    assert_eq!(*memory.connections.borrow(), 2);
+    server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_sessions_that_subscribe_to_what_the_server_refuses_are_both_refused() {
+    let memory = Memory::new(|_, request| match request["method"].as_str() {
+        Some("resources/subscribe") => Step::Answer(json!(7)),
+        _ => Step::Answer(plain(request)),
+    });
+    let server = memory.started().await;
+    watch_some(&server, 1);
+    watch_some(&server, 1);
+    let (first, second) = tokio::join!(server.sync_subscription("a:0"), server.sync_subscription("a:0"));
+    assert!(first.is_err() && second.is_err(), "{first:?} {second:?}");
+    assert_eq!(memory.count(1, "resources/subscribe"), 2);
+    server.close().await;
+}
