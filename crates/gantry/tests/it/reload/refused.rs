@@ -101,7 +101,7 @@ fn pol_2_a_broken_file_is_refused_with_its_line_everywhere_and_the_one_before_ho
             "{what}: {answer:?}"
         );
         let first = why.lines().next().expect("a line").to_owned();
-        let log = format!("[ERR] the changed configuration is refused, the one before holds: {first}");
+        let log = format!("[ERR] configuration_refused reason=\"{first}");
         site.server.eventually("it is in the log", || site.server.said().contains(&log));
         assert_eq!(site.server.said().matches(&log).count(), 1, "{what}: {}", site.server.said());
         assert_eq!(site.events("configuration_refused", from).len(), 1, "{what}: once in the stream");
@@ -185,7 +185,7 @@ fn pol_2_the_same_mistake_is_told_once_and_another_one_again() {
     site.home.write("gantry.yaml", &good(""));
     site.server.eventually("it is mended", || trouble(&site).is_null());
     assert_eq!(site.refused("gantry.yaml", &good("agent: {}\n")), other);
-    let told = || site.server.said().matches("is refused, the one before holds").count();
+    let told = || site.server.said().matches("[ERR] configuration_refused ").count();
     site.server.eventually("all is in the log", || told() == 3);
 }
 
