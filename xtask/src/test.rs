@@ -193,7 +193,7 @@ fn summary(rows: &[Row], total: Spent) -> String {
     let line = |key: &str, took: Option<Spent>, result: &str| {
         let wall = took.map(|spent| seconds(spent.wall)).unwrap_or_default();
         let cpu = took.and_then(|spent| spent.cpu).map(seconds).unwrap_or_default();
-        format!("{:<11} {:>9}  {:>9}  {}", key, wall, cpu, result).trim_end().to_owned() + "\n"
+        format!("{key:<11} {wall:>9}  {cpu:>9}  {result}").trim_end().to_owned() + "\n"
     };
     let mut text = format!("{:<11} {:>9}  {:>9}\n", "step", "time", "CPU");
     for row in rows {
