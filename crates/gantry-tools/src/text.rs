@@ -25,11 +25,6 @@ pub(crate) fn display_text(text: &str) -> String {
     out
 }
 
-/// The beginning of a text, in whole characters.
-pub(crate) fn head(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
-}
-
 /// The end of a text, in whole characters.
 pub(crate) fn tail(text: &str, bytes: usize) -> &str {
     text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes))..).unwrap_or_default()

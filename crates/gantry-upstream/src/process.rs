@@ -4,7 +4,6 @@ use gantry_core::shape::truncated;
 use gantry_mcp::client::{Dial, Wires};
 use gantry_provider::BoxFuture;
 use gantry_provider::redact::Redactor;
-use gantry_provider::redact::Redactor;
 use gantry_sandbox::{Child, Exit, Spec, spawn};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;

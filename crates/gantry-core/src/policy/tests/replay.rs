@@ -149,7 +149,7 @@ fn judged(policies: &Policies, call: Recorded, arguments: &Value) -> Foreseen {
     let resolved = ResolvedCall::of(tool, &request).unwrap();
     let Ok(judged) = judge(policies, &caller, resolved) else { return Foreseen::Denied(String::new()) };
     let own = OwnVerdict { ask: effect.filter(|_| !lifted), precondition: None };
-    match judged.conclude(&caller, own) {
+    match judged.into_verdict(&caller, own) {
         Verdict::Allow(_) => Foreseen::Runs,
         Verdict::Ask(question) => Foreseen::Held(question.rules().cloned().collect()),
         Verdict::Deny(_) => Foreseen::Denied(String::new()),
