@@ -9,7 +9,7 @@ use gantry_provider::client::{Answered, Question};
 use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
 
-/// Bytes of arguments that a question shows. What has more is not decided in a form: a yes is only for arguments that were shown.
+/// Bytes of arguments that a question shows. Longer ones are not decided in a form: a yes is only for what was shown.
 const SHOWN_BYTES: usize = 4096;
 
 /// How the person behind a waiting caller is reached.
