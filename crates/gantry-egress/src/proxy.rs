@@ -1,27 +1,27 @@
-//! The way out of a jail: an HTTP proxy that lets one job reach what it may, and nothing else.
+//! The network of a sandboxed job: an HTTP proxy that connects the job to the hosts it may reach.
 //!
-//! A job speaks to it as to any proxy: `CONNECT` for a tunnel, an absolute address for a plain request. Each target
-//! passes the same gates as every other outbound request: the host is read as browsers read it, looked up once, each of
-//! its addresses must be public or opened, and exactly those are connected to.
+//! A job uses it like any HTTP proxy: `CONNECT` for a tunnel, an absolute URL for a plain request. Each target is checked
+//! like every other outbound request: the host is parsed as browsers parse it and resolved once, each of its addresses
+//! must be public or allowed by the configuration, and exactly those addresses are connected to.
 //!
-//! A job never holds a credential. Where [`Rules::credentials`] has one for `https://host`, the job asks for
-//! `http://host` instead, and the proxy asks for it over TLS with the credential added.
+//! A job never holds a credential. Where [`Rules::credentials`] has one for `https://host`, the job requests
+//! `http://host` instead, and the proxy forwards the request over TLS with the credential added.
 //!
-//! **Invariant:** nothing that a job has opened outlives [`serve`].
+//! **Invariant:** no connection of a job outlives [`serve`].
 
-mod door;
+mod connect;
 mod meter;
-mod reach;
 mod relay;
 mod rules;
+mod session;
 
 pub use rules::{BadCredential, Credential, Rules};
 
-use door::Door;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use meter::{Meter, Metered};
-use relay::Slot;
+use relay::TunnelSlot;
+use session::ProxySession;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,51 +29,51 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of the head of a request.
+/// Largest head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// How long to wait when no connection can be taken, because there are no descriptors left, say.
+/// Pause after a failed `accept`, for example because the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a job has reached.
+/// What a job has used of the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// `host:port` that it was not let to, each once, at most [`Report::REFUSED`].
+    /// `host:port` of refused targets, each once, at most [`Report::REFUSED`].
     pub refused: Vec<String>,
-    /// `host:port` that it was connected to, each once, at most [`Report::HOSTS`].
+    /// `host:port` of targets that the job was connected to, each once, at most [`Report::HOSTS`].
     pub hosts: Vec<String>,
-    /// Bytes that went through, both ways.
+    /// Bytes sent and received.
     pub bytes: u64,
 }
 
 impl Report {
-    /// Refused hosts that are named.
+    /// Refused targets that are listed.
     pub const REFUSED: usize = 20;
-    /// Reached hosts that are named.
+    /// Reached targets that are listed.
     pub const HOSTS: usize = 100;
 }
 
-/// Serves one job until `stop` fires. Then all of its connections are closed.
+/// Serves one job until `stop` fires, then closes all of its connections.
 ///
 /// Cancel-safety: dropping the future closes them too; only the report is lost.
 pub async fn serve(listener: TcpListener, rules: Arc<Rules>, stop: CancellationToken) -> Report {
-    serve_at(listener, Arc::new(Door::new(rules)), stop).await
+    serve_at(listener, Arc::new(ProxySession::new(rules)), stop).await
 }
 
-async fn serve_at(listener: TcpListener, door: Arc<Door>, stop: CancellationToken) -> Report {
-    let most = door.rules.max_connections.max(1);
-    let mut talks = JoinSet::new();
+async fn serve_at(listener: TcpListener, session: Arc<ProxySession>, stop: CancellationToken) -> Report {
+    let most = session.rules.max_connections.max(1);
+    let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(ended) = talks.join_next() => {
+            Some(ended) = connections.join_next() => {
                 if let Err(crash) = ended {
                     tracing::warn!(%crash, "a connection of the proxy crashed");
                 }
             }
-            accepted = listener.accept(), if talks.len() < most => match accepted {
-                Ok((stream, _)) => { talks.spawn(talk(Arc::clone(&door), stream)); }
+            accepted = listener.accept(), if connections.len() < most => match accepted {
+                Ok((stream, _)) => { connections.spawn(serve_connection(Arc::clone(&session), stream)); }
                 Err(error) => {
                     tracing::warn!(%error, "the proxy of a job cannot take a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -81,30 +81,30 @@ async fn serve_at(listener: TcpListener, door: Arc<Door>, stop: CancellationToke
             },
         }
     }
-    talks.shutdown().await;
-    door.report()
+    connections.shutdown().await;
+    session.report()
 }
 
-/// One connection of the job, until it ends or nothing has moved on it for too long.
-async fn talk(door: Arc<Door>, stream: TcpStream) {
-    let idle = door.rules.idle;
-    let meter = Arc::new(Meter::new(Arc::clone(&door.budget)));
+/// Serves one connection of the job until it ends or is idle for too long.
+async fn serve_connection(session: Arc<ProxySession>, stream: TcpStream) {
+    let idle = session.rules.idle;
+    let meter = Arc::new(Meter::new(Arc::clone(&session.budget)));
     let stream = Metered::new(stream, Arc::clone(&meter));
     tokio::select! {
-        () = converse(door, stream) => {}
+        () = serve_http(session, stream) => {}
         () = meter.idle(idle) => tracing::debug!("an idle connection of a job is closed"),
     }
 }
 
-async fn converse(door: Arc<Door>, stream: Metered<TcpStream>) {
-    let slot = Slot::default();
+async fn serve_http(session: Arc<ProxySession>, stream: Metered<TcpStream>) {
+    let slot = TunnelSlot::default();
     let service = service_fn(|request| {
-        let (door, slot) = (Arc::clone(&door), slot.clone());
-        async move { Ok::<_, Infallible>(relay::answer(&door, &slot, request).await) }
+        let (session, slot) = (Arc::clone(&session), slot.clone());
+        async move { Ok::<_, Infallible>(relay::answer(&session, &slot, request).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(door.rules.idle)
+        .header_read_timeout(session.rules.idle)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()

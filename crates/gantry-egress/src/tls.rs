@@ -1,34 +1,37 @@
-//! Why a TLS connection failed, in words that say what to do about it.
+//! Three hints for failed TLS connections: untrusted authority, unusable certificate, no TLS at all.
 
 use rustls::{CertificateError, Error as TlsError};
-use std::{env, error::Error, io, path::PathBuf};
+use std::{env, error::Error, io, path::Path};
 
-/// Names the file with the authorities that are trusted instead of the system's.
-const CERT_FILE: &str = "SSL_CERT_FILE";
-/// Names folders of such files.
-const CERT_DIR: &str = "SSL_CERT_DIR";
+/// Environment variables that name trusted authorities in place of the system's store.
+const CERT_PLACES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The systems that judge certificates themselves, whatever the environment says.
-const SYSTEM_JUDGES: bool = cfg!(any(target_vendor = "apple", windows));
+const UNTRUSTED: &str = "its certificate is signed by no authority that is trusted here; if it is the right server, add \
+    the certificate of its authority to the system's store, or name a PEM file that has it by SSL_CERT_FILE for Gantry";
+
+const UNUSABLE: &str = "its certificate cannot be used: check that it is for the name in the address and not for other \
+    names, that it has not expired (and the clock of this machine), and that it is a server's, with basicConstraints \
+    CA:FALSE";
 
 const NO_TLS: &str =
     "it does not seem to speak TLS; if it does not, its address begins with http:// or ws://";
 
-/// Says what is wrong, if it is about TLS. `roots` says whether there is anybody to trust at all.
-pub(crate) fn explained(error: &(dyn Error + 'static), roots: bool) -> Option<String> {
-    match cause(error)? {
-        Cause::Tls(error) => advice(error, roots).map(|advice| format!("{advice} ({error})")),
-        Cause::HungUp(error) => Some(format!("{NO_TLS} ({error})")),
-    }
+/// The hint and the error itself, if the connection failed because of TLS.
+pub(crate) fn explain(error: &(dyn Error + 'static)) -> Option<String> {
+    let (hint, error): (_, &dyn Error) = match cause(error)? {
+        Cause::Tls(error) => (hint(error)?, error),
+        Cause::HungUp(error) => (NO_TLS.to_owned(), error),
+    };
+    Some(format!("{hint} ({error})"))
 }
 
 enum Cause<'a> {
     Tls(&'a TlsError),
-    /// The other side ended the connection before the handshake was over.
+    /// The server ended the connection during the handshake.
     HungUp(&'a io::Error),
 }
 
-/// The innermost cause that is known here. What an I/O error wraps is not among its sources, so it is looked into.
+/// The innermost cause of a known type. An I/O error does not count what it wraps among its sources.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<Cause<'a>> {
     if let Some(error) = error.downcast_ref::<TlsError>() {
         return Some(Cause::Tls(error));
@@ -41,101 +44,62 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<Cause<'a>> {
     error.source().and_then(cause)
 }
 
-fn advice(error: &TlsError, roots: bool) -> Option<String> {
-    if let TlsError::InvalidCertificate(error) = error {
-        return certificate(error, roots);
-    }
-    matches!(error, TlsError::InvalidMessage(_)).then(|| NO_TLS.to_owned())
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "there are many more, which are rare and speak for themselves"
-)]
-fn certificate(error: &CertificateError, roots: bool) -> Option<String> {
+fn hint(error: &TlsError) -> Option<String> {
     use CertificateError as E;
-    Some(match error {
-        // The last two: an authority of the same name is trusted, with another key.
-        E::UnknownIssuer
-        | E::BadSignature
-        | E::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => untrusted(roots),
-        E::NotValidForName | E::NotValidForNameContext { .. } => {
-            "its certificate is for other names; use one of them in the address, or have it made for this one".into()
-        }
-        E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => {
-            "the time of its certificate is over or has not begun; renew it, or set the clock of this machine".into()
-        }
-        // rustls passes this on without a name of its own.
-        E::Other(inner) if format!("{inner:?}").contains("CaUsedAsEndEntity") => {
-            "its certificate is that of an authority; it needs one of its own, made with basicConstraints CA:FALSE"
-                .into()
-        }
-        _ => return None,
-    })
+    let TlsError::InvalidCertificate(certificate) = error else {
+        return matches!(error, TlsError::InvalidMessage(_)).then(|| NO_TLS.to_owned());
+    };
+    // The last two mean a trusted authority of the same name with another key.
+    let is_untrusted = matches!(
+        certificate,
+        E::UnknownIssuer | E::BadSignature | E::UnsupportedSignatureAlgorithmForPublicKeyContext { .. }
+    );
+    Some(if is_untrusted { untrusted() } else { UNUSABLE.to_owned() })
 }
 
-fn untrusted(roots: bool) -> String {
-    let named = named_instead();
-    let why = match (roots, &named) {
-        (true, _) => "its certificate is signed by nobody who is trusted here".to_owned(),
-        (false, None) => "there are no trusted authorities in the system's store".to_owned(),
-        (false, Some(places)) => format!("no trusted authority could be read from {places}"),
-    };
-    let remedy = match named {
-        Some(places) => format!("as PEM to {places}, which replaces the system's store"),
-        None if SYSTEM_JUDGES => "to the system's store".to_owned(),
-        None => format!("to the system's store, or name a PEM file that has it by {CERT_FILE} for Gantry"),
-    };
-    format!("{why}; if it is the right server, add the certificate of its authority {remedy}")
-}
-
-/// What the environment names in place of the system's store.
-fn named_instead() -> Option<String> {
-    let named = |name: &str| {
-        let path = env::var_os(name).filter(|_| !SYSTEM_JUDGES).map(PathBuf::from)?;
-        Some(format!("{name} ({})", path.display()))
-    };
-    let places: Vec<String> = [CERT_FILE, CERT_DIR].into_iter().filter_map(named).collect();
-    (!places.is_empty()).then(|| places.join(" or "))
+/// The hint about authorities, with what the environment names in place of the system's store.
+fn untrusted() -> String {
+    let named = CERT_PLACES.iter().filter_map(|name| {
+        let place = env::var_os(name)?;
+        Some(format!("; {name} is {}", Path::new(&place).display()))
+    });
+    std::iter::once(UNTRUSTED.to_owned()).chain(named).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(error: CertificateError, roots: bool) -> String {
+    fn explained(error: CertificateError) -> String {
         // As connecting wraps it.
         let error = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, TlsError::from(error)));
-        explained(&error, roots).unwrap_or_default()
+        explain(&error).unwrap_or_default()
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_trusted_is_told_with_what_to_do() {
+    fn a_certificate_that_is_refused_is_explained_with_what_to_do() {
         for (error, words) in [
             (CertificateError::UnknownIssuer, ["system's store", "UnknownIssuer"]),
             // An authority that was made anew under the same name.
-            (CertificateError::BadSignature, ["nobody who is trusted", "BadSignature"]),
+            (CertificateError::BadSignature, ["no authority that is trusted", "BadSignature"]),
             (CertificateError::NotValidForName, ["other names", "NotValidForName"]),
-            (CertificateError::Expired, ["renew it", "Expired"]),
+            (CertificateError::Expired, ["expired", "Expired"]),
             (CertificateError::NotValidYet, ["clock", "NotValidYet"]),
         ] {
-            let text = told(error, true);
+            let text = explained(error);
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }
-        let none = told(CertificateError::UnknownIssuer, false);
-        assert!(none.contains("authorit") && !none.contains("signed by nobody"), "{none}");
     }
 
     #[test]
-    fn what_is_no_trouble_with_tls_is_not_explained() {
+    fn an_error_that_is_not_about_tls_is_not_explained() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        assert_eq!(explained(&refused, true), None);
-        assert_eq!(told(CertificateError::Revoked, true), "");
+        assert_eq!(explain(&refused), None);
     }
 
     #[test]
-    fn somebody_who_hangs_up_may_not_speak_tls() {
+    fn a_server_that_hangs_up_may_not_speak_tls() {
         let eof = io::Error::other(io::Error::from(io::ErrorKind::UnexpectedEof));
-        assert!(explained(&eof, true).is_some_and(|text| text.contains("http://")));
+        assert!(explain(&eof).is_some_and(|text| text.contains("http://")));
     }
 }

@@ -25,7 +25,6 @@ mod pipes;
 mod questions;
 mod renewal;
 mod rounds;
-mod sse;
 mod tasks;
 #[cfg(test)]
 mod tests;

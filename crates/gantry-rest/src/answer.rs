@@ -1,16 +1,14 @@
 //! An answer of a service, as the result of a tool.
 
 use super::fault::{self, Told};
-use super::media::{Kind, Media};
 use super::options::{StreamMode, Streaming};
-use super::outlet::{Reached, shown};
 use super::stream::{self, Form, Limits};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::schema::SchemaText;
 use gantry_core::tool::Tool;
 use gantry_core::{ErrorCode, Fault, ToolError};
-use gantry_egress::HttpResponse;
+use gantry_egress::{BodyKind as Kind, Followed, HttpResponse, MediaType, display_url};
 use gantry_openapi::Method;
 use gantry_provider::client::Audience;
 use gantry_provider::{Content, RawOutput};
@@ -64,7 +62,7 @@ fn lead(limit: Duration) -> Duration {
 
 /// Reads an answer.
 pub(super) async fn read(
-    reached: Reached,
+    reached: Followed,
     told: &Told<'_>,
     audience: &dyn Audience,
     purpose: Purpose<'_>,
@@ -83,7 +81,7 @@ pub(super) async fn read(
         );
         return Err(told.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
     }
-    let media = Media::of(response.headers().get(header::CONTENT_TYPE));
+    let media = MediaType::of(response.headers().get(header::CONTENT_TYPE));
     if let Some((form, limits)) = pieces(&media, purpose.streaming) {
         let until = Instant::now() + limits.timeout;
         let until = purpose.until.map_or(until, |end| end.min(until));
@@ -94,7 +92,7 @@ pub(super) async fn read(
     if body.is_empty() {
         return Ok(empty(status, purpose.schema));
     }
-    Ok(whole(&media, &body, &told.secrets.mask(shown(&reached.url))))
+    Ok(whole(&media, &body, &told.secrets.mask(display_url(reached.url.as_str()))))
 }
 
 /// How an answer is packed, if it still is: what can be unpacked does not say so any more. Services say other things
@@ -121,7 +119,7 @@ fn is_of_object(schema: &Value) -> bool {
 }
 
 /// How an answer is read that comes in pieces, if it does.
-fn pieces(media: &Media, streaming: Option<&Streaming>) -> Option<(Form, Limits)> {
+fn pieces(media: &MediaType, streaming: Option<&Streaming>) -> Option<(Form, Limits)> {
     let kind = media.kind();
     if let Some(streaming) = streaming {
         let limits = Limits { timeout: streaming.timeout, max_bytes: streaming.max_bytes };
@@ -129,41 +127,39 @@ fn pieces(media: &Media, streaming: Option<&Streaming>) -> Option<(Form, Limits)
             // Some services answer at once what would come in pieces otherwise.
             StreamMode::Sse if kind == Kind::Json => None,
             StreamMode::Sse => Some((Form::Events, limits)),
-            StreamMode::Ndjson if kind == Kind::JsonSequence => Some((Form::Sequence, limits)),
             StreamMode::Ndjson => Some((Form::Lines, limits)),
             mode @ StreamMode::Json { .. } => Some((Form::Answer(mode.clone()), limits)),
         };
     }
     let form = match kind {
         Kind::Ndjson => Form::Lines,
-        Kind::JsonSequence => Form::Sequence,
         Kind::Events => Form::Events,
-        Kind::Json | Kind::Text | Kind::Image | Kind::Audio | Kind::Binary | Kind::Unsaid => return None,
+        Kind::Json | Kind::Text | Kind::Image | Kind::Audio | Kind::Binary | Kind::Unknown => return None,
     };
     Some((form, Limits::default()))
 }
 
 /// An answer that was read whole.
-fn whole(media: &Media, body: &[u8], address: &str) -> RawOutput {
+fn whole(media: &MediaType, body: &[u8], address: &str) -> RawOutput {
     let block = |kind: &str| {
-        let block = json!({ "type": kind, "mimeType": media.essence, "data": STANDARD.encode(body) });
+        let block = json!({ "type": kind, "mimeType": media.essence(), "data": STANDARD.encode(body) });
         RawOutput::Content(Content::new(&json!({ "content": [block] }).to_string()))
     };
     match media.kind() {
         Kind::Image => block("image"),
         Kind::Audio => block("audio"),
         Kind::Binary => resource(media, body, address),
-        Kind::Unsaid if !is_text(body) => resource(media, body, address),
-        Kind::Json | Kind::Unsaid => {
-            let text = media.decode(body);
+        Kind::Unknown if !is_text(body) => resource(media, body, address),
+        Kind::Json | Kind::Unknown => {
+            let text = media.decode(body).into_owned();
             if is_json(&text) { RawOutput::Json(text) } else { RawOutput::Text(text) }
         }
-        Kind::Text | Kind::Ndjson | Kind::JsonSequence | Kind::Events => RawOutput::Text(media.decode(body)),
+        Kind::Text | Kind::Ndjson | Kind::Events => RawOutput::Text(media.decode(body).into_owned()),
     }
 }
 
-fn resource(media: &Media, body: &[u8], address: &str) -> RawOutput {
-    let kind = if media.essence.is_empty() { "application/octet-stream" } else { &media.essence };
+fn resource(media: &MediaType, body: &[u8], address: &str) -> RawOutput {
+    let kind = if media.essence().is_empty() { "application/octet-stream" } else { media.essence() };
     let resource = json!({ "uri": address, "mimeType": kind, "blob": STANDARD.encode(body) });
     let result = json!({ "content": [{ "type": "resource", "resource": resource }] });
     RawOutput::Content(Content::new(&result.to_string()))
@@ -194,10 +190,10 @@ fn all(headers: &HeaderMap) -> Value {
 }
 
 /// An answer that is an error, with as much of its body as is shown.
-async fn failed(reached: Reached, told: &Told<'_>, end: Option<Instant>) -> Fault {
-    let Reached { mut response, redirected, .. } = reached;
+async fn failed(reached: Followed, told: &Told<'_>, end: Option<Instant>) -> Fault {
+    let Followed { mut response, redirected, .. } = reached;
     let (status, headers) = (response.status(), response.headers().clone());
-    let media = Media::of(headers.get(header::CONTENT_TYPE));
+    let media = MediaType::of(headers.get(header::CONTENT_TYPE));
     let mut body: Vec<u8> = Vec::new();
     let until = Instant::now() + ERROR_READ;
     let until = end.map_or(until, |end| end.min(until));
@@ -209,9 +205,9 @@ async fn failed(reached: Reached, told: &Told<'_>, end: Option<Instant>) -> Faul
     }
     let text = match media.kind() {
         Kind::Image | Kind::Audio | Kind::Binary => String::new(),
-        Kind::Unsaid if !is_text(&body) => String::new(),
-        Kind::Json | Kind::Ndjson | Kind::JsonSequence | Kind::Events | Kind::Text | Kind::Unsaid => {
-            media.decode(&body)
+        Kind::Unknown if !is_text(&body) => String::new(),
+        Kind::Json | Kind::Ndjson | Kind::Events | Kind::Text | Kind::Unknown => {
+            media.decode(&body).into_owned()
         }
     };
     let unsure = if body.len() > fault::BODY_BYTES + MARGIN_BYTES { MARGIN_BYTES } else { 0 };

@@ -6,7 +6,7 @@ use super::answer::{self, Purpose};
 use super::fault::{self, Told};
 use super::keeper::Crew;
 use super::options::{ApiOptions, Credential, SpecPlace};
-use super::outlet::{Outlet, Reached, Request};
+use super::outlet::{Request, RestClient};
 use super::security::{self, Badge};
 use super::token::Tokens;
 use super::{NAMESPACE, provider_id};
@@ -15,6 +15,8 @@ use gantry_core::digest::Digest;
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, Tool, ToolError, ToolKind};
+use gantry_egress::Followed;
+use gantry_egress::address_guard::is_loopback;
 use gantry_openapi::{Choice, Import, Operation};
 use gantry_provider::CallContext;
 use gantry_provider::client::Audience;
@@ -53,7 +55,7 @@ pub(super) struct Shared {
     pub(super) origin: Origin,
     pub(super) options: Arc<ApiOptions>,
     pub(super) choice: Choice,
-    pub(super) outlet: Arc<Outlet>,
+    pub(super) client: Arc<RestClient>,
     loaded: ArcSwapOption<Loaded>,
     version: watch::Sender<u64>,
     /// What came of the last attempt to read the document; nothing before the first.
@@ -104,7 +106,7 @@ impl Api {
     pub(super) fn new(
         options: ApiOptions,
         inline: &BTreeSet<String>,
-        (outlet, crew): (&Arc<Outlet>, &Arc<Crew>),
+        (client, crew): (&Arc<RestClient>, &Arc<Crew>),
     ) -> Result<Self, String> {
         let id = &options.id;
         let from_web = matches!(options.spec, SpecPlace::Url(_));
@@ -137,17 +139,17 @@ impl Api {
         options.credentials.values().for_each(|credential| credential.add_to(&mut secrets));
         let origin =
             Origin { provider: provider_id(id).into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
-        let others = format!("{:?}{:?}", choice.taken, outlet.private);
+        let others = format!("{:?}{:?}", choice.taken, client.private);
         let shared = Shared {
             set_up: Digest::of_parts(&[options.digest().to_string().as_bytes(), others.as_bytes()]),
             origin,
             options: Arc::new(options),
             choice,
-            outlet: Arc::clone(outlet),
+            client: Arc::clone(client),
             loaded: ArcSwapOption::empty(),
             version: watch::Sender::new(0),
             attempt: watch::Sender::new(None),
-            tokens: Tokens::new(outlet),
+            tokens: Tokens::new(client),
             secrets,
             warned: AtomicBool::new(false),
         };
@@ -299,8 +301,8 @@ impl Call<'_> {
         let request = self.signed(&bare, &badge)?;
         let secrets = self.secrets(&badge);
         let mut told = self.told(&request, &secrets, reads);
-        let reached = self.shared.outlet.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
-        if self.is_outdated(&reached, &badge, reads) {
+        let reached = self.shared.client.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
+        if self.is_outdated(&reached, &badge, reads).await {
             match self.send_again(&bare, reads, audience, purpose).await {
                 Ok(ended) => return ended,
                 // A request was sent, so this is no call that never got out: what was answered to it stands.
@@ -332,7 +334,7 @@ impl Call<'_> {
         let request = self.signed(bare, &badge)?;
         let secrets = self.secrets(&badge);
         let told = self.told(&request, &secrets, reads);
-        match self.shared.outlet.send(&request).await {
+        match self.shared.client.send(&request).await {
             Ok(reached) => Ok(answer::read(reached, &told, audience, purpose).await),
             Err(missed) if missed.was_sent() => Ok(Err(told.unanswered(&missed))),
             Err(missed) => Err(told.unanswered(&missed)),
@@ -357,11 +359,11 @@ impl Call<'_> {
 
     /// Whether the token was not taken, and another one is worth a try. Who is not known has not had anything done, but
     /// only what may be done twice is ever sent twice. What was answered with a redirect may have been done already.
-    fn is_outdated(&self, reached: &Reached, badge: &Badge, reads: bool) -> bool {
-        let Some((errand, token)) = &badge.token else { return false };
+    async fn is_outdated(&self, reached: &Followed, badge: &Badge, reads: bool) -> bool {
+        let Some((wanted, token)) = &badge.token else { return false };
         let refused = reached.response.status() == StatusCode::UNAUTHORIZED;
         if refused {
-            self.shared.tokens.forget(errand, token);
+            self.shared.tokens.forget(wanted, token).await;
         }
         refused && self.operation.method.is_idempotent() && (reads || !reached.redirected)
     }
@@ -369,7 +371,7 @@ impl Call<'_> {
     fn signed(&self, bare: &Request, badge: &Badge) -> Result<Request, Fault> {
         let shared = self.shared;
         let has_secrets = !badge.shown.is_empty() || !shared.options.headers.is_empty();
-        let cleartext = bare.url.scheme() == "http" && !super::outlet::is_loopback(&bare.url);
+        let cleartext = bare.url.scheme() == "http" && !is_loopback(&bare.url);
         if has_secrets && cleartext && !shared.warned.swap(true, Ordering::AcqRel) {
             let host = bare.url.host_str().unwrap_or_default();
             tracing::warn!("{} sends credentials to {host} without encryption", shared.origin.provider);

@@ -1,45 +1,24 @@
-//! Values as parts of addresses and forms.
+//! Values as parts of URLs and forms.
 
-use gantry_egress::Url;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
-use std::fmt::Write as _;
 
-/// Everything but letters, digits and `-._~` as `%XX`, so that a value never ends where it stands.
+/// Everything but letters, digits and `-._~`.
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-encodes a value, so that it cannot end the part of the URL that it is in.
 pub(super) fn component(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").unwrap_or_default(); // Writing to a text does not fail.
-        }
-    }
-    out
+    utf8_percent_encode(text, COMPONENT).to_string()
 }
 
-/// A value as the text of an XML element or attribute, so that it is never markup.
-pub(super) fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
-        }
-    }
-    out
+/// Decodes a part of a query, in which `+` is a space.
+pub(super) fn query_decoded(part: &str) -> String {
+    decoded(&part.replace('+', " "))
 }
 
-/// A part of a query as it is meant: `%XX` is a byte, and `+` a space.
-pub(super) fn plain(part: &str) -> String {
-    let pairs = Url::parse(&format!("http://x/?x={}", part.replace('&', "%26").replace('#', "%23")));
-    pairs
-        .ok()
-        .and_then(|url| Some(url.query_pairs().next()?.1.into_owned()))
-        .unwrap_or_else(|| part.to_owned())
+/// Decodes a part of a URL.
+pub(super) fn decoded(part: &str) -> String {
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
 /// A value as text: strings as they are, nothing for null, others as JSON.

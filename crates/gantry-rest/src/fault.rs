@@ -1,8 +1,8 @@
 //! What is said when a request comes to nothing, and how far it may have got.
 
-use super::outlet::{self, NoAnswer, shown};
+use super::outlet::{self, NoAnswer};
 use gantry_core::{ErrorCode, Fault, ToolError};
-use gantry_egress::{HttpError, Url};
+use gantry_egress::{HttpError, Url, display_url};
 use gantry_openapi::Method;
 use gantry_provider::redact::Redactor;
 use http::StatusCode;
@@ -110,7 +110,7 @@ impl Told<'_> {
         headers: &HeaderMap,
         body: &Body,
     ) -> Fault {
-        let (method, url) = (self.method, self.secrets.mask(shown(self.url)));
+        let (method, url) = (self.method, self.secrets.mask(display_url(self.url.as_str())));
         let words = status.canonical_reason().unwrap_or_default();
         let mut message = format!("HTTP {} {words} from {method} {url}", status.as_u16());
         // What has no words of its own has no gap for them either.
@@ -160,7 +160,7 @@ impl Told<'_> {
     /// What there is to say about an answer that points elsewhere and was not followed.
     fn elsewhere(&self, headers: &HeaderMap) -> Option<String> {
         let next = outlet::location(self.url, headers)?;
-        let place = self.secrets.mask(shown(&next));
+        let place = self.secrets.mask(display_url(next.as_str()));
         Some(match self.method {
             Method::Get | Method::Head if next.origin() == self.url.origin() => {
                 format!(" (it was redirected in a circle or too often, in the end to {place})")

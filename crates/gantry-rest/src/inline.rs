@@ -2,16 +2,16 @@
 
 use super::answer::{self, Purpose};
 use super::fault::{self, Told};
-use super::media::Kind;
 use super::options::{Inline, StreamMode, Streaming};
-use super::outlet::{Outlet, Request, is_loopback};
+use super::outlet::{Request, RestClient};
 use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
 use super::{NAMESPACE, show};
 use gantry_core::digest::Digest;
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, OwnRule, Target, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, ToolError, ToolKind};
-use gantry_egress::Url;
+use gantry_egress::address_guard::is_loopback;
+use gantry_egress::{BodyKind, MediaType, Url};
 use gantry_openapi::Method;
 use gantry_provider::CallContext;
 use gantry_provider::client::Audience;
@@ -36,7 +36,7 @@ pub(super) struct InlineTools {
     origin: Origin,
     specs: Vec<ToolSpec>,
     tools: HashMap<String, Tool>,
-    outlet: Arc<Outlet>,
+    client: Arc<RestClient>,
 }
 
 /// One of them, compiled.
@@ -57,7 +57,7 @@ impl InlineTools {
     ///
     /// # Errors
     /// Names the first one that cannot be used, and says why.
-    pub(super) fn new(tools: Vec<Inline>, outlet: &Arc<Outlet>) -> Result<Self, String> {
+    pub(super) fn new(tools: Vec<Inline>, client: &Arc<RestClient>) -> Result<Self, String> {
         let origin = Origin { provider: NAMESPACE.into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
         let mut specs = Vec::with_capacity(tools.len());
         let mut compiled = HashMap::with_capacity(tools.len());
@@ -67,7 +67,7 @@ impl InlineTools {
             specs.push(spec(&tool, &ready.secrets).map_err(of_tool)?);
             compiled.insert(tool.name.clone(), ready);
         }
-        Ok(Self { origin, specs, tools: compiled, outlet: Arc::clone(outlet) })
+        Ok(Self { origin, specs, tools: compiled, client: Arc::clone(client) })
     }
 
     /// Runs the call that the permit is for. It is over when the limit is reached.
@@ -96,7 +96,7 @@ impl InlineTools {
             advice: Some(advice),
         };
         tool.warn(name, &request.url);
-        let reached = self.outlet.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
+        let reached = self.client.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
         answer::read(reached, &told, audience, purpose).await
     }
 }
@@ -189,7 +189,7 @@ impl Tool {
 fn header(name: &str, value: &str) -> Result<(HeaderName, Text), String> {
     let parsed = HeaderName::try_from(name).map_err(|_bad| format!("{name:?} is no name of a header"))?;
     // Whom a request is for is said by its address, and what may be sent there was judged by that.
-    if show::is_of_connection(parsed.as_str()) || parsed == header::HOST {
+    if show::is_of_connection(&parsed) || parsed == header::HOST {
         return Err(format!("the header {name} is not set by hand; leave it out"));
     }
     let text = Text::parse(value).map_err(|error| format!("the header {name}: {error}"))?;
@@ -199,27 +199,25 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, Text), String> {
     Ok((parsed, text))
 }
 
-/// What the headers say about the body.
+/// What the `Content-Type` header says about the body.
 fn media(headers: &[(HeaderName, Text)]) -> Result<Media, String> {
     let said = headers.iter().find(|(name, _)| *name == header::CONTENT_TYPE);
     let Some(said) = said.and_then(|(_, text)| text.literal()) else {
         return Ok(if said.is_some() { Media::Other } else { Media::Unsaid });
     };
-    let essence = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.as_str() {
-        "application/x-www-form-urlencoded" => Ok(Media::Form),
-        kind if kind.starts_with("multipart/") => Err(
-            "a multipart body cannot be written as a template; describe the API by an OpenAPI document instead"
-                .to_owned(),
-        ),
-        kind if kind.ends_with("+xml") || matches!(kind, "application/xml" | "text/xml") => Ok(Media::Xml),
-        _ => Ok(match super::media::Media::named(essence).kind() {
-            Kind::Json => Media::Json,
-            Kind::Ndjson => Media::Ndjson,
-            Kind::JsonSequence | Kind::Events | Kind::Text | Kind::Image => Media::Other,
-            Kind::Audio | Kind::Binary | Kind::Unsaid => Media::Other,
-        }),
+    let said = MediaType::parse(said);
+    if said.essence().starts_with("multipart/") {
+        let message = "a multipart body cannot be written as a template; describe the API by an OpenAPI document instead";
+        return Err(message.to_owned());
     }
+    Ok(match said.kind() {
+        BodyKind::Json => Media::Json,
+        BodyKind::Ndjson => Media::Unescaped,
+        BodyKind::Text if said.is_xml() => Media::Unescaped,
+        BodyKind::Text if said.essence() == "application/x-www-form-urlencoded" => Media::Form,
+        BodyKind::Text | BodyKind::Events | BodyKind::Unknown => Media::Other,
+        BodyKind::Image | BodyKind::Audio | BodyKind::Binary => Media::Other,
+    })
 }
 
 fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&BodyTemplate>) -> Redactor {

@@ -117,7 +117,7 @@ async fn stamps(files: Vec<PathBuf>) -> Stamps {
 
 /// Reads the document once. Returns the files that it is made of.
 async fn attempt(shared: &Shared) -> Result<Stamps, String> {
-    let brought = load::bring(&shared.options.spec, &shared.outlet).await?;
+    let brought = load::bring(&shared.options.spec, &shared.client).await?;
     let (bundle, choice) = (brought.bundle, shared.choice.clone());
     let options = Arc::clone(&shared.options);
     let importing = spawn_blocking(move || {

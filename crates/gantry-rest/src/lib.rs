@@ -1,7 +1,7 @@
 //! REST services as tools: single requests that the configuration spells out, and APIs that an OpenAPI document describes.
 //!
 //! The tools that are spelled out are one provider, `rest`; each API is one of its own, `openapi:<id>`. All of them are in
-//! the namespace `rest`, and all that they send passes one [`Outlet`].
+//! the namespace `rest`, and all that they send passes one [`RestClient`].
 //!
 //! **Invariant:** what the configuration has to show to a service is sent to that service and shown to nobody else. It is
 //! masked in whatever is said about a request that failed.
@@ -13,7 +13,6 @@ mod fault;
 mod inline;
 mod keeper;
 mod load;
-mod media;
 mod offer;
 mod options;
 mod outlet;
@@ -25,7 +24,7 @@ mod token;
 
 pub use load::{files, load};
 pub use options::{ApiOptions, Credential, Inline, RestOptions, SpecPlace, StreamMode, Streaming};
-pub use outlet::Outlet;
+pub use outlet::RestClient;
 pub use security::fits;
 
 use api::Api;
@@ -52,7 +51,7 @@ pub fn provider_id(api: &str) -> String {
 /// Says which tool cannot be used, and why.
 pub fn providers(options: RestOptions) -> Result<Vec<Arc<dyn Provider>>, String> {
     let RestOptions { private, inline, apis } = options;
-    let outlet = Arc::new(Outlet::new(private));
+    let client = Arc::new(RestClient::new(private));
     let mut names = BTreeSet::new();
     for tool in &inline {
         if !names.insert(tool.name.clone()) {
@@ -62,10 +61,10 @@ pub fn providers(options: RestOptions) -> Result<Vec<Arc<dyn Provider>>, String>
     let crew = Arc::default();
     let mut all: Vec<Arc<dyn Provider>> = Vec::new();
     if !inline.is_empty() {
-        all.push(Arc::new(InlineTools::new(inline, &outlet)?));
+        all.push(Arc::new(InlineTools::new(inline, &client)?));
     }
     for options in apis {
-        all.push(Arc::new(Api::new(options, &names, (&outlet, &crew))?));
+        all.push(Arc::new(Api::new(options, &names, (&client, &crew))?));
     }
     Ok(all)
 }

@@ -2,8 +2,8 @@
 
 use super::fault::Told;
 use super::options::SpecPlace;
-use super::outlet::{Outlet, Request, shown};
-use gantry_egress::Url;
+use super::outlet::{Request, RestClient};
+use gantry_egress::{Url, display_url};
 use gantry_openapi::{Bundle, Method};
 use gantry_provider::redact::Redactor;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -51,18 +51,18 @@ pub(super) fn stamped(path: PathBuf) -> (PathBuf, Option<(SystemTime, u64)>) {
 ///
 /// # Errors
 /// Says why it cannot be had, or cannot be used.
-pub async fn load(place: &SpecPlace, outlet: &Outlet) -> Result<Bundle, String> {
-    bring(place, outlet).await.map(|brought| brought.bundle)
+pub async fn load(place: &SpecPlace, client: &RestClient) -> Result<Bundle, String> {
+    bring(place, client).await.map(|brought| brought.bundle)
 }
 
-pub(super) async fn bring(place: &SpecPlace, outlet: &Outlet) -> Result<Brought, String> {
+pub(super) async fn bring(place: &SpecPlace, client: &RestClient) -> Result<Brought, String> {
     match place {
         SpecPlace::File(path) => {
             let path = path.clone();
             spawn_blocking(move || from_files(&path)).await.map_err(|crash| crash.to_string())?
         }
         SpecPlace::Url(url) => {
-            let bundle = from_web(url, outlet).await.map_err(|error| placed(url, error))?;
+            let bundle = from_web(url, client).await.map_err(|error| placed(url, error))?;
             Ok(Brought { bundle, files: Vec::new() })
         }
     }
@@ -70,7 +70,7 @@ pub(super) async fn bring(place: &SpecPlace, outlet: &Outlet) -> Result<Brought,
 
 /// An error that names the document, once.
 fn placed(url: &Url, error: String) -> String {
-    let place = shown(url);
+    let place = display_url(url.as_str());
     if error.contains(&place) { error } else { format!("{place}: {error}") }
 }
 
@@ -176,8 +176,8 @@ fn read_file(real: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-async fn from_web(url: &Url, outlet: &Outlet) -> Result<Bundle, String> {
-    let (location, bytes) = fetch(url, outlet).await?;
+async fn from_web(url: &Url, client: &RestClient) -> Result<Bundle, String> {
+    let (location, bytes) = fetch(url, client).await?;
     let root = location.clone();
     let opening = spawn_blocking(move || Bundle::open(location, &bytes));
     let opened = opening.await.map_err(|crash| crash.to_string())?;
@@ -197,7 +197,7 @@ async fn from_web(url: &Url, outlet: &Outlet) -> Result<Bundle, String> {
                 } else if count > DOCUMENTS {
                     Err(format!("there are more than {DOCUMENTS} documents"))
                 } else {
-                    fetch(&location, outlet).await.map(|(_, bytes)| bytes)
+                    fetch(&location, client).await.map(|(_, bytes)| bytes)
                 };
             bundle = add(bundle, location, found).await?;
         }
@@ -223,7 +223,7 @@ async fn add(mut bundle: Bundle, location: Url, found: Result<Vec<u8>, String>) 
 }
 
 /// A document from the web, and where it was in the end. Nobody is told who asks.
-async fn fetch(url: &Url, outlet: &Outlet) -> Result<(Url, Vec<u8>), String> {
+async fn fetch(url: &Url, client: &RestClient) -> Result<(Url, Vec<u8>), String> {
     let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]);
     let request =
         Request { method: Method::Get, url: url.clone(), headers, body: Vec::new(), public_only: false };
@@ -231,10 +231,11 @@ async fn fetch(url: &Url, outlet: &Outlet) -> Result<(Url, Vec<u8>), String> {
     let told = Told { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
     let words = |error: &gantry_egress::HttpError| told.http(error).error.message;
     let asking = async {
-        let reached = outlet.send(&request).await.map_err(|missed| told.unanswered(&missed).error.message)?;
+        let reached = client.send(&request).await.map_err(|missed| told.unanswered(&missed).error.message)?;
         let status = reached.response.status();
         if !status.is_success() {
-            let from = Some(shown(&reached.url)).filter(|reached| *reached != shown(url));
+            let from = Some(display_url(reached.url.as_str()))
+                .filter(|reached| *reached != display_url(url.as_str()));
             return Err(format!(
                 "HTTP {status}{}",
                 from.map(|from| format!(" from {from}")).unwrap_or_default()

@@ -4,7 +4,7 @@ use gantry_core::Effect;
 use gantry_core::digest::Digest;
 use gantry_core::pattern::Pattern;
 use gantry_egress::Url;
-use gantry_egress::guard::Cidr;
+use gantry_egress::address_guard::IpNet;
 use gantry_openapi::Method;
 use gantry_provider::redact::Redactor;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default)]
 pub struct RestOptions {
     /// Private addresses that they may be at.
-    pub private: Vec<Cidr>,
+    pub private: Vec<IpNet>,
     /// Tools that are spelled out.
     pub inline: Vec<Inline>,
     /// APIs that a document describes.

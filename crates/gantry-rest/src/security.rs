@@ -1,15 +1,15 @@
-//! What is shown to an API, and where.
+//! Credentials of an API: which ones an operation needs, and where they go in its request.
 
 use super::encode;
 use super::options::{ApiOptions, Credential};
-use super::token::{Errand, Tokens};
+use super::token::{TokenRequest, Tokens};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{Fault, ToolError};
 use gantry_openapi::{Import, KeyPlace, Need, Operation, Scheme};
 use std::sync::Arc;
 
-/// One thing that is shown.
+/// One credential and its place in a request.
 pub(super) enum Shown {
     Header(String, String),
     /// Encoded: `name=value`.
@@ -18,12 +18,12 @@ pub(super) enum Shown {
     Cookie(String),
 }
 
-/// All that is shown with one request.
+/// Credentials applied to one request: headers, query parameters, cookies.
 #[derive(Default)]
 pub(super) struct Badge {
     pub(super) shown: Vec<Shown>,
-    /// The token among it that was got for this, and can be got anew.
-    pub(super) token: Option<(Errand, Arc<str>)>,
+    /// The OAuth token among them, which can be requested anew.
+    pub(super) token: Option<(TokenRequest, Arc<str>)>,
 }
 
 /// Whether a credential is what a scheme asks for.
@@ -97,10 +97,11 @@ pub(super) async fn badge(
             }
             (Credential::Token(token), _) => badge.shown.push(authorization(&format!("Bearer {token}"))),
             (Credential::Client { .. }, scheme) => {
-                let errand = errand(name, scopes, scheme, credential).map_err(Fault::without_effect)?;
-                let token = tokens.get(&errand).await?;
+                let request =
+                    token_request(name, scopes, scheme, credential).map_err(Fault::without_effect)?;
+                let token = tokens.get(&request).await?;
                 badge.shown.push(authorization(&format!("Bearer {token}")));
-                badge.token = Some((errand, token));
+                badge.token = Some((request, token));
             }
             (Credential::Key(_), _) => {}
         }
@@ -120,12 +121,12 @@ fn placed(place: KeyPlace, name: &str, key: &str) -> Shown {
     }
 }
 
-fn errand(
+fn token_request(
     scheme_name: &str,
     needed: &[String],
     scheme: &Scheme,
     credential: &Credential,
-) -> Result<Errand, ToolError> {
+) -> Result<TokenRequest, ToolError> {
     let Credential::Client { id, secret, token_url, scopes } = credential else {
         return Err(super::token::unusable(scheme_name));
     };
@@ -134,7 +135,7 @@ fn errand(
         Scheme::ApiKey { .. } | Scheme::Basic | Scheme::Bearer | Scheme::Unsupported(_) => None,
     };
     let url = token_url.as_ref().or(own).ok_or_else(|| super::token::unusable(scheme_name))?;
-    Ok(Errand {
+    Ok(TokenRequest {
         scheme: scheme_name.to_owned(),
         url: url.clone(),
         id: id.clone(),

@@ -2,28 +2,16 @@
 
 use gantry_core::Effect;
 use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
+use gantry_egress::HOP_BY_HOP;
 use gantry_openapi::{Method, Operation};
+use http::header::{self, HeaderName};
 
 /// What is asked for, if nothing else is said.
 pub(super) const ACCEPT: &str = "application/json, */*;q=0.5";
 
-/// Headers that belong to the connection, or that follow from the request.
-const OF_CONNECTION: [&str; 10] = [
-    "connection",
-    "content-length",
-    "expect",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-];
-
-/// Whether nobody sets this header by hand.
-pub(super) fn is_of_connection(name: &str) -> bool {
-    name.eq_ignore_ascii_case("upgrade") || OF_CONNECTION.iter().any(|it| it.eq_ignore_ascii_case(name))
+/// Whether callers do not set this header: it is about the connection, or follows from the body.
+pub(super) fn is_of_connection(name: &HeaderName) -> bool {
+    *name == header::CONTENT_LENGTH || HOP_BY_HOP.contains(name)
 }
 
 /// The hints of a tool that sends this.

@@ -24,8 +24,8 @@ use gantry_provider::testing::{judged, yes};
 use serde_json::{Value, json};
 use server::{Server, ok};
 
-fn outlet() -> Arc<Outlet> {
-    Arc::new(Outlet::new(vec!["127.0.0.1/32".parse().unwrap()]))
+fn client() -> Arc<RestClient> {
+    Arc::new(RestClient::new(vec!["127.0.0.1/32".parse().unwrap()]))
 }
 
 /// A tool that takes anything.
@@ -69,7 +69,7 @@ fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
 
 /// Calls the tool `t`.
 async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, Fault> {
-    let tools = InlineTools::new(vec![tool], &outlet()).unwrap();
+    let tools = InlineTools::new(vec![tool], &client()).unwrap();
     tools.run(&Nobody::default(), &permit(&tools, "t", &arguments), None).await
 }
 

@@ -1,47 +1,43 @@
-//! Tokens that are got for client credentials (OAuth 2), and kept until shortly before they end.
+//! OAuth 2 tokens for client credentials: requested once, cached until shortly before they expire.
 
 use super::encode;
 use super::fault::Told;
-use super::outlet::{Outlet, Request, is_loopback, shown};
+use super::outlet::{Request, RestClient};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{ErrorCode, Fault, ToolError};
-use gantry_egress::Url;
+use gantry_egress::address_guard::is_loopback;
+use gantry_egress::{Url, display_url};
 use gantry_openapi::Method;
 use gantry_provider::redact::Redactor;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
+use moka::future::Cache;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::sync::OnceCell;
-use tokio::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// How long before its end a token is not used any more.
+/// How long before its expiry a token is not used any more.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// How long one is used that does not say for how long it can be.
-const UNSAID: Duration = Duration::from_secs(300);
+/// How long a token is used whose answer does not name its lifetime.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// The longest time that one is used.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The longest time that a token is used.
+const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// How long getting one may take.
-const ASKING: Duration = Duration::from_secs(30);
+/// How long requesting a token may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long nobody tries again after a failure, so that those who waited for it do not wait once more, one by one.
-const FAILED: Duration = Duration::from_secs(1);
+/// Tokens that are cached.
+const CACHED: u64 = 64;
 
-/// Tokens that are kept.
-const KEPT: usize = 64;
-
-/// Bytes of the answer with a token.
+/// Largest answer of a token endpoint.
 const ANSWER_BYTES: usize = 1 << 20;
 
-/// What a token is got for.
+/// What a token is requested with.
 #[derive(Clone)]
-pub(super) struct Errand {
+pub(super) struct TokenRequest {
     pub(super) scheme: String,
     pub(super) url: Url,
     pub(super) id: String,
@@ -49,28 +45,28 @@ pub(super) struct Errand {
     pub(super) scopes: Vec<String>,
 }
 
-/// Where it is got, by whom, for which scheme, and for which scopes.
+/// Token endpoint, client id, security scheme, scopes.
 type Key = (Url, String, String, Vec<String>);
 
 #[derive(Debug, Clone)]
 struct Token {
     value: Arc<str>,
-    until: Instant,
+    lifetime: Duration,
 }
 
-/// What came of asking for one.
-#[derive(Debug)]
-struct Got {
-    value: Result<Arc<str>, Fault>,
-    /// As long as this is the answer to whoever asks.
-    until: Instant,
+/// Expires each token after its own lifetime.
+struct PerToken;
+
+impl moka::Expiry<Key, Token> for PerToken {
+    fn expire_after_create(&self, _: &Key, token: &Token, _: Instant) -> Option<Duration> {
+        Some(token.lifetime)
+    }
 }
 
 /// The tokens of one API.
 pub(super) struct Tokens {
-    outlet: Arc<Outlet>,
-    /// Whoever comes first gets the token, and the others wait for it.
-    kept: Mutex<HashMap<Key, Arc<OnceCell<Got>>>>,
+    client: Arc<RestClient>,
+    cache: Cache<Key, Token>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -79,87 +75,69 @@ impl std::fmt::Debug for Tokens {
     }
 }
 
-/// A scheme that no token can be got for.
+/// The error for a scheme whose token endpoint is not known.
 pub(super) fn unusable(scheme: &str) -> ToolError {
     let message = format!("no token can be got for the security scheme {scheme}: its tokenUrl is not known");
     ToolError::new(ErrorCode::UpstreamUnavailable, message)
 }
 
 impl Tokens {
-    pub(super) fn new(outlet: &Arc<Outlet>) -> Self {
-        Self { outlet: Arc::clone(outlet), kept: Mutex::default() }
+    pub(super) fn new(client: &Arc<RestClient>) -> Self {
+        let cache = Cache::builder().max_capacity(CACHED).expire_after(PerToken).build();
+        Self { client: Arc::clone(client), cache }
     }
 
-    /// The token for this errand: the one that is there, or a new one. Several who come at once get one together.
-    pub(super) async fn get(&self, errand: &Errand) -> Result<Arc<str>, Fault> {
-        let cell = self.cell(errand);
-        let fetch = async || match fetch(&self.outlet, errand).await {
-            Ok(Token { value, until }) => Got { value: Ok(value), until },
-            Err(fault) => Got { value: Err(fault), until: Instant::now() + FAILED },
-        };
-        cell.get_or_init(fetch).await.value.clone()
+    /// The cached token, or a new one. Calls that need the same token at once share one request, and its failure.
+    pub(super) async fn get(&self, request: &TokenRequest) -> Result<Arc<str>, Fault> {
+        let token = self.cache.try_get_with(key(request), fetch(&self.client, request)).await;
+        token.map(|token| token.value).map_err(|fault| Fault::clone(&fault))
     }
 
-    /// Forgets a token that is not taken any more, unless there is another one already.
-    pub(super) fn forget(&self, errand: &Errand, token: &str) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = key(errand);
-        let is_it = |cell: &Arc<OnceCell<Got>>| {
-            cell.get().and_then(|got| got.value.as_deref().ok()).is_some_and(|kept| kept == token)
-        };
-        if kept.get(&key).is_some_and(is_it) {
-            kept.remove(&key);
+    /// Drops a token that the API refused, unless another one has replaced it.
+    pub(super) async fn forget(&self, request: &TokenRequest, token: &str) {
+        let key = key(request);
+        if self.cache.get(&key).await.is_some_and(|cached| &*cached.value == token) {
+            self.cache.invalidate(&key).await;
         }
-    }
-
-    fn cell(&self, errand: &Errand) -> Arc<OnceCell<Got>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let is_good = |cell: &Arc<OnceCell<Got>>| cell.get().is_none_or(|got| got.until > now);
-        let key = key(errand);
-        if !kept.contains_key(&key) && kept.len() >= KEPT {
-            kept.clear();
-        }
-        let cell = kept.entry(key).or_default();
-        if !is_good(cell) {
-            *cell = Arc::default();
-        }
-        Arc::clone(cell)
     }
 }
 
-fn key(errand: &Errand) -> Key {
-    (errand.url.clone(), errand.id.clone(), errand.scheme.clone(), errand.scopes.clone())
+fn key(request: &TokenRequest) -> Key {
+    (request.url.clone(), request.id.clone(), request.scheme.clone(), request.scopes.clone())
 }
 
-/// Gets a token, first with the credentials in a header, and in the body if that is not what the server wants.
-async fn fetch(outlet: &Outlet, errand: &Errand) -> Result<Token, Fault> {
-    let place = shown(&errand.url);
-    if errand.url.scheme() != "https" && !is_loopback(&errand.url) {
+/// Requests a token with the client credentials in a header, or in the body if the server does not accept that.
+async fn fetch(client: &RestClient, wanted: &TokenRequest) -> Result<Token, Fault> {
+    let place = display_url(wanted.url.as_str());
+    if wanted.url.scheme() != "https" && !is_loopback(&wanted.url) {
         let message = format!("the address for tokens, {place}, is not encrypted; nothing was sent there");
         return Err(Fault::without_effect(ToolError::new(ErrorCode::PermissionDenied, message)));
     }
     let asking = async {
-        let (status, body) = ask(outlet, errand, true).await?;
-        if is_about_client(status, &body) { ask(outlet, errand, false).await } else { Ok((status, body)) }
+        let (status, body) = ask(client, wanted, true).await?;
+        if is_about_client(status, &body) { ask(client, wanted, false).await } else { Ok((status, body)) }
     };
     let late = |_elapsed| {
-        let message = format!("{place} gave no token within {} s", ASKING.as_secs());
+        let message = format!("{place} gave no token within {} s", TIMEOUT.as_secs());
         Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
     };
-    let (status, body) = tokio::time::timeout(ASKING, asking).await.map_err(late)??;
-    token(status, &body).ok_or_else(|| refused(errand, status, &body))
+    let (status, body) = tokio::time::timeout(TIMEOUT, asking).await.map_err(late)??;
+    token(status, &body).ok_or_else(|| refused(wanted, status, &body))
 }
 
-async fn ask(outlet: &Outlet, errand: &Errand, in_header: bool) -> Result<(StatusCode, Value), Fault> {
+async fn ask(
+    client: &RestClient,
+    wanted: &TokenRequest,
+    in_header: bool,
+) -> Result<(StatusCode, Value), Fault> {
     let mut form = vec!["grant_type=client_credentials".to_owned()];
-    if !errand.scopes.is_empty() {
-        form.push(format!("scope={}", encode::component(&errand.scopes.join(" "))));
+    if !wanted.scopes.is_empty() {
+        form.push(format!("scope={}", encode::component(&wanted.scopes.join(" "))));
     }
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-    let (id, secret) = (encode::component(&errand.id), encode::component(&errand.secret));
+    let (id, secret) = (encode::component(&wanted.id), encode::component(&wanted.secret));
     if in_header {
         let both = STANDARD.encode(format!("{id}:{secret}"));
         // Base64 is always a value of a header.
@@ -172,21 +150,21 @@ async fn ask(outlet: &Outlet, errand: &Errand, in_header: bool) -> Result<(Statu
     }
     let body = form.join("&").into_bytes();
     let request =
-        Request { method: Method::Post, url: errand.url.clone(), headers, body, public_only: false };
-    let secrets = secrets(errand);
-    // Asking for a token changes nothing that anybody would miss.
-    let told = Told { method: Method::Post, url: &errand.url, reads: true, secrets: &secrets, advice: None };
+        Request { method: Method::Post, url: wanted.url.clone(), headers, body, public_only: false };
+    let secrets = secrets(wanted);
+    // A token that is lost on its way changes nothing.
+    let told = Told { method: Method::Post, url: &wanted.url, reads: true, secrets: &secrets, advice: None };
     let failed = |fault: Fault| {
         let message = format!("no token can be got: {}", fault.error.message);
         Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
     };
-    let reached = outlet.send(&request).await.map_err(|missed| failed(told.unanswered(&missed)))?;
+    let reached = client.send(&request).await.map_err(|missed| failed(told.unanswered(&missed)))?;
     let status = reached.response.status();
     let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(told.http(&error)))?;
     Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
-/// Whether the server did not find out who asks.
+/// Whether the server did not recognise the client.
 fn is_about_client(status: StatusCode, body: &Value) -> bool {
     status == StatusCode::UNAUTHORIZED
         || (status == StatusCode::BAD_REQUEST
@@ -195,16 +173,17 @@ fn is_about_client(status: StatusCode, body: &Value) -> bool {
 
 fn token(status: StatusCode, body: &Value) -> Option<Token> {
     let value = body.get("access_token")?.as_str().filter(|token| !token.is_empty())?;
-    let lasts = body.get("expires_in").and_then(|lasts| {
+    let seconds = body.get("expires_in").and_then(|lasts| {
         lasts.as_u64().or_else(|| Some(lasts.as_f64()? as u64)).or_else(|| lasts.as_str()?.parse().ok())
     });
-    let lasts =
-        lasts.map_or(UNSAID, |seconds| Duration::from_secs(seconds).min(LONGEST).saturating_sub(EARLY));
-    status.is_success().then(|| Token { value: value.into(), until: Instant::now() + lasts })
+    let lifetime = seconds.map_or(DEFAULT_LIFETIME, |seconds| {
+        Duration::from_secs(seconds).min(MAX_LIFETIME).saturating_sub(EARLY)
+    });
+    status.is_success().then(|| Token { value: value.into(), lifetime })
 }
 
-fn refused(errand: &Errand, status: StatusCode, body: &Value) -> Fault {
-    let secrets = secrets(errand);
+fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
+    let secrets = secrets(wanted);
     // Masked before it is cut: a half of a secret is not known as one.
     let word = |key: &str| {
         let text = secrets.mask(body.get(key)?.as_str()?.to_owned());
@@ -212,15 +191,16 @@ fn refused(errand: &Errand, status: StatusCode, body: &Value) -> Fault {
     };
     let words: Vec<String> = ["error", "error_description"].into_iter().filter_map(word).collect();
     let said = if words.is_empty() { "it said no more".to_owned() } else { words.join(": ") };
-    let message = format!("no token can be got: HTTP {status} from POST {}: {said}", shown(&errand.url));
+    let message =
+        format!("no token can be got: HTTP {status} from POST {}: {said}", display_url(wanted.url.as_str()));
     let code =
         if status.is_client_error() { ErrorCode::PermissionDenied } else { ErrorCode::UpstreamUnavailable };
     Fault::without_effect(ToolError::new(code, secrets.mask(message)))
 }
 
-fn secrets(errand: &Errand) -> Redactor {
+fn secrets(wanted: &TokenRequest) -> Redactor {
     let mut secrets = Redactor::default();
-    let Errand { id, secret, .. } = errand;
+    let TokenRequest { id, secret, .. } = wanted;
     secrets.add_basic(id, secret);
     secrets.add_basic(&encode::component(id), &encode::component(secret));
     secrets

@@ -25,14 +25,12 @@ use fetch::Fetch;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::ToolSpec;
 use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError};
-use gantry_egress::guard::Cidr;
-use gantry_egress::{HttpClient, HttpError};
+use gantry_egress::address_guard::IpNet;
+use gantry_egress::{HttpClient, HttpError, LazyClient};
 use gantry_provider::BoxFuture;
 use gantry_provider::CallContext;
 use gate::Gate;
 use search::Search;
-use tokio::sync::OnceCell;
-use tokio::task::spawn_blocking;
 
 /// What the web tools may reach.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +38,7 @@ pub struct WebOptions {
     /// What may be fetched without asking.
     pub allow: Vec<UrlPattern>,
     /// Private addresses that are open to both tools.
-    pub private: Vec<Cidr>,
+    pub private: Vec<IpNet>,
     /// Who answers `web_search`; without anybody there is no such tool.
     pub search: Option<SearchApi>,
 }
@@ -49,9 +47,7 @@ pub struct WebOptions {
 #[derive(Debug)]
 pub struct Web {
     tools: Vec<ToolSpec>,
-    private: Vec<Cidr>,
-    /// Made when it is first needed, on a thread that may block: loading whom to trust takes a while.
-    client: OnceCell<HttpClient>,
+    client: LazyClient,
     gate: Gate,
     search: Option<Search>,
 }
@@ -67,9 +63,8 @@ impl Web {
         tools.extend(search.is_some().then(spec::web_search));
         Ok(Self {
             tools,
-            client: OnceCell::new(),
-            gate: Gate::new(allow, private.clone()),
-            private,
+            client: LazyClient::new(private.clone()),
+            gate: Gate::new(allow, private),
             search: search.map(Search::new).transpose()?,
         })
     }
@@ -83,13 +78,9 @@ impl Web {
     }
 
     async fn client(&self) -> Result<&HttpClient, Fault> {
-        let failed = |error: String| Fault::without_effect(ToolError::new(ErrorCode::InternalError, error));
-        let make = async || {
-            let private = self.private.clone();
-            let made = spawn_blocking(move || HttpClient::guarded(&private)).await;
-            made.map_err(|crash| failed(crash.to_string()))?.map_err(|error| failed(error.to_string()))
-        };
-        self.client.get_or_try_init(make).await
+        self.client.get().await.map_err(|error| {
+            Fault::without_effect(ToolError::new(ErrorCode::InternalError, error.to_string()))
+        })
     }
 
     async fn run(&self, permit: &Permit) -> Result<String, Fault> {

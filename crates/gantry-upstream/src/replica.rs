@@ -6,6 +6,7 @@ use crate::in_flight::InFlight;
 use crate::listing::Listing;
 use crate::process::{self, StdioProcess};
 use gantry_core::Tool;
+use gantry_egress::display_url;
 use gantry_mcp::client::{Connection, Transport};
 use gantry_provider::redact::Redactor;
 use gantry_provider::{HealthStatus, ReplicaStatus, clock};
@@ -189,18 +190,10 @@ impl State {
     }
 }
 
-/// The n-th address as people see it: without its query, which may hold a key; with its number where several look alike.
-fn display_url(urls: &[String], n: usize) -> String {
-    let bare = |url: &String| {
-        let url = url.split(['?', '#']).next().unwrap_or_default();
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        let host = rest.split('/').next().unwrap_or_default();
-        // A name and a password before the host are not shown either.
-        let hidden = host.rsplit_once('@').map_or(0, |(secret, _)| secret.len() + 1);
-        format!("{scheme}://{}", rest.get(hidden..).unwrap_or_default())
-    };
-    let name = urls.get(n).map(bare).unwrap_or_default();
-    let alike = urls.iter().filter(|url| bare(url) == name).count() > 1;
+/// The n-th address without credentials; with its number where several look alike.
+fn display_name(urls: &[String], n: usize) -> String {
+    let name = urls.get(n).map(|url| display_url(url)).unwrap_or_default();
+    let alike = urls.iter().filter(|url| display_url(url) == name).count() > 1;
     if alike { format!("{name} ({})", n + 1) } else { name }
 }
 
@@ -212,7 +205,7 @@ pub(super) fn replicas(
 ) -> Vec<Replica> {
     let each = |remote: &Remote, transport: fn(String, Vec<(String, String)>) -> Transport| {
         let replica = |(n, url): (usize, &String)| {
-            Replica::new(display_url(&remote.urls, n), transport(url.clone(), remote.headers.clone()), None)
+            Replica::new(display_name(&remote.urls, n), transport(url.clone(), remote.headers.clone()), None)
         };
         remote.urls.iter().enumerate().map(replica).collect()
     };

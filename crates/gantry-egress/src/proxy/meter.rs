@@ -1,4 +1,4 @@
-//! Counts what a job sends and gets, and notices when it does neither.
+//! Counts the bytes of a job, and notices idle connections.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// The bytes that a job has.
+/// The bytes that a job may transfer, and those that it has.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: u64,
@@ -38,36 +38,41 @@ impl Budget {
     }
 }
 
-/// What one connection has of the budget, and when it last moved.
+/// The meter of one connection: the job's budget, and the time of the last transfer.
 #[derive(Debug)]
 pub(super) struct Meter {
     budget: Arc<Budget>,
-    /// It began when nothing was left. All that happens on it is that the job is told so.
-    late: bool,
+    /// The connection began after the budget was spent. It only carries the answer that says so.
+    over_budget: bool,
     began: Instant,
-    /// Milliseconds after that.
-    moved: AtomicU64,
+    /// Milliseconds from `began` to the last transfer.
+    last_activity: AtomicU64,
 }
 
 impl Meter {
     pub(super) fn new(budget: Arc<Budget>) -> Self {
-        Self { late: budget.is_over(), budget, began: Instant::now(), moved: AtomicU64::new(0) }
-    }
-
-    /// Returns when nothing has moved for this long.
-    pub(super) async fn idle(&self, limit: Duration) {
-        loop {
-            let moved = self.began + Duration::from_millis(self.moved.load(Ordering::Relaxed));
-            if moved.elapsed() >= limit {
-                return;
-            }
-            tokio::time::sleep_until(moved + limit).await;
+        Self {
+            over_budget: budget.is_over(),
+            budget,
+            began: Instant::now(),
+            last_activity: AtomicU64::new(0),
         }
     }
 
-    /// How many bytes may move next.
+    /// Returns when nothing was transferred for this long.
+    pub(super) async fn idle(&self, limit: Duration) {
+        loop {
+            let last = self.began + Duration::from_millis(self.last_activity.load(Ordering::Relaxed));
+            if last.elapsed() >= limit {
+                return;
+            }
+            tokio::time::sleep_until(last + limit).await;
+        }
+    }
+
+    /// How many bytes may be transferred next.
     fn left(&self) -> io::Result<usize> {
-        if self.late {
+        if self.over_budget {
             return Ok(usize::MAX);
         }
         match self.budget.left() {
@@ -78,12 +83,12 @@ impl Meter {
 
     fn count(&self, bytes: usize) {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.moved.store(now, Ordering::Relaxed);
+        self.last_activity.store(now, Ordering::Relaxed);
         self.budget.spend(bytes);
     }
 }
 
-/// A stream that is counted.
+/// A stream whose bytes are counted.
 #[derive(Debug)]
 pub(super) struct Metered<S> {
     inner: S,
@@ -102,7 +107,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // What comes is read as it comes: at most one buffer more than is left.
+        // Limit: at most one buffer more than is left is read.
         self.meter.left()?;
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;

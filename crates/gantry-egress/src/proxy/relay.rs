@@ -1,9 +1,9 @@
-//! Answers the requests of a job: by a tunnel, by passing them on, or by passing them on with a credential.
+//! Answers the requests of a job: by a tunnel, by forwarding them, or by forwarding them with a credential.
 
-use super::door::{Door, Refused, Target};
-use super::reach::reach;
+use super::connect::connect;
 use super::rules::Credential;
-use crate::{HttpError, Url};
+use super::session::{ProxySession, Refused, Target};
+use crate::{HOP_BY_HOP, HttpError, Url};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
@@ -19,26 +19,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What is about one connection only, and is not passed on.
-const HOP_BY_HOP: [HeaderName; 11] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::EXPECT,
-    HeaderName::from_static("http2-settings"),
-];
-
-/// The tunnel that a connection is to become, once the job has been told that it is open.
+/// The tunnel that a connection becomes once the answer to `CONNECT` is sent.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Slot(Arc<Mutex<Option<Tunnel>>>);
+pub(super) struct TunnelSlot(Arc<Mutex<Option<Tunnel>>>);
 
-impl Slot {
+impl TunnelSlot {
     pub(super) fn take(&self) -> Option<Tunnel> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -48,7 +33,7 @@ impl Slot {
     }
 }
 
-/// Both ends of a tunnel.
+/// The two ends of a tunnel.
 #[derive(Debug)]
 pub(super) struct Tunnel {
     job: OnUpgrade,
@@ -56,7 +41,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Passes bytes both ways until both ends have finished.
+    /// Copies bytes both ways until both ends have finished.
     pub(super) async fn run(mut self) {
         let copied = match self.job.await {
             Ok(job) => tokio::io::copy_bidirectional(&mut TokioIo::new(job), &mut self.target).await,
@@ -68,29 +53,33 @@ impl Tunnel {
     }
 }
 
-/// The answer to a request. A refusal is one too.
-pub(super) async fn answer(door: &Door, slot: &Slot, request: Request<Incoming>) -> Response<Body> {
+/// The answer to a request; a refusal is one too.
+pub(super) async fn answer(
+    session: &ProxySession,
+    slot: &TunnelSlot,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let answered = match *request.method() {
-        Method::CONNECT => open_tunnel(door, slot, request).await,
-        // A server would send back what it got, a credential included.
-        Method::TRACE => Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "TRACE is not passed on")),
-        _ => pass_on(door, request).await,
+        Method::CONNECT => open_tunnel(session, slot, request).await,
+        // The server would echo the request, credential included.
+        Method::TRACE => Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "TRACE is not forwarded")),
+        _ => forward(session, request).await,
     };
-    answered.unwrap_or_else(|refused| said(refused.status, format!("gantry: {}\n", refused.reason)))
+    answered.unwrap_or_else(|refused| respond(refused.status, format!("gantry: {}\n", refused.reason)))
 }
 
 async fn open_tunnel(
-    door: &Door,
-    slot: &Slot,
+    session: &ProxySession,
+    slot: &TunnelSlot,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
     let target = Target::of_tunnel(request.uri())?;
-    let stream = reach(door, &target).await?;
+    let stream = connect(session, &target).await?;
     slot.put(Tunnel { job: hyper::upgrade::on(request), target: stream });
-    Ok(said(StatusCode::OK, String::new()))
+    Ok(respond(StatusCode::OK, String::new()))
 }
 
-async fn pass_on(door: &Door, mut request: Request<Incoming>) -> Result<Response<Body>, Refused> {
+async fn forward(session: &ProxySession, mut request: Request<Incoming>) -> Result<Response<Body>, Refused> {
     let url = match request.uri().scheme_str() {
         Some("http") => Url::parse(&request.uri().to_string()).ok(),
         Some(_) => None,
@@ -105,18 +94,18 @@ async fn pass_on(door: &Door, mut request: Request<Incoming>) -> Result<Response
         || Refused::new(StatusCode::BAD_REQUEST, "only http:// is passed on; use CONNECT for the rest");
     let url = url.ok_or_else(unclear)?;
     strip(request.headers_mut());
-    // It follows from the body that is passed on, which may come in pieces.
+    // The client sets it from the body, which may be a stream.
     request.headers_mut().remove(header::CONTENT_LENGTH);
-    if let Some((credential, secure)) = door.credential(&url) {
-        return vouch_for(door, credential, &secure, request).await;
+    if let Some((credential, secure)) = session.credential(&url) {
+        return forward_with_credential(session, credential, &secure, request).await;
     }
     let target = Target::of(&url)?;
-    let stream = reach(door, &target).await?;
-    send(stream, &url, request).await
+    let stream = connect(session, &target).await?;
+    forward_plain(stream, &url, request).await
 }
 
-/// Passes a request on as it is.
-async fn send(
+/// Forwards a request over a plain connection.
+async fn forward_plain(
     stream: TcpStream,
     url: &Url,
     mut request: Request<Incoming>,
@@ -145,28 +134,28 @@ async fn send(
     Ok(Response::from_parts(parts, body.boxed_unsync()))
 }
 
-/// Passes a request on over TLS, with a credential that the job never sees.
-async fn vouch_for(
-    door: &Door,
+/// Forwards a request over TLS with a credential that the job never sees.
+async fn forward_with_credential(
+    session: &ProxySession,
     credential: &Credential,
     url: &Url,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
     let target = Target::of(url)?;
-    door.has_bytes().inspect_err(|_refused| door.note_refused(&target))?;
-    let client = door.secure()?;
+    session.has_bytes().inspect_err(|_refused| session.note_refused(&target))?;
+    let client = session.secure()?;
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(header::HOST);
     parts.headers.insert(header::AUTHORIZATION, credential.authorization().clone());
     let body = (!body.is_end_stream()).then(|| reqwest::Body::wrap(body));
     let response = client.stream(parts.method, url.as_str(), parts.headers, body).await.map_err(|error| {
         if matches!(error, HttpError::NotAllowed { .. }) {
-            door.note_refused(&target);
+            session.note_refused(&target);
             return Refused::new(StatusCode::FORBIDDEN, format!("{target} is not at a public address"));
         }
         Refused::new(StatusCode::BAD_GATEWAY, error.to_string())
     })?;
-    door.note_reached(&target);
+    session.note_reached(&target);
     let (mut parts, body) = Response::from(response).into_parts();
     strip(&mut parts.headers);
     parts.headers.remove(header::SET_COOKIE);
@@ -178,7 +167,7 @@ fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Removes what is about one connection only, and what that says is so too.
+/// Removes hop-by-hop headers: the known ones, and those that `Connection` names.
 fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -192,7 +181,7 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-fn said(status: StatusCode, text: String) -> Response<Body> {
+fn respond(status: StatusCode, text: String) -> Response<Body> {
     let mut response =
         Response::new(Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync());
     *response.status_mut() = status;

@@ -1,25 +1,25 @@
-//! What one job may reach, and with whose word.
+//! What one job may reach, and the credentials that are added for it.
 
 use crate::Url;
-use crate::guard::Cidr;
-use crate::host::{self, HostPattern, hides_separators};
+use crate::address_guard::IpNet;
+use crate::host_pattern::{HostPattern, hides_separators, host_name};
 use http::HeaderValue;
 use std::time::Duration;
 
 /// What one job may reach.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Private addresses that are open to it; on them, every port is.
-    pub private: Vec<Cidr>,
-    /// The hosts that it may reach; none means every public one. Without a port, a pattern means the ports 80 and 443.
+    /// Private ranges that it may reach, on every port.
+    pub private: Vec<IpNet>,
+    /// Hosts that it may reach; none means every public one. A pattern without a port means the ports 80 and 443.
     pub hosts: Option<Vec<HostPattern>>,
-    /// What is added to requests that the job makes in the clear. Hosts with a credential may be reached.
+    /// Credentials that are added to requests that the job makes in the clear. Their hosts may be reached.
     pub credentials: Vec<Credential>,
-    /// Connections at once; more have to wait.
+    /// Connections at once; further ones wait.
     pub max_connections: usize,
-    /// Bytes of the whole job, both ways.
+    /// Bytes of the whole job, sent and received.
     pub max_bytes: u64,
-    /// How long nothing may move on a connection.
+    /// How long a connection may be idle.
     pub idle: Duration,
 }
 
@@ -36,12 +36,12 @@ impl Default for Rules {
     }
 }
 
-/// What a server wants to see from us, and the job must not.
+/// An `Authorization` header for a server, which the job never sees.
 #[derive(Clone)]
 pub struct Credential {
     host: String,
     port: u16,
-    /// The path that it is for, with everything below it; empty for the whole server.
+    /// The path prefix that it is for; empty for the whole server.
     path: String,
     authorization: HeaderValue,
 }
@@ -56,20 +56,19 @@ impl std::fmt::Debug for Credential {
 /// A credential that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCredential {
-    /// It would be sent in the clear, or to nobody.
+    /// The URL is not `https`, or has parts that a credential cannot be for.
     #[error("a credential is for https://host, perhaps with a port and a path, and not for {0:?}")]
     Address(String),
-    /// It cannot stand in a header.
+    /// The value is no header value.
     #[error("the credential for {0} has characters that no header may have")]
     Value(String),
 }
 
 impl Credential {
-    /// `authorization` is sent as that header to `https://host[:port]`, and only to what is at or below its path if it has
-    /// one.
+    /// `authorization` is sent as that header to `https://host[:port]`, and only at or below its path if it has one.
     ///
     /// # Errors
-    /// The address is none for a credential, or the value is none for a header.
+    /// The URL is not one for a credential, or the value is no header value.
     pub fn new(address: &str, authorization: &str) -> Result<Self, BadCredential> {
         let bad = || BadCredential::Address(address.to_owned());
         let url = Url::parse(address).map_err(|_unread| bad())?;
@@ -80,7 +79,7 @@ impl Credential {
         if hides_separators(url.path()) {
             return Err(bad());
         }
-        let host = host::name(&url).ok_or_else(bad)?.to_owned();
+        let host = host_name(&url).ok_or_else(bad)?.to_owned();
         let port = url.port_or_known_default().ok_or_else(bad)?;
         let mut authorization = HeaderValue::from_str(authorization)
             .map_err(|_illegal| BadCredential::Value(format!("https://{host}:{port}")))?;
@@ -88,7 +87,7 @@ impl Credential {
         Ok(Self { host, port, path: url.path().trim_end_matches('/').to_owned(), authorization })
     }
 
-    /// Whether it is for this address, over TLS.
+    /// Whether it is for this URL, over TLS.
     pub(super) fn is_for(&self, url: &Url) -> bool {
         let below = match url.path().strip_prefix(self.path.as_str()) {
             Some(_) if self.path.is_empty() => true,
@@ -96,7 +95,7 @@ impl Credential {
             None => false,
         };
         below
-            && self.host == host::name(url).unwrap_or_default()
+            && self.host == host_name(url).unwrap_or_default()
             && url.port_or_known_default() == Some(self.port)
     }
 

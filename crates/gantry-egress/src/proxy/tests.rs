@@ -5,7 +5,7 @@ mod secrets;
 mod targets;
 
 use super::*;
-use crate::guard::{Cidr, Guard};
+use crate::address_guard::{AddressGuard, IpNet, parse_range};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,13 +19,13 @@ struct Bench {
     serving: JoinHandle<Report>,
 }
 
-fn loopback() -> Vec<Cidr> {
-    vec!["127.0.0.1/32".parse().unwrap()]
+fn loopback() -> Vec<IpNet> {
+    vec![parse_range("127.0.0.1/32").unwrap()]
 }
 
 impl Bench {
     async fn new(rules: Rules) -> Self {
-        Self::behind(Door::new(Arc::new(rules))).await
+        Self::behind(ProxySession::new(Arc::new(rules))).await
     }
 
     /// A proxy that may reach this machine.
@@ -35,15 +35,15 @@ impl Bench {
 
     /// A proxy whose names lead where the script says.
     async fn scripted(rules: Rules, script: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
-        let guard = Guard::scripted(&rules.private, script);
-        Self::behind(Door::guarded_by(guard, Arc::new(rules))).await
+        let guard = AddressGuard::scripted(&rules.private, script);
+        Self::behind(ProxySession::guarded_by(guard, Arc::new(rules))).await
     }
 
-    async fn behind(door: Door) -> Self {
+    async fn behind(session: ProxySession) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve_at(listener, Arc::new(door), stop.clone()));
+        let serving = tokio::spawn(serve_at(listener, Arc::new(session), stop.clone()));
         Self { address, stop, serving }
     }
 

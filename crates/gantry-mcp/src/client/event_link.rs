@@ -6,11 +6,10 @@ use super::{
     http::{Site, refusal},
     limits::{MESSAGE_BYTES, POST_WAIT, POSTS},
     link::Trouble,
-    sse::{SseEvent, SseParser},
     types::Failure,
 };
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use gantry_egress::HttpResponse;
+use gantry_egress::{HttpResponse, SseEvent, SseParser};
 use http::{Uri, uri};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::timeout;
@@ -24,7 +23,7 @@ pub(super) async fn open(dispatcher: &Arc<Dispatcher>, site: Site) -> Result<Dup
     let mut events = Events { response, parser: SseParser::new(MESSAGE_BYTES), ready: VecDeque::new() };
     let endpoint = loop {
         match events.next().await {
-            Ok(event) if event.kind == "endpoint" => break event.data,
+            Ok(event) if event.kind.as_deref() == Some("endpoint") => break event.data,
             Ok(_) => {}
             Err(reason) => {
                 return Err(Failure::Unavailable(format!("no address came to send to: {reason}")).into());
@@ -48,7 +47,7 @@ pub(super) async fn open(dispatcher: &Arc<Dispatcher>, site: Site) -> Result<Dup
         let read = async {
             loop {
                 match events.next().await {
-                    Ok(event) if event.kind == "message" => dispatcher.receive(&event.data, None, &outbox),
+                    Ok(event) if event.is_message() => dispatcher.receive(&event.data, None, &outbox),
                     Ok(_) => {}
                     Err(reason) => return reason,
                 }

@@ -118,7 +118,7 @@ fn cookies_with(headers: &HeaderMap, ours: &HeaderValue) -> Result<HeaderValue, 
 
 /// The name that a pair of a query has.
 fn name_of(pair: &str) -> String {
-    encode::plain(pair.split('=').next().unwrap_or_default())
+    encode::query_decoded(pair.split('=').next().unwrap_or_default())
 }
 
 /// The address, which has to be below that of the server.
@@ -143,7 +143,7 @@ fn address(server: &Url, path: &str, query: &str) -> Result<Url, String> {
 
 fn named(name: &str) -> Result<HeaderName, String> {
     let parsed = HeaderName::try_from(name).map_err(|_bad| format!("{name:?} is no name of a header"))?;
-    if show::is_of_connection(parsed.as_str()) {
+    if show::is_of_connection(&parsed) {
         return Err(format!("the header {name} is not set by hand"));
     }
     Ok(parsed)

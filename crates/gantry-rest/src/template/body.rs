@@ -1,35 +1,28 @@
-//! A body with placeholders.
+//! Request bodies with placeholders: a JSON tree, or a text.
 
 use super::text::Path;
 use super::{Arguments, Text};
 use crate::encode;
 use serde_json::{Map, Value};
 
-/// What a body is sent as.
+/// What a body is sent as, by the `Content-Type` of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// Nothing is said: JSON, or text.
+    /// There is no `Content-Type`: JSON, or text.
     Unsaid,
-    /// JSON.
     Json,
-    /// A JSON value in each line.
-    Ndjson,
     /// `application/x-www-form-urlencoded`.
     Form,
-    /// XML of whatever kind.
-    Xml,
-    /// Something else, which the headers say.
+    /// XML or JSON lines, where a value would need escapes that templates do not have.
+    Unescaped,
+    /// Another type, sent as text.
     Other,
 }
 
-/// A body. It may hold secrets, and shows nothing of itself.
+/// A body. It may hold secrets, so `Debug` shows nothing of it.
 #[derive(Clone)]
 pub(crate) enum BodyTemplate {
-    /// A JSON value.
     Json(Node),
-    /// JSON values, one in each line.
-    Lines(Vec<Node>),
-    /// A text.
     Text(Text),
 }
 
@@ -48,42 +41,37 @@ pub(crate) enum Node {
     Plain(Value),
 }
 
-/// A body that is made: its type, where the headers do not say it, and its bytes.
-pub(crate) type Made = (Option<&'static str>, Vec<u8>);
+/// A filled body: its type, where the headers do not name it, and its bytes.
+pub(crate) type FilledBody = (Option<&'static str>, Vec<u8>);
 
 impl BodyTemplate {
-    /// Reads a body. A text that would be JSON with its placeholders filled in is taken for that JSON, so that what is
-    /// filled in cannot change its form.
+    /// Parses a body. A text that is JSON becomes a JSON tree, so that an argument cannot change its structure.
     ///
     /// # Errors
-    /// It has a placeholder that stands for nothing, or it is no JSON where it should be.
+    /// A placeholder is malformed, the text is no JSON where it should be, or arguments would need escapes.
     pub(crate) fn parse(body: &Value, media: Media) -> Result<Self, String> {
-        let text = match body {
-            Value::String(text) => text,
-            Value::Array(items) if media == Media::Ndjson => {
-                return Ok(Self::Lines(items.iter().map(Node::parse).collect::<Result<_, _>>()?));
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                return Ok(Self::Json(Node::parse(body)?));
-            }
+        let Value::String(text) = body else {
+            return if media == Media::Unescaped {
+                Err(unescaped())
+            } else {
+                Ok(Self::Json(Node::parse(body)?))
+            };
         };
-        let read = Text::parse(text)?;
-        if read.sole().is_some() {
-            return Ok(Self::Json(Node::Text(read)));
+        let template = Text::parse(text)?;
+        if template.sole().is_some() {
+            return Ok(Self::Json(Node::Text(template)));
         }
-        if media == Media::Ndjson {
-            return lines(text).map(Self::Lines);
+        if matches!(media, Media::Form | Media::Unescaped) {
+            return if template.literal().is_some() { Ok(Self::Text(template)) } else { Err(unescaped()) };
         }
-        match (json(text), media) {
-            (Ok(value @ (Value::Object(_) | Value::Array(_))), _) | (Ok(value), Media::Json) => {
-                Ok(Self::Json(Node::parse(&value)?))
+        match serde_json::from_str(text) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(Self::Json(Node::parse(&value)?)),
+            Ok(value) if media == Media::Json => Ok(Self::Json(Node::parse(&value)?)),
+            // Sent as text, an argument could change its structure.
+            Err(error) if media == Media::Json || (media == Media::Unsaid && looks_like_json(text)) => {
+                Err(no_json(&error))
             }
-            (Err(error), Media::Json) => Err(no_json("bodyTemplate", &error)),
-            // Sent as text it would be understood by nobody, or as something that an argument has a say in.
-            (Err(error), Media::Unsaid) if looks_like_json(text) => Err(no_json("bodyTemplate", &error)),
-            (Ok(_) | Err(_), Media::Unsaid | Media::Ndjson | Media::Form | Media::Xml | Media::Other) => {
-                Ok(Self::Text(read))
-            }
+            Ok(_) | Err(_) => Ok(Self::Text(template)),
         }
     }
 
@@ -94,50 +82,36 @@ impl BodyTemplate {
         all
     }
 
-    /// Looks at each text, with the name of the member that it is.
+    /// Calls `look` with each text and the name of the member that holds it.
     pub(crate) fn each_text<'a>(&'a self, look: &mut impl FnMut(&'a str, &'a Text)) {
         match self {
             Self::Json(node) => node.each_text("", look),
-            Self::Lines(nodes) => nodes.iter().for_each(|node| node.each_text("", look)),
             Self::Text(text) => look("", text),
         }
     }
 
-    /// The body for these arguments; none if it is one argument that is not given.
+    /// The body for these arguments; none if it is one argument that is missing.
     ///
     /// # Errors
-    /// It cannot be written as it should be sent.
-    pub(crate) fn fill(&self, arguments: &Arguments, media: Media) -> Result<Option<Made>, String> {
+    /// The value cannot be written as the type that it is sent as.
+    pub(crate) fn fill(&self, arguments: &Arguments, media: Media) -> Result<Option<FilledBody>, String> {
         let node = match self {
             Self::Text(text) => {
-                let said = (media == Media::Unsaid).then_some("text/plain; charset=utf-8");
-                let filled = match media {
-                    // What is filled in must not become another pair.
-                    Media::Form => {
-                        text.fill_with(arguments, str::to_owned, |value| encode::component(&value))
-                    }
-                    Media::Xml => text.fill_with(arguments, str::to_owned, |value| encode::xml(&value)),
-                    Media::Unsaid | Media::Json | Media::Ndjson | Media::Other => text.fill(arguments),
-                };
-                return Ok(Some((said, filled.into_bytes())));
-            }
-            Self::Lines(nodes) => {
-                let values = nodes.iter().filter_map(|node| node.fill(arguments));
-                return Ok(Some((None, in_lines(values).into_bytes())));
+                let kind = (media == Media::Unsaid).then_some("text/plain; charset=utf-8");
+                return Ok(Some((kind, text.fill(arguments).into_bytes())));
             }
             Self::Json(node) => node,
         };
         let Some(value) = node.fill(arguments) else { return Ok(None) };
-        let made = match (media, &value) {
-            (Media::Json | Media::Unsaid, _) => (Some("application/json"), value.to_string()),
-            (Media::Form, Value::Object(members)) => (None, encode::form(members)),
-            (Media::Form, Value::String(text)) => (None, text.clone()),
+        let (kind, text) = match (media, value) {
+            (Media::Json | Media::Unsaid, value) => (Some("application/json"), value.to_string()),
+            (Media::Form, Value::Object(members)) => (None, encode::form(&members)),
+            (Media::Form | Media::Unescaped | Media::Other, Value::String(text)) => (None, text),
             (Media::Form, _) => return Err("a form is made from an object".to_owned()),
-            (Media::Ndjson, Value::Array(items)) => (None, in_lines(items.iter().cloned())),
-            (Media::Ndjson | Media::Xml | Media::Other, Value::String(text)) => (None, text.clone()),
-            (Media::Ndjson | Media::Xml | Media::Other, _) => (None, value.to_string()),
+            (Media::Unescaped, _) => return Err("the body has to be a text".to_owned()),
+            (Media::Other, value) => (None, value.to_string()),
         };
-        Ok(Some((made.0, made.1.into_bytes())))
+        Ok(Some((kind, text.into_bytes())))
     }
 }
 
@@ -163,7 +137,7 @@ impl Node {
         }
     }
 
-    /// The value; nothing for an argument that is not given.
+    /// The value for these arguments; none if it is one argument that is missing.
     fn fill(&self, arguments: &Arguments) -> Option<Value> {
         Some(match self {
             Self::Plain(value) => value.clone(),
@@ -180,57 +154,21 @@ impl Node {
     }
 }
 
-/// A text that is JSON once its placeholders are filled in.
-fn json(text: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(text).or_else(|_| serde_json::from_str(&quoted_placeholders(text)))
-}
-
-/// Each line of a text, as the JSON that it is.
-fn lines(text: &str) -> Result<Vec<Node>, String> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let node = |(n, line): (usize, &str)| {
-        Node::parse(&json(line).map_err(|error| no_json(&format!("line {} of bodyTemplate", n + 1), &error))?)
-    };
-    lines.map(node).collect()
-}
-
-fn in_lines(values: impl Iterator<Item = Value>) -> String {
-    values.map(|value| format!("{value}\n")).collect()
-}
-
 fn looks_like_json(text: &str) -> bool {
     let text = text.trim();
     let within = |open, close| text.starts_with(open) && text.ends_with(close);
     within('{', '}') || within('[', ']')
 }
 
-fn no_json(what: &str, error: &serde_json::Error) -> String {
-    format!("{what} is no JSON; mend it, or set the Content-Type that it is of ({error})")
+fn no_json(error: &serde_json::Error) -> String {
+    format!(
+        "bodyTemplate is no JSON; write placeholders in quotes (their values keep their types), or set the Content-Type \
+         that it is of ({error})"
+    )
 }
 
-/// A JSON text whose placeholders for whole values are texts: `{"n": ${parameters.n}}` as `{"n": "${parameters.n}"}`.
-fn quoted_placeholders(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    let (mut quoted, mut escaped, mut inside, mut before) = (false, false, false, ' ');
-    for c in text.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' if !inside => quoted = !quoted,
-            '{' if before == '$' && !quoted => {
-                // The `$` is there already; the quote belongs before it.
-                out.pop();
-                out.push_str("\"$");
-                inside = true;
-            }
-            _ => {}
-        }
-        out.push(c);
-        if c == '}' && inside {
-            out.push('"');
-            inside = false;
-        }
-        before = c;
-    }
-    out
+fn unescaped() -> String {
+    "bodyTemplate has this Content-Type, for which arguments are not escaped; write a form as an object, and XML or JSON \
+     lines as one argument that is the whole body: \"${parameters.body}\""
+        .to_owned()
 }

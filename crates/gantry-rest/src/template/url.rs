@@ -1,4 +1,4 @@
-//! An address with placeholders in its path and its query.
+//! URLs with placeholders in path and query.
 
 use super::text::Path;
 use super::{Arguments, Text};
@@ -6,12 +6,12 @@ use crate::encode;
 use gantry_egress::Url;
 use serde_json::Value;
 
-/// An address whose path and query come from arguments; scheme, host and port are fixed.
+/// A URL whose path and query are filled from arguments; scheme, host and port are fixed.
 #[derive(Clone)]
 pub(crate) struct UrlTemplate {
     /// Scheme, host and port, without a `/` at the end.
     origin: String,
-    /// What is between the slashes of the path.
+    /// The segments of the path.
     segments: Vec<Text>,
     query: Vec<Pair>,
 }
@@ -22,19 +22,21 @@ impl std::fmt::Debug for UrlTemplate {
     }
 }
 
+/// A pair of the query.
 #[derive(Clone)]
-enum Pair {
-    /// Text of the address, which is encoded already.
-    Written(Text),
-    /// A name and a value, which are not.
-    Plain { name: Text, value: Text },
+struct Pair {
+    name: Text,
+    /// None if there is no `=`.
+    value: Option<Text>,
+    /// The pair is written in the URL, so that its literals are percent-encoded already.
+    encoded: bool,
 }
 
 impl UrlTemplate {
-    /// Reads an address and what is added to its query.
+    /// Parses a URL and the pairs that are added to its query.
     ///
     /// # Errors
-    /// It is no address, or one whose host is not fixed.
+    /// It is no URL, its host has a placeholder, or a placeholder is malformed.
     pub(crate) fn parse(url: &str, query: &[(String, String)]) -> Result<Self, String> {
         let (scheme, rest) = url.split_once("://").ok_or("the url has to begin with https:// or http://")?;
         if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
@@ -47,20 +49,22 @@ impl UrlTemplate {
         }
         let origin = format!("{scheme}://{authority}");
         Url::parse(&origin).map_err(|error| format!("the url cannot be read: {error}"))?;
-        let rest = without_fragment(rest);
-        let (path, own) = split_query(rest);
+        let rest = cut_once(rest, '#').map_or(rest, |(before, _)| before);
+        let (path, own) = cut_once(rest, '?').unwrap_or((rest, ""));
         if path.contains('\\') {
-            // It would count as a `/`, and what stands beside it as a part of its own.
+            // URL parsers read it as `/`, which would split a segment in two.
             return Err("the path of the url has a \\; write / instead".to_owned());
         }
         let path = path.strip_prefix('/').unwrap_or(path);
         let segments = cut(path, '/').into_iter().map(Text::parse).collect::<Result<_, _>>()?;
         let mut pairs = Vec::new();
         for pair in cut(own, '&').into_iter().filter(|pair| !pair.is_empty()) {
-            pairs.push(written(pair)?);
+            let (name, value) = cut_once(pair, '=').map_or((pair, None), |(name, value)| (name, Some(value)));
+            let value = value.map(Text::parse).transpose()?;
+            pairs.push(Pair { name: Text::parse(name)?, value, encoded: true });
         }
         for (name, value) in query {
-            pairs.push(Pair::Plain { name: Text::parse(name)?, value: Text::parse(value)? });
+            pairs.push(Pair { name: Text::parse(name)?, value: Some(Text::parse(value)?), encoded: false });
         }
         Ok(Self { origin, segments, query: pairs })
     }
@@ -76,20 +80,20 @@ impl UrlTemplate {
         &self.origin
     }
 
-    /// What of the query is fixed: names, each with a value or with parts of one, both as they are meant.
+    /// The literal parts of the query: names, each with a part of its value, both decoded.
     pub(crate) fn fixed(&self) -> Vec<(String, String)> {
         self.query.iter().flat_map(Pair::fixed).collect()
     }
 
-    /// The parts of the path that are fixed.
+    /// The literal parts of the path.
     pub(crate) fn fixed_segments(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flat_map(Text::literals)
     }
 
-    /// The address for these arguments.
+    /// The URL for these arguments.
     ///
     /// # Errors
-    /// An argument cannot be a part of the path.
+    /// An argument is missing, or cannot be a part of the path.
     pub(crate) fn fill(&self, arguments: &Arguments) -> Result<Url, String> {
         let mut address = self.origin.clone();
         for segment in &self.segments {
@@ -108,58 +112,31 @@ impl UrlTemplate {
 
 impl Pair {
     fn texts(&self) -> impl Iterator<Item = &Text> {
-        let (first, second) = match self {
-            Self::Written(text) => (text, None),
-            Self::Plain { name, value } => (name, Some(value)),
-        };
-        std::iter::once(first).chain(second)
+        std::iter::once(&self.name).chain(&self.value)
     }
 
-    /// The name, with the parts of the value that no argument changes.
+    fn decoded(&self, literal: &str) -> String {
+        if self.encoded { encode::query_decoded(literal) } else { literal.to_owned() }
+    }
+
+    /// The name without its placeholders, with each part of the value that no argument changes.
     fn fixed(&self) -> Vec<(String, String)> {
-        let (name, parts): (String, Vec<String>) = match self {
-            Self::Written(text) => {
-                let mut literals = text.literals();
-                let Some((name, first)) = literals.next().and_then(|first| first.split_once('=')) else {
-                    return Vec::new();
-                };
-                (encode::plain(name), [first].into_iter().chain(literals).map(encode::plain).collect())
-            }
-            Self::Plain { name, value } => {
-                (name.fill(&Arguments::default()), value.literals().map(str::to_owned).collect())
-            }
-        };
-        parts.into_iter().map(|part| (name.clone(), part)).collect()
+        let name: String = self.name.literals().map(|part| self.decoded(part)).collect();
+        let parts = self.value.iter().flat_map(Text::literals);
+        parts.map(|part| (name.clone(), self.decoded(part))).collect()
     }
 
     fn fill(&self, arguments: &Arguments, pairs: &mut Vec<String>) {
-        let encoded = |value: String| encode::component(&value);
-        match self {
-            Self::Written(text) => pairs.push(text.fill_with(arguments, str::to_owned, encoded)),
-            Self::Plain { name, value } => match value.sole() {
-                Some(path) => {
-                    let value = path.find(arguments).unwrap_or(&Value::Null);
-                    encode::add_pairs(pairs, &name.fill(arguments), value);
-                }
-                None => {
-                    let (name, value) = (name.fill(arguments), value.fill(arguments));
-                    pairs.push(format!("{}={}", encode::component(&name), encode::component(&value)));
-                }
-            },
+        if let Some(path) = self.value.as_ref().and_then(Text::sole) {
+            let name = self.name.fill_with(arguments, |literal| self.decoded(literal), |value| value);
+            encode::add_pairs(pairs, &name, path.find(arguments).unwrap_or(&Value::Null));
+            return;
         }
+        let literal = |text: &str| if self.encoded { text.to_owned() } else { encode::component(text) };
+        let filled = |text: &Text| text.fill_with(arguments, literal, |value| encode::component(&value));
+        let value = self.value.as_ref().map(|value| format!("={}", filled(value)));
+        pairs.push(filled(&self.name) + &value.unwrap_or_default());
     }
-}
-
-/// A pair that is a part of the address. One whose value is an argument is treated like those that are added.
-fn written(pair: &str) -> Result<Pair, String> {
-    if let Some((name, value)) = cut_once(pair, '=') {
-        let (name, value) = (Text::parse(name)?, Text::parse(value)?);
-        let plain = name.literal().is_some_and(|name| encode::component(name) == name);
-        if plain && value.sole().is_some() {
-            return Ok(Pair::Plain { name, value });
-        }
-    }
-    Ok(Pair::Written(Text::parse(pair)?))
 }
 
 fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String> {
@@ -189,7 +166,7 @@ fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String>
     }
 }
 
-/// Cuts a text, but not within a placeholder.
+/// Splits a text, but not within a placeholder.
 fn cut(text: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -216,12 +193,4 @@ fn cut_once(text: &str, at: char) -> Option<(&str, &str)> {
         before = c;
     }
     None
-}
-
-fn without_fragment(text: &str) -> &str {
-    cut_once(text, '#').map_or(text, |(before, _)| before)
-}
-
-fn split_query(text: &str) -> (&str, &str) {
-    cut_once(text, '?').unwrap_or((text, ""))
 }

@@ -57,7 +57,7 @@ pub(super) async fn ready(document: &Value, change: impl FnOnce(&mut ApiOptions)
     let folder = tempfile::tempdir().unwrap();
     let mut options = api(place(folder.path(), document));
     change(&mut options);
-    let api = Api::new(options, &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(options, &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     api.warm_up().await.unwrap();
     api
 }
@@ -212,7 +212,7 @@ async fn credentials_do_not_follow_a_document_from_the_web_elsewhere() {
         base_url: Some(Url::parse(&home.url("/v1")).unwrap()),
         ..api(SpecPlace::Url(Url::parse(&web.url("/api.json")).unwrap()))
     };
-    let api = Api::new(options, &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(options, &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     api.warm_up().await.unwrap();
     for tool in names(&api) {
         ask(&api, &tool, json!({})).await.unwrap();
@@ -232,7 +232,7 @@ async fn rst_2_a_changed_file_changes_the_tools_and_a_broken_one_does_not() {
     let with = |id: &str| {
         document("https://x.test", json!({ "/x": { "get": operation(id, json!([])) } }), json!({}))
     };
-    let api = Api::new(api(write(&with("one"))), &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(api(write(&with("one"))), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     api.warm_up().await.unwrap();
     let mut version = api.changed().unwrap();
     version.mark_unchanged();
@@ -270,7 +270,7 @@ async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_wi
     let schema = json!({ "type": "object", "properties": { "a": text, "b": text } });
     let turned = json!({ "type": "object", "properties": { "b": text, "a": text } });
     let spec = place(folder.path(), &with("/x", schema));
-    let api = Api::new(api(spec), &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(api(spec), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     api.warm_up().await.unwrap();
     let (before, permit) = (api.tools().remove(0), permit(&api, "a_x", &json!({ "q": { "a": "y" } })));
     let mut version = api.changed().unwrap();
@@ -293,7 +293,7 @@ async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_wi
 async fn rst_2_a_file_that_comes_late_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("api.json");
-    let api = Api::new(api(SpecPlace::File(path)), &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(api(SpecPlace::File(path)), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     let error = api.warm_up().await.unwrap_err();
     assert!(error.contains("api.json"), "{error}");
     let mut version = api.changed().unwrap();
@@ -321,7 +321,7 @@ async fn rst_2_a_document_from_the_web_that_is_not_there_yet_is_tried_again() {
     })
     .await;
     let place = SpecPlace::Url(Url::parse(&server.url("/api.json?key=hidden")).unwrap());
-    let api = Api::new(api(place), &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(api(place), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     let error = api.warm_up().await.unwrap_err();
     assert!(error.contains("503") && !error.contains("hidden"), "{error}");
     assert!(api.tools().is_empty());
@@ -335,8 +335,8 @@ async fn rst_2_a_document_from_the_web_that_is_not_there_yet_is_tried_again() {
 async fn what_runs_in_the_background_ends_with_the_provider() {
     let folder = tempfile::tempdir().unwrap();
     let spec = place(folder.path(), &document("https://x.test", json!({}), json!({})));
-    let outlet = outlet();
-    let api = Api::new(api(spec), &BTreeSet::new(), (&outlet, &Arc::default())).unwrap();
+    let client = client();
+    let api = Api::new(api(spec), &BTreeSet::new(), (&client, &Arc::default())).unwrap();
     api.warm_up().await.unwrap();
     let shared = api.weak();
     drop(api);
@@ -367,7 +367,7 @@ async fn rst_2_other_files_are_read_only_below_the_folder_of_the_document() {
         paths.insert(format!("/p{n}"), json!({ "get": get }));
     }
     let document = document("https://x.test", Value::Object(paths), json!({}));
-    let api = Api::new(api(place(folder.path(), &document)), &BTreeSet::new(), (&outlet(), &Arc::default()))
+    let api = Api::new(api(place(folder.path(), &document)), &BTreeSet::new(), (&client(), &Arc::default()))
         .unwrap();
     api.warm_up().await.unwrap();
     let shown = format!("{:?}", api.tools());

@@ -55,7 +55,7 @@ async fn rst_1_forms_and_texts_are_sent_as_their_headers_say() {
     let object = json!({ "a": "${parameters.a}", "l": "${parameters.l}", "o": "${parameters.o}" });
     let arguments = json!({ "a": "x y&z", "l": [1, 2], "o": { "k": [true] } });
     called(typed(form, object), arguments).await;
-    called(typed("text/xml", json!("<a>${parameters.a}</a>")), json!({ "a": 5 })).await;
+    called(typed("text/xml", json!("${parameters.a}")), json!({ "a": "<a>5</a>" })).await;
     called(typed("application/sparql-query", json!("${parameters.a}")), json!({ "a": "SELECT" })).await;
     let none = Inline { body: Some(json!("${parameters.a}")), ..inline(Method::Post, server.url("/")) };
     called(none, json!({})).await;
@@ -167,7 +167,7 @@ async fn secrets_that_a_server_repeats_are_masked_in_errors() {
         body: Some(json!({ "client_secret": "in-the-body", "plain": "seen-value" })),
         ..inline(Method::Post, server.url("/?api_key=in+the+query&page=visible"))
     };
-    let shown = format!("{:?} {tool:?}", InlineTools::new(vec![tool.clone()], &outlet()).unwrap());
+    let shown = format!("{:?} {tool:?}", InlineTools::new(vec![tool.clone()], &client()).unwrap());
     let fault = failed(tool, json!({})).await;
     for text in [format!("{} {}", fault.error.message, fault.error.details.unwrap()), shown] {
         for secret in ["tok/en", "blue-team-key", "in-the-body", "in+the+query"] {
@@ -180,7 +180,7 @@ async fn secrets_that_a_server_repeats_are_masked_in_errors() {
 
 #[test]
 fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
-    let wrong = |tool: Inline| InlineTools::new(vec![tool], &outlet()).map(drop).unwrap_err();
+    let wrong = |tool: Inline| InlineTools::new(vec![tool], &client()).map(drop).unwrap_err();
     let at = |url: &str| inline(Method::Get, url);
     let with = |name: &str, value: &str| Inline {
         headers: vec![(name.into(), value.into())],
@@ -214,7 +214,7 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
         assert!(error.starts_with("restTools.t: ") && error.contains(says), "{error} says {says}");
     }
     let open = json!({ "properties": {}, "additionalProperties": true });
-    assert!(InlineTools::new(vec![typo("https://x.test/${parameters.any}", &open)], &outlet()).is_ok());
+    assert!(InlineTools::new(vec![typo("https://x.test/${parameters.any}", &open)], &client()).is_ok());
     let twice = RestOptions { inline: vec![at("https://x.test/"); 2], ..RestOptions::default() };
     assert!(providers(twice).unwrap_err().contains("two tools of this name"));
 }
@@ -223,7 +223,7 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
 fn tools_tell_what_they_may_change() {
     let spec = |method, effect| {
         let tool = Inline { effect, ..inline(method, "https://x.test/") };
-        InlineTools::new(vec![tool], &outlet()).unwrap().tools().remove(0)
+        InlineTools::new(vec![tool], &client()).unwrap().tools().remove(0)
     };
     for (method, effect, idempotent) in [
         (Method::Get, Effect::Read, true),
@@ -248,7 +248,7 @@ fn rst_1_whatever_decides_where_a_call_goes_is_part_of_what_a_person_agrees_to()
             vec![("X-Key".into(), "first-secret".into()), ("X-A".into(), "${parameters.a}".into())];
         tool.schema = json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } } });
         change(&mut tool);
-        let spec = InlineTools::new(vec![tool], &outlet()).unwrap().tools().remove(0);
+        let spec = InlineTools::new(vec![tool], &client()).unwrap().tools().remove(0);
         (spec.fingerprint(), spec.target.unwrap().shown.to_string())
     };
     let (before, shown) = fingerprint(&|_| {});

@@ -101,7 +101,7 @@ async fn rst_1_who_did_not_wait_to_the_end_does_not_say_that_nothing_happened() 
 async fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
     let stuck = "HTTP/1.1 500 Oops\r\ncontent-length: 999\r\ncontent-type: text/plain\r\n\r\nsorry";
     let server = Server::saying([stuck.as_bytes(), HANGING].concat()).await;
-    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &outlet()).unwrap();
+    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &client()).unwrap();
     let permit = permit(&tools, "t", &json!({}));
     let limit = Duration::from_secs(2);
     let nobody = Nobody::default();
@@ -123,7 +123,7 @@ async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value
         body: Vec::new(),
         public_only: false,
     };
-    let reached = outlet().send(&request).await.unwrap();
+    let reached = client().send(&request).await.unwrap();
     let secrets = gantry_provider::redact::Redactor::default();
     let told = fault::Told { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
     answer::read(reached, &told, &Nobody::default(), purpose).await.unwrap()

@@ -46,7 +46,7 @@ async fn a_document_from_the_web_does_not_reach_what_was_opened_for_others() {
     let said = document(&inner.url(""), paths.clone(), json!({})).to_string();
     let web = Server::saying(ok("application/json", said)).await;
     let place = SpecPlace::Url(Url::parse(&web.url("/api.json")).unwrap());
-    let made = |options| Api::new(options, &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let made = |options| Api::new(options, &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     let led = made(api(place.clone()));
     led.warm_up().await.unwrap();
     let fault = ask(&led, "a_x", json!({})).await.unwrap_err();
@@ -104,7 +104,7 @@ async fn rst_2_a_file_that_is_missing_is_waited_for_and_a_pipe_is_not() {
     let root = referring(folder.path(), &["late.json", "pipe.json"]);
     let late = folder.path().canonicalize().unwrap().join("late.json");
     assert!(files(&root).contains(&late), "{:?}", files(&root));
-    let api = Api::new(api(SpecPlace::File(root)), &BTreeSet::new(), (&outlet(), &Arc::default())).unwrap();
+    let api = Api::new(api(SpecPlace::File(root)), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
     api.warm_up().await.unwrap();
     assert!(!format!("{:?}", api.tools()).contains("LATE"));
     let mut version = api.changed().unwrap();
@@ -119,7 +119,7 @@ async fn a_document_that_cannot_be_had_is_named_once() {
     let server = Server::saying(answer("404 Not Found", "", "")).await;
     let gone = Url::parse("http://127.0.0.1:1/api.json").unwrap();
     for url in [Url::parse(&server.url("/api.json?token=hidden")).unwrap(), gone] {
-        let error = load(&SpecPlace::Url(url.clone()), &outlet()).await.map(drop).unwrap_err();
+        let error = load(&SpecPlace::Url(url.clone()), &client()).await.map(drop).unwrap_err();
         assert_eq!(error.matches("/api.json").count(), 1, "{error}");
         assert!(!error.contains("hidden"), "{error}");
     }

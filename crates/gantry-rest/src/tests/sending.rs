@@ -11,11 +11,11 @@ fn nowhere() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// An outlet that waits for so many milliseconds between its attempts.
-pub(super) fn pausing(pauses: [u64; 2]) -> Arc<Outlet> {
-    let mut outlet = Outlet::new(vec!["127.0.0.1/32".parse().unwrap()]);
-    outlet.pauses = pauses.map(Duration::from_millis);
-    Arc::new(outlet)
+/// An client that waits for so many milliseconds between its attempts.
+pub(super) fn pausing(pauses: [u64; 2]) -> Arc<RestClient> {
+    let mut client = RestClient::new(vec!["127.0.0.1/32".parse().unwrap()]);
+    client.pauses = pauses.map(Duration::from_millis);
+    Arc::new(client)
 }
 
 fn listen(address: SocketAddr) -> TcpListener {
@@ -75,7 +75,8 @@ async fn rst_1_what_was_sent_and_not_answered_is_never_sent_again() {
 #[tokio::test]
 async fn a_private_address_that_was_not_opened_gets_no_request() {
     let server = Server::saying(ok("application/json", "1")).await;
-    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &Arc::new(Outlet::new(vec![])));
+    let tools =
+        InlineTools::new(vec![inline(Method::Get, server.url("/"))], &Arc::new(RestClient::new(vec![])));
     let tools = tools.unwrap();
     let fault = tools.run(&Nobody::default(), &permit(&tools, "t", &json!({})), None).await.unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));

@@ -8,8 +8,8 @@ use crate::failure;
 use crate::workshop::Toolchains;
 use crate::workspace::ProtectedPaths;
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
-use gantry_egress::guard::Cidr;
-use gantry_egress::host::{HostPattern, NoHost};
+use gantry_egress::address_guard::IpNet;
+use gantry_egress::host_pattern::{HostPattern, InvalidHostPattern};
 use gantry_egress::proxy::{self, Credential, Rules};
 use gantry_sandbox::jail::{
     Access, End, Ground, JailError, Job, Limits, PROXY, Protected, Ran, STORE, Sandbox, WORKSPACE,
@@ -49,7 +49,7 @@ pub struct RunnerOptions {
     /// Whether code that an agent wrote may use the network.
     pub network: bool,
     /// Private addresses that jobs with a network may reach.
-    pub private: Vec<Cidr>,
+    pub private: Vec<IpNet>,
     /// Folders that jobs may read besides those that are found.
     pub toolchains: Vec<PathBuf>,
 }
@@ -269,7 +269,8 @@ impl CommandRunner {
         let mut rules = Rules { private: self.options.private.clone(), ..Rules::default() };
         let patterns =
             access.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
-        rules.hosts = patterns.transpose().map_err(|error: NoHost| failure::failed(error.to_string()))?;
+        rules.hosts =
+            patterns.transpose().map_err(|error: InvalidHostPattern| failure::failed(error.to_string()))?;
         for (origin, authorization) in &access.credentials {
             let credential = Credential::new(origin, authorization);
             rules.credentials.push(credential.map_err(|error| failure::failed(error.to_string()))?);

@@ -5,7 +5,7 @@ use crate::own::shown;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::Fault;
-use gantry_egress::Url;
+use gantry_egress::{Url, display_url};
 use gantry_provider::redact::Redactor;
 use std::fmt;
 
@@ -91,12 +91,7 @@ impl Address {
 
     /// The address without secrets.
     pub(super) fn shown(&self) -> String {
-        let mut url = self.url.clone();
-        // Neither can fail for an address with a host.
-        url.set_username("").and_then(|()| url.set_password(None)).ok();
-        url.set_query(None);
-        url.set_fragment(None);
-        shown(url.as_str())
+        shown(&display_url(self.url.as_str()))
     }
 
     /// What git said, without the secrets that it may repeat from the address.

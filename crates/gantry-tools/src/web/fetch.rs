@@ -5,7 +5,7 @@ use super::gate::Gate;
 use crate::own;
 use gantry_core::ToolError;
 use gantry_core::policy::OwnVerdict;
-use gantry_egress::Url;
+use gantry_egress::{HOP_BY_HOP, Url};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -64,18 +64,18 @@ pub(super) enum Format {
     Markdown,
 }
 
-/// On what a fetch rests.
+/// Why a fetch is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ground {
-    /// The allow-list has the address.
-    List,
-    /// Somebody said yes to it.
-    Word,
+pub(super) enum Basis {
+    /// The URL is on the allow-list.
+    AllowList,
+    /// An approver said yes to it.
+    Approval,
 }
 
-impl Ground {
+impl Basis {
     pub(super) fn of(precondition: Option<&str>) -> Self {
-        if precondition == Some(LISTED) { Self::List } else { Self::Word }
+        if precondition == Some(LISTED) { Self::AllowList } else { Self::Approval }
     }
 }
 
@@ -173,23 +173,6 @@ fn headers(given: &Map<String, Value>) -> Result<HeaderMap, ToolError> {
 
 /// Headers by which a request could be told apart from what was judged, or made into two.
 fn is_ours(name: &HeaderName) -> bool {
-    let ours = [
-        header::HOST,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::CONNECTION,
-        header::ACCEPT_ENCODING,
-        header::EXPECT,
-        header::TE,
-        header::TRAILER,
-        header::UPGRADE,
-    ];
-    ours.contains(name) || name.as_str() == "keep-alive" || name.as_str().starts_with("proxy-")
-}
-
-/// What of the headers may go to another server than the one they were meant for.
-pub(super) fn for_strangers(headers: &HeaderMap) -> HeaderMap {
-    let harmless = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
-    let kept = headers.iter().filter(|(name, _)| harmless.contains(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let ours = [header::HOST, header::CONTENT_LENGTH, header::ACCEPT_ENCODING];
+    ours.contains(name) || HOP_BY_HOP.contains(name) || name.as_str().starts_with("proxy-")
 }

@@ -2,25 +2,21 @@
 
 use super::answer::{self, Page};
 use super::fault;
-use super::fetch::{Fetch, Ground, for_strangers};
+use super::fetch::{Basis, Fetch};
 use super::gate::{Gate, URL_BYTES};
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
-use gantry_egress::{HttpClient, HttpResponse, Url};
-use http::{Method, StatusCode, header};
+use gantry_egress::{FollowError, HttpClient, OutboundRequest, REDIRECTS, Redirect, Url, follow};
 use serde_json::Value;
-
-/// Redirects that are followed.
-const REDIRECTS: usize = 5;
 
 /// Does what the permit is for.
 pub(super) async fn run(client: &HttpClient, gate: &Gate, permit: &Permit) -> Result<Value, Fault> {
     let fetch = Fetch::parse(permit.arguments(), gate).map_err(Fault::without_effect)?;
-    let ground = Ground::of(permit.precondition());
-    if ground == Ground::List && !gate.lists(&fetch.url) {
+    let basis = Basis::of(permit.precondition());
+    if basis == Basis::AllowList && !gate.lists(&fetch.url) {
         return Err(Fault::without_effect(fault::outdated()));
     }
-    let walk = Walk { client, gate, fetch: &fetch, ground };
-    match tokio::time::timeout(fetch.timeout, walk.to_the_end()).await {
+    let fetcher = Fetcher { client, gate, fetch: &fetch, basis };
+    match tokio::time::timeout(fetch.timeout, fetcher.follow_redirects()).await {
         Ok(page) => shaped(page?, &fetch).await,
         Err(_) => Err(fault::timeout(&fetch.method, &fetch.url, fetch.timeout)),
     }
@@ -36,31 +32,30 @@ async fn shaped(page: Page, fetch: &Fetch) -> Result<Value, Fault> {
 }
 
 /// A fetch under way.
-pub(super) struct Walk<'a> {
+pub(super) struct Fetcher<'a> {
     pub(super) client: &'a HttpClient,
     pub(super) gate: &'a Gate,
     pub(super) fetch: &'a Fetch,
-    pub(super) ground: Ground,
+    pub(super) basis: Basis,
 }
 
-impl Walk<'_> {
-    async fn to_the_end(&self) -> Result<Page, Fault> {
-        let Fetch { method, body, .. } = self.fetch;
-        let (mut url, mut headers) = (self.fetch.url.clone(), self.fetch.headers.clone());
-        for hop in 0..=REDIRECTS {
-            let body = body.clone().into();
-            let asked = self.client.exchange(method.clone(), url.as_str(), headers.clone(), body).await;
-            let response = asked.map_err(|error| fault::http(method, &url, &error))?;
-            let Some(target) = target(method, &response) else {
-                return answer::read(response, method, url, hop > 0).await;
-            };
-            let next = self.judge(&url, &target)?;
-            if next.origin() != url.origin() {
-                headers = for_strangers(&headers);
-            }
-            url = next;
+impl Fetcher<'_> {
+    async fn follow_redirects(&self) -> Result<Page, Fault> {
+        let Fetch { method, url, headers, body, .. } = self.fetch;
+        let request = OutboundRequest {
+            method: method.clone(),
+            url: url.clone(),
+            headers: headers.clone(),
+            body: body.clone().into(),
+            connect_retries: &[],
+        };
+        let decide = |redirect: Redirect<'_>| self.judge(redirect.from, redirect.location).map(Some);
+        match follow(self.client, request, decide).await {
+            Ok(followed) if followed.too_many => Err(fault::too_many_redirects(url, REDIRECTS)),
+            Ok(followed) => answer::read(followed, method).await,
+            Err(FollowError::Http { error, url, .. }) => Err(fault::http(method, &url, &error)),
+            Err(FollowError::Refused(fault)) => Err(fault),
         }
-        Err(fault::too_many_redirects(&self.fetch.url, REDIRECTS))
     }
 
     /// Where a redirect leads, if it may be followed.
@@ -79,12 +74,12 @@ impl Walk<'_> {
         if from.scheme() == "https" && next.scheme() == "http" {
             return refuse("it is not encrypted");
         }
-        if self.gate.lists(&next) || (self.ground == Ground::Word && is_same_host(&self.fetch.url, &next)) {
+        if self.gate.lists(&next) || (self.basis == Basis::Approval && is_same_host(&self.fetch.url, &next)) {
             return Ok(next);
         }
-        refuse(match self.ground {
-            Ground::List => "it is not on the allow-list; fetch that url itself to ask a person",
-            Ground::Word => "the approval is for another host; fetch that url itself to ask for it",
+        refuse(match self.basis {
+            Basis::AllowList => "it is not on the allow-list; fetch that url itself to ask a person",
+            Basis::Approval => "the approval is for another host; fetch that url itself to ask for it",
         })
     }
 }
@@ -92,20 +87,4 @@ impl Walk<'_> {
 /// Whether a yes for one address is a yes for the other: the same host, at the same port or a usual one.
 fn is_same_host(asked: &Url, next: &Url) -> bool {
     asked.host_str() == next.host_str() && (next.port().is_none() || next.port() == asked.port())
-}
-
-/// Where the answer points instead. What was sent is not sent again elsewhere, so only a GET is ever followed.
-fn target(method: &Method, response: &HttpResponse) -> Option<String> {
-    let follows = [
-        StatusCode::MOVED_PERMANENTLY,
-        StatusCode::FOUND,
-        StatusCode::SEE_OTHER,
-        StatusCode::TEMPORARY_REDIRECT,
-        StatusCode::PERMANENT_REDIRECT,
-    ];
-    if *method != Method::GET || !follows.contains(&response.status()) {
-        return None;
-    }
-    let location = response.headers().get(header::LOCATION)?;
-    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
 }

@@ -4,7 +4,7 @@ use super::fault;
 use super::pattern::UrlPattern;
 use gantry_core::ToolError;
 use gantry_egress::Url;
-use gantry_egress::guard::{self, Cidr};
+use gantry_egress::address_guard::{self, IpNet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of an address.
@@ -17,11 +17,11 @@ const FREE_PORTS: u16 = 1024;
 #[derive(Debug)]
 pub(super) struct Gate {
     allow: Vec<UrlPattern>,
-    private: Vec<Cidr>,
+    private: Vec<IpNet>,
 }
 
 impl Gate {
-    pub(super) fn new(allow: Vec<UrlPattern>, private: Vec<Cidr>) -> Self {
+    pub(super) fn new(allow: Vec<UrlPattern>, private: Vec<IpNet>) -> Self {
         Self { allow, private }
     }
 
@@ -55,14 +55,14 @@ impl Gate {
             ));
         }
         url.set_fragment(None);
-        let host = gantry_egress::host::name(&url).map(str::to_owned);
+        let host = gantry_egress::host_pattern::host_name(&url).map(str::to_owned);
         let named = host.is_some_and(|host| url.set_host(Some(&host)).is_ok());
         if !named {
             return Err(fault::invalid("the url has no host"));
         }
         let literal = places(&url);
         if !literal.is_empty()
-            && literal.iter().all(|address| guard::allowed([*address], &self.private).is_err())
+            && literal.iter().all(|address| address_guard::allowed([*address], &self.private).is_err())
         {
             return Err(fault::denied(format!(
                 "{} is not a public address, and web.allowPrivate does not open it",
@@ -77,7 +77,7 @@ impl Gate {
         let Some(port) = url.port() else { return Ok(()) };
         let opened = || {
             let mut places = places(url).into_iter();
-            literal && places.any(|address| !guard::is_public(address))
+            literal && places.any(|address| !address_guard::is_public(address))
         };
         let named = || self.allow.iter().any(|pattern| pattern.names_port(url));
         if matches!(port, 80 | 443) || port >= FREE_PORTS || opened() || named() {
@@ -91,7 +91,7 @@ impl Gate {
 
 /// The addresses that the text alone tells.
 fn places(url: &Url) -> Vec<IpAddr> {
-    if let Some(address) = guard::literal(url) {
+    if let Some(address) = address_guard::literal_address(url) {
         return vec![address];
     }
     let host = url.host_str().unwrap_or_default();

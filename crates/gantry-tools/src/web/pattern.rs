@@ -1,7 +1,7 @@
 //! Addresses as the allow-list names them: `example.com`, `*.example.com`, `https://docs.rs/tokio/*`.
 
 use gantry_egress::Url;
-use gantry_egress::host::{self, HostPattern, hides_separators};
+use gantry_egress::host_pattern::{HostPattern, hides_separators, host_name};
 
 /// Addresses that a line of the allow-list means.
 ///
@@ -56,7 +56,7 @@ impl UrlPattern {
             Some(port) => url.port_or_known_default() == Some(port),
             None => url.port().is_none(),
         };
-        let host = host::name(url).is_some_and(|name| self.host.has_host(name));
+        let host = host_name(url).is_some_and(|name| self.host.has_host(name));
         scheme && port && host && self.path.has(url.path())
     }
 

@@ -10,6 +10,7 @@ use super::*;
 use gantry_core::policy::Verdict;
 use gantry_core::{EffectState, Toolset};
 use gantry_egress::Url;
+use gantry_egress::address_guard::parse_range;
 use gantry_provider::testing::{Answer, answer, judged, presents_itself, refused, toolset, yes};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -32,7 +33,7 @@ impl Bench {
 
     fn with(allow: &[&str], private: &[&str], search: Option<SearchApi>) -> Self {
         let allow = allow.iter().map(|pattern| UrlPattern::parse(pattern).unwrap()).collect();
-        let private = private.iter().map(|range| range.parse().unwrap()).collect();
+        let private = private.iter().map(|range| parse_range(range).unwrap()).collect();
         let web = Web::new(WebOptions { allow, private, search }).unwrap();
         let toolset = toolset(web.tools());
         Self { web, toolset }

@@ -9,7 +9,6 @@ use crate::output;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
 use http::StatusCode;
-use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 /// Bytes of one event; a longer one is not ours.
@@ -36,16 +35,14 @@ async fn streamed(server: &LocalServer, wanted: &Events) -> anyhow::Result<Done>
     let follow = wanted.follow.to_string();
     let query = query(&[("project", wanted.of.project.as_deref()), ("follow", Some(&follow))]);
     let request = http::Request::builder().uri(format!("/api/v1/events{query}"));
-    let answer = server.open(request, Bytes::new()).await?;
+    let mut answer = server.open(request, Bytes::new()).await?;
     if answer.status() == StatusCode::NOT_FOUND {
         let project = wanted.of.project.as_deref().unwrap_or_default();
         return Err(Usage(format!("the running Gantry has no project {project:?}")).into());
     }
     anyhow::ensure!(answer.status().is_success(), "the server answered {}", answer.status());
-    let mut body = answer.into_body();
     let mut pending = String::new();
-    while let Some(frame) = body.frame().await {
-        let Some(chunk) = frame?.into_data().ok() else { continue };
+    while let Some(chunk) = answer.chunk().await? {
         pending.push_str(&String::from_utf8_lossy(&chunk));
         while let Some((event, rest)) =
             pending.split_once("\n\n").map(|(event, rest)| (event.to_owned(), rest.to_owned()))

@@ -1,9 +1,10 @@
 //! What texts may look like: names, patterns, addresses, hosts, origins, the URL of the store.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use gantry_core::limits::PATTERN_BYTES;
 use gantry_egress::Url;
+use gantry_egress::address_guard::parse_range;
 use gantry_openapi::Method;
 use gantry_tools::web::UrlPattern;
 
@@ -207,21 +208,7 @@ impl Rule {
 
 /// A range of IP addresses as `address/bits`; an address alone is a range of one.
 pub(super) fn network(text: &str) -> Option<String> {
-    let (address, bits) = match text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    // A sign or a leading zero is a typing accident.
-    let is_plain = |bits: &&str| {
-        bits.bytes().all(|byte| byte.is_ascii_digit()) && (*bits == "0" || !bits.starts_with('0'))
-    };
-    let bits = match bits {
-        Some(bits) => Some(bits).filter(is_plain)?.parse::<u8>().ok().filter(|bits| *bits <= most)?,
-        None => most,
-    };
-    Some(format!("{address}/{bits}"))
+    parse_range(text).ok().map(|range| range.to_string())
 }
 
 pub(super) fn is_name(text: &str) -> bool {

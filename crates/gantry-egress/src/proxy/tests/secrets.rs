@@ -39,9 +39,9 @@ async fn secure(answer: &'static str) -> (SocketAddr, reqwest::Certificate, Arc<
 }
 
 async fn bench(rules: Rules, authority: &reqwest::Certificate) -> Bench {
-    let guard = Guard::scripted(&rules.private, |_| vec!["127.0.0.1".parse().unwrap()]);
+    let guard = AddressGuard::scripted(&rules.private, |_| vec!["127.0.0.1".parse().unwrap()]);
     let client = crate::HttpClient::trusting(&guard, authority).unwrap();
-    Bench::behind(Door::guarded_by(guard, Arc::new(rules)).trusting(client)).await
+    Bench::behind(ProxySession::guarded_by(guard, Arc::new(rules)).trusting(client)).await
 }
 
 #[tokio::test]

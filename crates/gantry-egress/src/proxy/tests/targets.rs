@@ -1,7 +1,7 @@
 //! Where a job gets, and where it does not.
 
 use super::*;
-use crate::host::HostPattern;
+use crate::host_pattern::HostPattern;
 
 fn hosts(patterns: &[&str]) -> Option<Vec<HostPattern>> {
     Some(patterns.iter().map(|pattern| HostPattern::parse(pattern).unwrap()).collect())
@@ -52,7 +52,8 @@ async fn a_tunnel_carries_bytes_both_ways() {
 async fn no_spelling_of_a_private_address_gets_through() {
     let server = Server::start(HELLO).await;
     let port = server.address.port();
-    let bench = Bench::new(Rules { private: vec!["10.9.8.7".parse().unwrap()], ..Rules::default() }).await;
+    let bench =
+        Bench::new(Rules { private: vec![parse_range("10.9.8.7").unwrap()], ..Rules::default() }).await;
     let spellings = "127.0.0.1 127.1 127.0.1 0x7f000001 0x7f.0x0.0x0.0x1 017700000001 0177.0.0.1 2130706433 0 \
         0.0.0.0 127.0.0.1. 127.255.255.254 [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:127.0.0.1] \
         [::127.0.0.1] [64:ff9b::7f00:1] [2002:7f00:1::] [fd00:ec2::254] [fe80::1] [fec0::1] localhost LOCALHOST. \
@@ -124,7 +125,7 @@ async fn a_name_that_turns_private_gains_nothing() {
     let outer = Server::start_at(&format!("127.0.0.2:{port}"), HELLO).await;
     let looked_up = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looked_up);
-    let rules = Rules { private: vec!["127.0.0.2".parse().unwrap()], ..Rules::default() };
+    let rules = Rules { private: vec![parse_range("127.0.0.2").unwrap()], ..Rules::default() };
     // It leads to an open address when it is looked at, and to a closed one when somebody looks again.
     let bench = Bench::scripted(rules, move |_| {
         let first = counted.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);

@@ -6,12 +6,11 @@ use crate::client::{
     limits::{LAST_WORDS, MESSAGE_BYTES, POLL, REOPEN, RESUMES},
     link::{Call, Trouble},
     message,
-    sse::SseParser,
     types::Failure,
 };
 use crate::exchange::Notice;
 use futures_util::FutureExt as _;
-use gantry_egress::{HttpError, HttpResponse};
+use gantry_egress::{HttpError, HttpResponse, SseParser};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use tokio::time::{sleep, timeout};
@@ -121,7 +120,7 @@ impl Side {
         let mut events = Vec::new();
         let pushed = parser.push(chunk, &mut events);
         let mut brought = parser.last_id() != last_id.as_deref();
-        for event in events.iter().filter(|event| event.kind == "message") {
+        for event in events.iter().filter(|event| event.is_message()) {
             self.dispatcher.receive(&event.data, origin, outbox);
             brought = true;
         }

@@ -4,9 +4,8 @@ use super::{Side, answer::Opened};
 use crate::client::{
     dispatcher::Outbox,
     limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL},
-    sse::SseParser,
 };
-use gantry_egress::HttpResponse;
+use gantry_egress::{HttpResponse, SseParser};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

@@ -6,7 +6,7 @@ use super::message::Message;
 use crate::clock;
 use crate::options::Webhook;
 use gantry_core::id::ApprovalId;
-use gantry_egress::guard::Cidr;
+use gantry_egress::address_guard::parse_range;
 use gantry_egress::{HttpClient, HttpError};
 use gantry_store::Store;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
@@ -106,7 +106,7 @@ impl Target {
 
 /// A client that connects to public addresses and to these. A range that cannot be read opens nothing, nor do the others.
 fn client(allowed: &[Arc<str>]) -> Result<HttpClient, String> {
-    let ranges = allowed.iter().map(|range| range.parse::<Cidr>()).collect::<Result<Vec<_>, _>>();
+    let ranges = allowed.iter().map(|range| parse_range(range)).collect::<Result<Vec<_>, _>>();
     let ranges = ranges.map_err(|error| format!("approvals.webhook.allowPrivate: {error}"))?;
     HttpClient::guarded(&ranges).map_err(|error| error.to_string())
 }

@@ -148,8 +148,8 @@ async fn encryption_is_not_given_up_on_the_way() {
     let fetch = Fetch::parse(r#"{"url":"https://a.test/"}"#, &bench.web.gate).unwrap();
     let (client, gate) = (bench.web.client().await.unwrap(), &bench.web.gate);
     let judge = |from: &str, to: &str| {
-        let walk = follow::Walk { client, gate, fetch: &fetch, ground: fetch::Ground::List };
-        walk.judge(&Url::parse(from).unwrap(), to).map_err(|fault| fault.error.message)
+        let fetcher = follow::Fetcher { client, gate, fetch: &fetch, basis: fetch::Basis::AllowList };
+        fetcher.judge(&Url::parse(from).unwrap(), to).map_err(|fault| fault.error.message)
     };
     for to in ["http://a.test/", "http://b.test/"] {
         assert!(judge("https://a.test/", to).unwrap_err().contains("not encrypted"), "{to}");

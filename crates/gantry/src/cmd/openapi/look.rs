@@ -7,7 +7,7 @@ use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::shape::tokens;
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolKind, ToolSpec};
 use gantry_openapi::{Bundle, Import, Operation, import};
-use gantry_rest::{ApiOptions, NAMESPACE, Outlet, SpecPlace, load, provider_id};
+use gantry_rest::{ApiOptions, NAMESPACE, RestClient, SpecPlace, load, provider_id};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -60,9 +60,9 @@ impl Look {
 /// # Errors
 /// Says why it cannot be used.
 pub(in crate::cmd) async fn look(options: &ApiOptions, project: &Project) -> Result<Look, String> {
-    let outlet = Outlet::new(private(&project.own.web));
+    let client = RestClient::new(private(&project.own.web));
     let begun = Instant::now();
-    let bundle: Bundle = load(&options.spec, &outlet).await?;
+    let bundle: Bundle = load(&options.spec, &client).await?;
     let bytes = match &options.spec {
         SpecPlace::File(file) => file.metadata().ok().map(|metadata| metadata.len()),
         SpecPlace::Url(_) => None,

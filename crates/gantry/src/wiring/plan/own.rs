@@ -1,7 +1,7 @@
 //! Gantry's own tools in a project.
 
 use crate::config::{self, BuiltinPolicy, Own as Settings, Problem, Project, WebSearchApi};
-use gantry_egress::guard::Cidr;
+use gantry_egress::address_guard::{IpNet, parse_range};
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
 use gantry_tools::builtin::{BuiltinProvider, NAMESPACE};
@@ -142,8 +142,8 @@ pub(super) fn check(project: &Project, problems: &mut Vec<Problem>) {
 }
 
 /// The private addresses that may be reached.
-pub(crate) fn private(web: &config::Web) -> Vec<Cidr> {
-    web.private.iter().filter_map(|range| range.parse().ok()).collect()
+pub(crate) fn private(web: &config::Web) -> Vec<IpNet> {
+    web.private.iter().filter_map(|range| parse_range(range).ok()).collect()
 }
 
 fn runner_options(project: &Project, protected: &ProtectedPaths) -> RunnerOptions {

@@ -2,10 +2,8 @@
 
 use super::{Home, Server, call, initialize, modern_meta, post, request};
 use bytes::Bytes;
-use gantry_egress::{SocketReader, SocketWriter};
+use gantry_egress::{HttpResponse, SocketReader, SocketWriter};
 use http::{Method, StatusCode};
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -42,7 +40,7 @@ impl Socket {
 
 /// Events of an open answer.
 struct Events {
-    body: Incoming,
+    body: HttpResponse,
     buffer: String,
 }
 
@@ -61,7 +59,7 @@ impl Events {
         let response = server.client().open(request, body).await.expect("an answer");
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { body: response.into_body(), buffer: String::new() }
+        Self { body: response, buffer: String::new() }
     }
 
     /// The next event; `None` at the end.
@@ -72,8 +70,8 @@ impl Events {
                 self.buffer = rest.to_owned();
                 return Some(event);
             }
-            let frame = self.body.frame().await?.expect("the stream goes on");
-            self.buffer.push_str(std::str::from_utf8(frame.data_ref()?).expect("text"));
+            let chunk = self.body.chunk().await.expect("the stream goes on")?;
+            self.buffer.push_str(std::str::from_utf8(&chunk).expect("text"));
         }
     }
 

@@ -1,10 +1,9 @@
 //! The doors of Gantry as a client goes through them: messages in, messages out.
 
 use bytes::Bytes;
-use gantry_egress::LocalServer;
+use gantry_egress::{HttpResponse, LocalServer};
 use gantry_testkit::{Home, Server};
 use http::{Method, header};
-use http_body_util::BodyExt;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -187,16 +186,11 @@ fn mirrored(message: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// Passes on every message of an answer, whether it comes whole or in events.
-async fn read<B>(answer: http::Response<B>, seen: &Mutex<Seen>, ears: &Sender<String>)
-where
-    B: BodyExt<Data = Bytes> + Unpin,
-{
+async fn read(mut answer: HttpResponse, seen: &Mutex<Seen>, ears: &Sender<String>) {
     let kind = answer.headers().get(header::CONTENT_TYPE).cloned();
-    let mut body = answer.into_body();
     let mut text = String::new();
     let streams = kind.is_some_and(|kind| kind == "text/event-stream");
-    while let Some(Ok(frame)) = body.frame().await {
-        let Ok(data) = frame.into_data() else { continue };
+    while let Ok(Some(data)) = answer.chunk().await {
         text.push_str(std::str::from_utf8(&data).expect("UTF-8"));
         while let Some((event, rest)) = text.split_once("\n\n").filter(|_| streams) {
             pass(event, seen, ears);

@@ -94,7 +94,7 @@ fn rst_1_body_templates_keep_their_types() {
         json!({
             "whole": tool(json!({ "n": "${parameters.a}", "text": "it is ${parameters.a}", "list": ["${parameters.b}", 1], "gone": "${parameters.c}" })),
             "sole": tool(json!("${parameters.a}")),
-            "json": tool(json!("{\"n\": ${parameters.a}, \"s\": \"${parameters.b}\"}")),
+            "json": tool(json!("{\"n\": \"${parameters.a}\", \"s\": \"${parameters.b}\"}")),
             "form": form,
         })
     });
@@ -120,23 +120,25 @@ fn rst_1_body_templates_keep_their_types() {
 
 #[test]
 fn rst_1_a_body_of_lines_or_of_xml_is_not_for_arguments_to_shape() {
-    let rig = Rig::inline(|echo| {
-        let tool = |media: &str, body: &str| {
-            json!({
-                "description": "x", "method": "POST", "url": echo.url("/a"), "bodyTemplate": body,
-                "headers": { "Content-Type": media }, "parametersSchema": takes(&["a"]),
-            })
-        };
+    let tool = |url: &str, media: &str, body: &str| {
         json!({
-            "lines": tool("application/x-ndjson", "{\"index\": {}}\n{\"title\": \"${parameters.a}\"}\n"),
-            "xml": tool("text/xml; charset=utf-8", "<a>${parameters.a}</a>"),
+            "description": "x", "method": "POST", "url": url, "bodyTemplate": body,
+            "headers": { "Content-Type": media }, "parametersSchema": takes(&["a"]),
         })
-    });
-    let sent = |tool: &str, a: &str| rig.sent(tool, &json!({ "a": a }))["body"]["text"].clone();
-    let evil = "\"}\n{\"delete\": {}}\n{\"";
-    let line = json!({ "title": evil });
-    assert_eq!(sent("rest__lines", evil), format!("{{\"index\":{{}}}}\n{line}\n"));
-    assert_eq!(sent("rest__xml", "</a><b>&"), "<a>&lt;/a&gt;&lt;b&gt;&amp;</a>");
+    };
+    for (media, body) in [
+        ("application/x-ndjson", "{\"index\": {}}\n{\"title\": \"${parameters.a}\"}\n"),
+        ("text/xml; charset=utf-8", "<a>${parameters.a}</a>"),
+        ("application/x-www-form-urlencoded", "a=${parameters.a}"),
+    ] {
+        let entry = tool("https://api.example.com/", media, body);
+        let ran = home(&json!({ "restTools": { "bad": entry } })).run(["tools"]);
+        let words = ["restTools.bad", "arguments are not escaped", "${parameters.body}"];
+        assert!(ran.code == 2 && words.iter().all(|word| ran.stderr.contains(word)), "{entry}: {ran:?}");
+    }
+    // An argument that is the whole body is for the caller to write.
+    let rig = Rig::inline(|echo| json!({ "xml": tool(&echo.url("/a"), "text/xml", "${parameters.a}") }));
+    assert_eq!(rig.sent("rest__xml", &json!({ "a": "<a>&amp;</a>" }))["body"]["text"], "<a>&amp;</a>");
 }
 
 #[test]

@@ -1,18 +1,19 @@
-//! The gates that every target of a job passes, and the list of who came through.
+//! One job at the proxy: which targets it may reach, what it has used, and what it was refused.
 
 use super::Report;
 use super::meter::Budget;
 use super::rules::{Credential, Rules};
-use crate::guard::{Guard, Unresolved};
-use crate::{HttpClient, Url, host};
+use crate::address_guard::{AddressGuard, ResolveError};
+use crate::host_pattern::host_name;
+use crate::{HttpClient, Url};
 use http::{StatusCode, Uri};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Ports that are open on every public host.
+/// Ports that every job may use on public hosts.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
-/// Why a job does not get what it asked for: the status, and a line for it.
+/// Why a request of a job is refused: the status of the answer, and its text.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) status: StatusCode,
@@ -33,7 +34,7 @@ impl Refused {
     }
 }
 
-/// Where a job wants to go.
+/// The host and port that a job requests.
 #[derive(Debug)]
 pub(super) struct Target {
     host: String,
@@ -51,7 +52,7 @@ impl Target {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Refused::unclear("addresses with a user are not taken"));
         }
-        let host = host::name(url).ok_or_else(|| Refused::unclear("there is no host in the address"))?;
+        let host = host_name(url).ok_or_else(|| Refused::unclear("there is no host in the address"))?;
         let port = url.port_or_known_default().ok_or_else(|| Refused::unclear("there is no port"))?;
         Ok(Self { host: host.to_owned(), port })
     }
@@ -68,50 +69,51 @@ impl Target {
 
 /// One job at the proxy.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct ProxySession {
     pub(super) rules: Arc<Rules>,
     pub(super) budget: Arc<Budget>,
-    guard: Guard,
-    /// For requests with a credential. Most jobs have none, and trust takes a while to load.
+    guard: AddressGuard,
+    /// The client for requests with a credential, built on first use: most jobs have none, and loading the trusted
+    /// authorities takes a while.
     secure: OnceLock<Result<HttpClient, String>>,
-    log: Mutex<Report>,
+    report: Mutex<Report>,
 }
 
-impl Door {
+impl ProxySession {
     pub(super) fn new(rules: Arc<Rules>) -> Self {
-        let guard = Guard::new(&rules.private);
+        let guard = AddressGuard::new(&rules.private);
         Self::guarded_by(guard, rules)
     }
 
-    pub(super) fn guarded_by(guard: Guard, rules: Arc<Rules>) -> Self {
+    pub(super) fn guarded_by(guard: AddressGuard, rules: Arc<Rules>) -> Self {
         let budget = Arc::new(Budget::new(rules.max_bytes));
-        Self { rules, budget, guard, secure: OnceLock::new(), log: Mutex::default() }
+        Self { rules, budget, guard, secure: OnceLock::new(), report: Mutex::default() }
     }
 
-    /// The same with a client that trusts whom a test wants it to.
+    /// Uses the client of a test.
     #[cfg(test)]
     pub(super) fn trusting(self, client: HttpClient) -> Self {
         Self { secure: OnceLock::from(Ok(client)), ..self }
     }
 
-    /// The client for requests with a credential; it has the same guard.
+    /// The client for requests with a credential, with the guard of the session.
     pub(super) fn secure(&self) -> Result<&HttpClient, Refused> {
         let make = || HttpClient::relaying(&self.guard).map_err(|error| error.to_string());
         let client = self.secure.get_or_init(make).as_ref();
         client.map_err(|reason| Refused::new(StatusCode::BAD_GATEWAY, reason))
     }
 
-    /// The credential for an address that is asked for in the clear, and the address to ask for with it.
+    /// The credential for a URL that the job requests in the clear, and the `https` URL to forward it to.
     pub(super) fn credential(&self, url: &Url) -> Option<(&Credential, Url)> {
         let mut secure = url.clone();
-        // Neither can fail for an address with a host.
+        // Neither fails for a URL with a host.
         secure.set_scheme("https").ok()?;
         secure.set_port(url.port().filter(|port| *port != 443)).ok()?;
         let credential = self.rules.credentials.iter().find(|credential| credential.is_for(&secure))?;
         Some((credential, secure))
     }
 
-    /// Whether there are bytes left.
+    /// Checks that the job has bytes left.
     pub(super) fn has_bytes(&self) -> Result<(), Refused> {
         if self.budget.is_over() {
             let limit = self.rules.max_bytes;
@@ -120,25 +122,25 @@ impl Door {
         Ok(())
     }
 
-    /// Where the target is, if the job may go there. Nothing else may be connected to.
-    pub(super) async fn admit(&self, target: &Target) -> Result<Vec<SocketAddr>, Refused> {
+    /// The addresses of the target, if the job may connect to it. Only these may be connected to.
+    pub(super) async fn authorise(&self, target: &Target) -> Result<Vec<SocketAddr>, Refused> {
         self.has_bytes()?;
         let Target { host, port } = target;
         let listed = self.listed(target)?;
         let found = self.guard.addresses(host).await.map_err(|error| match error {
-            Unresolved::NotAllowed(_) => Refused::forbidden(format!("{host} is not at a public address")),
-            Unresolved::Lookup(_) | Unresolved::Slow | Unresolved::Nowhere => {
+            ResolveError::NotAllowed(_) => Refused::forbidden(format!("{host} is not at a public address")),
+            ResolveError::Lookup(_) | ResolveError::Timeout | ResolveError::NoAddress => {
                 Refused::new(StatusCode::BAD_GATEWAY, format!("{host}: {error}"))
             }
         })?;
-        let opened = found.iter().all(|address| self.guard.is_opened(*address));
+        let opened = found.iter().all(|address| self.guard.is_allow_listed(*address));
         if !listed && !opened && !WEB_PORTS.contains(port) {
             return Err(Refused::forbidden(format!("port {port} of {host} is not open to jobs")));
         }
         Ok(found.into_iter().map(|address| SocketAddr::new(address, *port)).collect())
     }
 
-    /// Whether a rule names the very port.
+    /// Whether a rule names exactly this port; an error if no rule names the host.
     fn listed(&self, Target { host, port }: &Target) -> Result<bool, Refused> {
         let Some(patterns) = &self.rules.hosts else { return Ok(false) };
         let of_host: Vec<_> = patterns.iter().filter(|pattern| pattern.has_host(host)).collect();
@@ -152,19 +154,19 @@ impl Door {
     }
 
     pub(super) fn note_reached(&self, target: &Target) {
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        note(&mut log.hosts, target, Report::HOSTS);
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut report.hosts, target, Report::HOSTS);
     }
 
     pub(super) fn note_refused(&self, target: &Target) {
         tracing::debug!(%target, "a job was not let to a host");
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        note(&mut log.refused, target, Report::REFUSED);
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut report.refused, target, Report::REFUSED);
     }
 
     pub(super) fn report(&self) -> Report {
-        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        Report { bytes: self.budget.spent(), ..log.clone() }
+        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        Report { bytes: self.budget.spent(), ..report.clone() }
     }
 }
 

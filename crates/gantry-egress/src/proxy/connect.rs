@@ -1,19 +1,19 @@
-//! Connects to what was admitted.
+//! Connects a job to an authorised target.
 
-use super::door::{Door, Refused, Target};
+use super::session::{ProxySession, Refused, Target};
 use http::StatusCode;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// How long connecting may take, all addresses of a host together.
+/// How long connecting may take, for all addresses of a host together.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A connection to the target, if the job may have one. What came of it is noted.
-pub(super) async fn reach(door: &Door, target: &Target) -> Result<TcpStream, Refused> {
-    let addresses = door.admit(target).await.inspect_err(|refused| {
+/// A connection to the target, if the job may have one. The session reports what came of it.
+pub(super) async fn connect(session: &ProxySession, target: &Target) -> Result<TcpStream, Refused> {
+    let addresses = session.authorise(target).await.inspect_err(|refused| {
         if refused.status == StatusCode::FORBIDDEN {
-            door.note_refused(target);
+            session.note_refused(target);
         }
     })?;
     let unreachable = |reason: String| {
@@ -21,7 +21,7 @@ pub(super) async fn reach(door: &Door, target: &Target) -> Result<TcpStream, Ref
     };
     match tokio::time::timeout(CONNECT, first(&addresses)).await {
         Ok(Ok(stream)) => {
-            door.note_reached(target);
+            session.note_reached(target);
             Ok(stream)
         }
         Ok(Err(error)) => Err(unreachable(error.to_string())),

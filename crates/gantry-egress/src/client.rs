@@ -1,47 +1,66 @@
-//! HTTP to other people's servers: no redirects, no cookies, bounded answers.
+//! The HTTP client: no cookies, no redirects, bounded answers.
 //!
-//! A request that cannot have reached the server fails with another error than one whose fate is unknown
-//! ([`HttpError::was_sent`]): callers decide by that whether an effect can have happened.
+//! Its errors tell a request that cannot have reached the server from one that may have ([`HttpError::was_sent`]):
+//! callers decide by that whether an effect can have happened.
 
-use crate::guard::{self, Cidr, Guard};
-use crate::tls;
+use crate::address_guard::{self, AddressGuard, IpNet};
+use crate::{local, tls};
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use std::{error::Error as _, net::IpAddr, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OnceCell;
 
-/// How long connecting may take, name look-up and TLS among it.
+/// How long connecting may take, DNS and TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept. Common servers (Node, uvicorn) hang up after five seconds; sending into a
-/// connection that is just being closed leaves open whether the request was run.
+
+/// How long an idle connection is kept. Common servers (Node, uvicorn) close theirs after five seconds; a request sent
+/// into a connection that is just being closed may or may not have been processed.
 const IDLE: Duration = Duration::from_secs(4);
-/// Unused connections that are kept per server.
+
+/// Idle connections that are kept per server.
 const IDLE_PER_HOST: usize = 32;
-/// How often the system asks whether the other end of a silent connection is still there.
+
+/// Interval of TCP keep-alive probes.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Headers about one connection, which are neither forwarded nor set by callers.
+pub const HOP_BY_HOP: [HeaderName; 11] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::EXPECT,
+    HeaderName::from_static("http2-settings"),
+];
 
 /// Why a request got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HttpError {
-    /// The client cannot be set up.
+    /// The client cannot be built.
     #[error("cannot set up HTTP: {0}")]
     Setup(String),
-    /// The request cannot be made.
+    /// The request is malformed; nothing was sent.
     #[error("{address:?} cannot be asked: {reason}")]
     Request { address: String, reason: String },
-    /// Nothing listens there, or it cannot be trusted.
+    /// No connection: nothing listens there, or the certificate is not trusted. Nothing was sent.
     #[error("cannot connect to {address}: {reason}")]
     Connect { address: String, reason: String },
-    /// It is at an address that this client must not connect to. Nothing was sent, not even a greeting.
+    /// The host has an address that the guard refuses. No connection was made.
     #[error("{address} is at {found}, which is not a public address and was not opened")]
     NotAllowed { address: String, found: IpAddr },
-    /// The server points elsewhere. Following it could carry secrets to where they do not belong.
+    /// The server redirects. Following it could carry credentials to another server.
     #[error("{address} redirects to {target}; configure that address if it is the right one")]
     Redirect { address: String, target: String },
-    /// The connection broke after the request was on its way.
+    /// The connection broke after the request was sent.
     #[error("the connection to {address} broke: {reason}")]
     Broken { address: String, reason: String },
-    /// More came than may be read.
+    /// The body is longer than the caller reads.
     #[error("the answer of {address} is longer than {limit} bytes")]
     TooLarge { address: String, limit: usize },
 }
@@ -65,33 +84,30 @@ impl HttpError {
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     inner: reqwest::Client,
-    /// There is an authority whose certificates are trusted.
-    roots: bool,
-    /// Says where it may connect to; none means anywhere.
-    guard: Option<Guard>,
+    /// Decides where the client may connect; none means anywhere.
+    guard: Option<AddressGuard>,
 }
 
 impl HttpClient {
-    /// A client. Proxies are taken from the environment. Trusted are the authorities in the system's store, or those in
-    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` instead, as they are now.
+    /// A client that connects anywhere, through the proxy that the environment names. It trusts the authorities in the
+    /// system's store, or those in `SSL_CERT_FILE` and `SSL_CERT_DIR` instead, as they are at this moment.
     ///
     /// # Errors
-    /// HTTP cannot be set up.
+    /// The client cannot be built.
     pub fn new() -> Result<Self, HttpError> {
         Self::build(builder, None)
     }
 
-    /// A client that connects to public addresses only, and to those in the private ranges that are given here. It uses
-    /// no proxy: that would look names up by itself. Bodies that come compressed are unpacked piece by piece, so that
-    /// limits count what is unpacked.
+    /// A client that connects to public addresses and to the given private ranges only. It uses no proxy, which would
+    /// resolve names by itself. Compressed bodies are unpacked piece by piece, so that limits count unpacked bytes.
     ///
     /// # Errors
-    /// HTTP cannot be set up.
-    pub fn guarded(private: &[Cidr]) -> Result<Self, HttpError> {
-        Self::guarded_by(Guard::new(private))
+    /// The client cannot be built.
+    pub fn guarded(private: &[IpNet]) -> Result<Self, HttpError> {
+        Self::guarded_by(AddressGuard::new(private))
     }
 
-    fn guarded_by(guard: Guard) -> Result<Self, HttpError> {
+    fn guarded_by(guard: AddressGuard) -> Result<Self, HttpError> {
         let resolver = guard.clone();
         Self::build(
             || builder().gzip(true).deflate(true).no_proxy().dns_resolver(resolver.clone()),
@@ -99,34 +115,50 @@ impl HttpClient {
         )
     }
 
-    /// A client for [`crate::proxy`]: guarded, and what it relays stays as it is.
-    pub(crate) fn relaying(guard: &Guard) -> Result<Self, HttpError> {
+    /// A client for the Gantry server on this machine: no proxy, no certificates to load, and a connection for each
+    /// request.
+    pub(crate) fn local() -> Result<Self, HttpError> {
+        let builder = || {
+            let builder = builder().no_proxy().tls_certs_only([]);
+            builder.connect_timeout(local::CONNECT).pool_max_idle_per_host(0)
+        };
+        Self::build(builder, None)
+    }
+
+    /// A client for [`crate::proxy`]: guarded, and bodies stay compressed as they came.
+    pub(crate) fn relaying(guard: &AddressGuard) -> Result<Self, HttpError> {
         Self::build(|| builder().no_proxy().dns_resolver(guard.clone()), Some(guard.clone()))
     }
 
-    /// The same for a test, which trusts one authority only.
+    /// A guarded client that trusts one authority only.
     #[cfg(test)]
-    pub(crate) fn trusting(guard: &Guard, authority: &reqwest::Certificate) -> Result<Self, HttpError> {
+    pub(crate) fn trusting(
+        guard: &AddressGuard,
+        authority: &reqwest::Certificate,
+    ) -> Result<Self, HttpError> {
         let builder = || builder().tls_certs_only([authority.clone()]).no_proxy().dns_resolver(guard.clone());
         Self::build(builder, Some(guard.clone()))
     }
 
-    fn build(builder: impl Fn() -> reqwest::ClientBuilder, guard: Option<Guard>) -> Result<Self, HttpError> {
+    fn build(
+        builder: impl Fn() -> reqwest::ClientBuilder,
+        guard: Option<AddressGuard>,
+    ) -> Result<Self, HttpError> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Somebody else may be faster; then theirs is as good.
+            // Another thread may have installed it in between; it is the same one.
             rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
         }
         if let Ok(inner) = builder().build() {
-            return Ok(Self { inner, roots: true, guard });
+            return Ok(Self { inner, guard });
         }
-        // A machine without certificates still reaches servers without TLS; those with it are trusted by nobody.
+        // A machine without trusted authorities still reaches servers without TLS.
         match builder().tls_certs_only([]).build() {
-            Ok(inner) => Ok(Self { inner, roots: false, guard }),
+            Ok(inner) => Ok(Self { inner, guard }),
             Err(error) => Err(HttpError::Setup(reason(error))),
         }
     }
 
-    /// Sends a request and returns as soon as the head of the answer is there. A redirect is an error.
+    /// Sends a request and returns when the head of the answer is there. A redirect is an error.
     ///
     /// Cancel-safety: dropping the future closes the connection.
     ///
@@ -142,13 +174,13 @@ impl HttpClient {
         let response = self.exchange(method, url, headers, body).await?;
         if response.status().is_redirection() {
             let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
-            let target = target.map_or_else(|| "nowhere".to_owned(), shown);
+            let target = target.map_or_else(|| "nowhere".to_owned(), display_url);
             return Err(HttpError::Redirect { address: response.address, target });
         }
         Ok(response)
     }
 
-    /// The same for who judges redirects: they come back as answers, and are not followed.
+    /// Sends a request and returns when the head of the answer is there. A redirect is an answer like any other.
     ///
     /// Cancel-safety: dropping the future closes the connection.
     ///
@@ -163,10 +195,10 @@ impl HttpClient {
     ) -> Result<HttpResponse, HttpError> {
         let body = (!body.is_empty()).then(|| body.into());
         let response = self.stream(method, url, headers, body).await?;
-        Ok(HttpResponse { address: shown(url), inner: response })
+        Ok(HttpResponse { address: display_url(url), inner: response })
     }
 
-    /// The same with a body that may still be on its way.
+    /// [`Self::exchange`] with a body that may be a stream.
     pub(crate) async fn stream(
         &self,
         method: Method,
@@ -174,7 +206,7 @@ impl HttpClient {
         headers: HeaderMap,
         body: Option<reqwest::Body>,
     ) -> Result<reqwest::Response, HttpError> {
-        let address = shown(url);
+        let address = display_url(url);
         if let Some(Err(refused)) = self.guard.as_ref().map(|guard| guard.check_literal(url)) {
             return Err(HttpError::NotAllowed { address, found: refused.0 });
         }
@@ -184,12 +216,12 @@ impl HttpClient {
         }
         match request.send().await {
             Ok(response) => Ok(response),
-            Err(error) if let Some(refused) = guard::refusal(&error) => {
+            Err(error) if let Some(refused) = address_guard::refusal(&error) => {
                 Err(HttpError::NotAllowed { address, found: refused.0 })
             }
             Err(error) if error.is_connect() => {
                 let secure = address.starts_with("https:");
-                let about_tls = secure.then(|| tls::explained(&error, self.roots)).flatten();
+                let about_tls = secure.then(|| tls::explain(&error)).flatten();
                 let reason = about_tls.unwrap_or_else(|| reason(error));
                 Err(HttpError::Connect { address, reason })
             }
@@ -208,7 +240,7 @@ fn builder() -> reqwest::ClientBuilder {
         .pool_max_idle_per_host(IDLE_PER_HOST)
         .tcp_nodelay(true)
         .tcp_keepalive(KEEP_ALIVE)
-        // What MCP servers send is passed on as it came.
+        // Answers of MCP servers are passed on as they came.
         .no_gzip()
         .no_deflate()
         .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
@@ -222,7 +254,7 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// The status.
+    /// The status code.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.inner.status()
@@ -236,7 +268,7 @@ impl HttpResponse {
 
     /// The next piece of the body; `None` at its end.
     ///
-    /// Cancel-safety: no piece is lost.
+    /// Cancel-safety: no piece is lost when the future is dropped.
     ///
     /// # Errors
     /// The connection broke.
@@ -273,20 +305,50 @@ impl HttpResponse {
     }
 }
 
-/// The address as it may be shown: no user, no query, which may hold secrets.
-fn shown(url: &str) -> String {
+/// A URL as it may be shown and logged: without user, query and fragment, which may hold secrets.
+#[must_use]
+pub fn display_url(url: &str) -> String {
     match reqwest::Url::parse(url) {
         Ok(mut url) => {
             url.set_query(None);
             url.set_fragment(None);
-            let kept = url.set_username("").is_ok() && url.set_password(None).is_ok();
-            if kept { url.into() } else { url.scheme().to_owned() }
+            let cleared = url.set_username("").is_ok() && url.set_password(None).is_ok();
+            if cleared { url.into() } else { url.scheme().to_owned() }
         }
         Err(_) => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
     }
 }
 
-/// The whole chain of causes; the outermost one alone says little more than "error sending request".
+/// A guarded client ([`HttpClient::guarded`]) that is built on first use, on a thread that may block: loading the
+/// trusted authorities takes a while.
+#[derive(Debug)]
+pub struct LazyClient {
+    private: Vec<IpNet>,
+    client: OnceCell<HttpClient>,
+}
+
+impl LazyClient {
+    /// A client that will connect to public addresses and to these private ranges.
+    #[must_use]
+    pub fn new(private: Vec<IpNet>) -> Self {
+        Self { private, client: OnceCell::new() }
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    /// The client cannot be built.
+    pub async fn get(&self) -> Result<&HttpClient, HttpError> {
+        let build = async || {
+            let private = self.private.clone();
+            let built = tokio::task::spawn_blocking(move || HttpClient::guarded(&private)).await;
+            built.map_err(|crash| HttpError::Setup(crash.to_string()))?
+        };
+        self.client.get_or_try_init(build).await
+    }
+}
+
+/// The chain of causes; the outermost one alone says little more than "error sending request".
 fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -305,6 +367,7 @@ fn reason(error: reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address_guard::parse_range;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpListener,
@@ -345,7 +408,7 @@ mod tests {
     #[tokio::test]
     async fn a_guarded_client_connects_only_where_it_may() {
         let post = async |private: &[&str], url: &str| {
-            let private: Vec<Cidr> = private.iter().map(|range| range.parse().unwrap()).collect();
+            let private: Vec<IpNet> = private.iter().map(|range| parse_range(range).unwrap()).collect();
             let client = HttpClient::guarded(&private).unwrap();
             client.send(Method::POST, url, HeaderMap::new(), Bytes::from_static(b"{}")).await
         };
@@ -382,7 +445,7 @@ mod tests {
         };
         let looked_up = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&looked_up);
-        let guard = Guard::scripted(&["127.0.0.1".parse().unwrap()], move |_| {
+        let guard = AddressGuard::scripted(&[parse_range("127.0.0.1").unwrap()], move |_| {
             let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
             vec![if first { "127.0.0.1" } else { "169.254.169.254" }.parse().unwrap()]
         });

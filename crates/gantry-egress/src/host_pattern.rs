@@ -1,26 +1,26 @@
-//! Hosts as rules name them: `example.com`, `*.example.com`, `*`, each with a port if need be.
+//! Host patterns in rules: `example.com`, `*.example.com`, `*`, each with an optional port.
 //!
-//! Names are read by the same parser that reads the addresses they are compared with, so that both are spelled alike.
+//! Patterns and the URLs they are compared with pass the same URL parser, so that both are spelled alike.
 
 use crate::Url;
 
-/// A text that names no host.
+/// A text that is no host pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} names no host; write example.com, *.example.com for all below it, or * for any, perhaps with :port"
 )]
-pub struct NoHost(String);
+pub struct InvalidHostPattern(String);
 
-/// Which hosts a rule means.
+/// The host part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Name {
     Any,
     Exact(String),
-    /// All names that end with this, which begins with a dot.
+    /// Names that end with this suffix, which begins with a dot.
     Below(String),
 }
 
-/// A host in a rule.
+/// A host, or several by a wildcard, with an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     name: Name,
@@ -28,13 +28,13 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// It names no host.
-    pub fn parse(text: &str) -> Result<Self, NoHost> {
-        let no_host = || NoHost(text.to_owned());
-        // Any label will do in the place of the star, for it is the rest that is read.
+    /// The text is no host pattern.
+    pub fn parse(text: &str) -> Result<Self, InvalidHostPattern> {
+        let invalid = || InvalidHostPattern(text.to_owned());
+        // A plain label stands in for the wildcard while the URL parser reads the rest.
         let (sample, below) = match text.strip_prefix("*.") {
             Some(rest) => (format!("x.{rest}"), true),
             None => (text.to_owned(), false),
@@ -42,24 +42,24 @@ impl HostPattern {
         let any = sample == "*" || sample.starts_with("*:");
         let sample = if any { sample.replacen('*', "x", 1) } else { sample };
         if sample.contains(['*', '/', '\\', '?', '#', '@']) || sample.contains(char::is_whitespace) {
-            return Err(no_host());
+            return Err(invalid());
         }
-        // Each scheme hides its own port, so the other one tells.
-        let read = |scheme: &str| Url::parse(&format!("{scheme}://{sample}/")).map_err(|_unread| no_host());
+        // The parser drops the default port of a scheme, so the other scheme shows it.
+        let read = |scheme: &str| Url::parse(&format!("{scheme}://{sample}/")).map_err(|_unread| invalid());
         let (plain, secure) = (read("http")?, read("https")?);
         let port = plain.port().or(secure.port());
-        let host = name(&plain).ok_or_else(no_host)?;
+        let host = host_name(&plain).ok_or_else(invalid)?;
         let name = match (any, below) {
             (true, _) => Name::Any,
             (_, true) => Name::Below(
-                host.strip_prefix('x').filter(|rest| rest.len() > 1).ok_or_else(no_host)?.to_owned(),
+                host.strip_prefix('x').filter(|rest| rest.len() > 1).ok_or_else(invalid)?.to_owned(),
             ),
             (false, false) => Name::Exact(host.to_owned()),
         };
         Ok(Self { name, port })
     }
 
-    /// Whether it means this host, as [`name`] spells it.
+    /// Whether the pattern matches this host, spelled as by [`host_name`].
     #[must_use]
     pub fn has_host(&self, host: &str) -> bool {
         match &self.name {
@@ -69,22 +69,22 @@ impl HostPattern {
         }
     }
 
-    /// The port that it names, if any.
+    /// The port of the pattern, if it has one.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 }
 
-/// The host of an address without the dot that may end it: `example.com.` is `example.com`.
+/// The host of a URL without a final dot: `example.com.` is `example.com`.
 #[must_use]
-pub fn name(url: &Url) -> Option<&str> {
+pub fn host_name(url: &Url) -> Option<&str> {
     let host = url.host_str()?;
     Some(host.strip_suffix('.').unwrap_or(host)).filter(|host| !host.is_empty())
 }
 
-/// Whether a path has dots or separators in disguise, which another reader may take for such. A rule about what is below
-/// a path cannot tell where those lead.
+/// Whether a path has percent-encoded dots or separators. Servers differ in how they read those, so a rule about a path
+/// prefix cannot tell where such a path leads.
 #[must_use]
 pub fn hides_separators(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
@@ -98,7 +98,8 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, yes: &[&str], no: &[&str]) {
         let parsed = HostPattern::parse(pattern).unwrap();
-        let host = |text: &str| name(&Url::parse(&format!("https://{text}/")).unwrap()).unwrap().to_owned();
+        let host =
+            |text: &str| host_name(&Url::parse(&format!("https://{text}/")).unwrap()).unwrap().to_owned();
         for text in yes {
             assert!(parsed.has_host(&host(text)), "{text} is in {pattern}");
         }
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_meant_by_its_name_and_by_no_look_alike() {
+    fn a_pattern_matches_its_host_and_no_look_alike() {
         let look_alikes = ["example.com.evil.tld", "evilexample.com", "example.com@evil.tld", "exаmple.com"];
         check("example.com", &["example.com", "EXAMPLE.com.", "example.com:8443"], &look_alikes);
         check("Example.COM.", &["example.com"], &["www.example.com"]);
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_host_is_refused() {
+    fn a_text_that_is_no_host_pattern_is_refused() {
         for bad in [
             "",
             ".",

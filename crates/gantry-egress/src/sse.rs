@@ -1,47 +1,63 @@
-//! Server-sent events, cut out of the chunks of a body.
+//! A bounded parser of server-sent events.
 
-use super::limits::HANDLE_BYTES;
-use std::{mem, time::Duration};
+use std::mem;
+use std::time::Duration;
 
-/// One event.
+/// Longest id of an event; a longer one is ignored.
+const ID_BYTES: usize = 4096;
+
+/// A complete event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SseEvent {
-    /// Its type; `message` if it has none.
-    pub(super) kind: String,
-    /// Its lines, joined.
-    pub(super) data: String,
+pub struct SseEvent {
+    /// The `event` field.
+    pub kind: Option<String>,
+    /// The `id` field.
+    pub id: Option<String>,
+    /// The `data` lines, joined by line feeds; never empty.
+    pub data: String,
 }
 
-/// An event that is longer than allowed.
+impl SseEvent {
+    /// Whether the event has the default type, `message`.
+    #[must_use]
+    pub fn is_message(&self) -> bool {
+        self.kind.as_deref().is_none_or(|kind| kind == "message")
+    }
+}
+
+/// An event that is longer than the parser's limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server sent an event of more than {0} bytes")]
-pub(super) struct TooLong(usize);
+pub struct EventTooLong(usize);
 
-/// Takes bytes as they come and gives events when they are whole. It remembers the last id and the wait that the
-/// server asked for, because both outlive the stream.
+/// Cuts events out of the chunks of a body. It keeps the last id and the reconnection time that the server named across
+/// [`Self::restart`], because both outlive the stream.
 #[derive(Debug)]
-pub(super) struct SseParser {
+pub struct SseParser {
     limit: usize,
     /// An unfinished line.
     line: Vec<u8>,
     /// The last line ended with a carriage return, so that a line feed after it is not a line of its own.
     after_return: bool,
     started: bool,
-    kind: String,
+    kind: Option<String>,
+    id: Option<String>,
     data: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
 impl SseParser {
-    /// A parser that keeps at most `limit` bytes of one event.
-    pub(super) fn new(limit: usize) -> Self {
+    /// A parser that buffers at most `limit` bytes of one event.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
         Self {
             limit,
             line: Vec::new(),
             after_return: false,
             started: false,
-            kind: String::new(),
+            kind: None,
+            id: None,
             data: None,
             last_id: None,
             retry: None,
@@ -49,23 +65,28 @@ impl SseParser {
     }
 
     /// The id of the last event that had one.
-    pub(super) fn last_id(&self) -> Option<&str> {
+    #[must_use]
+    pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// The wait before the stream is opened again, if the server named one.
-    pub(super) fn retry(&self) -> Option<Duration> {
+    /// How long to wait before the stream is opened again, if the server named a time.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Forgets what is unfinished, for the next stream.
-    pub(super) fn restart(&mut self) {
+    /// Drops an unfinished event, for the next stream.
+    pub fn restart(&mut self) {
         let fresh = Self { last_id: self.last_id.take(), retry: self.retry, ..Self::new(self.limit) };
         *self = fresh;
     }
 
-    /// Takes the next chunk and appends the events that it completes. Events without data are not given.
-    pub(super) fn push(&mut self, chunk: &[u8], events: &mut Vec<SseEvent>) -> Result<(), TooLong> {
+    /// Takes the next chunk and appends the events that it completes. Events without data are skipped.
+    ///
+    /// # Errors
+    /// An event is longer than the limit.
+    pub fn push(&mut self, chunk: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
         if chunk.is_empty() {
             return Ok(());
         }
@@ -86,9 +107,14 @@ impl SseParser {
         self.fits()
     }
 
-    fn fits(&self) -> Result<(), TooLong> {
+    /// The last event of a stream that ended without the empty line after it.
+    pub fn finish(&mut self) -> Option<SseEvent> {
+        self.end_line().or_else(|| self.end_event())
+    }
+
+    fn fits(&self) -> Result<(), EventTooLong> {
         if self.line.len() + self.data.as_ref().map_or(0, String::len) > self.limit {
-            Err(TooLong(self.limit))
+            Err(EventTooLong(self.limit))
         } else {
             Ok(())
         }
@@ -108,15 +134,16 @@ impl SseParser {
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "event" => value.clone_into(&mut self.kind),
+            "event" => self.kind = Some(value.to_owned()).filter(|kind| !kind.is_empty()),
             "data" => {
                 if let Some(data) = &mut self.data {
                     data.push('\n');
                 }
                 self.data.get_or_insert_default().push_str(value);
             }
-            "id" if value.len() <= HANDLE_BYTES && !value.contains('\0') => {
-                self.last_id = Some(value.to_owned())
+            "id" if value.len() <= ID_BYTES && !value.contains('\0') => {
+                self.id = Some(value.to_owned());
+                self.last_id.clone_from(&self.id);
             }
             "retry" => self.retry = value.parse().ok().map(Duration::from_millis).or(self.retry),
             _ => {}
@@ -125,10 +152,10 @@ impl SseParser {
     }
 
     fn end_event(&mut self) -> Option<SseEvent> {
-        let kind = mem::take(&mut self.kind);
+        let (kind, id) = (self.kind.take(), self.id.take());
         // An event that only primes the stream carries an id and no data.
         let data = self.data.take().filter(|data| !data.is_empty())?;
-        Some(SseEvent { kind: if kind.is_empty() { "message".into() } else { kind }, data })
+        Some(SseEvent { kind, id, data })
     }
 }
 
@@ -147,7 +174,7 @@ mod tests {
     }
 
     fn message(data: &str) -> SseEvent {
-        SseEvent { kind: "message".into(), data: data.into() }
+        SseEvent { kind: None, id: None, data: data.into() }
     }
 
     #[test]
@@ -162,7 +189,8 @@ mod tests {
         let (events, parser) = parse(&[
             b"\xef\xbb\xbf: hi\nevent: endpoint\nid: 7\nretry: 20\ndata:/m\ndata\ndata:  x\nodd: 1\n\n",
         ]);
-        assert_eq!(events, [SseEvent { kind: "endpoint".into(), data: "/m\n\n x".into() }]);
+        let (kind, id) = (Some("endpoint".into()), Some("7".into()));
+        assert_eq!(events, [SseEvent { kind, id, data: "/m\n\n x".into() }]);
         assert_eq!(parser.last_id(), Some("7"));
         assert_eq!(parser.retry(), Some(Duration::from_millis(20)));
     }
@@ -180,10 +208,18 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_may_end_without_ending_its_last_event() {
+        for text in ["data: a\n", "data: a"] {
+            let (events, mut parser) = parse(&[text.as_bytes()]);
+            assert_eq!((events, parser.finish(), parser.finish()), (vec![], Some(message("a")), None));
+        }
+    }
+
+    #[test]
     fn an_endless_event_is_refused_while_it_comes() {
         let mut parser = SseParser::new(10);
         assert_eq!(parser.push(b"data: 1\n", &mut Vec::new()), Ok(()));
-        assert_eq!(parser.push(b"data: 2345678901", &mut Vec::new()), Err(TooLong(10)));
+        assert_eq!(parser.push(b"data: 2345678901", &mut Vec::new()), Err(EventTooLong(10)));
     }
 
     proptest! {
