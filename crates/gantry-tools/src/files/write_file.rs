@@ -1,7 +1,7 @@
 //! `write_file`: a file appears whole or not at all, and replaces only what was looked at.
 //!
 //! The content goes to a temporary file in the same directory and takes its name by a rename, so a reader sees the
-//! old content or the new one. That also leaves alone whatever else shares the old file by a hard link. A crash can
+//! old content or the new one. That also leaves alone what else shares the old file by a hard link. A crash can
 //! leave the temporary file behind, as `.gantry-….tmp`, and nothing worse.
 
 use super::{Encoding, FileCall, Precondition, move_file, preflight_blocking, run_blocking};

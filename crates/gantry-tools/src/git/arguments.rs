@@ -11,6 +11,7 @@ pub(super) const MAX_FILES: usize = 1000;
 const FILES_BYTES: usize = 512 * 1024;
 /// Bytes of a revision, a branch, a remote, or a condition of the log.
 const WORD_BYTES: usize = 1024;
+
 /// The folder that a call is about if it does not say: the root of the workspace.
 pub(super) fn default_path() -> String {
     ".".to_owned()

@@ -30,7 +30,6 @@ const STAGE: &str = include_str!("sh/stage.sh");
 const DEFAULT_AUTHOR: (&str, &str) = ("Gantry", "gantry@localhost");
 /// Files that a question names.
 const ASKED_FILES: usize = 20;
-
 /// Bytes of the message of a commit.
 const MESSAGE_BYTES: usize = 64 * 1024;
 

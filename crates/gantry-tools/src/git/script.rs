@@ -66,7 +66,7 @@ const PRELUDE: &str = include_str!("sh/prelude.sh");
 /// What those share that run hooks.
 pub(super) const HOOKS: &str = include_str!("sh/hooks.sh");
 
-/// The codes by which scripts say what they know to be wrong. Whatever else they end with is git's own.
+/// The codes by which scripts say what they know to be wrong. All others are git's own.
 pub(super) mod code {
     /// A revision is not known.
     pub(in super::super) const NO_REVISION: i32 = 41;
@@ -180,7 +180,7 @@ impl<'a> Repository<'a> {
         Ok(Self { runner, folder: names.iter().collect(), shown })
     }
 
-    /// Runs a script to its end, whatever that is. Only a limit is a failure here.
+    /// Runs a script to its end, with any code. Only a limit is a failure here.
     pub(super) async fn run(&self, script: GitScript) -> Result<Ran, Fault> {
         let quota = self.runner.options().code;
         let (tool, wall, effect) = (script.tool, script.wall, script.effect);

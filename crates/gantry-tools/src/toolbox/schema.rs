@@ -60,7 +60,7 @@ impl Transform for Plain {
         if schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number") {
             schema.remove("format");
         }
-        // The lines of a comment are lines for whoever reads the source.
+        // Where the lines of a comment end matters in the source alone.
         let lines = schema.get("description").and_then(Value::as_str);
         if let Some(text) = lines.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")) {
             schema.insert("description".to_owned(), text.into());

@@ -1,5 +1,5 @@
 //! The files that define agents and tools: `agents/*.md`, `agents/*/agent.json` and `tools/*/tool.json` in a catalogue
-//! folder and in every folder of its `projects`, and the `gantry.*.lock` that pin tools. Whoever writes one gives itself
+//! folder and in every folder of its `projects`, and the `gantry.*.lock` that pin tools. An agent that writes one gives itself
 //! rights, so tools read them and do not change them.
 //!
 //! They cannot be listed once and for all, because a new file is a new definition, and a new project has its own. Each
@@ -156,7 +156,7 @@ impl Definitions {
             let name = name.map_err(unreadable)?;
             let path = folder.join(&name);
             holds |= match self.add_entry((&dir, &name), &path, spot) {
-                // Nobody can tell what is in it, so nobody moves it.
+                // What is in it is unknown, so it is not moved.
                 Err(Errno::ACCESS) => {
                     self.marks.add(&path);
                     true

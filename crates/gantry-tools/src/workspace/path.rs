@@ -106,7 +106,7 @@ impl RelPath {
     }
 }
 
-/// Whether the `..` in a path outnumber the names before them, so that it leaves whatever those names are.
+/// Whether the `..` in a path outnumber the names before them, so that it leaves the workspace for any names.
 fn leaves(names: &[String]) -> bool {
     let mut depth = 0usize;
     names.iter().any(|name| match (name.as_str(), depth) {

@@ -26,7 +26,7 @@ const GIT: &str = ".git";
 /// What in there makes git run programs, or makes it look for that elsewhere.
 const GIT_SEALED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
 
-/// A file or directory, whatever it is called.
+/// A file or directory, under any name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Id(rustix::fs::Dev, u64);
 
@@ -41,8 +41,8 @@ impl Id {
 pub(crate) struct Guard {
     root: Id,
     hidden: Vec<PathBuf>,
-    sealed: Vec<PathBuf>,
-    catalogues: Arc<[PathBuf]>,
+    read_only: Vec<PathBuf>,
+    definition_dirs: Arc<[PathBuf]>,
 }
 
 /// What is protected at the moment. Found anew for each call, because a data folder may come and go.
@@ -51,9 +51,9 @@ pub(crate) struct Fences {
     /// What is neither read nor changed.
     hidden: Marks,
     /// What is read, but not changed.
-    sealed: Marks,
-    /// Where definitions are, which are sealed as well; only a change looks for them.
-    catalogues: Arc<[PathBuf]>,
+    read_only: Marks,
+    /// Where definitions are, which are read-only as well; only a change looks for them.
+    definition_dirs: Arc<[PathBuf]>,
 }
 
 /// Some protected paths, as they are found on the disk.
@@ -100,10 +100,10 @@ impl Guard {
         if let Some(protected) = hidden.iter().find(|hidden| real.starts_with(hidden)) {
             return Err(Error::Protected { path: path.into(), protected: protected.clone() });
         }
-        let sealed = both_spellings(fenced.read_only).map_err(unusable)?;
+        let read_only = both_spellings(fenced.read_only).map_err(unusable)?;
         let root = Id::of(&fstat(root).map_err(|error| unusable(error.into()))?);
-        let catalogues = both_spellings(fenced.definition_dirs).map_err(unusable)?.into();
-        Ok(Self { root, hidden, sealed, catalogues })
+        let definition_dirs = both_spellings(fenced.definition_dirs).map_err(unusable)?.into();
+        Ok(Self { root, hidden, read_only, definition_dirs })
     }
 
     /// Walks from an opened directory up to the root.
@@ -146,8 +146,8 @@ impl Guard {
     fn fences(&self) -> Fences {
         Fences {
             hidden: Marks::find(&self.hidden),
-            sealed: Marks::find(&self.sealed),
-            catalogues: Arc::clone(&self.catalogues),
+            read_only: Marks::find(&self.read_only),
+            definition_dirs: Arc::clone(&self.definition_dirs),
         }
     }
 }
@@ -253,7 +253,7 @@ impl Fences {
 
     /// What defines agents and tools at the moment. Without knowing that, nothing is changed.
     fn definitions(&self, shown: &str) -> Result<Definitions, Fault> {
-        Definitions::find(&self.catalogues).map_err(|unknown| {
+        Definitions::find(&self.definition_dirs).map_err(|unknown| {
             let why = match unknown {
                 Unknown::TooMany(folder) => {
                     format!(
@@ -275,25 +275,25 @@ impl Fences {
 impl OpenDir {
     /// Refuses to change what has, or would get, this name in the directory.
     pub(crate) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
-        let Fences { hidden, sealed, catalogues: _ } = &self.fences;
+        let Fences { hidden, read_only, definition_dirs: _ } = &self.fences;
         let defined = self.fences.definitions(shown)?;
         if hidden.covers(self.id, name, stat) {
             return Err(protected(shown));
         }
-        if sealed.covers(self.id, name, stat) || defined.covers(self.id, name, stat) {
+        if read_only.covers(self.id, name, stat) || defined.covers(self.id, name, stat) {
             return Err(configures(shown));
         }
-        if hidden.within(stat) || sealed.within(stat) || defined.within(stat) {
+        if hidden.within(stat) || read_only.within(stat) || defined.within(stat) {
             return Err(failure::denied(format!(
                 "{shown} contains files of Gantry itself, which tools cannot change"
             )));
         }
-        let sealed = match self.git {
+        let is_sealed = match self.git {
             Git::Files | Git::Below => false,
             Git::Top => GIT_SEALED.iter().any(|sealed| name.eq_ignore_ascii_case(sealed)),
             Git::Sealed => true,
         };
-        if sealed || is_git(name) { Err(runs_programs(shown)) } else { Ok(()) }
+        if is_sealed || is_git(name) { Err(runs_programs(shown)) } else { Ok(()) }
     }
 
     /// Refuses to make these directories, each in the one before and the first in this one, and the file in the last.

@@ -1,4 +1,4 @@
-//! The workspace for tools that look through all of it: the same folder, confined and fenced in the same way.
+//! The workspace for tools that look through all of it: the same folder, confined and protected in the same way.
 //!
 //! Such a tool starts from an opened directory and goes down by single names without following links, so it cannot be
 //! led outside; before it looks into anything, it asks whether that is hidden.
@@ -87,7 +87,7 @@ impl Way {
     }
 }
 
-/// A path as results have it, whatever bytes it is made of.
+/// A path as results have it, made of any bytes.
 pub(crate) fn shown_path(path: &[u8]) -> String {
     printable(path)
 }
