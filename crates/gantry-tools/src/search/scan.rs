@@ -33,7 +33,7 @@ const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.75;
 
 /// Finds the words of one question in texts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Finder<'a> {
     pub(super) terms: &'a [Term],
     /// Finds every place that may have one of the words. A plural may end otherwise than its singular, but it begins
@@ -85,8 +85,7 @@ impl Count {
 
 impl<'a> Finder<'a> {
     pub(super) fn new(terms: &'a [Term]) -> Result<Self, Fault> {
-        let stem = |term: &Term| regex::escape(term.word.strip_suffix('y').unwrap_or(&term.word));
-        let stems: Vec<String> = terms.iter().map(stem).collect();
+        let stems: Vec<String> = terms.iter().map(|term| regex::escape(stem(term))).collect();
         let is_ascii = terms.iter().all(|term| term.word.is_ascii());
         let quick = RegexBuilder::new(&stems.join("|")).case_insensitive(true).unicode(!is_ascii).build();
         let quick =
@@ -110,9 +109,14 @@ impl<'a> Finder<'a> {
                 continue;
             }
             n_places += 1;
-            let run = around(text, hit.range(), is_word_byte);
-            at = run.end;
-            let has = self.add(text.get(run).unwrap_or_default(), &mut counts, |count| &mut count.text);
+            let has = if self.is_settled(text.get(hit.start()..).unwrap_or_default(), &counts) {
+                at = hit.end();
+                true
+            } else {
+                let run = around(text, hit.range(), is_word_byte);
+                at = run.end;
+                self.add(text.get(run).unwrap_or_default(), &mut counts, |count| &mut count.text)
+            };
             if let Some(language) = language.filter(|_| has && hit.start() >= known_line) {
                 let line = around(text, hit.range(), |byte| byte != b'\n');
                 known_line = line.end;
@@ -127,6 +131,16 @@ impl<'a> Finder<'a> {
         }
         let has_any = |counts: &Counts| counts.exact.weight() + counts.prefix.weight() > 0.0;
         counts.iter().any(has_any).then(|| counts.into())
+    }
+
+    /// Whether every word that may begin here was found often enough. Then only definitions still matter.
+    fn is_settled(&self, text: &[u8], counts: &[Counts]) -> bool {
+        let begins = |term: &Term| {
+            let stem = stem(term).as_bytes();
+            text.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem))
+        };
+        let mut here = self.terms.iter().zip(counts).filter(|(term, _)| begins(term)).peekable();
+        here.peek().is_some() && here.all(|(_, counts)| counts.exact.text == REPEATS)
     }
 
     /// Counts the words in a text, and returns whether there is any.
@@ -148,6 +162,11 @@ impl<'a> Finder<'a> {
         });
         has_any
     }
+}
+
+/// How a word begins in its singular and its plural.
+fn stem(term: &Term) -> &str {
+    term.word.strip_suffix('y').unwrap_or(&term.word)
 }
 
 /// The longest part of a text around a range in it that has only such bytes.
@@ -179,12 +198,13 @@ pub(super) fn scan(
     let all = Mutex::new(Scanned::default());
     work_through(files, stop, || {
         let (mut opener, mut buffer) = (Opener::new(beneath), Vec::new());
-        let all = &all;
+        // Threads that share an expression wait for each other.
+        let (finder, all) = (finder.clone(), &all);
         move |first, paths: &[Vec<u8>]| {
             let mut scanned = Scanned::default();
             for (n, path) in paths.iter().enumerate() {
                 match opener.read(path, FILE_BYTES, &mut buffer) {
-                    Ok(Some(text)) => scanned.add(first + n, finder, path, text),
+                    Ok(Some(text)) => scanned.add(first + n, &finder, path, text),
                     // It is binary or too large, gone, hidden, or no file any more.
                     Ok(None)
                     | Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP | Errno::NXIO) => {}

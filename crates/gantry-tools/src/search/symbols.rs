@@ -67,7 +67,9 @@ impl Language {
         if line.len() > LINE_BYTES {
             return None;
         }
-        let groups = self.0.compiled.as_ref()?.captures(line)?;
+        // Most lines define nothing, and to find that out is cheaper without the groups.
+        let pattern = self.0.compiled.as_ref().filter(|pattern| pattern.is_match(line))?;
+        let groups = pattern.captures(line)?;
         let name = groups.iter().skip(1).flatten().next()?.as_str();
         (!KEYWORDS.contains(&name)).then_some(name)
     }
