@@ -258,7 +258,7 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
         above: Arc::default(),
     };
     let judged = judge(&Policies::default(), &caller, ResolvedCall::of(tool, &request).unwrap()).unwrap();
-    let Verdict::Allow(permit) = judged.conclude(&caller, OwnVerdict::default()) else {
+    let Verdict::Allow(permit) = judged.into_verdict(&caller, OwnVerdict::default()) else {
         panic!("nothing asks here");
     };
     Call { permit, meta: None, cancel: CancellationToken::new(), audience }
