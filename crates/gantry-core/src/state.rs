@@ -37,7 +37,7 @@ states! {
     ApprovedReady = "APPROVED_READY",
     /// A person said no.
     RejectedByUser = "REJECTED_BY_USER",
-    /// Nobody decided in time.
+    /// NoClient decided in time.
     RejectedByTimeout = "REJECTED_BY_TIMEOUT",
     /// Its intent is durable and it may be having its effect.
     Executing = "EXECUTING",

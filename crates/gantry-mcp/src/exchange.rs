@@ -3,6 +3,7 @@
 
 pub use gantry_provider::BoxFuture;
 pub use gantry_provider::client::{
-    Answered, Audience, Capabilities, LogLevel, Nobody, Notice, Question, Turn, Unanswered,
+    Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel, NoClient,
+    RequestContext, ServerNotification,
 };
 pub use gantry_provider::resources::Method;

@@ -2,7 +2,7 @@
 //!
 //! A server that works on a request may report progress, write to the log, or ask the client something (a form to fill
 //! in, a completion from its model, its roots). The eras do that in different ways; between them there is only this:
-//! the side that faces a server tells and asks an [`Audience`], and the side that faces a client is one.
+//! the side that faces a server tells and asks an [`ClientChannel`], and the side that faces a client is one.
 
 use crate::{BoxFuture, ErrorObject};
 use gantry_core::raw;
@@ -10,7 +10,7 @@ use std::{fmt::Debug, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 /// The client behind a request.
-pub trait Audience: Send + Sync + Debug {
+pub trait ClientChannel: Send + Sync + Debug {
     /// What the client has declared.
     fn capabilities(&self) -> &Capabilities;
 
@@ -27,11 +27,14 @@ pub trait Audience: Send + Sync + Debug {
     fn log_level(&self) -> Option<LogLevel>;
 
     /// Tells the client something. It never waits; what a slow client does not take in time is dropped.
-    fn notify(&self, notice: Notice);
+    fn notify(&self, notice: ServerNotification);
 
     /// Asks the client and waits for all answers, one per question and in the same order. Dropping the future takes the
     /// questions back.
-    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>>;
+    fn ask(
+        &self,
+        questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>>;
 
     /// Waits until the client is there to be given the answer to its request. One that was asked something, or whose
     /// connection broke, may have to come back first, and perhaps never does.
@@ -42,16 +45,16 @@ pub trait Audience: Send + Sync + Debug {
 
 /// What goes with a request while it is under way.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub struct RequestContext {
     /// Who is told and asked.
-    pub audience: Arc<dyn Audience>,
+    pub audience: Arc<dyn ClientChannel>,
     /// Fires when the client withdraws the request.
     pub cancel: CancellationToken,
 }
 
 /// What a server tells about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum ServerNotification {
     /// The params of `notifications/progress` as they came, an object; the token in them is not the client's.
     Progress(Arc<str>),
     /// The params of `notifications/message` as they came, an object, and the level in them.
@@ -70,7 +73,7 @@ pub enum Notice {
 
 /// What a server wants from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct ClientRequest {
     /// The server's name for it, unique among those asked together.
     pub key: String,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
@@ -80,11 +83,11 @@ pub struct Question {
 }
 
 /// What a client answered: the text of a result object, or an error.
-pub type Answered = Result<String, ErrorObject>;
+pub type ClientResponse = Result<String, ErrorObject>;
 
 /// Why nobody answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum ClientRequestError {
     /// The client has not declared that it can be asked this.
     #[error("the client does not support {0}")]
     Unsupported(String),
@@ -104,7 +107,7 @@ pub enum LogLevel {
     /// Info.
     Info,
     /// Notice.
-    Notice,
+    ServerNotification,
     /// Warning.
     Warning,
     /// Error.
@@ -122,7 +125,7 @@ impl LogLevel {
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
-        Self::Notice,
+        Self::ServerNotification,
         Self::Warning,
         Self::Error,
         Self::Critical,
@@ -136,7 +139,7 @@ impl LogLevel {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",
-            Self::Notice => "notice",
+            Self::ServerNotification => "notice",
             Self::Warning => "warning",
             Self::Error => "error",
             Self::Critical => "critical",
@@ -202,11 +205,11 @@ impl Capabilities {
     }
 }
 
-/// Nobody: requests of the command line, the HTTP API and Gantry itself.
+/// NoClient: requests of the command line, the HTTP API and Gantry itself.
 #[derive(Debug, Default)]
-pub struct Nobody(Capabilities);
+pub struct NoClient(Capabilities);
 
-impl Audience for Nobody {
+impl ClientChannel for NoClient {
     fn capabilities(&self) -> &Capabilities {
         &self.0
     }
@@ -223,10 +226,13 @@ impl Audience for Nobody {
         None
     }
 
-    fn notify(&self, _notice: Notice) {}
+    fn notify(&self, _notice: ServerNotification) {}
 
-    fn ask(&self, _questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
-        Box::pin(std::future::ready(Err(Unanswered::Gone)))
+    fn ask(
+        &self,
+        _questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
+        Box::pin(std::future::ready(Err(ClientRequestError::Gone)))
     }
 }
 

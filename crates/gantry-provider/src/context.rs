@@ -1,6 +1,6 @@
 //! What a provider knows about the call that it runs: who asked, when to stop, and the client behind it.
 
-use crate::client::{Audience, Nobody};
+use crate::client::{ClientChannel, NoClient};
 use gantry_core::Caller;
 use gantry_core::id::{CallId, SessionId};
 use std::any::Any;
@@ -22,7 +22,7 @@ pub struct CallContext {
     /// How long its execution may take, from the moment it begins.
     pub limit: Duration,
     /// The client behind the call, which may be told and asked things while it runs.
-    pub client: Arc<dyn Audience>,
+    pub client: Arc<dyn ClientChannel>,
     /// What the client said about the call besides its arguments: the text of the `_meta` object of an MCP request.
     pub meta: Option<Arc<str>>,
     /// What the engine needs to make further calls below this one. Providers hand it back and never look inside.
@@ -39,7 +39,7 @@ impl CallContext {
             caller: Arc::new(caller),
             cancel: CancellationToken::new(),
             limit,
-            client: Arc::new(Nobody::default()),
+            client: Arc::new(NoClient::default()),
             meta: None,
             engine: Arc::new(()),
         }

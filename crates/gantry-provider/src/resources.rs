@@ -1,7 +1,7 @@
 //! What a server offers besides tools: resources, templates and prompts, the requests about them, and the changes that
 //! clients are told of.
 
-use crate::client::{LogLevel, Turn};
+use crate::client::{LogLevel, RequestContext};
 use std::sync::Arc;
 
 /// A request that is no tool call. Running a tool takes a permit and goes through [`crate::Provider::execute`].
@@ -93,7 +93,7 @@ pub struct Outgoing<'a> {
     /// Gantry's own.
     pub meta: Option<&'a str>,
     /// The client behind the request, and the token that withdraws it; the server is told when it fires.
-    pub turn: Turn,
+    pub turn: RequestContext,
 }
 
 /// What servers offer besides tools.

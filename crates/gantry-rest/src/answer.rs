@@ -10,7 +10,7 @@ use gantry_core::tool::Tool;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::{BodyKind as Kind, Followed, HttpResponse, MediaType, display_url};
 use gantry_openapi::Method;
-use gantry_provider::client::Audience;
+use gantry_provider::client::ClientChannel;
 use gantry_provider::{Content, RawOutput};
 use http::StatusCode;
 use http::header::{self, HeaderMap};
@@ -64,7 +64,7 @@ fn lead(limit: Duration) -> Duration {
 pub(super) async fn read(
     reached: Followed,
     told: &Told<'_>,
-    audience: &dyn Audience,
+    audience: &dyn ClientChannel,
     purpose: Purpose<'_>,
 ) -> Result<RawOutput, Fault> {
     if !reached.response.status().is_success() {

@@ -19,7 +19,7 @@ use gantry_egress::Followed;
 use gantry_egress::address_guard::is_loopback;
 use gantry_openapi::{Choice, Import, Operation};
 use gantry_provider::CallContext;
-use gantry_provider::client::Audience;
+use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, Provider, RawOutput};
 use http::StatusCode;
@@ -162,7 +162,7 @@ impl Api {
     /// Runs the call that the permit is for. It is over when the limit is reached.
     pub(super) async fn run(
         &self,
-        audience: &dyn Audience,
+        audience: &dyn ClientChannel,
         permit: &Permit,
         limit: Option<Duration>,
     ) -> Result<RawOutput, Fault> {
@@ -256,7 +256,7 @@ impl Shared {
 
     async fn run(
         &self,
-        audience: &dyn Audience,
+        audience: &dyn ClientChannel,
         permit: &Permit,
         purpose: Purpose<'_>,
     ) -> Result<RawOutput, Fault> {
@@ -288,7 +288,7 @@ struct Call<'a> {
 impl Call<'_> {
     async fn run(
         &self,
-        audience: &dyn Audience,
+        audience: &dyn ClientChannel,
         permit: &Permit,
         purpose: Purpose<'_>,
     ) -> Result<RawOutput, Fault> {
@@ -327,7 +327,7 @@ impl Call<'_> {
         &self,
         bare: &Request,
         reads: bool,
-        audience: &dyn Audience,
+        audience: &dyn ClientChannel,
         purpose: Purpose<'_>,
     ) -> Result<Result<RawOutput, Fault>, Fault> {
         let badge = self.badge().await?;

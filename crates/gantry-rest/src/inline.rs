@@ -14,7 +14,7 @@ use gantry_egress::address_guard::is_loopback;
 use gantry_egress::{BodyKind, MediaType, Url};
 use gantry_openapi::Method;
 use gantry_provider::CallContext;
-use gantry_provider::client::Audience;
+use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::{BoxFuture, Provider, RawOutput};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -73,7 +73,7 @@ impl InlineTools {
     /// Runs the call that the permit is for. It is over when the limit is reached.
     pub(super) async fn run(
         &self,
-        audience: &dyn Audience,
+        audience: &dyn ClientChannel,
         permit: &Permit,
         limit: Option<Duration>,
     ) -> Result<RawOutput, Fault> {

@@ -3,6 +3,7 @@
 use super::api::{Loaded, Shared};
 use super::load::{self, Stamps, stamped};
 use super::options::SpecPlace;
+use gantry_provider::task;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -34,7 +35,7 @@ impl Crew {
         let members = std::mem::take(&mut *self.members.lock().unwrap_or_else(PoisonError::into_inner));
         for (shared, stop) in members {
             if let Some(shared) = shared.upgrade() {
-                tokio::spawn(run(shared, stop));
+                task::spawn("OpenAPI document", run(shared, stop));
             }
         }
         *self.began.get_or_init(Instant::now)

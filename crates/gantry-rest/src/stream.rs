@@ -8,7 +8,7 @@ use super::options::StreamMode;
 use gantry_core::{ErrorCode, Fault, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
 use gantry_provider::RawOutput;
-use gantry_provider::client::{Audience, Notice};
+use gantry_provider::client::{ClientChannel, ServerNotification};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -67,7 +67,7 @@ pub(super) async fn read(
     mut response: HttpResponse,
     form: &Form,
     (max_bytes, until): (usize, Instant),
-    (told, audience): (&Told<'_>, &dyn Audience),
+    (told, audience): (&Told<'_>, &dyn ClientChannel),
 ) -> Result<RawOutput, Fault> {
     let mut stream = Stream::new(form, max_bytes);
     let mut progress = Progress::new(audience);
@@ -270,13 +270,13 @@ fn is_framing(text: &str) -> bool {
 
 /// Notifies the client how far reading has come, if it wants to know.
 struct Progress<'a> {
-    audience: Option<&'a dyn Audience>,
+    audience: Option<&'a dyn ClientChannel>,
     next: Instant,
     reported: usize,
 }
 
 impl<'a> Progress<'a> {
-    fn new(audience: &'a dyn Audience) -> Self {
+    fn new(audience: &'a dyn ClientChannel) -> Self {
         let wanted = audience.wants_progress();
         Self { audience: wanted.then_some(audience), next: Instant::now(), reported: 0 }
     }
@@ -289,6 +289,6 @@ impl<'a> Progress<'a> {
         self.next = Instant::now() + PROGRESS;
         self.reported = items;
         let params = json!({ "progress": items, "message": format!("{items} items, {bytes} bytes") });
-        audience.notify(Notice::Progress(params.to_string().into()));
+        audience.notify(ServerNotification::Progress(params.to_string().into()));
     }
 }

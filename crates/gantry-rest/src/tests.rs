@@ -19,7 +19,7 @@ use gantry_core::toolset::{Candidate, Place, Pool, Selection};
 use gantry_core::{EffectState, Fault, Permit, Toolset};
 use gantry_openapi::Method;
 use gantry_provider::RawOutput;
-use gantry_provider::client::Nobody;
+use gantry_provider::client::NoClient;
 use gantry_provider::testing::{judged, yes};
 use serde_json::{Value, json};
 use server::{Server, ok};
@@ -70,7 +70,7 @@ fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
 /// Calls the tool `t`.
 async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, Fault> {
     let tools = InlineTools::new(vec![tool], &client()).unwrap();
-    tools.run(&Nobody::default(), &permit(&tools, "t", &arguments), None).await
+    tools.run(&NoClient::default(), &permit(&tools, "t", &arguments), None).await
 }
 
 async fn called(tool: Inline, arguments: Value) -> RawOutput {

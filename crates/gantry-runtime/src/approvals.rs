@@ -29,6 +29,7 @@ use crate::reply::Reply;
 use gantry_core::State;
 use gantry_core::error::ErrorCode;
 use gantry_core::id::ApprovalId;
+use gantry_provider::task;
 use gantry_store::ApprovalRow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -217,7 +218,7 @@ impl RunningGuard {
 
     /// The call cannot be run now. It counts as running until it is tried again.
     fn retry_later(self) {
-        tokio::spawn(async move {
+        task::spawn("retry held call", async move {
             tokio::time::sleep(RETRY).await;
             drop(self);
         });

@@ -29,7 +29,7 @@ struct Entry {
 
 /// Why an execution left nothing in the cache.
 #[derive(Debug)]
-enum Unkept {
+enum NotCached {
     /// It failed, under the patience of the caller that ran it.
     Failed(CallError, Duration),
     TooLarge(Arc<RawOutput>),
@@ -37,7 +37,7 @@ enum Unkept {
 
 /// How long a caller waits for an answer, whoever makes it.
 #[derive(Debug)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct WaitLimits<'a> {
     /// Fires when the caller gives up.
     pub(crate) cancel: &'a CancellationToken,
     /// When it gives up by itself, if it said so.
@@ -87,10 +87,10 @@ impl Default for Cache {
 
 impl Cache {
     /// The kept answer to this call, or what `execute` gives, which is run once for all that ask at the same time.
-    pub(crate) async fn through<F>(
+    pub(crate) async fn get_or_execute<F>(
         &self,
         permit: &Permit,
-        patience: &Patience<'_>,
+        limits: &WaitLimits<'_>,
         execute: impl Fn() -> F,
     ) -> Result<Answer, CallError>
     where
@@ -99,7 +99,7 @@ impl Cache {
         match permit.tool().settings.cache {
             None => Ok(Answer::fresh(execute().await?)),
             // Boxed, so that calls without a cache do not carry its state.
-            Some(lifetime) => Box::pin(self.shared(permit, lifetime, patience, execute)).await,
+            Some(lifetime) => Box::pin(self.shared(permit, lifetime, limits, execute)).await,
         }
     }
 
@@ -107,7 +107,7 @@ impl Cache {
         &self,
         permit: &Permit,
         lifetime: Duration,
-        patience: &Patience<'_>,
+        limits: &WaitLimits<'_>,
         execute: impl Fn() -> F,
     ) -> Result<Answer, CallError>
     where
@@ -117,26 +117,26 @@ impl Cache {
             let ran = AtomicBool::new(false);
             let miss = async {
                 ran.store(true, Ordering::Relaxed);
-                let output = execute().await.map_err(|error| Unkept::Failed(error, patience.limit))?;
+                let output = execute().await.map_err(|error| NotCached::Failed(error, limits.limit))?;
                 let output = Arc::new(output);
                 if output.size() > MAX_ENTRY {
-                    Err(Unkept::TooLarge(output))
+                    Err(NotCached::TooLarge(output))
                 } else {
                     Ok(Entry { output, lifetime })
                 }
             };
-            let mut found = pin!(self.0.try_get_with((permit.binding(), patience.provider), miss));
+            let mut found = pin!(self.0.try_get_with((permit.binding(), limits.provider), miss));
             // Cancel-safety: only a wait for somebody else's execution is dropped; one's own ends by itself.
             let found = tokio::select! {
                 biased;
                 found = &mut found => found,
-                () = patience.cancel.cancelled() => {
+                () = limits.cancel.cancelled() => {
                     if !ran.load(Ordering::Relaxed) {
                         return Err(given_up(ErrorCode::Canceled, "canceled").into());
                     }
                     found.await
                 }
-                () = until(patience.deadline) => {
+                () = until(limits.deadline) => {
                     if !ran.load(Ordering::Relaxed) {
                         return Err(given_up(ErrorCode::Timeout, "timeout").into());
                     }
@@ -147,9 +147,11 @@ impl Cache {
             return match found {
                 Ok(entry) => Ok(Answer { output: entry.output, cached: !ran }),
                 Err(unkept) => match &*unkept {
-                    Unkept::TooLarge(output) => Ok(Answer { output: Arc::clone(output), cached: !ran }),
-                    Unkept::Failed(error, limit) if !ran && gave_up(error, *limit, patience) => continue,
-                    Unkept::Failed(error, _) => Err(error.clone()),
+                    NotCached::TooLarge(output) => Ok(Answer { output: Arc::clone(output), cached: !ran }),
+                    NotCached::Failed(error, limit) if !ran && is_caller_timeout(error, *limit, limits) => {
+                        continue;
+                    }
+                    NotCached::Failed(error, _) => Err(error.clone()),
                 },
             };
         }
@@ -157,10 +159,10 @@ impl Cache {
 }
 
 /// Whether an execution failed only because its caller had less patience, which is no answer to this one.
-fn gave_up(error: &CallError, limit: Duration, patience: &Patience<'_>) -> bool {
+fn is_caller_timeout(error: &CallError, limit: Duration, limits: &WaitLimits<'_>) -> bool {
     let code = error.error().code;
     // Equal limits share the failure: else callers of a tool that hangs would time out one after the other.
-    code == ErrorCode::Canceled || (code == ErrorCode::Timeout && limit < patience.limit)
+    code == ErrorCode::Canceled || (code == ErrorCode::Timeout && limit < limits.limit)
 }
 
 fn given_up(code: ErrorCode, why: &str) -> Refusal {

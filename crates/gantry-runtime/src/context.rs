@@ -1,13 +1,13 @@
 //! What a call knows about itself while it runs: who asked, in which session, below which call, and when to stop.
 
 use crate::approvals::Decider;
-pub use crate::pipeline::stopwatch::Watches;
+pub use crate::pipeline::timer::TimerChain;
 use crate::queue::Held;
 use crate::session::Session;
 use gantry_core::Caller;
 use gantry_core::id::CallId;
 use gantry_provider::CallContext;
-use gantry_provider::client::{Audience, Nobody};
+use gantry_provider::client::{ClientChannel, NoClient};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -28,9 +28,9 @@ pub struct CallCx {
     /// Queue slots that calls above this one hold.
     pub held: Held,
     /// The watches of the calls above this one, which stand still while it waits for a person.
-    pub watches: Watches,
+    pub watches: TimerChain,
     /// The client behind the call, which may be told and asked things while it runs.
-    pub audience: Arc<dyn Audience>,
+    pub audience: Arc<dyn ClientChannel>,
     /// The person behind that client, if it is known that they may decide.
     pub person: Option<Arc<Decider>>,
     /// What the client said about the call besides its arguments: the text of the `_meta` object of an MCP request.
@@ -48,7 +48,7 @@ impl CallCx {
             turn: 1,
             cancel: session.cancellation().child_token(),
             held: Held::default(),
-            watches: Watches::default(),
+            watches: TimerChain::default(),
             audience: nobody(),
             person: None,
             meta: None,
@@ -57,7 +57,7 @@ impl CallCx {
 
     /// The same call, with somebody who listens.
     #[must_use]
-    pub fn heard_by(mut self, audience: Arc<dyn Audience>, meta: Option<Arc<str>>) -> Self {
+    pub fn with_client(mut self, audience: Arc<dyn ClientChannel>, meta: Option<Arc<str>>) -> Self {
         self.audience = audience;
         self.meta = meta;
         self
@@ -65,7 +65,7 @@ impl CallCx {
 
     /// A call made below this one: it shares the session, stops with it, and reuses its slots.
     #[must_use]
-    pub fn below(&self) -> Self {
+    pub fn child(&self) -> Self {
         Self {
             id: CallId::mint(),
             session: Arc::clone(&self.session),
@@ -82,9 +82,9 @@ impl CallCx {
 
     /// The same in the session of an agent that this call has started: it asks the same client and the same person.
     #[must_use]
-    pub fn below_in(&self, session: &Arc<Session>) -> Self {
+    pub fn child_in_session(&self, session: &Arc<Session>) -> Self {
         let cancel = session.cancellation().child_token();
-        Self { session: Arc::clone(session), turn: 1, cancel, ..self.below() }
+        Self { session: Arc::clone(session), turn: 1, cancel, ..self.child() }
     }
 
     /// The context of the call that a provider is running, to make further calls below it; none where the provider was
@@ -115,7 +115,7 @@ impl CallCx {
     }
 }
 
-fn nobody() -> Arc<dyn Audience> {
-    static NOBODY: LazyLock<Arc<Nobody>> = LazyLock::new(Arc::default);
-    Arc::clone(&NOBODY) as Arc<dyn Audience>
+fn nobody() -> Arc<dyn ClientChannel> {
+    static NOBODY: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
+    Arc::clone(&NOBODY) as Arc<dyn ClientChannel>
 }

@@ -6,9 +6,9 @@
 pub mod approvals;
 mod cache;
 pub use gantry_provider::clock;
-pub mod commons;
 pub mod context;
 pub mod event;
+pub mod services;
 /// What the ledger keeps, for those who read it.
 pub mod ledger {
     pub use gantry_store::{
@@ -26,13 +26,13 @@ pub mod queue;
 pub mod records;
 pub mod reply;
 mod runtime;
+pub mod serial_gate;
 pub mod session;
-pub mod turns;
 
-pub use commons::{Commons, Process, Told};
 pub use context::CallCx;
 pub use options::{Options, Plan};
 pub use projects::Projects;
 pub use reply::Reply;
-pub use runtime::{Entered, Error, Explanation, Foresight, Outcome, Runtime};
+pub use runtime::{Admitted, DryRun, Error, Explanation, Outcome, Runtime};
+pub use services::{ChangeNotice, Process, Services};
 pub use session::Session;

@@ -8,15 +8,15 @@ mod admit;
 mod approve;
 mod authorise;
 mod execute;
+pub(crate) mod idempotency;
 mod record;
-pub(crate) mod repeat;
 mod resolve;
 mod shape;
-pub(crate) mod stopwatch;
+pub(crate) mod timer;
 
 pub(crate) use admit::until;
 
-use crate::cache::{Answer, Patience};
+use crate::cache::{Answer, WaitLimits};
 use crate::context::CallCx;
 use crate::reply::{Reply, Shaped};
 use crate::runtime::{Runtime, State};
@@ -28,7 +28,7 @@ use record::Entry;
 pub(crate) async fn run(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Reply {
     rt.record_session(&cx.session).await;
     let mut entry = record::open(cx, request);
-    let outcome = record::unpanicked(stages(rt, cx, request, &mut entry)).await;
+    let outcome = record::catch_panic(stages(rt, cx, request, &mut entry)).await;
     record::close(rt, cx, entry, outcome).await.into_reply()
 }
 
@@ -56,7 +56,7 @@ async fn stages(
     entry.resolved(&call);
     let state = &*state;
     let judged = authorise::judge(state, cx, call)?;
-    if let Some(earlier) = repeat::earlier(rt, cx, request, judged.call(), entry).await? {
+    if let Some(earlier) = idempotency::earlier(rt, cx, request, judged.call(), entry).await? {
         return Ok(earlier);
     }
     let at = At { rt, state, cx };
@@ -74,8 +74,8 @@ async fn stages(
     } else {
         let limit = execute::time_limit(state, request, &permit);
         let provider = state.number_of(&permit.tool().key.provider);
-        let patience = Patience { cancel: &cx.cancel, deadline: entry.deadline(), limit, provider };
-        rt.cache.through(&permit, &patience, || dispatch(&at, request, &permit, entry)).await?
+        let limits = WaitLimits { cancel: &cx.cancel, deadline: entry.deadline(), limit, provider };
+        rt.cache.get_or_execute(&permit, &limits, || dispatch(&at, request, &permit, entry)).await?
     };
     shape::apply(rt, state, cx, answer).await
 }

@@ -7,28 +7,28 @@
 
 mod active;
 mod reload;
-mod seat;
 mod servers;
+mod slots;
 mod switch;
 
 pub use reload::{Load, Loading, Plans, Reloaded};
 pub use switch::Switched;
 
 use crate::approvals;
-use crate::commons::Commons;
 use crate::event::Events;
 use crate::options::{AgentOptions, Plan, Webhook};
 use crate::queue;
-use crate::runtime::{Elsewhere, Error, Runtime};
-use crate::turns::Turns;
+use crate::runtime::{Error, Relocation, Runtime};
+use crate::serial_gate::SerialGate;
+use crate::services::Services;
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_provider::task;
 use gantry_store::Store;
-use seat::{Seat, Seats};
 use servers::Overlay;
+use slots::{ActiveSlot, RuntimeSlots};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,11 +47,11 @@ pub const MOVES: usize = 4;
 /// The projects of a process.
 #[derive(Debug)]
 pub struct Projects {
-    commons: Arc<Commons>,
+    services: Arc<Services>,
     projects: ArcSwap<BTreeMap<Arc<str>, Arc<Project>>>,
     loading: Loading,
     /// Held while a new configuration is applied.
-    reloading: Turns,
+    reloading: SerialGate,
     /// What was wrong with the configuration that was refused last, until one is accepted.
     refused: Mutex<Option<Arc<str>>>,
     /// Fires when nothing that waits is to be begun any more.
@@ -64,9 +64,9 @@ struct Project {
     name: Arc<str>,
     plan: ArcSwap<Plan>,
     overlay: Mutex<Overlay>,
-    seats: Seats,
+    slots: RuntimeSlots,
     /// Held while its runtimes come and go.
-    changing: Turns,
+    changing: SerialGate,
     /// Whether it is not configured any more. Set while `changing` is held.
     ended: AtomicBool,
 }
@@ -99,21 +99,21 @@ impl Projects {
     /// # Errors
     /// The tools of a project clash or name a queue that is not configured.
     pub async fn start(
-        commons: Arc<Commons>,
+        services: Arc<Services>,
         plans: BTreeMap<Arc<str>, Plan>,
         loading: Loading,
     ) -> Result<Arc<Self>, Error> {
         let mut projects = BTreeMap::new();
         for (name, plan) in plans {
-            let project = Project::start(Arc::clone(&name), plan, &commons).await?;
+            let project = Project::start(Arc::clone(&name), plan, &services).await?;
             projects.insert(name, project);
         }
         let stopping = CancellationToken::new();
         let projects = Arc::new(Self {
-            commons,
+            services,
             projects: ArcSwap::from_pointee(projects),
             loading,
-            reloading: Turns::default(),
+            reloading: SerialGate::default(),
             refused: Mutex::new(None),
             stopping: stopping.clone(),
         });
@@ -133,13 +133,13 @@ impl Projects {
     /// There is no such project, or its active agent cannot be had.
     pub async fn context(&self, project: &str, agent: Option<&str>) -> Result<Context, Refusal> {
         let project = self.project(project)?;
-        project.context(&self.commons, agent).await
+        project.context(&self.services, agent).await
     }
 
     /// The same for those who cannot wait: nothing while there is nothing yet.
     #[must_use]
     pub fn peek(&self, project: &str, agent: Option<&str>) -> Option<Context> {
-        self.project(project).ok()?.seats.peek(agent)
+        self.project(project).ok()?.slots.peek(agent)
     }
 
     fn project(&self, name: &str) -> Result<Arc<Project>, Refusal> {
@@ -163,38 +163,38 @@ impl Projects {
     #[must_use]
     pub fn agents(&self, project: Option<&str>) -> Vec<Agent> {
         let projects = self.projects.load();
-        let meant = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
-        meant.flat_map(|project| project.agents()).collect()
+        let selected = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
+        selected.flat_map(|project| project.agents()).collect()
     }
 
     /// The active agent of a project.
     #[must_use]
     pub fn active(&self, project: &str) -> Option<Arc<str>> {
-        self.projects.load().get(project)?.seats.active()
+        self.projects.load().get(project)?.slots.active()
     }
 
     /// All runtimes that are there.
     #[must_use]
     pub fn runtimes(&self) -> Vec<Arc<Runtime>> {
-        self.projects.load().values().flat_map(|project| project.seats.runtimes()).collect()
+        self.projects.load().values().flat_map(|project| project.slots.runtimes()).collect()
     }
 
     /// The ledger.
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.commons.store
+        &self.services.store
     }
 
     /// What the runtimes share.
     #[must_use]
-    pub fn commons(&self) -> &Arc<Commons> {
-        &self.commons
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     /// The stream of events.
     #[must_use]
     pub fn events(&self) -> &Events {
-        &self.commons.events
+        &self.services.events
     }
 
     /// The webhooks of the projects that have one.
@@ -207,14 +207,14 @@ impl Projects {
     /// How the queues are doing.
     #[must_use]
     pub fn queues(&self) -> Vec<queue::Snapshot> {
-        self.commons.queues.load().snapshot()
+        self.services.queues.load().snapshot()
     }
 
     /// The page that `/metrics` serves.
     #[must_use]
     pub fn metrics_page(&self) -> String {
         let servers = self.servers(None);
-        self.commons.events.metrics().page(&self.queues(), self.commons.store.stats(), &servers)
+        self.services.events.metrics().page(&self.queues(), self.services.store.stats(), &servers)
     }
 
     /// What was wrong with the configuration that was refused last, if none was accepted since.
@@ -230,15 +230,15 @@ impl Projects {
     /// The store failed, and calls that wait may wait on.
     pub async fn cancel_session(&self, id: SessionId) -> Result<bool, gantry_store::Error> {
         // First, so that whoever waits for one of them reads why it ended.
-        let held = self.commons.withdraw_run(id).await;
+        let held = self.services.withdraw_run(id).await;
         let mut is_live = false;
         for runtime in self.runtimes() {
             is_live |= runtime.cancel_session(id).await;
         }
         // What goes on in a session that was brought back for it, which no runtime remembers.
-        let running = self.commons.cancel_these(|call| call.session == id);
+        let running = self.services.cancel_these(|call| call.session == id);
         // What was being held meanwhile.
-        let late = self.commons.withdraw_run(id).await?;
+        let late = self.services.withdraw_run(id).await?;
         Ok(is_live || held? + running + late > 0)
     }
 
@@ -256,13 +256,13 @@ impl Projects {
     /// Lets running calls end for as long as `grace`, then closes everything, the ledger last.
     pub async fn shutdown(&self, grace: Duration) {
         self.stopping.cancel();
-        let _reloading = tokio::time::timeout(DRAIN * 2, self.reloading.mine()).await;
+        let _reloading = tokio::time::timeout(DRAIN * 2, self.reloading.enter()).await;
         let projects = self.projects.load_full();
         // What a project is just turning away from is closed by whoever does that.
-        let turning = join_all(projects.values().map(|project| project.changing.mine()));
+        let turning = join_all(projects.values().map(|project| project.changing.enter()));
         let _turns = tokio::time::timeout(DRAIN * 2, turning).await;
         join_all(self.runtimes().iter().map(|runtime| runtime.shutdown(grace))).await;
-        if let Err(error) = self.commons.store.shutdown().await {
+        if let Err(error) = self.services.store.shutdown().await {
             tracing::error!("the ledger could not be closed cleanly: {error}");
         }
     }
@@ -274,8 +274,8 @@ fn no_project(name: &str) -> Refusal {
 }
 
 impl Project {
-    async fn start(name: Arc<str>, plan: Plan, commons: &Arc<Commons>) -> Result<Arc<Self>, Error> {
-        let seat = match active::read(&plan.options.data) {
+    async fn start(name: Arc<str>, plan: Plan, services: &Arc<Services>) -> Result<Arc<Self>, Error> {
+        let slot = match active::read(&plan.options.data) {
             None => None,
             Some(agent) => match plan.options.agents.get_key_value(&*agent) {
                 Some((agent, _)) => Some(Ok(Arc::clone(agent))),
@@ -286,34 +286,34 @@ impl Project {
             name,
             plan: ArcSwap::from_pointee(plan),
             overlay: Mutex::default(),
-            seats: Seats::default(),
-            changing: Turns::default(),
+            slots: RuntimeSlots::default(),
+            changing: SerialGate::default(),
             ended: AtomicBool::new(false),
         });
-        match seat {
-            None => project.seats.share(project.build(None, commons).await?),
+        match slot {
+            None => project.slots.set_shared(project.build(None, services).await?),
             Some(Ok(agent)) => {
-                let runtime = project.build(Some(&agent), commons).await?;
-                project.seats.sit(Seat::Active { agent, runtime });
+                let runtime = project.build(Some(&agent), services).await?;
+                project.slots.set_active(ActiveSlot::Active { agent, runtime });
             }
             Some(Err(agent)) => {
                 let reason = "it was active when Gantry ran last, and is not configured any more".into();
                 tracing::warn!("agent {agent} of project {}: {reason}", project.name);
-                project.seats.sit(Seat::Broken { agent, reason });
+                project.slots.set_active(ActiveSlot::Broken { agent, reason });
             }
         }
         Ok(project)
     }
 
     /// A runtime for this agent alone, or for all.
-    async fn build(&self, agent: Option<&Arc<str>>, commons: &Arc<Commons>) -> Result<Arc<Runtime>, Error> {
-        Runtime::start(self.effective(agent), commons).await
+    async fn build(&self, agent: Option<&Arc<str>>, services: &Arc<Services>) -> Result<Arc<Runtime>, Error> {
+        Runtime::start(self.effective(agent), services).await
     }
 
-    async fn context(&self, commons: &Arc<Commons>, agent: Option<&str>) -> Result<Context, Refusal> {
-        let mut is_new = self.seats.is_moving();
+    async fn context(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<Context, Refusal> {
+        let mut is_new = self.slots.is_moving();
         loop {
-            if let Some(context) = self.seats.find(agent).await? {
+            if let Some(context) = self.slots.find(agent).await? {
                 if is_new {
                     // Whoever has waited for it sees what it has, not what it has so far.
                     context.runtime.settled().await;
@@ -325,21 +325,21 @@ impl Project {
                 self.configured(agent)?;
             }
             is_new = true;
-            let _changing = self.changing.mine().await;
+            let _changing = self.changing.enter().await;
             self.is_there()?;
             // Another caller may have started it in the meantime, or the project may have turned to another agent.
-            if self.seats.peek(agent).is_some() || self.seats.is_moving() {
+            if self.slots.peek(agent).is_some() || self.slots.is_moving() {
                 continue;
             }
-            let shared = self.build(None, commons).await.map_err(|error| {
+            let shared = self.build(None, services).await.map_err(|error| {
                 let message = format!("the project cannot be started: {error}; nothing was run");
                 Refusal::new(ErrorCode::UpstreamUnavailable, message)
             })?;
-            if let Some(agent) = self.seats.active() {
+            if let Some(agent) = self.slots.active() {
                 let why = format!("agent {agent} is active and has a place of its own").into();
-                shared.keep_out(Some(Elsewhere { agent: Some(agent), why }));
+                shared.close_to(Some(Relocation { agent: Some(agent), why }));
             }
-            self.seats.share(shared);
+            self.slots.set_shared(shared);
         }
     }
 
@@ -352,7 +352,7 @@ impl Project {
     }
 
     fn agents(&self) -> Vec<Agent> {
-        let (plan, active) = (self.plan.load(), self.seats.active());
+        let (plan, active) = (self.plan.load(), self.slots.active());
         let mut agents: Vec<Agent> = plan
             .options
             .agents

@@ -114,11 +114,11 @@ struct State {
     waiting: usize,
     next_ticket: u64,
     /// One lane per priority, the most urgent first.
-    lanes: [Lane; 3],
+    by_priority: [PriorityQueue; 3],
 }
 
 #[derive(Debug, Default)]
-struct Lane {
+struct PriorityQueue {
     /// Sessions that have a waiting call, in the order of their turns.
     turns: VecDeque<SessionId>,
     waiters: HashMap<SessionId, VecDeque<Waiter>>,
@@ -320,8 +320,8 @@ impl Queue {
 }
 
 impl State {
-    fn lane(&mut self, priority: Priority) -> &mut Lane {
-        let [high, normal, low] = &mut self.lanes;
+    fn queue_of(&mut self, priority: Priority) -> &mut PriorityQueue {
+        let [high, normal, low] = &mut self.by_priority;
         match priority {
             Priority::High => high,
             Priority::Normal => normal,
@@ -334,10 +334,10 @@ impl State {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.waiting += 1;
-        let lane = self.lane(priority);
-        let line = lane.waiters.entry(session).or_default();
+        let queue_of = self.queue_of(priority);
+        let line = queue_of.waiters.entry(session).or_default();
         if line.is_empty() {
-            lane.turns.push_back(session);
+            queue_of.turns.push_back(session);
         }
         line.push_back(Waiter { ticket, grant });
         (ticket, granted)
@@ -345,26 +345,26 @@ impl State {
 
     /// The call whose turn it is.
     fn next(&mut self) -> Option<Waiter> {
-        let waiter = self.lanes.iter_mut().find_map(Lane::next)?;
+        let waiter = self.by_priority.iter_mut().find_map(PriorityQueue::next)?;
         self.waiting = self.waiting.saturating_sub(1);
         Some(waiter)
     }
 
     fn leave(&mut self, session: SessionId, priority: Priority, ticket: u64) {
-        let lane = self.lane(priority);
-        let Some(line) = lane.waiters.get_mut(&session) else { return };
+        let queue_of = self.queue_of(priority);
+        let Some(line) = queue_of.waiters.get_mut(&session) else { return };
         let before = line.len();
         line.retain(|waiter| waiter.ticket != ticket);
         let left = before - line.len();
         if line.is_empty() {
-            lane.waiters.remove(&session);
-            lane.turns.retain(|turn| *turn != session);
+            queue_of.waiters.remove(&session);
+            queue_of.turns.retain(|turn| *turn != session);
         }
         self.waiting = self.waiting.saturating_sub(left);
     }
 }
 
-impl Lane {
+impl PriorityQueue {
     fn next(&mut self) -> Option<Waiter> {
         let session = self.turns.pop_front()?;
         let line = self.waiters.get_mut(&session)?;

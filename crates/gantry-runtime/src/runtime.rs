@@ -1,8 +1,8 @@
 //! The runtime: a few handles that the stages share, and the one way for a call to enter.
 
-mod detached;
+mod detach_on_drop;
+mod dry_run;
 mod explain;
-mod foresee;
 mod lifecycle;
 mod observer;
 mod opening;
@@ -17,18 +17,18 @@ mod view;
 
 use crate::approvals::RunningGuard;
 use crate::cache::Cache;
-use crate::commons::{Call, Commons, Running};
 use crate::context::CallCx;
 use crate::event::Events;
 use crate::output_tool::OutputTool;
 use crate::outputs::Outputs;
 use crate::pipeline;
 use crate::reply::Reply;
+use crate::services::{Call, Running, Services};
 use crate::session::{Session, Sessions};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use detached::Detached;
+use detach_on_drop::DetachOnDrop;
+pub use dry_run::{DryRun, Outcome};
 pub use explain::Explanation;
-pub use foresee::{Foresight, Outcome};
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Tool, Verdict};
@@ -64,7 +64,7 @@ pub struct Runtime {
     toolsets: Toolsets,
     pub(crate) output_tool: Arc<Tool>,
     output_provider: Arc<OutputTool>,
-    pub(crate) commons: Arc<Commons>,
+    pub(crate) services: Arc<Services>,
     pub(crate) cache: Cache,
     pub(crate) outputs: Outputs,
     pub(crate) store: Store,
@@ -73,17 +73,17 @@ pub struct Runtime {
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Who has a runtime of his own now and does not belong here any more.
-    elsewhere: ArcSwapOption<Elsewhere>,
+    elsewhere: ArcSwapOption<Relocation>,
 }
 
 /// A call that was let in; it counts as running from here on.
 #[derive(Debug)]
-pub struct Entered(#[expect(dead_code, reason = "held for its end")] Running);
+pub struct Admitted(#[expect(dead_code, reason = "held for its end")] Running);
 
 /// The agent that has a runtime for itself. Callers of that agent, and callers who name none, belong there; if it is none,
 /// nobody belongs here any more.
 #[derive(Debug)]
-pub(crate) struct Elsewhere {
+pub(crate) struct Relocation {
     pub(crate) agent: Option<Arc<str>>,
     pub(crate) why: Arc<str>,
 }
@@ -104,8 +104,8 @@ impl Runtime {
 
     /// Runs one call that was let in, to its end even if nobody waits for it any more. One that has to wait for a person
     /// or for its time is held, and the reply says so. Whoever gives it to the caller says so by [`Self::collect`].
-    pub async fn run(self: &Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest) -> Reply {
-        Detached::new(&self.tasks, Arc::clone(self).through(entered, cx, request)).await
+    pub async fn run(self: &Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) -> Reply {
+        DetachOnDrop::new(&self.tasks, Arc::clone(self).through(entered, cx, request)).await
     }
 
     /// Waits with the caller of a held call, by the best way there is to ask the person behind it. The reply is what came of
@@ -115,18 +115,18 @@ impl Runtime {
         if !reply.is_held() {
             return reply;
         }
-        Detached::new(&self.tasks, Arc::clone(self).wait_for_decision(cx.clone(), reply)).await
+        DetachOnDrop::new(&self.tasks, Arc::clone(self).wait_for_decision(cx.clone(), reply)).await
     }
 
     /// Runs one call that was let in and that nobody waits for; it is found by its id.
-    pub fn defer(self: &Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest) {
+    pub fn defer(self: &Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) {
         self.tasks.spawn(Arc::clone(self).through(entered, cx, request));
     }
 
     /// Runs a held call; `running` is let go of when it has ended.
     pub(crate) fn resume(
         self: &Arc<Self>,
-        entered: Entered,
+        entered: Admitted,
         cx: CallCx,
         request: CallRequest,
         running: RunningGuard,
@@ -158,10 +158,10 @@ impl Runtime {
     ///
     /// # Errors
     /// It was not let in, and nothing will run.
-    pub fn enter(&self, cx: &CallCx) -> Result<Entered, Refusal> {
+    pub fn enter(&self, cx: &CallCx) -> Result<Admitted, Refusal> {
         let call = self.counted(&cx.session, cx.cancel.clone());
         // Order: counted first, so that whoever makes its session leave either waits for it or is seen here.
-        let running = self.commons.enter(cx.id, call, cx.parent.is_some())?;
+        let running = self.services.enter(cx.id, call, cx.parent.is_some())?;
         // A call below one that runs still belongs to it: its parent is waited for.
         let leaves = cx.session.leaves_because().filter(|_| cx.parent.is_none());
         if self.closing.is_cancelled() || leaves.is_some() {
@@ -169,13 +169,13 @@ impl Runtime {
             let message = format!("{why}; nothing was run. Try again later.");
             return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
         }
-        Ok(Entered(running))
+        Ok(Admitted(running))
     }
 
     /// Counts a request that is no tool call as running, for as long as it does.
     fn enter_request(&self, session: &Session) -> Result<Running, Refusal> {
         let cancel = session.cancellation().child_token();
-        let running = self.commons.enter(CallId::mint(), self.counted(session, cancel), false)?;
+        let running = self.services.enter(CallId::mint(), self.counted(session, cancel), false)?;
         if let Some(why) = session.leaves_because() {
             let message = format!("{why}; nothing was asked. Try again later.");
             return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
@@ -189,7 +189,7 @@ impl Runtime {
     }
 
     /// Takes a call through the pipeline; it counts as running until then.
-    async fn through(self: Arc<Self>, entered: Entered, cx: CallCx, request: CallRequest) -> Reply {
+    async fn through(self: Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) -> Reply {
         let reply = pipeline::run(&self, &cx, &request).await;
         drop(entered);
         match &reply.approval {

@@ -68,7 +68,7 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
         router: api::router(app.clone()),
         app: app.clone(),
     });
-    let approvals = app.projects.commons().approvals();
+    let approvals = app.projects.services().approvals();
     approvals.set_page(page_address(address));
     ready(address);
     let connections = TaskTracker::new();

@@ -56,7 +56,7 @@ struct Next<'a> {
 
 /// Whether a call may begin.
 enum Beginning {
-    /// Nobody held it.
+    /// NoClient held it.
     Plain,
     /// It was held, and this approval lets it run.
     Approved(Box<ApprovalRow>),

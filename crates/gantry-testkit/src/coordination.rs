@@ -55,7 +55,7 @@ impl Coordination {
         for wanted in spawn.calls {
             let arguments = wanted.arguments.map(|raw| raw.get().into());
             let request = CallRequest { tool: wanted.tool, arguments, ..CallRequest::default() };
-            let reply = runtime.call(cx.below_in(&child), request).await.to_json();
+            let reply = runtime.call(cx.child_in_session(&child), request).await.to_json();
             replies.push(serde_json::from_str::<Value>(&reply).unwrap_or_default());
         }
         let depth = child.place().depth;

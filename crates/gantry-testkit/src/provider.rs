@@ -146,7 +146,7 @@ async fn nested(cx: &CallContext, arguments: Arguments) -> Result<RawOutput, Fau
         arguments: arguments.arguments.map(|raw| raw.get().into()),
         ..CallRequest::default()
     };
-    let reply = runtime.call(cx.below(), request).await;
+    let reply = runtime.call(cx.child(), request).await;
     Ok(RawOutput::Text(reply.conversation()))
 }
 

@@ -5,7 +5,7 @@ use crate::replica::Replica;
 use crate::server::UpstreamServer;
 use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::{Permit, Tool};
-use gantry_mcp::Turn;
+use gantry_mcp::RequestContext;
 use gantry_mcp::client::Failure;
 use gantry_provider::CallContext;
 use gantry_provider::{Provider as _, RawOutput};
@@ -19,7 +19,7 @@ impl UpstreamServer {
         let mut tried = Vec::new();
         let result = loop {
             let connection_for = self.connection_for(&picked, tool, &*cx.client).await;
-            let turn = Turn { audience: Arc::clone(&cx.client), cancel: cx.cancel.clone() };
+            let turn = RequestContext { audience: Arc::clone(&cx.client), cancel: cx.cancel.clone() };
             let called = if self.has_changed(picked.replica, tool) {
                 Err(Failure::Unavailable(format!("it has changed what {} is", tool.name)))
             } else {

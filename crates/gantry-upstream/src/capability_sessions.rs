@@ -12,7 +12,7 @@ use crate::server::{Picked, UpstreamServer};
 use futures_util::FutureExt as _;
 use gantry_core::Tool;
 use gantry_mcp::client::{self, Connection, Declared, Event, Failure, Protocol, Target, Transport};
-use gantry_provider::client::Audience;
+use gantry_provider::client::ClientChannel;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
@@ -112,7 +112,7 @@ impl UpstreamServer {
         &self,
         at: &Picked,
         tool: &Tool,
-        client: &dyn Audience,
+        client: &dyn ClientChannel,
     ) -> Arc<Connection> {
         let first = || Arc::clone(&at.connection);
         let Some(replica) = self.replicas.get(at.replica) else { return first() };
@@ -184,7 +184,7 @@ impl UpstreamServer {
 }
 
 /// What a client can be asked, as far as Gantry declares it.
-fn client_capabilities(client: &dyn Audience, declared: Declared) -> Declared {
+fn client_capabilities(client: &dyn ClientChannel, declared: Declared) -> Declared {
     let can = |method, params| client.capabilities().can(method, params);
     let elicitation = || can("elicitation/create", "{}") || can("elicitation/create", r#"{"mode":"url"}"#);
     Declared {

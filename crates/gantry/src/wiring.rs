@@ -11,7 +11,7 @@ use crate::Extra;
 use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};
 use anyhow::Context as _;
 use gantry_runtime::projects::Loading;
-use gantry_runtime::{Commons, Plan, Projects};
+use gantry_runtime::{Plan, Projects, Services};
 use gantry_server::ParseServer;
 use gantry_store::Store;
 use gantry_upstream::config::DisabledReason;
@@ -32,9 +32,9 @@ pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyho
     let store = held.config.store.path.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
     let (store, recovery) = opened.context("cannot open the ledger")?;
-    let commons = Commons::new(store, &recovery, Configuration::process(&held));
+    let services = Services::new(store, &recovery, Configuration::process(&held));
     let loading = Loading(Arc::clone(&configuration) as _);
-    let projects = Projects::start(commons, plans, loading).await?;
+    let projects = Projects::start(services, plans, loading).await?;
     Ok(Started { projects, configuration })
 }
 

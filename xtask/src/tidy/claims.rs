@@ -53,13 +53,8 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         call: &["redeem"],
-        within: CRATES,
-        allowed: &[
-            "crates/gantry-runtime/src/pipeline/approve.rs",
-            CORE,
-            TESTING,
-            "crates/gantry-store/src/ledger",
-        ],
+        within: ENGINE,
+        allowed: &["crates/gantry-runtime/src/pipeline/approve.rs", TESTING],
         what: MINTED,
     },
     Claim {
@@ -83,7 +78,8 @@ const CLAIMS: &[Claim] = &[
     Claim {
         call: &["tokio", "spawn"],
         within: ENGINE,
-        allowed: &["crates/gantry-provider/src/task.rs"],
+        // A connection of the proxy is driven by a task that ends with the body it carries.
+        allowed: &["crates/gantry-provider/src/task.rs", "crates/gantry-egress/src/proxy/relay.rs"],
         what: SPAWNED,
     },
 ];

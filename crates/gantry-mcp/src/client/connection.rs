@@ -6,7 +6,7 @@ use super::{
     types::{About, Failure, ListKind, Outgoing, Protocol, Target},
 };
 use crate::{
-    exchange::{LogLevel, Turn},
+    exchange::{LogLevel, RequestContext},
     raw,
 };
 use gantry_core::Permit;
@@ -95,7 +95,12 @@ impl Connection {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub async fn call(&self, permit: &Permit, meta: Option<&str>, turn: Turn) -> Result<String, Failure> {
+    pub async fn call(
+        &self,
+        permit: &Permit,
+        meta: Option<&str>,
+        turn: RequestContext,
+    ) -> Result<String, Failure> {
         let name = raw::quoted(&permit.tool().key.tool);
         let params = raw::object([("name", name.as_str()), ("arguments", permit.arguments())]);
         self.send("tools/call", &params, meta, turn).await
@@ -117,9 +122,9 @@ impl Connection {
         method: &str,
         params: &str,
         meta: Option<&str>,
-        turn: Turn,
+        turn: RequestContext,
     ) -> Result<String, Failure> {
-        let Turn { audience, cancel } = turn;
+        let RequestContext { audience, cancel } = turn;
         if cancel.is_cancelled() {
             return Err(Failure::Canceled);
         }
@@ -151,7 +156,7 @@ impl Connection {
         let method = if self.core.modern() { "server/discover" } else { "ping" };
         match timeout(limit, self.core.own(method, "{}")).await {
             // Whoever refuses is there.
-            Ok(Ok(_) | Err(Failure::Answered(_))) => Ok(started.elapsed()),
+            Ok(Ok(_) | Err(Failure::ClientResponse(_))) => Ok(started.elapsed()),
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(Failure::Lost(format!("no answer to {method} within {} ms", limit.as_millis()))),
         }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::code,
-    exchange::{Audience, LogLevel, Nobody},
+    exchange::{ClientChannel, LogLevel, NoClient},
 };
 use http::HeaderMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -46,7 +46,7 @@ pub(super) struct Ask<'a> {
     pub(super) meta: Option<&'a str>,
     pub(super) token: Option<u64>,
     /// The client behind it; `None` for Gantry's own requests.
-    pub(super) audience: Option<&'a Arc<dyn Audience>>,
+    pub(super) audience: Option<&'a Arc<dyn ClientChannel>>,
     pub(super) cancel: &'a CancellationToken,
 }
 
@@ -118,7 +118,11 @@ impl Core {
     }
 
     /// Opens a stream of notifications and waits for its end.
-    pub(super) async fn listen(&self, params: &str, audience: Arc<dyn Audience>) -> Result<String, Trouble> {
+    pub(super) async fn listen(
+        &self,
+        params: &str,
+        audience: Arc<dyn ClientChannel>,
+    ) -> Result<String, Trouble> {
         let method = "subscriptions/listen";
         let cancel = &CancellationToken::new();
         let params = meta::modern(params, None, None, self.dispatcher().target.declared, None);
@@ -127,7 +131,7 @@ impl Core {
     }
 
     async fn can_clear_up(&self, failure: &Failure, ask: Ask<'_>) -> bool {
-        let Failure::Answered(error) = failure else { return false };
+        let Failure::ClientResponse(error) = failure else { return false };
         match error.code {
             // The schemas that the headers were made from are no longer those of the server.
             code::HEADER_MISMATCH if ask.method == "tools/call" => {
@@ -156,7 +160,7 @@ impl Core {
             headers,
             audience: ask
                 .audience
-                .map_or_else(|| Arc::new(Nobody::default()) as Arc<dyn Audience>, Arc::clone),
+                .map_or_else(|| Arc::new(NoClient::default()) as Arc<dyn ClientChannel>, Arc::clone),
             own: ask.audience.is_none(),
             cancel: ask.cancel,
         };

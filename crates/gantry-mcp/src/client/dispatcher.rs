@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ErrorObject,
     envelope::cut,
-    exchange::{Audience, BoxFuture},
+    exchange::{BoxFuture, ClientChannel},
 };
 use std::{
     collections::BTreeMap,
@@ -55,7 +55,7 @@ pub(super) struct Dispatcher {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
     /// Limit: one per request under way above this layer.
-    tokens: Mutex<BTreeMap<u64, Arc<dyn Audience>>>,
+    tokens: Mutex<BTreeMap<u64, Arc<dyn ClientChannel>>>,
     garbage: AtomicU64,
     /// Changes of tools, resources and prompts that wait for a slow receiver.
     pub(super) late_changes: [AtomicBool; 3],
@@ -84,7 +84,7 @@ impl Dispatcher {
     /// Opens a request. `outbox` is where its withdrawal is told, if that is to be told at all.
     pub(super) fn register(
         self: &Arc<Self>,
-        audience: Arc<dyn Audience>,
+        audience: Arc<dyn ClientChannel>,
         own: bool,
         outbox: Option<Arc<dyn Outbox>>,
     ) -> Result<Ticket, Failure> {
@@ -104,14 +104,14 @@ impl Dispatcher {
     }
 
     /// A token under which the server can report progress to this client.
-    pub(super) fn progress_token(self: &Arc<Self>, audience: &Arc<dyn Audience>) -> ProgressToken {
+    pub(super) fn progress_token(self: &Arc<Self>, audience: &Arc<dyn ClientChannel>) -> ProgressToken {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         lock(&self.tokens).insert(token, Arc::clone(audience));
         ProgressToken { token, dispatcher: Arc::clone(self) }
     }
 
     /// Who wants progress under this token.
-    pub(super) fn progress_audience(&self, token: u64) -> Option<Arc<dyn Audience>> {
+    pub(super) fn progress_audience(&self, token: u64) -> Option<Arc<dyn ClientChannel>> {
         lock(&self.tokens).get(&token).cloned()
     }
 
@@ -126,7 +126,7 @@ impl Dispatcher {
     }
 
     /// Who is behind a request that is under way.
-    pub(super) fn audience(&self, id: u64) -> Option<Arc<dyn Audience>> {
+    pub(super) fn audience(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
         lock(&self.waiting).audience(id)
     }
 
@@ -177,7 +177,7 @@ impl Dispatcher {
         let outcome = match outcome {
             Ok(result) if result.starts_with('{') => Ok(result.to_owned()),
             Ok(_) => Err(Failure::Lost("the server answered with a result that is not an object".into())),
-            Err(error) => Err(Failure::Answered(error)),
+            Err(error) => Err(Failure::ClientResponse(error)),
         };
         waiter.end(outcome);
     }
@@ -213,7 +213,7 @@ impl Dispatcher {
         let mut waiting = lock(&self.waiting);
         let waiter = match failure {
             Failure::Lost(_) => waiting.abandon(id),
-            Failure::Answered(_) | Failure::Unavailable(_) | Failure::Canceled => waiting.settle(id),
+            Failure::ClientResponse(_) | Failure::Unavailable(_) | Failure::Canceled => waiting.settle(id),
         };
         drop(waiting);
         if let Some(waiter) = waiter {
@@ -272,7 +272,7 @@ impl Dispatcher {
 #[derive(Debug)]
 pub(super) struct Ticket {
     pub(super) id: u64,
-    pub(super) audience: Arc<dyn Audience>,
+    pub(super) audience: Arc<dyn ClientChannel>,
     outcome: oneshot::Receiver<Result<String, Failure>>,
     over: CancellationToken,
     outbox: Option<Arc<dyn Outbox>>,

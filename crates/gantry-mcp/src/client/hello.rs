@@ -5,7 +5,7 @@ use super::{
     message, meta,
     types::{About, Failure},
 };
-use crate::{ErrorObject, Version, error::code, exchange::Nobody, raw};
+use crate::{ErrorObject, Version, error::code, exchange::NoClient, raw};
 use http::{HeaderMap, HeaderValue};
 use std::{borrow::Cow, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ async fn say(link: &Link, method: &'static str, params: &str) -> Result<String, 
         headers.insert("mcp-method", HeaderValue::from_static(method));
     }
     let cancel = CancellationToken::new();
-    let audience = Arc::new(Nobody::default());
+    let audience = Arc::new(NoClient::default());
     link.call(&Call { method, params, headers, audience, own: true, cancel: &cancel }).await
 }
 
@@ -118,7 +118,7 @@ fn judge_discover(trouble: Trouble) -> Verdict {
             return if other_era { Verdict::OtherEra(failure.to_string()) } else { Verdict::Down(failure) };
         }
         Trouble::Status(refusal) => (Some(refusal.status), refusal.error),
-        Trouble::Failure(Failure::Answered(error)) => (None, Some(error)),
+        Trouble::Failure(Failure::ClientResponse(error)) => (None, Some(error)),
         // Some servers of the older era hang up on a method that they do not know.
         Trouble::Failure(Failure::Lost(reason)) => return Verdict::OtherEra(reason),
         Trouble::Failure(failure) => return Verdict::Down(failure),
@@ -126,7 +126,7 @@ fn judge_discover(trouble: Trouble) -> Verdict {
     let access = status.is_some_and(|status| matches!(status.as_u16(), 401 | 403));
     match error {
         Some(error) if access || matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
-            Verdict::Down(Failure::Answered(error))
+            Verdict::Down(Failure::ClientResponse(error))
         }
         Some(error) => Verdict::OtherEra(error.to_string()),
         None => Verdict::OtherEra("the server refused server/discover".into()),
@@ -142,7 +142,7 @@ fn judge_initialize(trouble: Trouble) -> Verdict {
             if other_era { Verdict::OtherEra(failure.to_string()) } else { Verdict::Down(failure) }
         }
         // Whoever does not know `initialize` must be of the newer era.
-        Trouble::Failure(Failure::Answered(error))
+        Trouble::Failure(Failure::ClientResponse(error))
             if matches!(error.code, code::UNSUPPORTED_VERSION | code::METHOD_NOT_FOUND) =>
         {
             Verdict::OtherEra(error.to_string())

@@ -2,7 +2,7 @@
 //! where every request has a stream of its own.
 
 use super::{dispatcher::Dispatcher, duplex::Duplex, http::HttpLink, limits::EXCERPT_CHARS, types::Failure};
-use crate::{ErrorObject, envelope::cut, error::code, exchange::Audience};
+use crate::{ErrorObject, envelope::cut, error::code, exchange::ClientChannel};
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ pub(super) struct Call<'a> {
     pub(super) params: &'a str,
     /// What HTTP says besides.
     pub(super) headers: HeaderMap,
-    pub(super) audience: Arc<dyn Audience>,
+    pub(super) audience: Arc<dyn ClientChannel>,
     /// It is Gantry's own request, not one of a client.
     pub(super) own: bool,
     pub(super) cancel: &'a CancellationToken,
@@ -84,7 +84,7 @@ impl Refusal {
     fn into_failure(self) -> Failure {
         let lost = self.may_have_run();
         if let Some(error) = self.error {
-            return Failure::Answered(error);
+            return Failure::ClientResponse(error);
         }
         let status = self.status;
         let excerpt = cut(&self.excerpt, EXCERPT_CHARS).trim();

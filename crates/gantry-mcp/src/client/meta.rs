@@ -3,7 +3,7 @@
 use super::types::Declared;
 use crate::{
     Version,
-    exchange::{Audience, LogLevel},
+    exchange::{ClientChannel, LogLevel},
     raw,
 };
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ pub(super) fn declared_capabilities(declared: Declared) -> String {
 }
 
 /// The capabilities of one client, without what this server may not use.
-fn client_capabilities(audience: &dyn Audience, declared: Declared) -> String {
+fn client_capabilities(audience: &dyn ClientChannel, declared: Declared) -> String {
     let withheld = |name: &str| match name {
         "elicitation" => !declared.elicitation,
         "sampling" => !declared.sampling,
@@ -93,7 +93,7 @@ pub(super) fn modern(
     meta: Option<&str>,
     token: Option<u64>,
     declared: Declared,
-    audience: Option<&dyn Audience>,
+    audience: Option<&dyn ClientChannel>,
 ) -> String {
     let mut members = passed_on(meta);
     let capabilities = audience
@@ -104,7 +104,7 @@ pub(super) fn modern(
     set("protocolVersion", version.into());
     set("clientInfo", CLIENT_INFO.into());
     set("clientCapabilities", capabilities.into());
-    if let Some(level) = audience.and_then(Audience::log_level).map(LogLevel::as_str) {
+    if let Some(level) = audience.and_then(ClientChannel::log_level).map(LogLevel::as_str) {
         set("logLevel", raw::quoted(level).into());
     }
     if let Some(token) = token {
@@ -116,7 +116,7 @@ pub(super) fn modern(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::Nobody;
+    use crate::exchange::NoClient;
 
     #[test]
     fn a_client_keeps_its_own_keys_and_loses_those_of_the_protocol() {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_modern_request_says_who_asks_and_what_it_can() {
-        let nobody = Nobody::default();
+        let nobody = NoClient::default();
         let stamped = modern("{}", None, None, Declared::default(), Some(&nobody));
         let meta = raw::member(&stamped, "_meta").unwrap();
         assert_eq!(

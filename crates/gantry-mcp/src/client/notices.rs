@@ -6,7 +6,7 @@ use super::{
     types::{Event, ListKind},
 };
 use crate::{
-    exchange::{LogLevel, Notice},
+    exchange::{LogLevel, ServerNotification},
     raw,
 };
 use std::sync::{
@@ -37,7 +37,7 @@ impl Dispatcher {
     fn progressed(&self, params: &str) {
         let token = raw::member(params, "progressToken").and_then(message::number);
         match token.and_then(|token| self.progress_audience(token)) {
-            Some(audience) => audience.notify(Notice::Progress(params.into())),
+            Some(audience) => audience.notify(ServerNotification::Progress(params.into())),
             None => tracing::debug!(server = %self.target.name, "progress came that nobody waits for"),
         }
     }
@@ -54,10 +54,10 @@ impl Dispatcher {
         match self.whose(origin) {
             Whose::Client(asker) => {
                 if asker.audience.log_level().is_some_and(|least| level >= least) {
-                    asker.audience.notify(Notice::Log(level, params.into()));
+                    asker.audience.notify(ServerNotification::Log(level, params.into()));
                 }
             }
-            Whose::Nobody => self.event(Event::Log(params.into())),
+            Whose::NoClient => self.event(Event::Log(params.into())),
             Whose::Unclear => tracing::debug!(%server, "a log message does not say for whom it is"),
         }
     }
@@ -78,7 +78,7 @@ impl Dispatcher {
             return;
         };
         if let Some(audience) = self.audience(id) {
-            audience.notify(Notice::Other { method: method.into(), params: params.into() });
+            audience.notify(ServerNotification::Other { method: method.into(), params: params.into() });
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     ErrorObject,
     error::code,
-    exchange::{Answered, Question, Unanswered},
+    exchange::{ClientRequest, ClientRequestError, ClientResponse},
 };
 use std::sync::{Arc, atomic::Ordering};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ impl Dispatcher {
         let withdrawn = CancellationToken::new();
         lock(&self.open_questions).insert(id.to_owned(), withdrawn.clone());
         let params = meta::question(params).into_owned();
-        let question = Question { key: id.to_owned(), method: method.to_owned(), params };
+        let question = ClientRequest { key: id.to_owned(), method: method.to_owned(), params };
         let (this, outbox) = (Arc::clone(self), Arc::clone(outbox));
         tokio::spawn(async move {
             let (id, method) = (question.key.clone(), question.method.clone());
@@ -60,7 +60,7 @@ impl Dispatcher {
                 biased;
                 () = withdrawn.cancelled() => None,
                 outcome = ask(&asker, question) => Some(outcome),
-                () = this.moot(&asker, origin) => Some(unanswered(&method, &Unanswered::Gone)),
+                () = this.moot(&asker, origin) => Some(unanswered(&method, &ClientRequestError::Gone)),
             };
             lock(&this.open_questions).remove(&id);
             // Whoever withdrew a question does not wait for an answer; everybody else may do so for ever.
@@ -101,20 +101,24 @@ impl Dispatcher {
     }
 }
 
-async fn ask(asker: &Asker, question: Question) -> Answered {
+async fn ask(asker: &Asker, question: ClientRequest) -> ClientResponse {
     let method = question.method.clone();
     match asker.audience.ask(vec![question]).await {
-        Ok(answers) => answers.into_iter().next().unwrap_or_else(|| unanswered(&method, &Unanswered::Gone)),
+        Ok(answers) => {
+            answers.into_iter().next().unwrap_or_else(|| unanswered(&method, &ClientRequestError::Gone))
+        }
         Err(why) => unanswered(&method, &why),
     }
 }
 
 /// What a server is told when there is no answer.
-pub(super) fn unanswered(method: &str, why: &Unanswered) -> Answered {
+pub(super) fn unanswered(method: &str, why: &ClientRequestError) -> ClientResponse {
     match (method, why) {
-        ("elicitation/create", Unanswered::Late | Unanswered::Gone) => Ok(CANCEL.to_owned()),
-        (_, Unanswered::Unsupported(_)) => Err(ErrorObject::new(code::METHOD_NOT_FOUND, why.to_string())),
-        (_, Unanswered::Late | Unanswered::Gone) => {
+        ("elicitation/create", ClientRequestError::Late | ClientRequestError::Gone) => Ok(CANCEL.to_owned()),
+        (_, ClientRequestError::Unsupported(_)) => {
+            Err(ErrorObject::new(code::METHOD_NOT_FOUND, why.to_string()))
+        }
+        (_, ClientRequestError::Late | ClientRequestError::Gone) => {
             Err(ErrorObject::new(code::INTERNAL_ERROR, why.to_string()))
         }
     }

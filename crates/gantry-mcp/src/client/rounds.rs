@@ -12,7 +12,7 @@ use super::{
 use crate::{
     ErrorObject,
     error::code,
-    exchange::{Audience, Question, Unanswered},
+    exchange::{ClientChannel, ClientRequest, ClientRequestError},
     raw,
 };
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ impl Core {
     pub(super) async fn ask_in_rounds(
         &self,
         ask: Ask<'_>,
-        audience: &dyn Audience,
+        audience: &dyn ClientChannel,
     ) -> Result<String, Failure> {
         let mut params = Cow::Borrowed(ask.params);
         let mut pause = ROUND_PAUSE[0];
@@ -66,13 +66,13 @@ impl Core {
     /// Asks the client; the answers as one object.
     async fn answers(
         &self,
-        questions: Vec<Question>,
-        audience: &dyn Audience,
+        questions: Vec<ClientRequest>,
+        audience: &dyn ClientChannel,
         ask: Ask<'_>,
     ) -> Result<String, Failure> {
         let declared = self.dispatcher().target.declared;
         for question in &questions {
-            let Question { method, params, .. } = question;
+            let ClientRequest { method, params, .. } = question;
             if !declared.allows(method) || !audience.capabilities().can(method, params) {
                 return Err(cannot_be_asked(method));
             }
@@ -85,19 +85,21 @@ impl Core {
         };
         let answers = match answers {
             Ok(answers) if answers.len() == asked.len() => answers,
-            Ok(_) => asked.iter().map(|question| unanswered(&question.method, &Unanswered::Gone)).collect(),
-            Err(Unanswered::Unsupported(method)) => return Err(cannot_be_asked(&method)),
+            Ok(_) => {
+                asked.iter().map(|question| unanswered(&question.method, &ClientRequestError::Gone)).collect()
+            }
+            Err(ClientRequestError::Unsupported(method)) => return Err(cannot_be_asked(&method)),
             Err(why) => asked.iter().map(|question| unanswered(&question.method, &why)).collect(),
         };
         // There is no way to tell a server of a failed answer but to fail the request.
         let answers: Vec<String> =
-            answers.into_iter().collect::<Result<_, _>>().map_err(Failure::Answered)?;
+            answers.into_iter().collect::<Result<_, _>>().map_err(Failure::ClientResponse)?;
         let keys = asked.iter().map(|question| &*question.key);
         Ok(raw::object(keys.zip(answers.iter().map(String::as_str))))
     }
 }
 
-fn questions(result: &str) -> Result<Vec<Question>, Failure> {
+fn questions(result: &str) -> Result<Vec<ClientRequest>, Failure> {
     let Some(asked) = raw::member(result, "inputRequests").filter(|asked| *asked != "null") else {
         return Ok(Vec::new());
     };
@@ -108,9 +110,9 @@ fn questions(result: &str) -> Result<Vec<Question>, Failure> {
     let question = |(key, request): (Cow<'_, str>, &str)| {
         let method = raw::string_member(request, "method")?.into_owned();
         let params = meta::question(raw::member(request, "params").unwrap_or("{}")).into_owned();
-        Some(Question { key: key.into_owned(), method, params })
+        Some(ClientRequest { key: key.into_owned(), method, params })
     };
-    let questions: Option<Vec<Question>> = asked.into_iter().map(question).collect();
+    let questions: Option<Vec<ClientRequest>> = asked.into_iter().map(question).collect();
     questions.ok_or_else(|| wrong("asks for input without a method"))
 }
 
@@ -123,7 +125,7 @@ fn cannot_be_asked(method: &str) -> Failure {
     let message =
         format!("the server asks for {method}, which the client does not support or may not be asked");
     let data = format!(r#"{{"requiredCapabilities":{{"{capability}":{{}}}}}}"#);
-    Failure::Answered(ErrorObject::new(code::MISSING_CAPABILITY, message).with_data(data))
+    Failure::ClientResponse(ErrorObject::new(code::MISSING_CAPABILITY, message).with_data(data))
 }
 
 /// The server does not keep to the protocol. Whether the request was run is not known.

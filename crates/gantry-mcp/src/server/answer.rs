@@ -9,7 +9,7 @@ use crate::{
     ErrorObject, Version,
     client::ListKind,
     envelope::{Id, success},
-    exchange::Question,
+    exchange::ClientRequest,
     raw,
 };
 use gantry_core::json::write_string;
@@ -111,7 +111,7 @@ impl About {
     }
 
     /// The answer that asks the client for what is missing (2026-07-28).
-    pub(super) fn questions(&self, id: &Id<'_>, questions: &[Question], state: &str) -> String {
+    pub(super) fn questions(&self, id: &Id<'_>, questions: &[ClientRequest], state: &str) -> String {
         let size: usize =
             questions.iter().map(|question| 64 + question.key.len() + question.params.len()).sum();
         success(id, 256 + self.server_info.len() + state.len() + size, |out| {

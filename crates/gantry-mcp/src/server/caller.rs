@@ -6,7 +6,10 @@ use super::{
     questions::{Pending, Questions},
 };
 use crate::{
-    exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered},
+    exchange::{
+        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+        ServerNotification,
+    },
     limits::{QUESTION_WAIT, QUESTIONS, SUBSCRIPTIONS},
     raw,
 };
@@ -136,26 +139,26 @@ impl Caller {
     async fn ask_directly(
         &self,
         pending: &Arc<Questions>,
-        questions: Vec<Question>,
-    ) -> Result<Vec<Answered>, Unanswered> {
+        questions: Vec<ClientRequest>,
+    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
         let mut opened = Vec::with_capacity(questions.len());
         for question in questions {
-            let open = pending.open().ok_or(Unanswered::Gone)?;
+            let open = pending.open().ok_or(ClientRequestError::Gone)?;
             self.outbox.insist(request(open.id, &question));
             opened.push(Asked { outbox: &self.outbox, id: open.id, open: Some(open) });
         }
         let mut answers = Vec::with_capacity(opened.len());
         let all = async {
             for mut asked in opened {
-                answers.push(asked.answer().await.ok_or(Unanswered::Gone)?);
+                answers.push(asked.answer().await.ok_or(ClientRequestError::Gone)?);
             }
             Ok(())
         };
-        timeout(QUESTION_WAIT, all).await.unwrap_or(Err(Unanswered::Late))?;
+        timeout(QUESTION_WAIT, all).await.unwrap_or(Err(ClientRequestError::Late))?;
         Ok(answers)
     }
 
-    async fn park(&self, questions: Vec<Question>) -> Result<Vec<Answered>, Unanswered> {
+    async fn park(&self, questions: Vec<ClientRequest>) -> Result<Vec<ClientResponse>, ClientRequestError> {
         let early = self.wishes().responses.take();
         if let Some(answers) = early.and_then(|early| matched(&questions, &early)) {
             return Ok(answers);
@@ -164,21 +167,25 @@ impl Caller {
         let answered = self.outbox.ask(questions);
         timeout(QUESTION_WAIT, answered)
             .await
-            .map_err(|_late| Unanswered::Late)?
-            .unwrap_or(Err(Unanswered::Gone))
+            .map_err(|_late| ClientRequestError::Late)?
+            .unwrap_or(Err(ClientRequestError::Gone))
     }
 
-    async fn ask_all(&self, questions: Vec<Question>) -> Result<Vec<Answered>, Unanswered> {
+    async fn ask_all(
+        &self,
+        questions: Vec<ClientRequest>,
+    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
         let Some(first) = questions.first() else { return Ok(Vec::new()) };
-        let unsupported = |question: &Question| Unanswered::Unsupported(question.method.clone());
+        let unsupported = |question: &ClientRequest| ClientRequestError::Unsupported(question.method.clone());
         if questions.len() > QUESTIONS {
             return Err(unsupported(first));
         }
-        let undeclared = |question: &&Question| !self.capabilities.can(&question.method, &question.params);
+        let undeclared =
+            |question: &&ClientRequest| !self.capabilities.can(&question.method, &question.params);
         if let Some(question) = questions.iter().find(undeclared) {
             return Err(unsupported(question));
         }
-        let _turn = self.asking.acquire().await.map_err(|_closed| Unanswered::Gone)?;
+        let _turn = self.asking.acquire().await.map_err(|_closed| ClientRequestError::Gone)?;
         match &self.manner {
             Manner::Legacy { questions: pending, .. } => self.ask_directly(pending, questions).await,
             Manner::Modern { may_park: true } => self.park(questions).await,
@@ -187,7 +194,7 @@ impl Caller {
     }
 }
 
-impl Audience for Caller {
+impl ClientChannel for Caller {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -208,32 +215,35 @@ impl Audience for Caller {
         }
     }
 
-    fn notify(&self, notice: Notice) {
+    fn notify(&self, notice: ServerNotification) {
         // A client of 2026-07-28 that was asked something is away, and what is said meanwhile would come too late.
         let away = matches!(self.manner, Manner::Modern { .. }) && !self.presence.is_there();
         if away || matches!(self.manner, Manner::Mute) {
             return;
         }
         match notice {
-            Notice::Progress(params) => {
+            ServerNotification::Progress(params) => {
                 let Some(token) = self.wishes().progress.clone() else { return };
                 let params = raw::with(&params, "progressToken", &token);
                 self.outbox.tell(notification("notifications/progress", &params));
             }
-            Notice::Log(level, params) => {
+            ServerNotification::Log(level, params) => {
                 if self.log_level().is_some_and(|least| level >= least) {
                     self.outbox.tell(notification("notifications/message", &params));
                 }
             }
-            Notice::Released => self.outbox.release(),
+            ServerNotification::Released => self.outbox.release(),
             // Only the older era has ids for addresses.
-            Notice::Other { method, .. }
+            ServerNotification::Other { method, .. }
                 if matches!(self.manner, Manner::Modern { .. }) && &*method == ELICITATION_COMPLETE => {}
-            Notice::Other { method, params } => self.outbox.tell(notification(&method, &params)),
+            ServerNotification::Other { method, params } => self.outbox.tell(notification(&method, &params)),
         }
     }
 
-    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+    fn ask(
+        &self,
+        questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
         Box::pin(self.ask_all(questions))
     }
 
@@ -251,7 +261,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    async fn answer(&mut self) -> Option<Answered> {
+    async fn answer(&mut self) -> Option<ClientResponse> {
         let answer = self.open.as_mut()?.answer().await;
         self.open = None;
         answer
@@ -279,7 +289,7 @@ pub(super) fn notification(method: &str, params: &str) -> String {
 }
 
 /// The text of a request to a legacy client, which wants an id with every address that it is to open.
-fn request(id: u64, question: &Question) -> String {
+fn request(id: u64, question: &ClientRequest) -> String {
     let url = question.method == "elicitation/create"
         && raw::string_member(&question.params, "mode").is_some_and(|mode| mode == "url")
         && raw::member(&question.params, "elicitationId").is_none();
@@ -292,7 +302,7 @@ fn request(id: u64, question: &Question) -> String {
 }
 
 /// A client of 2026-07-28 knows no such id.
-fn without_elicitation_id(mut question: Question) -> Question {
+fn without_elicitation_id(mut question: ClientRequest) -> ClientRequest {
     if question.method == "elicitation/create" && raw::member(&question.params, "elicitationId").is_some() {
         question.params = raw::without(&question.params, |key| key == "elicitationId");
     }

@@ -3,7 +3,7 @@
 use crate::{
     ErrorObject, Version,
     client::ListKind,
-    exchange::{Capabilities, Method, Turn},
+    exchange::{Capabilities, Method, RequestContext},
     headers::HeaderParam,
 };
 pub use gantry_provider::resources::{Change, Features};
@@ -66,7 +66,7 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         session: &Arc<Self::Session>,
         call: ToolCall,
-        turn: Turn,
+        turn: RequestContext,
     ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
 
     /// Answers any other request; the answer is [`Answer::Raw`].
@@ -77,7 +77,7 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         session: &Arc<Self::Session>,
         inquiry: Inquiry,
-        turn: Turn,
+        turn: RequestContext,
     ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
 
     /// What changes from now on, for all sessions. Receivers that read too slowly take it that every list is another.
@@ -97,7 +97,7 @@ pub struct Peer<'a, I> {
     pub identity: &'a I,
     /// The version that is spoken with it.
     pub version: Version,
-    /// The program it claims to be. Nobody checked that: it is for display only.
+    /// The program it claims to be. NoClient checked that: it is for display only.
     pub client: Option<ClientInfo<'a>>,
     /// What it says it can do.
     pub capabilities: &'a Capabilities,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     envelope::Id,
-    exchange::{Question, Unanswered},
+    exchange::{ClientRequest, ClientRequestError},
 };
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl<H: Handler> Live<H> {
     }
 
     /// Lets the request wait for its client; `None` if there is no room for that, and then it goes on without answers.
-    fn park(&mut self, questions: &[Question]) -> Option<Reply> {
+    fn park(&mut self, questions: &[ClientRequest]) -> Option<Reply> {
         let running = self.running.take()?;
         let caller = Arc::clone(&running.caller);
         let parked = match self.ticket.take() {
@@ -126,7 +126,7 @@ impl<H: Handler> Live<H> {
                 tracing::warn!(
                     "a question was not asked: too many requests wait for their clients, or the server stops"
                 );
-                caller.outbox.answer(Err(Unanswered::Gone));
+                caller.outbox.answer(Err(ClientRequestError::Gone));
                 self.running = Some(running);
                 None
             }

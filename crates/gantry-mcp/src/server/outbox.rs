@@ -1,7 +1,7 @@
 //! Between the audience of a request and its transport: what is to be said, in order and bounded.
 
 use crate::{
-    exchange::{Answered, Question, Unanswered},
+    exchange::{ClientRequest, ClientRequestError, ClientResponse},
     limits::{OUTBOX_BYTES, OUTBOX_MESSAGES},
 };
 use std::{
@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{Notify, oneshot};
 
 /// What comes of questions.
-pub(super) type Answers = Result<Vec<Answered>, Unanswered>;
+pub(super) type Answers = Result<Vec<ClientResponse>, ClientRequestError>;
 
 /// What is to be said to the client of one request.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 /// Whether a message may get lost on the way to a client that reads too slowly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Care {
-    /// Nobody waits for what comes of it.
+    /// NoClient waits for what comes of it.
     MayDrop,
     /// Somebody does.
     MustArrive,
@@ -41,7 +41,7 @@ struct State {
 /// Questions that were asked together, until they are answered.
 #[derive(Debug)]
 struct Round {
-    questions: Vec<Question>,
+    questions: Vec<ClientRequest>,
     answers: oneshot::Sender<Answers>,
     told: bool,
 }
@@ -52,7 +52,7 @@ pub(super) enum Said {
     /// A message of JSON-RPC.
     Message(String, Care),
     /// Questions that cannot be sent as messages of their own.
-    Questions(Vec<Question>),
+    Questions(Vec<ClientRequest>),
     /// Nothing will be said for a while.
     Released,
 }
@@ -83,7 +83,7 @@ impl Outbox {
     }
 
     /// Asks something. Only one round is open at a time; the caller sees to that.
-    pub(super) fn ask(&self, questions: Vec<Question>) -> oneshot::Receiver<Answers> {
+    pub(super) fn ask(&self, questions: Vec<ClientRequest>) -> oneshot::Receiver<Answers> {
         let (answers, answered) = oneshot::channel();
         self.lock().round = Some(Round { questions, answers, told: false });
         self.changed.notify_one();
@@ -91,7 +91,7 @@ impl Outbox {
     }
 
     /// The questions that somebody still waits for.
-    pub(super) fn open_questions(&self) -> Vec<Question> {
+    pub(super) fn open_questions(&self) -> Vec<ClientRequest> {
         let state = self.lock();
         let open = state.round.as_ref().filter(|round| !round.answers.is_closed());
         open.map(|round| round.questions.clone()).unwrap_or_default()
@@ -137,9 +137,9 @@ impl State {
 }
 
 /// Takes the answers to questions from what a client sent for them; `None` if one is missing or is no object.
-pub(super) fn matched(questions: &[Question], responses: &str) -> Option<Vec<Answered>> {
+pub(super) fn matched(questions: &[ClientRequest], responses: &str) -> Option<Vec<ClientResponse>> {
     let responses = crate::raw::members(responses)?;
-    let answer = |question: &Question| {
+    let answer = |question: &ClientRequest| {
         let (_, value) = responses.iter().find(|(key, _)| *key == question.key)?;
         value.starts_with('{').then(|| Ok((*value).to_owned()))
     };

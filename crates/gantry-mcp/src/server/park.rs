@@ -9,7 +9,7 @@
 use super::{caller::Wishes, outbox::matched, running::Running};
 use crate::{
     ErrorObject,
-    exchange::Question,
+    exchange::ClientRequest,
     limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT},
     raw,
 };
@@ -50,7 +50,7 @@ pub(super) enum Redeemed {
     /// The work goes on.
     Resumed(Box<Running>),
     /// Answers are missing.
-    Unanswered(Vec<Question>),
+    ClientRequestError(Vec<ClientRequest>),
 }
 
 /// What tells a request from others: the method and the params, without what differs from round to round.
@@ -115,7 +115,7 @@ impl<I: PartialEq> Parks<I> {
         let questions = parked.running.caller.outbox.open_questions();
         let responses = wishes.responses.as_deref().unwrap_or("{}");
         let Some(answers) = matched(&questions, responses) else {
-            return Ok(Redeemed::Unanswered(questions));
+            return Ok(Redeemed::ClientRequestError(questions));
         };
         let Some(parked) = entries.remove(&id) else { return Err(gone()) };
         drop(entries);

@@ -1,7 +1,7 @@
 //! The questions that a legacy client was asked as requests of their own, until it answers them.
 
 use crate::{
-    ErrorObject, envelope::Response, error::code, exchange::Answered, limits::QUESTIONS_WAITING, raw,
+    ErrorObject, envelope::Response, error::code, exchange::ClientResponse, limits::QUESTIONS_WAITING, raw,
 };
 use serde_json::value::RawValue;
 use std::{
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 pub(super) struct Questions {
     next: AtomicU64,
     // Invariant: never held across an await.
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<ClientResponse>>>,
 }
 
 impl Questions {
@@ -48,7 +48,7 @@ impl Questions {
     }
 
     /// A thread that panicked inside left the map whole: every change to it is one call.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answered>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientResponse>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,13 +58,13 @@ impl Questions {
 pub(super) struct Pending {
     /// The id of the request that asks it.
     pub(super) id: u64,
-    answered: oneshot::Receiver<Answered>,
+    answered: oneshot::Receiver<ClientResponse>,
     questions: Arc<Questions>,
 }
 
 impl Pending {
     /// Waits for the answer; `None` when nobody can give it any more.
-    pub(super) async fn answer(&mut self) -> Option<Answered> {
+    pub(super) async fn answer(&mut self) -> Option<ClientResponse> {
         (&mut self.answered).await.ok()
     }
 }

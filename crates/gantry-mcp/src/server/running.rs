@@ -9,7 +9,7 @@ use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{BoxFuture, Capabilities, Method, Question},
+    exchange::{BoxFuture, Capabilities, ClientRequest, Method},
 };
 use std::sync::Arc;
 use tokio_util::{
@@ -44,7 +44,7 @@ pub(super) enum Next {
     /// It has nothing to say for a while.
     Pause,
     /// It needs answers to go on.
-    Ask(Vec<Question>),
+    Ask(Vec<ClientRequest>),
     /// It has ended.
     Done(Outcome),
 }

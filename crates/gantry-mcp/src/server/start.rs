@@ -14,7 +14,7 @@ use super::{
 use crate::{
     ErrorObject,
     error::code,
-    exchange::{Capabilities, Turn},
+    exchange::{Capabilities, RequestContext},
 };
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -82,7 +82,7 @@ impl<H: Handler> Server<H> {
         };
         match self.inner.parks.redeem(client.identity, &digest(), &state, wishes) {
             Ok(Redeemed::Resumed(running)) => Ok(Live::new(self.clone(), id, running, ticket)),
-            Ok(Redeemed::Unanswered(questions)) => {
+            Ok(Redeemed::ClientRequestError(questions)) => {
                 Err(Reply::ok(self.inner.about.questions(&id, &questions, &state)))
             }
             Err(error) => Err(refused(&error)),
@@ -99,7 +99,7 @@ impl<H: Handler> Server<H> {
         cancel: CancellationToken,
     ) -> impl Future<Output = Outcome> + Send + 'static {
         let inner = Arc::clone(&self.inner);
-        let turn = Turn { audience, cancel };
+        let turn = RequestContext { audience, cancel };
         let work = async move { inner.perform(&session, task, habits.as_deref(), turn).await };
         AssertUnwindSafe(work).catch_unwind().map(|outcome| {
             outcome.unwrap_or_else(|_panic| {
@@ -116,7 +116,7 @@ impl<H: Handler> Inner<H> {
         session: &Arc<H::Session>,
         task: Task,
         habits: Option<&Habits>,
-        turn: Turn,
+        turn: RequestContext,
     ) -> Outcome {
         let handler = &self.handler;
         match task {

@@ -20,7 +20,7 @@ use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{Audience, LogLevel, Method, Notice, Question, Turn},
+    exchange::{ClientChannel, ClientRequest, LogLevel, Method, RequestContext, ServerNotification},
     headers::HeaderParam,
     raw,
 };
@@ -153,8 +153,13 @@ impl Handler for Fake {
         if tool == "headed" { vec![param("Region"), param("N")] } else { Vec::new() }
     }
 
-    async fn call_tool(&self, _: &Arc<usize>, call: ToolCall, turn: Turn) -> Result<Answer, ErrorObject> {
-        let Turn { audience, cancel } = turn;
+    async fn call_tool(
+        &self,
+        _: &Arc<usize>,
+        call: ToolCall,
+        turn: RequestContext,
+    ) -> Result<Answer, ErrorObject> {
+        let RequestContext { audience, cancel } = turn;
         self.tokens.lock().unwrap().push(cancel.clone());
         let arguments = call.arguments.as_deref().unwrap_or("none");
         let answer = match call.name.as_str() {
@@ -178,13 +183,22 @@ impl Handler for Fake {
             }
             // Says something before and after the gate.
             "tell" => {
-                audience.notify(Notice::Progress(r#"{"progressToken":"up","progress":1.10}"#.into()));
-                audience.notify(Notice::Log(LogLevel::Debug, r#"{"level":"debug","data":1}"#.into()));
-                audience.notify(Notice::Log(LogLevel::Error, r#"{"level":"error","data":2}"#.into()));
-                audience.notify(Notice::Other { method: "notifications/x".into(), params: "{}".into() });
+                audience
+                    .notify(ServerNotification::Progress(r#"{"progressToken":"up","progress":1.10}"#.into()));
+                audience
+                    .notify(ServerNotification::Log(LogLevel::Debug, r#"{"level":"debug","data":1}"#.into()));
+                audience
+                    .notify(ServerNotification::Log(LogLevel::Error, r#"{"level":"error","data":2}"#.into()));
+                audience.notify(ServerNotification::Other {
+                    method: "notifications/x".into(),
+                    params: "{}".into(),
+                });
                 self.begun.add_permits(1);
                 self.gate.acquire().await.unwrap().forget();
-                audience.notify(Notice::Other { method: "notifications/y".into(), params: "{}".into() });
+                audience.notify(ServerNotification::Other {
+                    method: "notifications/y".into(),
+                    params: "{}".into(),
+                });
                 text("told")
             }
             "raw" => return Ok(Answer::Raw { result: arguments.into() }),
@@ -208,7 +222,12 @@ impl Handler for Fake {
         Ok(Answer::Own(answer))
     }
 
-    async fn request(&self, _: &Arc<usize>, inquiry: Inquiry, turn: Turn) -> Result<Answer, ErrorObject> {
+    async fn request(
+        &self,
+        _: &Arc<usize>,
+        inquiry: Inquiry,
+        turn: RequestContext,
+    ) -> Result<Answer, ErrorObject> {
         let Inquiry { method, params, .. } = inquiry;
         self.asked.lock().unwrap().push(format!("{} {params}", method.as_str()));
         if params.contains("missing") {
@@ -240,7 +259,7 @@ impl Handler for Fake {
 }
 
 /// Asks as many rounds as the arguments say, and returns everything that was heard.
-async fn interrogate(audience: &dyn Audience, arguments: &str) -> String {
+async fn interrogate(audience: &dyn ClientChannel, arguments: &str) -> String {
     let rounds = raw::member(arguments, "rounds").map_or(1, |rounds| rounds.parse().unwrap());
     let mut heard = String::new();
     for round in 0..rounds {
@@ -251,9 +270,9 @@ async fn interrogate(audience: &dyn Audience, arguments: &str) -> String {
     heard
 }
 
-fn question(key: &str, round: usize) -> Question {
+fn question(key: &str, round: usize) -> ClientRequest {
     let params = format!(r#"{{"message":"{key} {round}","requestedSchema":{{"n":1.10}}}}"#);
-    Question { key: key.to_owned(), method: "elicitation/create".to_owned(), params }
+    ClientRequest { key: key.to_owned(), method: "elicitation/create".to_owned(), params }
 }
 
 fn text(said: &str) -> ToolAnswer {

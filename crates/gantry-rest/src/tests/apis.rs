@@ -63,7 +63,7 @@ pub(super) async fn ready(document: &Value, change: impl FnOnce(&mut ApiOptions)
 }
 
 pub(super) async fn ask(api: &Api, tool: &str, arguments: Value) -> Result<RawOutput, Fault> {
-    api.run(&Nobody::default(), &permit(api, tool, &arguments), None).await
+    api.run(&NoClient::default(), &permit(api, tool, &arguments), None).await
 }
 
 fn names(api: &Api) -> Vec<String> {
@@ -251,7 +251,7 @@ async fn rst_2_a_changed_file_changes_the_tools_and_a_broken_one_does_not() {
     write(&with("other"));
     tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
     assert_eq!(names(&api), ["a_other"]);
-    let fault = api.run(&Nobody::default(), &permit, None).await.unwrap_err();
+    let fault = api.run(&NoClient::default(), &permit, None).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::ToolNotFound, "what was judged is not there any more");
 }
 
@@ -282,10 +282,10 @@ async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_wi
     put(&with("/x", turned.clone())).await;
     let now = api.tools().remove(0);
     assert!(before != now && before.fingerprint() == now.fingerprint(), "{now:?}");
-    api.run(&Nobody::default(), &permit, None).await.unwrap();
+    api.run(&NoClient::default(), &permit, None).await.unwrap();
     assert!(server.request().starts_with("GET /x?a=y "));
     put(&with("/y", turned)).await;
-    let fault = api.run(&Nobody::default(), &permit, None).await.unwrap_err();
+    let fault = api.run(&NoClient::default(), &permit, None).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::ToolNotFound);
 }
 

@@ -104,7 +104,7 @@ async fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
     let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &client()).unwrap();
     let permit = permit(&tools, "t", &json!({}));
     let limit = Duration::from_secs(2);
-    let nobody = Nobody::default();
+    let nobody = NoClient::default();
     let called = tokio::time::timeout(limit, tools.run(&nobody, &permit, Some(limit))).await;
     let fault = called.expect("before the call is over").unwrap_err();
     assert!(fault.error.message.contains("HTTP 500") && fault.error.message.contains("sorry"), "{fault:?}");
@@ -126,7 +126,7 @@ async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value
     let reached = client().send(&request).await.unwrap();
     let secrets = gantry_provider::redact::Redactor::default();
     let told = fault::Told { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
-    answer::read(reached, &told, &Nobody::default(), purpose).await.unwrap()
+    answer::read(reached, &told, &NoClient::default(), purpose).await.unwrap()
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn rst_1_what_did_not_get_out_is_tried_again_and_arrives_once() {
     let tool = inline(Method::Put, format!("http://{address}/x"));
     let tools = Arc::new(InlineTools::new(vec![tool], &pausing([1, 5000])).unwrap());
     let permit = permit(&*tools, "t", &json!({}));
-    let calling = tokio::spawn(async move { tools.run(&Nobody::default(), &permit, None).await });
+    let calling = tokio::spawn(async move { tools.run(&NoClient::default(), &permit, None).await });
     // By then two attempts have found nobody, and the third comes long after.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let server = Server::on(listen(address), |_| ok("application/json", "1"));
@@ -44,7 +44,7 @@ async fn rst_1_what_is_not_idempotent_is_tried_once_and_says_that_nothing_was_se
     let tool = inline(Method::Post, format!("http://{}/x", nowhere()));
     let tools = InlineTools::new(vec![tool], &pausing([1_000_000, 1])).unwrap();
     let permit = permit(&tools, "t", &json!({}));
-    let nobody = Nobody::default();
+    let nobody = NoClient::default();
     let called = tokio::time::timeout(Duration::from_secs(60), tools.run(&nobody, &permit, None)).await;
     let fault = called.expect("no pause is made").unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));
@@ -78,7 +78,7 @@ async fn a_private_address_that_was_not_opened_gets_no_request() {
     let tools =
         InlineTools::new(vec![inline(Method::Get, server.url("/"))], &Arc::new(RestClient::new(vec![])));
     let tools = tools.unwrap();
-    let fault = tools.run(&Nobody::default(), &permit(&tools, "t", &json!({})), None).await.unwrap_err();
+    let fault = tools.run(&NoClient::default(), &permit(&tools, "t", &json!({})), None).await.unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));
     assert!(fault.error.message.contains("web.allowPrivate"), "{fault:?}");
     assert!(fault.error.message.contains("127.0.0.1"), "{fault:?}");

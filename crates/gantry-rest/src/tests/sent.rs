@@ -21,7 +21,7 @@ fn is_sent(fault: &Fault, effect: EffectState, what: &str) {
 async fn ended(method: Method, url: String) -> Result<RawOutput, Fault> {
     let tool = Inline { effect: Some(Effect::Destructive), ..inline(method, url) };
     let tools = InlineTools::new(vec![tool], &pausing([1, 1])).unwrap();
-    tools.run(&Nobody::default(), &permit(&tools, "t", &json!({})), None).await
+    tools.run(&NoClient::default(), &permit(&tools, "t", &json!({})), None).await
 }
 
 /// Answers that come to nothing.
@@ -93,7 +93,7 @@ async fn rst_1_what_was_answered_never_passes_for_what_was_not_sent_wherever_it_
         let asked = server.asked();
         assert!(asked.len() == 2 && asked[1].starts_with("GET /done "), "{what}: {asked:?}");
     }
-    // Nobody is there any more.
+    // NoClient is there any more.
     let server = Server::once(way.clone()).await;
     let fault = ended(Method::Get, server.url("/x")).await.unwrap_err();
     is_sent(&fault, EffectState::Possible, "nobody");

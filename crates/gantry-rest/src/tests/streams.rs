@@ -3,7 +3,10 @@
 use super::server::{HANGING, open};
 use super::*;
 use gantry_provider::BoxFuture;
-use gantry_provider::client::{Answered, Audience, Capabilities, LogLevel, Notice, Question, Unanswered};
+use gantry_provider::client::{
+    Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+    ServerNotification,
+};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -122,7 +125,7 @@ struct Listener {
     heard: Mutex<Vec<String>>,
 }
 
-impl Audience for Listener {
+impl ClientChannel for Listener {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -139,13 +142,13 @@ impl Audience for Listener {
         None
     }
 
-    fn notify(&self, notice: Notice) {
-        let Notice::Progress(params) = notice else { panic!("{notice:?}") };
+    fn notify(&self, notice: ServerNotification) {
+        let ServerNotification::Progress(params) = notice else { panic!("{notice:?}") };
         self.heard.lock().unwrap().push(params.to_string());
     }
 
-    fn ask(&self, _: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
-        Box::pin(std::future::ready(Err(Unanswered::Gone)))
+    fn ask(&self, _: Vec<ClientRequest>) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
+        Box::pin(std::future::ready(Err(ClientRequestError::Gone)))
     }
 }
 

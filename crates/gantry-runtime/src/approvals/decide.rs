@@ -2,7 +2,7 @@
 
 use super::grants;
 use crate::clock;
-use crate::commons::Commons;
+use crate::services::Services;
 use gantry_core::approval::WhoMay;
 use gantry_core::digest::Digest;
 use gantry_core::error::ToolError;
@@ -109,7 +109,7 @@ impl Decider {
     }
 }
 
-impl Commons {
+impl Services {
     /// Records what an approver decided. `edited` is the binding of the call with the arguments that they gave.
     pub(crate) async fn decide(
         &self,

@@ -5,15 +5,15 @@
 //! also ends calls that were just being held when a key was revoked, and those that another process held.
 
 use crate::clock;
-use crate::commons::Commons;
 use crate::projects::Projects;
+use crate::services::Services;
 use gantry_store::{ApprovalRow, Error, Standing};
 use std::sync::Arc;
 
 /// Keys, and callers, that are taken care of at a time.
 const BATCH: u32 = 64;
 
-impl Commons {
+impl Services {
     /// Why the calls of this principal may not run any more, if their key has ended.
     async fn key_ended(&self, principal: &Arc<str>) -> Result<Option<&'static str>, Error> {
         let standing = self.store.standing_of(Arc::clone(principal), clock::latest_us()).await?;
@@ -50,7 +50,7 @@ impl Projects {
         let (store, now) = (self.store(), clock::latest_us());
         store.lapse(now, BATCH).await?;
         for principal in store.ended_callers(now, BATCH).await? {
-            self.commons().withdraw_ended(&principal).await?;
+            self.services().withdraw_ended(&principal).await?;
         }
         Ok(())
     }

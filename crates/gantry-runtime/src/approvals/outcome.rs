@@ -2,7 +2,7 @@
 
 use crate::context::CallCx;
 use crate::options::Delivery;
-use crate::pipeline::repeat;
+use crate::pipeline::idempotency;
 use crate::reply::{Reply, Shaped};
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -72,9 +72,9 @@ impl Runtime {
     /// The store failed.
     pub async fn withdraw(&self, session: &Session, call: CallId, why: &str) -> Result<(), Refusal> {
         let own = Some(&*session.caller().principal);
-        let withdrawn = self.commons.withdraw(call, own, why).await.map_err(|error| unreadable(&error))?;
+        let withdrawn = self.services.withdraw(call, own, why).await.map_err(|error| unreadable(&error))?;
         if !withdrawn {
-            self.commons.cancel_call(call, own);
+            self.services.cancel_call(call, own);
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Runtime {
     ) -> (Result<Shaped, ToolError>, EffectState) {
         let kept = call.and_then(|call| call.outcome.as_ref()).and_then(|outcome| outcome.result.as_deref());
         if let (State::CompletedSuccess | State::CompletedFailure, Some(kept)) = (row.state, kept) {
-            return match repeat::replayed(self, cx, kept).await {
+            return match idempotency::replayed(self, cx, kept).await {
                 Ok(body) => (Ok(Shaped { body, cached: false }), EffectState::Done),
                 Err(error) => (Err(error.error()), error.effect()),
             };
@@ -139,7 +139,7 @@ fn unreadable(error: &gantry_store::Error) -> Refusal {
 
 /// How a call ended that never ran; what a person said of it comes first.
 fn unrun_error(row: &ApprovalRow, call: &CallRow) -> ToolError {
-    let recorded = repeat::ended(call);
+    let recorded = idempotency::ended(call);
     if row.state == State::CancelledBySystem && row.decision.is_none() && recorded.code != ErrorCode::Canceled
     {
         return recorded;

@@ -15,7 +15,7 @@ const POLL: Duration = Duration::from_millis(500);
 
 /// Publishes changed rows to those who wait for them, until it is told to stop.
 pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
-    let approvals = projects.upgrade().map(|alive| Arc::clone(alive.commons().approvals()));
+    let approvals = projects.upgrade().map(|alive| Arc::clone(alive.services().approvals()));
     let Some(approvals) = approvals else { return };
     let mut every = tokio::time::interval(POLL);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

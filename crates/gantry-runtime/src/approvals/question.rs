@@ -5,7 +5,7 @@ use crate::context::CallCx;
 use crate::options::{ApprovalOptions, Delivery};
 use gantry_core::raw;
 use gantry_core::shape::truncated;
-use gantry_provider::client::{Answered, Question};
+use gantry_provider::client::{ClientRequest, ClientResponse};
 use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
 
@@ -55,7 +55,11 @@ pub(super) fn delivery_method(
 }
 
 /// The question that is put to the person behind the client, if this method has one.
-pub(super) fn question(row: &ApprovalRow, method: DeliveryMethod, page: Option<&str>) -> Option<Question> {
+pub(super) fn question(
+    row: &ApprovalRow,
+    method: DeliveryMethod,
+    page: Option<&str>,
+) -> Option<ClientRequest> {
     match (method, page) {
         (DeliveryMethod::Url, Some(page)) => Some(url(row, page)),
         (DeliveryMethod::Form, _) => Some(form(row)),
@@ -63,7 +67,7 @@ pub(super) fn question(row: &ApprovalRow, method: DeliveryMethod, page: Option<&
     }
 }
 
-fn form(row: &ApprovalRow) -> Question {
+fn form(row: &ApprovalRow) -> ClientRequest {
     let scopes: &[&str] =
         if row.asked.own_session { &["once", "session", "always"] } else { &["once", "always"] };
     let params = json!({
@@ -82,17 +86,17 @@ fn form(row: &ApprovalRow) -> Question {
             "required": ["decision"]
         }
     });
-    Question { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
+    ClientRequest { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
 }
 
-fn url(row: &ApprovalRow, page: &str) -> Question {
+fn url(row: &ApprovalRow, page: &str) -> ClientRequest {
     let params = json!({
         "mode": "url",
         "message": format!("{}\nOpen the page to decide.", message(row)),
         "url": format!("{page}{}", row.id),
         "elicitationId": row.id,
     });
-    Question { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
+    ClientRequest { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
 }
 
 /// Whether a question shows all of the arguments.
@@ -121,7 +125,7 @@ fn message(row: &ApprovalRow) -> String {
 }
 
 /// What a person decided in a form: closing it decides nothing, declining it is a no.
-pub(super) fn decision_of(answer: &Answered) -> Option<DecisionInput> {
+pub(super) fn decision_of(answer: &ClientResponse) -> Option<DecisionInput> {
     let answer = answer.as_ref().ok()?;
     let action = raw::string_member(answer, "action")?;
     if action == "decline" {

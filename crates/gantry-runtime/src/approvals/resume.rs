@@ -32,7 +32,7 @@ impl Projects {
         let approved = input.approved;
         let decided = self.decided(id, by, input).await;
         if let Err(error) = &decided {
-            self.commons().record_decision_error(id, by, approved, error).await;
+            self.services().record_decision_error(id, by, approved, error).await;
         }
         decided
     }
@@ -46,13 +46,13 @@ impl Projects {
         let edited = match input.modified_args.as_ref().filter(|_| input.approved) {
             None => None,
             Some(arguments) => {
-                let row = self.commons().decidable(id, by, true).await?;
+                let row = self.services().decidable(id, by, true).await?;
                 Some(self.binding_of(&row, arguments, by).await?)
             }
         };
         let modified_args = input.modified_args.filter(|_| input.approved);
         let input = DecisionInput { modified_args, ..input };
-        let row = self.commons().decide(id, by, input, edited).await?;
+        let row = self.services().decide(id, by, input, edited).await?;
         // The process that holds the call runs it, with the client that waits there; if that is gone, this one does.
         if row.state == State::ApprovedReady && !self.store().is_alive(row.node) {
             self.resume_now(row.id);
@@ -112,17 +112,17 @@ impl Projects {
         let failed = |error: gantry_store::Error| {
             Some(Refusal::new(ErrorCode::InternalError, format!("the store failed: {error}")))
         };
-        if self.commons().ends_with_key(row).await.map_err(failed)? {
+        if self.services().ends_with_key(row).await.map_err(failed)? {
             return Ok(None);
         }
-        let waits_here = self.commons().approvals().waiter_of(row).is_some();
+        let waits_here = self.services().approvals().waiter_of(row).is_some();
         if let Some(parent) = row.parent.filter(|_| !waits_here) {
-            if self.commons().is_running(parent, None) {
+            if self.services().is_running(parent, None) {
                 // It was decided before the call above has begun to wait for it.
                 return Err(None);
             }
             // A call below another ends with it.
-            self.commons().cancel_held(row, "the call above it is gone").await.map_err(failed)?;
+            self.services().cancel_held(row, "the call above it is gone").await.map_err(failed)?;
             return Ok(None);
         }
         match self.place_of(row).await {
@@ -131,7 +131,7 @@ impl Projects {
             Err(refusal) if refusal.error().code == ErrorCode::PermissionDenied => {
                 let why = &refusal.error().message;
                 tracing::warn!("{} could not go on: {why}", row.call);
-                self.commons().cancel_held(row, why).await.map_err(failed)?;
+                self.services().cancel_held(row, why).await.map_err(failed)?;
                 Ok(None)
             }
             Err(refusal) => Err(Some(refusal)),
@@ -140,7 +140,7 @@ impl Projects {
 
     /// Where a held call runs, and as what: with the client that waits for it, if one does.
     async fn place_of(self: &Arc<Self>, row: &ApprovalRow) -> Result<Place, Refusal> {
-        if let Some(cx) = self.commons().approvals().waiter_of(row)
+        if let Some(cx) = self.services().approvals().waiter_of(row)
             && let Some(home) = cx.session.home().filter(|home| !home.is_closing())
             && !cx.session.is_displaced()
         {

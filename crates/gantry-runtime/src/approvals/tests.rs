@@ -6,11 +6,11 @@ mod key_expiry;
 mod together;
 
 use super::*;
-use crate::commons::{Commons, Process};
 use crate::options::{Options, Plan, ProviderOptions};
 use crate::projects::{Loading, Projects};
 use crate::queue;
 use crate::runtime::Runtime;
+use crate::services::{Process, Services};
 use gantry_core::names::Style;
 use gantry_core::policy::{Decide, Gates, Policies, RequiresApproval, RuleSpec};
 use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
@@ -111,11 +111,11 @@ impl Home {
         let database = gantry_store::Options::new(folder.path().join("gantry.db"));
         let (store, recovery) = Store::open(database).unwrap();
         let one = queue::Options { name: "one".into(), concurrent: 1, max_waiting: 8 };
-        let commons = Commons::new(store, &recovery, Process { queues: vec![one], ..Process::default() });
+        let services = Services::new(store, &recovery, Process { queues: vec![one], ..Process::default() });
         let mut plan = plan(folder.path(), &ran, &[], gates);
         change(&mut plan);
         let plans = BTreeMap::from([("default".into(), plan)]);
-        let projects = Projects::start(commons, plans, Loading::never()).await.unwrap();
+        let projects = Projects::start(services, plans, Loading::never()).await.unwrap();
         Self { projects, ran, folder }
     }
 
@@ -184,7 +184,7 @@ impl Home {
         let Self { projects, ran, folder } = self;
         drop(projects);
         let home = Self::again(folder, ran, |_| {}, Gates::default()).await;
-        home.projects.commons().approvals().take_over_orphans();
+        home.projects.services().approvals().take_over_orphans();
         home
     }
 

@@ -10,7 +10,7 @@ use crate::options::{ApprovalOptions, Delivery};
 use crate::reply::Reply;
 use crate::runtime::Runtime;
 use gantry_core::State;
-use gantry_provider::client::{Notice, Question};
+use gantry_provider::client::{ClientRequest, ServerNotification};
 use gantry_store::ApprovalRow;
 use serde_json::json;
 use std::pin::pin;
@@ -42,10 +42,10 @@ impl Runtime {
         let Some(mut row) = reply.approval.clone().filter(|_| reply.is_held()) else { return reply };
         let options = self.setup().approvals.clone();
         if options.delivery == Delivery::Pending && cx.parent.is_none() {
-            self.commons.approvals.mark_reported(row.id);
+            self.services.approvals.mark_reported(row.id);
             return reply;
         }
-        let mut waiter = self.commons.approvals.wait(&row, &cx);
+        let mut waiter = self.services.approvals.wait(&row, &cx);
         loop {
             match self.wait_with(&mut waiter, &cx, &row, &options).await {
                 Ended::Over(ended) => match self.successor(&ended).await {
@@ -57,7 +57,7 @@ impl Runtime {
                     None => return self.outcome(&cx, Arc::unwrap_or_clone(ended)).await,
                 },
                 Ended::TimedOut | Ended::Stopping => {
-                    self.commons.approvals.mark_reported(row.id);
+                    self.services.approvals.mark_reported(row.id);
                     return self.leave(&cx, row, reply).await;
                 }
                 Ended::Withdrawn => return self.withdraw_waiting(waiter, cx, row, reply).await,
@@ -73,7 +73,7 @@ impl Runtime {
         row: &ApprovalRow,
         options: &ApprovalOptions,
     ) -> Ended {
-        let page = self.commons.approvals.page();
+        let page = self.services.approvals.page();
         let method = delivery_method(options, page.as_deref(), cx, row);
         let question = question(row, method, page.as_deref()).filter(|_| row.state == State::PendingApproval);
         let limit = wait_limit(options, cx, method, row);
@@ -118,7 +118,10 @@ impl Runtime {
         };
         if method == DeliveryMethod::Url && matches!(ended, Ended::Over(_)) {
             let params = json!({ "elicitationId": row.id }).to_string().into();
-            cx.audience.notify(Notice::Other { method: "notifications/elicitation/complete".into(), params });
+            cx.audience.notify(ServerNotification::Other {
+                method: "notifications/elicitation/complete".into(),
+                params,
+            });
         }
         ended
     }
@@ -136,14 +139,14 @@ impl Runtime {
             return self.leave(&cx, row, reply).await;
         }
         let own = Some(&*row.principal);
-        let withdrawn = self.commons.withdraw(row.call, own, "its caller withdrew it").await;
+        let withdrawn = self.services.withdraw(row.call, own, "its caller withdrew it").await;
         let withdrawn = withdrawn.unwrap_or_else(|error| {
             tracing::warn!("{} could not be withdrawn: {error}", row.id);
             false
         });
         if !withdrawn {
             // It runs already.
-            self.commons.cancel_call(row.call, own);
+            self.services.cancel_call(row.call, own);
         }
         // What came of it is read although the caller has left.
         let cx = CallCx { cancel: CancellationToken::new(), ..cx };
@@ -185,7 +188,7 @@ impl Runtime {
     }
 
     /// Puts the question to the person behind the client, if there is one for them, and decides by the answer.
-    async fn ask_client(&self, cx: &CallCx, row: &ApprovalRow, question: Option<Question>) {
+    async fn ask_client(&self, cx: &CallCx, row: &ApprovalRow, question: Option<ClientRequest>) {
         let Some(question) = question else { return };
         let is_form =
             gantry_core::raw::string_member(&question.params, "mode").is_some_and(|mode| mode == "form");
@@ -203,8 +206,8 @@ impl Runtime {
         let Some(input) = decision_of(&answer) else { return };
         let by = Decider { via: "elicitation".into(), ..(**person).clone() };
         let approved = input.approved;
-        if let Err(error) = self.commons.decide(row.id, &by, input, None).await {
-            self.commons.record_decision_error(row.id, &by, approved, &error).await;
+        if let Err(error) = self.services.decide(row.id, &by, input, None).await {
+            self.services.record_decision_error(row.id, &by, approved, &error).await;
         }
     }
 }
@@ -236,5 +239,5 @@ fn send_progress(cx: &CallCx, row: &ApprovalRow, count: &mut u32) {
     let what = if row.state == State::ScheduledForExecution { "its time" } else { "approval" };
     let message = format!("waiting for {what} ({})", row.id);
     let params = json!({ "progress": progress, "message": message });
-    cx.audience.notify(Notice::Progress(params.to_string().into()));
+    cx.audience.notify(ServerNotification::Progress(params.to_string().into()));
 }

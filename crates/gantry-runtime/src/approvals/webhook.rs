@@ -14,6 +14,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use gantry_core::id::ApprovalId;
+use gantry_provider::task;
 use gantry_store::Unsent;
 use retry::Retries;
 use send::{Sent, Target};
@@ -46,12 +47,12 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
                     projects: Weak::clone(&projects),
                     project,
                     target: Target::new(&webhook),
-                    changes: alive.commons().approvals().changes(),
+                    changes: alive.services().approvals().changes(),
                     under_way: FuturesUnordered::new(),
                     tries: HashMap::new(),
                     retries: Retries::default(),
                 };
-                tokio::spawn(delivery.run(stop.clone()))
+                task::spawn("webhook", delivery.run(stop.clone()))
             });
         }
         drop(alive);
@@ -110,7 +111,7 @@ impl Delivery {
     /// Sends what is due and this process's to send: what it holds, and what processes that are gone have left, where this
     /// one takes over from them. Returns when the next retry is due, if that is known.
     async fn send_due(&mut self, projects: &Projects) -> Result<Option<Instant>, gantry_store::Error> {
-        let (store, approvals) = (projects.store(), projects.commons().approvals());
+        let (store, approvals) = (projects.store(), projects.services().approvals());
         let (now, mut nodes, mut after) = (Instant::now(), HashMap::new(), 0);
         loop {
             let unsent = store.unsent(Arc::clone(&self.project), after, PAGE).await?;
@@ -136,7 +137,7 @@ impl Delivery {
     /// Sends the next message about an approval.
     fn send(&mut self, projects: &Projects, id: ApprovalId, tries: u32) {
         let (target, store) = (self.target.clone(), projects.store().clone());
-        let page = projects.commons().approvals().page();
+        let page = projects.services().approvals().page();
         self.tries.insert(id, tries);
         self.under_way.push(Box::pin(async move { (id, target.send(&store, id, page.as_deref()).await) }));
     }

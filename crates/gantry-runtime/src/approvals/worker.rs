@@ -7,6 +7,7 @@ use crate::projects::Projects;
 use futures_util::future::join_all;
 use gantry_core::State;
 use gantry_core::id::ApprovalId;
+use gantry_provider::task;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
     let mut next_key_check = Instant::now();
     loop {
         let Some(alive) = projects.upgrade() else { return };
-        let approvals = Arc::clone(alive.commons().approvals());
+        let approvals = Arc::clone(alive.services().approvals());
         // Order: before the rows are read, so that what comes meanwhile wakes the worker.
         let work = approvals.work.notified();
         if next_key_check <= Instant::now() {
@@ -59,11 +60,11 @@ impl Projects {
         loop {
             let mut expired = store.expired(clock::steady_us(), BATCH).await?;
             let found = expired.len();
-            expired.retain(|row| self.commons().keeps_time_of(row));
+            expired.retain(|row| self.services().keeps_time_of(row));
             // At once, so that they share a commit.
             let ended = join_all(expired.iter().map(|row| async {
                 // A decision in the last moment stands. Either way the row may be long and is let go.
-                self.commons().expire(row).await.map(drop)
+                self.services().expire(row).await.map(drop)
             }));
             ended.await.into_iter().collect::<Result<(), _>>()?;
             if found < BATCH as usize || expired.is_empty() {
@@ -82,7 +83,7 @@ impl Projects {
     async fn resume_due(self: &Arc<Self>) -> Result<(), gantry_store::Error> {
         let store = self.store();
         let mut nodes = vec![store.node()];
-        if self.commons().approvals().takes_over_orphans() {
+        if self.services().approvals().takes_over_orphans() {
             nodes.extend(store.holders().await?.into_iter().filter(|node| !store.is_alive(*node)));
         }
         let mut left = BATCH;
@@ -106,9 +107,9 @@ impl Projects {
     /// Runs a held call in a task of its own, because its project may have to start first. Returns false if the call runs
     /// already or is to be tried again later.
     pub(super) fn resume_now(self: &Arc<Self>, id: ApprovalId) -> bool {
-        let Some(running) = self.commons().approvals().begin(id) else { return false };
+        let Some(running) = self.services().approvals().begin(id) else { return false };
         let projects = Arc::clone(self);
-        tokio::spawn(async move {
+        task::spawn("run held call", async move {
             let row = match projects.store().approval(id).await {
                 Ok(Some(row)) if matches!(row.state, State::ApprovedReady | State::ScheduledForExecution) => {
                     row

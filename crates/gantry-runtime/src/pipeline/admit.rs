@@ -19,7 +19,7 @@ pub(super) async fn slot(
     }
     let Some(name) = &permit.tool().settings.queue else { return Ok(Slot::unqueued()) };
     // Names are checked when the configuration is loaded; if one is missing all the same, nothing is let through.
-    let queues = rt.commons.queues.load_full();
+    let queues = rt.services.queues.load_full();
     let queue = queues.get(name).ok_or_else(|| {
         Refusal::new(ErrorCode::InternalError, format!("queue {name} is not configured; nothing was run"))
     })?;

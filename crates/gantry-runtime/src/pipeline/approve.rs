@@ -116,7 +116,7 @@ pub(super) async fn joined(
     let found = at.rt.store.same_as(dedup_key, clock::steady_us()).await;
     let Some(row) = found.map_err(|error| unreadable(&error))? else { return Ok(()) };
     // From now on it is not only its maker's to withdraw.
-    at.rt.commons.approvals.mark_reported(row.id);
+    at.rt.services.approvals.mark_reported(row.id);
     let held = hold::describe_held(&row);
     entry.held(Arc::new(row));
     Err(held.into())
@@ -155,12 +155,12 @@ async fn hold_back(at: &At<'_>, new: gantry_store::NewApproval, entry: &mut Entr
     let held = rt.store.hold(new, limits).await.map_err(|error| hold::refused(&error))?;
     let row = match held {
         HeldAs::Fresh(row) => {
-            rt.commons.tell(&row);
+            rt.services.tell(&row);
             row
         }
         HeldAs::Joined(row) => {
             // From now on it is not only its maker's to withdraw.
-            rt.commons.approvals.mark_reported(row.id);
+            rt.services.approvals.mark_reported(row.id);
             row
         }
     };

@@ -2,7 +2,7 @@
 
 use super::At;
 use super::record::OnRecord;
-use super::stopwatch::{Patient, Stopwatch};
+use super::timer::{PausableTimer, PausingClient};
 use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::queue::Slot;
@@ -62,7 +62,7 @@ fn is_harmless(fault: &Fault, permit: &Permit) -> bool {
 async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<RawOutput, CallError> {
     let (At { rt, state, cx }, tool) = (at, permit.tool());
     let provider = rt.provider(state, &tool.key.provider)?;
-    let watch = Stopwatch::start();
+    let watch = PausableTimer::start();
     let limit = time_limit(state, request, permit);
     let inner = inner(cx, tool, (&watch, limit));
     let started = EventKind::ToolStarted {
@@ -78,7 +78,7 @@ async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<Raw
         biased;
         () = cx.cancel.cancelled() => Err(stopped(permit, cut_off(cx))),
         result = provider.execute(&inner, permit) => result,
-        () = watch.ran_for(limit) => {
+        () = watch.expired_after(limit) => {
             let error = ToolError::new(ErrorCode::Timeout, TIMEOUT_MESSAGE);
             Err(stopped(permit, error.with_details(json!({ "timeoutMs": limit.as_millis() }))))
         }
@@ -87,7 +87,7 @@ async fn once(at: &At<'_>, request: &CallRequest, permit: &Permit) -> Result<Raw
 }
 
 /// The context as the provider sees it.
-fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<Stopwatch>, Duration)) -> CallContext {
+fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<PausableTimer>, Duration)) -> CallContext {
     let mut inner = cx.clone();
     inner.watches = cx.watches.with(watch);
     if let Some(queue) = &tool.settings.queue {
@@ -95,7 +95,8 @@ fn inner(cx: &CallCx, tool: &Tool, (watch, limit): (&Arc<Stopwatch>, Duration)) 
     }
     // MCP servers ask, and Gantry's own tools may call others, which may have to wait for a person.
     if tool.kind == ToolKind::Mcp {
-        inner.audience = Arc::new(Patient { audience: Arc::clone(&cx.audience), watch: Arc::clone(watch) });
+        inner.audience =
+            Arc::new(PausingClient { audience: Arc::clone(&cx.audience), watch: Arc::clone(watch) });
     }
     inner.for_provider(limit)
 }

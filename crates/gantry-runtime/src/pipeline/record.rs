@@ -236,7 +236,7 @@ pub(super) async fn intend<'a>(
 }
 
 /// Runs the stages; a panic in any of them is a fault like others, and the entry is closed all the same.
-pub(super) fn unpanicked(
+pub(super) fn catch_panic(
     stages: impl Future<Output = Result<Shaped, CallError>>,
 ) -> impl Future<Output = Result<Shaped, CallError>> {
     // A combinator and not an async function, which would hold the stages twice.
@@ -257,7 +257,7 @@ pub(super) async fn close(
     outcome: Result<Shaped, CallError>,
 ) -> Receipt {
     let mut reply = reply(cx, &entry, outcome);
-    if is_put_off(rt, cx, &entry, &reply) {
+    if is_retryable_refusal(rt, cx, &entry, &reply) {
         reply.state = State::ApprovedReady;
         return Receipt(reply);
     }
@@ -267,7 +267,7 @@ pub(super) async fn close(
     }
     if let Some(row) = &entry.held {
         if entry.keep_result && row.call != cx.id {
-            point_to(rt, &entry, row).await;
+            record_duplicate(rt, &entry, row).await;
         }
         return Receipt(reply);
     }
@@ -292,14 +292,14 @@ pub(super) async fn close(
     let finished = Finished { characters_in, characters_out, ..finished(cx, &reply, asked) };
     rt.events.emit(Some(&cx.caller().principal), EventKind::ToolFinished(Box::new(finished)));
     if let Some(resumed) = &entry_resumed {
-        rt.commons.approvals.changed(resumed.approval);
+        rt.services.approvals.changed(resumed.approval);
     }
     Receipt(reply)
 }
 
 /// Whether a held call could not begin for a reason that passes: there is no room, the record cannot be made, Gantry stops.
 /// It keeps its place and its yes, and is tried again.
-fn is_put_off(rt: &Runtime, cx: &CallCx, entry: &Entry, reply: &Reply) -> bool {
+fn is_retryable_refusal(rt: &Runtime, cx: &CallCx, entry: &Entry, reply: &Reply) -> bool {
     let is_unbegun = entry.resumed.is_some() && entry.intended.get().is_none() && entry.lost.get().is_none();
     let Some(error) = reply.outcome.as_ref().err().filter(|_| is_unbegun && entry.held.is_none()) else {
         return false;
@@ -316,7 +316,7 @@ fn is_put_off(rt: &Runtime, cx: &CallCx, entry: &Entry, reply: &Reply) -> bool {
 }
 
 /// Somebody was told to come back for this call, and the same one waits already: the record of this one says where.
-async fn point_to(rt: &Runtime, entry: &Entry, row: &ApprovalRow) {
+async fn record_duplicate(rt: &Runtime, entry: &Entry, row: &ApprovalRow) {
     let message = format!("the same call waits already as {} ({}); ask for that one", row.call, row.id);
     let outcome = Outcome {
         state: State::Refused,

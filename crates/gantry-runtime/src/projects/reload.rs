@@ -1,12 +1,12 @@
 //! A changed configuration: read and checked as a whole, then applied to the projects that it changes.
 
-use super::seat::Seat;
+use super::slots::ActiveSlot;
 use super::{DRAIN, Project, Projects};
-use crate::commons::{Commons, Process};
 use crate::event::EventKind;
 use crate::options::Plan;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
+use crate::services::{Process, Services};
 use futures_util::future::join_all;
 use gantry_provider::task;
 use serde::Serialize;
@@ -101,7 +101,7 @@ impl Projects {
     }
 
     async fn reload_now(&self, leaving: Option<&Leaving>) -> Result<Reloaded, Arc<str>> {
-        let _reloading = self.reloading.mine().await;
+        let _reloading = self.reloading.enter().await;
         let load = Arc::clone(&self.loading.0);
         let read = tokio::task::spawn_blocking(move || load.load()).await;
         let plans = match read.unwrap_or_else(|error| Err(format!("reading it broke off: {error}"))) {
@@ -119,7 +119,7 @@ impl Projects {
         let projects = self.apply(plans).await;
         self.loading.0.keep();
         self.note_refusal(None);
-        self.commons.events.emit(None, EventKind::ConfigurationApplied { projects: projects.clone() });
+        self.services.events.emit(None, EventKind::ConfigurationApplied { projects: projects.clone() });
         Ok(Reloaded { projects })
     }
 
@@ -136,7 +136,7 @@ impl Projects {
             let is_there = |agent: &Arc<str>| plan.options.agents.contains_key(agent);
             let leaves = leaving
                 .is_some_and(|leaving| leaving.project == *name && leaving.to.as_ref().is_none_or(is_there));
-            let active = known.get(name).and_then(|project| project.seats.sitting());
+            let active = known.get(name).and_then(|project| project.slots.available_agent());
             if let Some(agent) = active.filter(|agent| !leaves && !is_there(agent)) {
                 return Err(said(&format_args!(
                     "agent {agent} is active and would be gone; make another one active first: gantry agents switch"
@@ -155,11 +155,11 @@ impl Projects {
 
     async fn apply(&self, plans: Plans) -> Vec<Arc<str>> {
         let Plans { process, changed, names } = plans;
-        let before = self.commons.queues.load_full();
+        let before = self.services.queues.load_full();
         // Until every project goes by the new names, the old ones are there too.
         let queues = Arc::new(before.changed(process.queues));
-        self.commons.queues.store(Arc::new(queues.beside(&before)));
-        self.commons.set_max_calls(process.max_calls);
+        self.services.queues.store(Arc::new(queues.beside(&before)));
+        self.services.set_max_calls(process.max_calls);
         let known = self.projects.load_full();
         let mut projects: Vec<Arc<str>> = changed.keys().cloned().collect();
         let gone: Vec<_> =
@@ -172,7 +172,7 @@ impl Projects {
             let known = known.get(&name);
             async move {
                 match known {
-                    Some(project) => project.reconfigure(plan, &self.commons).await,
+                    Some(project) => project.reconfigure(plan, &self.services).await,
                     None => return self.began(name, plan).await,
                 }
                 None
@@ -181,14 +181,14 @@ impl Projects {
         let began = join_all(applied).await;
         now.extend(began.into_iter().flatten().map(|project| (Arc::clone(&project.name), project)));
         self.projects.store(Arc::new(now));
-        self.commons.queues.store(queues);
+        self.services.queues.store(queues);
         projects.extend(gone.iter().map(|project| Arc::clone(&project.name)));
-        join_all(gone.iter().map(|project| project.end(&self.commons))).await;
+        join_all(gone.iter().map(|project| project.end(&self.services))).await;
         projects
     }
 
     async fn began(&self, name: Arc<str>, plan: Plan) -> Option<Arc<Project>> {
-        let began = Project::start(Arc::clone(&name), plan, &self.commons).await;
+        let began = Project::start(Arc::clone(&name), plan, &self.services).await;
         // It was checked, so this is a race with the world; the others go on.
         began.inspect_err(|error| tracing::error!("project {name} cannot be started: {error}")).ok()
     }
@@ -197,7 +197,7 @@ impl Projects {
         let reason: Arc<str> = reason.into();
         // The same mistake is told once, however often it is looked at.
         if self.refused().as_ref() != Some(&reason) {
-            self.commons.events.emit(None, EventKind::ConfigurationRefused { reason: Arc::clone(&reason) });
+            self.services.events.emit(None, EventKind::ConfigurationRefused { reason: Arc::clone(&reason) });
         }
         self.note_refusal(Some(Arc::clone(&reason)));
         reason
@@ -217,42 +217,42 @@ struct Leaving {
 
 impl Project {
     /// Another plan holds from now on.
-    async fn reconfigure(&self, plan: Plan, commons: &Arc<Commons>) {
-        let _changing = self.changing.mine().await;
+    async fn reconfigure(&self, plan: Plan, services: &Arc<Services>) {
+        let _changing = self.changing.enter().await;
         self.plan.store(Arc::new(plan));
         self.yield_to_file();
-        let runtimes = self.seats.runtimes();
+        let runtimes = self.slots.runtimes();
         let changes = runtimes.iter().map(|it| it.reconfigure(self.effective(it.active())));
         join_all(changes).await;
-        self.mend(commons).await;
+        self.mend(services).await;
     }
 
     /// Builds the active agent if it could not be had before and is configured now.
-    async fn mend(&self, commons: &Arc<Commons>) {
-        let Some(Ok(agent)) = self.seats.broken().map(|agent| self.configured(&agent)) else { return };
-        match self.build(Some(&agent), commons).await {
-            Ok(runtime) => drop(self.seats.sit(Seat::Active { agent, runtime })),
+    async fn mend(&self, services: &Arc<Services>) {
+        let Some(Ok(agent)) = self.slots.broken().map(|agent| self.configured(&agent)) else { return };
+        match self.build(Some(&agent), services).await {
+            Ok(runtime) => drop(self.slots.set_active(ActiveSlot::Active { agent, runtime })),
             Err(error) => tracing::error!("agent {agent} cannot be built: {error}"),
         }
     }
 
-    /// Nobody is let in any more.
+    /// NoClient is let in any more.
     fn leave(&self) {
         let why = GONE.into();
-        for runtime in self.seats.runtimes() {
+        for runtime in self.slots.runtimes() {
             runtime.live_sessions().iter().for_each(|session| session.leave(&why));
         }
     }
 
     /// The project is not configured any more.
-    async fn end(&self, commons: &Commons) {
-        let _changing = self.changing.mine().await;
+    async fn end(&self, services: &Services) {
+        let _changing = self.changing.enter().await;
         self.ended.store(true, Ordering::Release);
         self.leave();
-        let (why, runtimes) = (GONE.into(), self.seats.runtimes());
+        let (why, runtimes) = (GONE.into(), self.slots.runtimes());
         let ends = runtimes.iter().map(|runtime| async {
             let number = runtime.number();
-            commons.ended(|call| call.runtime == number, DRAIN).await;
+            services.ended(|call| call.runtime == number, DRAIN).await;
             runtime.end(&why).await;
         });
         join_all(ends).await;

@@ -24,8 +24,8 @@ impl Projects {
     #[must_use]
     pub fn servers(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let projects = self.projects.load();
-        let meant = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
-        meant.flat_map(|project| project.seats.runtimes()).flat_map(|runtime| runtime.servers()).collect()
+        let selected = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
+        selected.flat_map(|project| project.slots.runtimes()).flat_map(|runtime| runtime.servers()).collect()
     }
 
     /// Starts one more server in a project, also if nobody waits for it. It is there until it is removed or the process ends.
@@ -53,7 +53,7 @@ impl Projects {
     pub async fn restart_server(&self, project: &str, id: &str) -> bool {
         let Ok(project) = self.project(project) else { return false };
         let mut there = false;
-        for runtime in project.seats.runtimes() {
+        for runtime in project.slots.runtimes() {
             there |= runtime.restart_server(id).await;
         }
         there
@@ -62,7 +62,7 @@ impl Projects {
     /// The runtime of a project that has this server, or else that of those who name no agent.
     #[must_use]
     pub fn with_server(&self, project: &str, server: Option<&str>) -> Option<Arc<Runtime>> {
-        let runtimes = self.projects.load().get(project)?.seats.runtimes();
+        let runtimes = self.projects.load().get(project)?.slots.runtimes();
         let has = |runtime: &&Arc<Runtime>| {
             server.is_none_or(|id| runtime.servers().iter().any(|server| *server.id == *id))
         };
@@ -71,14 +71,14 @@ impl Projects {
 
     /// Lets every runtime of a project look at its pins again.
     pub async fn look_at_pins(&self, project: &str) {
-        let runtimes = self.projects.load().get(project).map(|project| project.seats.runtimes());
+        let runtimes = self.projects.load().get(project).map(|project| project.slots.runtimes());
         join_all(runtimes.iter().flatten().map(|runtime| runtime.rebuilt())).await;
     }
 }
 
 impl Project {
     async fn add_server(&self, server: ServerPlan) -> Result<(), String> {
-        let _changing = self.changing.mine().await;
+        let _changing = self.changing.enter().await;
         self.is_there().map_err(|refusal| refusal.error().message.clone())?;
         let known = self.effective(None).options.servers;
         if known.iter().any(|known| known.id() == server.id()) {
@@ -87,7 +87,7 @@ impl Project {
         if self.overlay().added.len() >= MAX_ADDED {
             return Err(format!("{MAX_ADDED} servers were added already; remove some, or write them down"));
         }
-        for runtime in self.seats.runtimes() {
+        for runtime in self.slots.runtimes() {
             if self.needs(&runtime, &server) {
                 runtime.add_server(server.clone()).await?;
             }
@@ -97,7 +97,7 @@ impl Project {
     }
 
     async fn remove_server(&self, id: &str) -> bool {
-        let _changing = self.changing.mine().await;
+        let _changing = self.changing.enter().await;
         let known = self.effective(None).options.servers.iter().any(|server| **server.id() == *id);
         if known {
             let written = self.plan.load().options.servers.iter().any(|server| **server.id() == *id);
@@ -109,7 +109,7 @@ impl Project {
             }
         }
         let mut removed = known;
-        for runtime in self.seats.runtimes() {
+        for runtime in self.slots.runtimes() {
             removed |= runtime.remove_server(id).await;
         }
         removed

@@ -1,10 +1,10 @@
 //! Turning a project to another agent: wait for what runs, tear down, load, build. Each step is told in the event stream.
 
-use super::seat::Seat;
+use super::slots::ActiveSlot;
 use super::{DRAIN, Project, Projects, active};
-use crate::commons::{Call, Commons};
 use crate::event::{EventKind, Events};
-use crate::runtime::{Elsewhere, Runtime, unknown_agent};
+use crate::runtime::{Relocation, Runtime, unknown_agent};
+use crate::services::{Call, Services};
 use crate::session::Session;
 use futures_util::future::join_all;
 use gantry_core::error::{ErrorCode, Refusal};
@@ -65,7 +65,7 @@ impl Projects {
         let switch = task::spawn("switch agent", async move {
             // What is on the disk now holds for the new agent, as far as it can be used.
             let mut refused = this.reload_before_switch(&project, agent.as_deref()).await.err();
-            let switched = this.project(&project)?.switch(&this.commons, agent.as_deref()).await?;
+            let switched = this.project(&project)?.switch(&this.services, agent.as_deref()).await?;
             if refused.is_some() {
                 // It may be refused only because it lacks the agent that was active until now.
                 refused = this.reload().await.err();
@@ -79,26 +79,26 @@ impl Projects {
 }
 
 impl Project {
-    async fn switch(&self, commons: &Arc<Commons>, agent: Option<&str>) -> Result<Switched, Refusal> {
+    async fn switch(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<Switched, Refusal> {
         let begun = Instant::now();
-        let _changing = self.changing.mine().await;
+        let _changing = self.changing.enter().await;
         self.is_there()?;
         let to = agent.map(|name| self.configured(name)).transpose()?;
-        let (from, events) = (self.seats.active(), commons.events.of(&self.name));
-        if from == to && self.seats.is_settled() {
+        let (from, events) = (self.slots.active(), services.events.of(&self.name));
+        if from == to && self.slots.is_settled() {
             return Ok(self.unchanged(to, begun));
         }
         let grace_ms = u64::try_from(DRAIN.as_millis()).unwrap_or(u64::MAX);
         events.emit(None, EventKind::AgentSwitchStarted { from: from.clone(), to: to.clone(), grace_ms });
-        let moving = Moving::begin(self, to.clone());
+        let moving = SwitchGuard::begin(self, to.clone());
         let why: Arc<str> = match &to {
             Some(to) => format!("the project turned to agent {to}").into(),
             None => "the project turned to no agent in particular".into(),
         };
-        let leaving = self.leaving(commons, moving.before(), to.as_ref(), &why);
-        let torn_down = leaving.into_iter().map(|leaving| leaving.tear_down(commons, &events, &why));
+        let leaving = self.leaving(services, moving.before(), to.as_ref(), &why);
+        let torn_down = leaving.into_iter().map(|leaving| leaving.tear_down(services, &events, &why));
         let cut_off = join_all(torn_down).await.into_iter().sum();
-        let built = self.seat(to.as_ref(), commons, &events).await;
+        let built = self.start_target(to.as_ref(), services, &events).await;
         moving.done();
         let runtime = built.map_err(|reason| self.broken(to.clone(), &reason, &events))?;
         self.remember(to.as_ref()).await;
@@ -125,7 +125,7 @@ impl Project {
     }
 
     fn unchanged(&self, agent: Option<Arc<str>>, begun: Instant) -> Switched {
-        let here = self.seats.peek(agent.as_deref());
+        let here = self.slots.peek(agent.as_deref());
         Switched {
             project: Arc::clone(&self.name),
             from: agent.clone(),
@@ -140,27 +140,33 @@ impl Project {
 
     /// What has to leave: the runtime of the active agent; of the shared one the callers that the seat is for, or all of it
     /// if nobody else needs it. They take no more calls from here on.
-    fn leaving(&self, commons: &Commons, seat: &Seat, to: Option<&Arc<str>>, why: &Arc<str>) -> Vec<Leaving> {
+    fn leaving(
+        &self,
+        services: &Services,
+        slot: &ActiveSlot,
+        to: Option<&Arc<str>>,
+        why: &Arc<str>,
+    ) -> Vec<Leaving> {
         let mut leaving = Vec::new();
-        if let Seat::Active { agent, runtime } = seat {
+        if let ActiveSlot::Active { agent, runtime } = slot {
             let (agent, runtime) = (Some(Arc::clone(agent)), Arc::clone(runtime));
             // Before looking who is there: whoever comes in after that is seen or turned away.
-            runtime.keep_out(Some(Elsewhere { agent: None, why: Arc::clone(why) }));
+            runtime.close_to(Some(Relocation { agent: None, why: Arc::clone(why) }));
             leaving.push(Leaving { agent, sessions: runtime.live_sessions(), runtime, whole: true });
         }
-        if let (Some(shared), Some(to)) = (self.seats.shared(), to) {
-            shared.keep_out(Some(Elsewhere { agent: Some(Arc::clone(to)), why: Arc::clone(why) }));
-            let moves = |session: &Arc<Session>| shared.keeps_out(session).is_some();
+        if let (Some(shared), Some(to)) = (self.slots.shared(), to) {
+            shared.close_to(Some(Relocation { agent: Some(Arc::clone(to)), why: Arc::clone(why) }));
+            let moves = |session: &Arc<Session>| shared.is_closed_to(session).is_some();
             let (moving, others): (Vec<_>, Vec<_>) = shared.live_sessions().into_iter().partition(moves);
             // A session that no connection holds is opened again when somebody asks.
             let is_needed = |session: &Arc<Session>| {
                 let idle = session.is_standing() || session.parent().is_some();
-                !idle || commons.count(|call| call.session == session.id()) > 0
+                !idle || services.count(|call| call.session == session.id()) > 0
             };
             let whole = !others.iter().any(is_needed);
             let sessions = if whole {
-                self.seats.unshare();
-                shared.keep_out(Some(Elsewhere { agent: None, why: Arc::clone(why) }));
+                self.slots.take_shared();
+                shared.close_to(Some(Relocation { agent: None, why: Arc::clone(why) }));
                 shared.live_sessions()
             } else {
                 moving
@@ -175,44 +181,44 @@ impl Project {
         leaving
     }
 
-    /// Builds what the seat is for, and lets callers in.
-    async fn seat(
+    /// Builds the runtime that the slot is for, and lets callers in.
+    async fn start_target(
         &self,
         to: Option<&Arc<str>>,
-        commons: &Arc<Commons>,
+        services: &Arc<Services>,
         events: &Events,
     ) -> Result<Arc<Runtime>, String> {
         if to.is_none()
-            && let Some(shared) = self.seats.shared()
+            && let Some(shared) = self.slots.shared()
         {
-            shared.keep_out(None);
-            self.seats.sit(Seat::Free);
+            shared.close_to(None);
+            self.slots.set_active(ActiveSlot::Free);
             return Ok(shared);
         }
         let servers =
             self.effective(to).options.servers.iter().map(|server| Arc::clone(server.id())).collect();
         events.emit(None, EventKind::Build { agent: to.cloned(), servers });
-        let runtime = self.build(to, commons).await.map_err(|error| error.to_string())?;
+        let runtime = self.build(to, services).await.map_err(|error| error.to_string())?;
         match to {
             Some(agent) => {
                 let (agent, runtime) = (Arc::clone(agent), Arc::clone(&runtime));
-                self.seats.sit(Seat::Active { agent, runtime });
+                self.slots.set_active(ActiveSlot::Active { agent, runtime });
             }
             None => {
-                self.seats.share(Arc::clone(&runtime));
-                self.seats.sit(Seat::Free);
+                self.slots.set_shared(Arc::clone(&runtime));
+                self.slots.set_active(ActiveSlot::Free);
             }
         }
         Ok(runtime)
     }
 
-    /// Nobody gets in as an agent that could not be built.
+    /// NoClient gets in as an agent that could not be built.
     fn broken(&self, to: Option<Arc<str>>, reason: &str, events: &Events) -> Refusal {
         let reason: Arc<str> = reason.into();
         events.emit(None, EventKind::AgentSwitchFailed { to: to.clone(), reason: Arc::clone(&reason) });
         let agent = to.unwrap_or_else(|| NOBODY.into());
         let message = format!("agent {agent} cannot be built: {reason}");
-        self.seats.sit(Seat::Broken { agent, reason });
+        self.slots.set_active(ActiveSlot::Broken { agent, reason });
         Refusal::new(ErrorCode::UpstreamUnavailable, message)
     }
 
@@ -233,19 +239,19 @@ impl Project {
 
 impl Leaving {
     /// Waits for what runs, then ends it and lets go of everything. Returns how many calls were cut off.
-    async fn tear_down(self, commons: &Commons, events: &Events, why: &Arc<str>) -> usize {
+    async fn tear_down(self, services: &Services, events: &Events, why: &Arc<str>) -> usize {
         let Self { agent, runtime, whole, sessions } = self;
         let ids: HashSet<SessionId> = sessions.iter().map(|session| session.id()).collect();
         let number = runtime.number();
         // A session may have begun after we looked; if everything goes, its calls count too.
         let is_leaving = |call: &Call| call.runtime == number && (whole || ids.contains(&call.session));
-        let cut_off = commons.ended(is_leaving, DRAIN).await;
+        let cut_off = services.ended(is_leaving, DRAIN).await;
         events.emit(None, EventKind::Teardown { agent: agent.clone(), forced: cut_off > 0, calls: cut_off });
         for session in &sessions {
             runtime.close_session(session).await;
         }
         if cut_off > 0 {
-            commons.ended(is_leaving, STOP).await;
+            services.ended(is_leaving, STOP).await;
         }
         let servers = if whole { runtime.servers().len() } else { 0 };
         if whole {
@@ -257,21 +263,21 @@ impl Leaving {
 }
 
 /// A seat that moves. Should that break off, nobody is let in as the agent that was to sit there.
-struct Moving<'a> {
+struct SwitchGuard<'a> {
     project: &'a Project,
     to: Option<Arc<str>>,
-    before: Seat,
+    before: ActiveSlot,
     done: bool,
 }
 
-impl<'a> Moving<'a> {
+impl<'a> SwitchGuard<'a> {
     fn begin(project: &'a Project, to: Option<Arc<str>>) -> Self {
-        let before = project.seats.sit(Seat::Moving { to: to.clone() });
+        let before = project.slots.set_active(ActiveSlot::Moving { to: to.clone() });
         Self { project, to, before, done: false }
     }
 
     /// Who sat there.
-    fn before(&self) -> &Seat {
+    fn before(&self) -> &ActiveSlot {
         &self.before
     }
 
@@ -281,11 +287,13 @@ impl<'a> Moving<'a> {
     }
 }
 
-impl Drop for Moving<'_> {
+impl Drop for SwitchGuard<'_> {
     fn drop(&mut self) {
         if !self.done {
             let agent = self.to.take().unwrap_or_else(|| NOBODY.into());
-            self.project.seats.sit(Seat::Broken { agent, reason: "the switch broke off".into() });
+            self.project
+                .slots
+                .set_active(ActiveSlot::Broken { agent, reason: "the switch broke off".into() });
         }
     }
 }

@@ -32,7 +32,7 @@ impl Runtime {
         // Nothing runs deeper than that.
         let top = self.top();
         let place = Place { depth: depth.min(top.max_depth), ..top };
-        let (tool, (visible, reasons)) = match self.meant(spelling, agent, &place) {
+        let (tool, (visible, reasons)) = match self.selected(spelling, agent, &place) {
             Ok(tool) => (tool.name.to_string(), self.explained(&tool, agent, &place)),
             Err(reason) => (spelling.to_owned(), (false, vec![reason])),
         };
@@ -40,7 +40,7 @@ impl Runtime {
     }
 
     /// The tool that a spelling means, to this agent or else to everybody.
-    fn meant(&self, spelling: &str, agent: Option<&str>, place: &Place) -> Result<Arc<Tool>, String> {
+    fn selected(&self, spelling: &str, agent: Option<&str>, place: &Place) -> Result<Arc<Tool>, String> {
         let said = |refusal: gantry_core::Refusal| refusal.error().message.clone();
         let own = self.resolved(agent, place).map_err(said)?.toolset;
         if let Ok(tool) = own.find(spelling) {

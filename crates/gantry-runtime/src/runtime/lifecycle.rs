@@ -6,11 +6,11 @@ use super::setup::{Setup, State, Toolsets};
 use super::sources::{Source, Sources};
 use super::{Error, Runtime, pool};
 use crate::cache::Cache;
-use crate::commons::Commons;
 use crate::options::{Options, Plan};
 use crate::output_tool::OutputTool;
 use crate::outputs::Outputs;
 use crate::queue::Queues;
+use crate::services::Services;
 use crate::session::Sessions;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::future::join_all;
@@ -34,20 +34,20 @@ impl Runtime {
     /// # Errors
     /// The tools clash or name a queue that is not configured. A provider that cannot get ready is no error: it is
     /// reported and the others go on.
-    pub async fn start(plan: Plan, commons: &Arc<Commons>) -> Result<Arc<Self>, Error> {
+    pub async fn start(plan: Plan, services: &Arc<Services>) -> Result<Arc<Self>, Error> {
         let Plan { options, providers } = plan;
         for provider in &providers {
             if let Err(reason) = provider.warm_up().await {
                 tracing::warn!("{} is not available: {reason}", provider.origin().provider);
             }
         }
-        let (number, events) = (commons.next_number(), commons.events.of(&options.project));
-        let changes = commons.changes.clone();
+        let (number, events) = (services.next_number(), services.events.of(&options.project));
+        let changes = services.changes.clone();
         let observer = ServerObserver { events: events.clone(), runtime: number, changes };
         let group = options.server_factory.open(Arc::new(observer));
         let setup = Arc::new(Setup::new(&options));
         let sources = all_sources(&options, &providers, &group)?;
-        let queues = commons.queues.load();
+        let queues = services.queues.load();
         pool::check(sources.all(), &queues)?;
         let built = pool::build(sources.all(), &queues);
         let outputs = Outputs::new(&options.data);
@@ -70,10 +70,10 @@ impl Runtime {
             toolsets: Toolsets::default(),
             output_tool,
             output_provider,
-            commons: Arc::clone(commons),
+            services: Arc::clone(services),
             cache: Cache::default(),
             outputs,
-            store: commons.store.clone(),
+            store: services.store.clone(),
             events,
             sessions: Sessions::default(),
             tasks: TaskTracker::new(),
@@ -101,7 +101,7 @@ impl Runtime {
         sources.all().iter().for_each(|source| self.listen(source));
         sources.servers().cloned().for_each(Server::start);
         if sources.servers().next().is_none() {
-            self.upstreams.settled.set(()).ok(); // Nobody else has set it yet.
+            self.upstreams.settled.set(()).ok(); // NoClient else has set it yet.
             self.warn();
         }
         // The servers that are switched off have nothing to announce, so the first look is ours.
@@ -177,7 +177,7 @@ impl Runtime {
     /// ledger stays open.
     pub async fn shutdown(&self, grace: Duration) {
         if !self.drain(grace).await {
-            let running = self.commons.count(|call| call.runtime == self.number);
+            let running = self.services.count(|call| call.runtime == self.number);
             if running > 0 {
                 tracing::warn!("{running} calls still run after {} s; they are canceled", grace.as_secs());
             }
@@ -185,7 +185,7 @@ impl Runtime {
                 session.cancellation().cancel();
             }
             // Held calls may go on in sessions that were brought back for them.
-            self.commons.cancel_these(|call| call.runtime == self.number);
+            self.services.cancel_these(|call| call.runtime == self.number);
             if tokio::time::timeout(STOP, self.tasks.wait()).await.is_err() {
                 tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
             }

@@ -1,7 +1,7 @@
-//! Turns what happens at the servers of a runtime into events and into changes that connected clients are told of.
+//! SerialGate what happens at the servers of a runtime into events and into changes that connected clients are told of.
 
-use crate::commons::Told;
 use crate::event::{EventKind, Events};
+use crate::services::ChangeNotice;
 use gantry_provider::resources::Change;
 use gantry_provider::server::Observer;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct ServerObserver {
     /// The number of the runtime.
     pub(super) runtime: u64,
     /// Where changes go that clients may be told of.
-    pub(super) changes: broadcast::Sender<Told>,
+    pub(super) changes: broadcast::Sender<ChangeNotice>,
 }
 
 impl Observer for ServerObserver {
@@ -34,6 +34,6 @@ impl Observer for ServerObserver {
 
     fn changed(&self, change: Change) {
         // There may be no client connected.
-        self.changes.send(Told { from: self.runtime, change }).ok();
+        self.changes.send(ChangeNotice { from: self.runtime, change }).ok();
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions of a runtime: opened, renewed, closed.
 
 use super::setup::unknown_agent;
-use super::{Elsewhere, Runtime};
+use super::{Relocation, Runtime};
 use crate::context::CallCx;
 use crate::event::EventKind;
 use crate::session::{Begin, Resolved, Session, StandingKey};
@@ -81,7 +81,7 @@ impl Runtime {
                 self.renew(&session)?;
                 return Ok(session);
             }
-            // Nobody used it for so long that its time is over, and with it its budget and its outputs.
+            // NoClient used it for so long that its time is over, and with it its budget and its outputs.
             Some(session) => self.close_session(&session).await,
             None => {}
         }
@@ -165,7 +165,7 @@ impl Runtime {
         // Whoever closes this runtime, or takes this caller out of it, has seen either the session or this.
         if self.closing.is_cancelled() {
             session.leave(&"this part of Gantry is shutting down".into());
-        } else if let Some(why) = self.keeps_out(&session) {
+        } else if let Some(why) = self.is_closed_to(&session) {
             session.leave(&why);
             self.sessions.remove(session.id());
         }
@@ -176,12 +176,12 @@ impl Runtime {
     }
 
     /// From now on the callers of this agent, and those who name none, belong elsewhere.
-    pub(crate) fn keep_out(&self, elsewhere: Option<Elsewhere>) {
+    pub(crate) fn close_to(&self, elsewhere: Option<Relocation>) {
         self.elsewhere.store(elsewhere.map(Arc::new));
     }
 
     /// Why a session does not belong here, if it does not.
-    pub(crate) fn keeps_out(&self, session: &Session) -> Option<Arc<str>> {
+    pub(crate) fn is_closed_to(&self, session: &Session) -> Option<Arc<str>> {
         let elsewhere = self.elsewhere.load();
         let elsewhere = elsewhere.as_ref()?;
         let everybody = elsewhere.agent.is_none();

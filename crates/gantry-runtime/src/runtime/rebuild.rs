@@ -5,8 +5,8 @@ use super::Runtime;
 use super::pool::{self, Before, Built};
 use super::setup::State;
 use super::sources::{Source, Sources};
-use crate::commons::Told;
 use crate::event::EventKind;
+use crate::services::ChangeNotice;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
 use gantry_core::toolset::Pool;
@@ -41,7 +41,7 @@ pub(super) struct Upstreams {
     /// Set once every server of the set-up was ready or has failed, and the pool shows it.
     pub(super) settled: SetOnce<()>,
     /// Until when somebody waits for that.
-    patience: Instant,
+    discovery_deadline: Instant,
     /// Held while a provider comes or goes.
     pub(super) editing: Mutex<()>,
 }
@@ -51,7 +51,7 @@ impl Upstreams {
     pub(super) fn new(sources: &Sources, built: &Built, group: Arc<dyn ServerGroup>) -> Self {
         let slowest = sources.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();
         Self {
-            patience: Instant::now() + slowest.min(FIRST_LOOK),
+            discovery_deadline: Instant::now() + slowest.min(FIRST_LOOK),
             outside: ArcSwap::from_pointee(built.clone()),
             group,
             dirty: Arc::new(Notify::new()),
@@ -66,8 +66,8 @@ impl Upstreams {
 impl Runtime {
     /// What connected clients may want to hear of, from now on; of all runtimes of the process.
     #[must_use]
-    pub fn changes(&self) -> broadcast::Receiver<Told> {
-        self.commons.changes.subscribe()
+    pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
+        self.services.changes.subscribe()
     }
 
     /// Whether every configured MCP server was ready once or has failed.
@@ -85,13 +85,13 @@ impl Runtime {
         tokio::select! {
             () = self.closing.cancelled() => {}
             _ = self.upstreams.settled.wait() => {}
-            () = tokio::time::sleep_until(self.upstreams.patience) => {}
+            () = tokio::time::sleep_until(self.upstreams.discovery_deadline) => {}
         }
     }
 
     /// Whether somebody may have looked at what there is, and knows names by whom they belong to.
     fn was_seen(&self) -> bool {
-        self.has_settled() || Instant::now() >= self.upstreams.patience
+        self.has_settled() || Instant::now() >= self.upstreams.discovery_deadline
     }
 
     /// Rebuilds whenever something changes, until the runtime closes.
@@ -145,7 +145,7 @@ impl Runtime {
 
     /// Builds the pool and the catalog of these providers. It is work, so this is not for an async worker.
     pub(super) fn build(&self, sources: &Sources, before: &Before) -> (Built, PublishCatalog) {
-        let built = pool::rebuild(sources.all(), &self.commons.queues.load(), before);
+        let built = pool::rebuild(sources.all(), &self.services.queues.load(), before);
         let is_in = |server: &dyn Provider| {
             sources.has(server) && !built.left_out.contains_key(&server.origin().provider)
         };
@@ -174,7 +174,7 @@ impl Runtime {
                 }
                 true
             }
-            // Nobody is helped by waiting for the next one, which may not come.
+            // NoClient is helped by waiting for the next one, which may not come.
             Err(error) => {
                 tracing::error!("the tools could not be put together anew: {error}");
                 false

@@ -7,12 +7,12 @@ use super::Runtime;
 use super::pool::Built;
 use super::setup::State;
 use crate::event::EventKind;
-use crate::pipeline::stopwatch::{Patient, Stopwatch};
+use crate::pipeline::timer::{PausableTimer, PausingClient};
 use crate::session::Session;
 use gantry_core::id::SessionId;
 use gantry_core::toolset::Place;
 use gantry_core::{Caller, Refusal, Toolset, raw};
-use gantry_provider::client::Turn;
+use gantry_provider::client::RequestContext;
 use gantry_provider::code::INTERNAL_ERROR;
 use gantry_provider::resources::{Features, ListKind, Outgoing};
 use gantry_provider::server::RequestScope;
@@ -48,7 +48,7 @@ impl Visibility {
 struct Scope<'a> {
     session: &'a Session,
     visibility: Visibility,
-    watch: Arc<Stopwatch>,
+    watch: Arc<PausableTimer>,
 }
 
 impl RequestScope for Scope<'_> {
@@ -69,7 +69,7 @@ impl RequestScope for Scope<'_> {
         let own = state.sources.get(server).and_then(|source| source.options.timeout);
         let limit = own.unwrap_or(state.setup.limits.tool_timeout);
         Box::pin(async move {
-            self.watch.ran_for(limit).await;
+            self.watch.expired_after(limit).await;
             limit
         })
     }
@@ -114,10 +114,10 @@ impl Runtime {
         let visibility = self.visibility(session.caller().agent.as_deref());
         let (method, subject) = (request.method, subject(&request.params));
         // Time in which the client is asked something does not count.
-        let watch = Stopwatch::start();
-        let Turn { audience, cancel } = request.turn;
-        let audience = Arc::new(Patient { audience, watch: Arc::clone(&watch) });
-        let request = Outgoing { turn: Turn { audience, cancel }, ..request };
+        let watch = PausableTimer::start();
+        let RequestContext { audience, cancel } = request.turn;
+        let audience = Arc::new(PausingClient { audience, watch: Arc::clone(&watch) });
+        let request = Outgoing { turn: RequestContext { audience, cancel }, ..request };
         let scope = Scope { session, visibility, watch };
         let over = session.cancellation();
         // Cancel-safety: a request that is dropped is withdrawn.

@@ -3,13 +3,13 @@
 mod live;
 
 use super::*;
-use crate::commons::{Process, Told};
 use crate::event::EventKind;
 use crate::options::{Options, Plan, ProviderOptions, ServerPlan};
+use crate::services::{ChangeNotice, Process};
 use crate::session::Session;
 use gantry_core::{Caller, Door};
 use gantry_provider::HealthStatus;
-use gantry_provider::client::{Nobody, Turn};
+use gantry_provider::client::{NoClient, RequestContext};
 use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
 use gantry_upstream::UpstreamOptions;
 use gantry_upstream::config::{Declared, HealthCheck, Protocol, ServerSettings, TransportConfig};
@@ -163,8 +163,8 @@ impl Home {
         let file = folder.path().join("ledger.db");
         let (store, recovery) = Store::open(gantry_store::Options::new(file)).unwrap();
         let options = with_servers(folder.path(), servers(&upstream.address));
-        let commons = Commons::new(store, &recovery, Process::default());
-        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &commons).await.unwrap();
+        let services = Services::new(store, &recovery, Process::default());
+        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &services).await.unwrap();
         Self { rt, upstream, _folder: folder }
     }
 
@@ -189,8 +189,8 @@ impl Home {
     }
 
     async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<Value, i32> {
-        let (audience, cancel) = (Arc::new(Nobody::default()), CancellationToken::new());
-        let turn = Turn { audience, cancel };
+        let (audience, cancel) = (Arc::new(NoClient::default()), CancellationToken::new());
+        let turn = RequestContext { audience, cancel };
         let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         let result = self.rt.request(session, request).await;
         result.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.code)
@@ -201,7 +201,7 @@ impl Home {
     }
 }
 
-async fn tools_changed(changes: &mut tokio::sync::broadcast::Receiver<Told>) {
+async fn tools_changed(changes: &mut tokio::sync::broadcast::Receiver<ChangeNotice>) {
     let tools = |change: &Change| matches!(change, Change::ListChanged { kind: ListKind::Tools, .. });
     while !tools(&changes.recv().await.unwrap().change) {}
 }

@@ -55,7 +55,7 @@ impl Runtime {
         let ServerPlan { config, options } = plan;
         let server = Arc::clone(&self.upstreams.group).server(&*config)?;
         let source = Source::of_server(Arc::clone(&server), options);
-        pool::check(std::slice::from_ref(&source), &self.commons.queues.load())
+        pool::check(std::slice::from_ref(&source), &self.services.queues.load())
             .map_err(|error| error.to_string())?;
         {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);

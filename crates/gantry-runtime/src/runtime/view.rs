@@ -2,8 +2,8 @@
 
 use super::Runtime;
 use super::sources::Source;
-use crate::commons::Told;
 use crate::event::Events;
+use crate::services::ChangeNotice;
 use crate::session::Session;
 use gantry_core::format::Format;
 use gantry_core::toolset::{Entry, Pool, Toolset, array};
@@ -45,7 +45,7 @@ impl Runtime {
     /// Tells connected clients of a change.
     pub(crate) fn tell(&self, change: Change) {
         // There may be no client connected.
-        self.commons.changes.send(Told { from: self.number, change }).ok();
+        self.services.changes.send(ChangeNotice { from: self.number, change }).ok();
     }
 
     /// The ledger.
@@ -140,9 +140,9 @@ impl Runtime {
         // What another agent lacks in a runtime that is not for it says nothing.
         let concerned = |agent: &Arc<str>| self.active.as_ref().is_none_or(|active| active == agent);
         for agent in self.agents().into_iter().filter(concerned) {
-            let odd = self.resolved(Some(&agent), &self.top()).map(|resolved| resolved.warnings);
-            let odd = odd.iter().flat_map(|warnings| warnings.iter());
-            warnings.extend(odd.map(|warning| format!("agent {agent}: {warning}")));
+            let unusual = self.resolved(Some(&agent), &self.top()).map(|resolved| resolved.warnings);
+            let unusual = unusual.iter().flat_map(|warnings| warnings.iter());
+            warnings.extend(unusual.map(|warning| format!("agent {agent}: {warning}")));
         }
         // A server that is down may have it; an agent's own runtime does not have all servers.
         if self.active.is_none() && sources.servers().all(|server| server.unavailable_reason().is_none()) {

@@ -182,7 +182,7 @@ pub(super) async fn decide(
         let why = "an agent cannot decide; it takes the key of an approver";
         if let Ok(id) = id.parse() {
             app.projects
-                .commons()
+                .services()
                 .record_refused_decision(id, (&who.principal, via(&headers)), None, why)
                 .await;
         }
@@ -246,7 +246,7 @@ pub(super) async fn cancel(
     }
     let why = format!("withdrawn by {}", who.principal);
     let withdrawn =
-        row.state.is_waiting() && app.projects.commons().withdraw(row.call, own.as_deref(), &why).await?;
+        row.state.is_waiting() && app.projects.services().withdraw(row.call, own.as_deref(), &why).await?;
     let row = visible(&app, &who, id).await?;
     if withdrawn {
         return Ok(json_response(StatusCode::OK, item(&row)));

@@ -18,7 +18,7 @@ use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Priority, Refusal};
 use gantry_runtime::ledger::{CallFilter, CallRow};
 use gantry_runtime::projects::{Context, MOVES};
-use gantry_runtime::{CallCx, Entered, Reply, Runtime, records};
+use gantry_runtime::{Admitted, CallCx, Reply, Runtime, records};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -108,7 +108,7 @@ async fn enter(
     who: &Identity,
     project: Option<&str>,
     agent: Option<&str>,
-) -> Result<(Arc<Runtime>, CallCx, Result<Entered, Refusal>), ApiError> {
+) -> Result<(Arc<Runtime>, CallCx, Result<Admitted, Refusal>), ApiError> {
     let mut moves = 0;
     loop {
         let Context { runtime, agent } = query::context(app, who, project, agent).await?;
@@ -189,11 +189,11 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let id: CallId = query::id(&id)?;
-    let (own, commons) = (who.sees(), app.projects.commons());
+    let (own, services) = (who.sees(), app.projects.services());
     let may = outcome::reaches(&app, &who, id).await?;
-    let canceled = may && commons.cancel_call(id, own.as_deref());
+    let canceled = may && services.cancel_call(id, own.as_deref());
     let why = format!("withdrawn by {}", who.principal);
-    if canceled || (may && commons.withdraw(id, own.as_deref(), &why).await?) {
+    if canceled || (may && services.withdraw(id, own.as_deref(), &why).await?) {
         return Ok(Json(json!({ "id": id, "canceled": true })));
     }
     Err(ApiError::not_found(format!("call {id} does not run or wait")))

@@ -79,7 +79,7 @@ pub(super) async fn revoke(
     let held = store.revoke_key(row.id, Arc::clone(&who.principal), now_us()).await?;
     app.keys.refresh().await?;
     // What is just being held is ended by the approvals worker, which looks again and again.
-    app.projects.commons().withdraw_ended(&row.name).await?;
+    app.projects.services().withdraw_ended(&row.name).await?;
     Ok(Json(json!({ "id": row.id, "name": &*row.name, "revoked": true, "held": held })))
 }
 

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_runtime::projects::Context;
-use gantry_runtime::{CallCx, Foresight};
+use gantry_runtime::{CallCx, DryRun};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) async fn test(
     who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
-) -> Result<Json<Foresight>, ApiError> {
+) -> Result<Json<DryRun>, ApiError> {
     who.administers("testing the policies for others")?;
     let bytes = query::body(body).await?;
     let call: Imagined<'_> = serde_json::from_str(query::json_text(&bytes)?)
@@ -51,7 +51,7 @@ pub(super) async fn test(
     let session = runtime.open_session(caller, Door::Http).await?;
     let arguments = call.arguments.map(|raw| raw.get().into());
     let request = CallRequest { tool: call.tool, arguments, ..CallRequest::default() };
-    let foresight = runtime.foresee(&CallCx::new(&session), &request).await;
+    let dry_run = runtime.dry_run(&CallCx::new(&session), &request).await;
     runtime.close_session(&session).await;
-    Ok(Json(foresight))
+    Ok(Json(dry_run))
 }

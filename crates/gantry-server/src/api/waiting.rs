@@ -39,7 +39,7 @@ impl<'a> Waiting<'a> {
         if wait > LONGEST {
             return Err(ApiError::invalid(limit));
         }
-        let changes = app.projects.commons().approvals().changes();
+        let changes = app.projects.services().approvals().changes();
         Ok(Self { app, who, until: Instant::now() + wait, place: None, changes })
     }
 

@@ -13,7 +13,7 @@ use gantry_core::pattern::Pattern;
 use gantry_runtime::Projects;
 use gantry_runtime::clock::latest_us as now_us;
 use gantry_runtime::ledger::{self, KeyRow};
-use gantry_runtime::turns::Turns;
+use gantry_runtime::serial_gate::SerialGate;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub(crate) struct Keyring {
     projects: Arc<Projects>,
     snapshot: ArcSwap<Snapshot>,
     /// Held while the store is read.
-    reading: Turns,
+    reading: SerialGate,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -57,7 +57,7 @@ impl Held {
 
 impl Keyring {
     pub(crate) fn new(projects: Arc<Projects>) -> Arc<Self> {
-        Arc::new(Self { projects, snapshot: ArcSwap::default(), reading: Turns::default() })
+        Arc::new(Self { projects, snapshot: ArcSwap::default(), reading: SerialGate::default() })
     }
 
     /// Who holds this key. Which of the reasons there are against it is nobody's business.
@@ -90,7 +90,7 @@ impl Keyring {
         if let Some(keys) = self.snapshot.load().keys_if_fresh() {
             return Ok(keys);
         }
-        let _turn = self.reading.mine().await;
+        let _turn = self.reading.enter().await;
         // Whoever came before has read it meanwhile.
         let known = self.snapshot.load_full();
         if let Some(keys) = known.keys_if_fresh() {
@@ -101,7 +101,7 @@ impl Keyring {
 
     /// Reads the store now, because it was changed here.
     pub(crate) async fn refresh(&self) -> Result<(), ledger::Error> {
-        let _turn = self.reading.mine().await;
+        let _turn = self.reading.enter().await;
         self.read(&Snapshot::default()).await.map(|_keys| ())
     }
 

@@ -8,10 +8,10 @@ use gantry_mcp::client::{ListKind, Outgoing};
 use gantry_mcp::error::code::INVALID_PARAMS;
 use gantry_mcp::headers::{HeaderParam, header_params};
 use gantry_mcp::{
-    Answer, Change, ErrorObject, Features, Handler, Inquiry, Method, Peer, ServerInfo, ToolCall, Turn,
-    Version,
+    Answer, Change, ErrorObject, Features, Handler, Inquiry, Method, Peer, RequestContext, ServerInfo,
+    ToolCall, Version,
 };
-use gantry_runtime::{Reply, Runtime, Told};
+use gantry_runtime::{ChangeNotice, Reply, Runtime};
 use serde::Deserialize;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const AWAY: std::time::Duration = gantry_mcp::limits::QUESTION_WAIT;
 impl Handler for Tools {
     type Identity = Client;
     type Session = Seated;
-    type Told = Told;
+    type Told = ChangeNotice;
 
     fn server_info(&self) -> ServerInfo {
         ServerInfo {
@@ -85,7 +85,7 @@ impl Handler for Tools {
         &self,
         seated: &Arc<Seated>,
         call: ToolCall,
-        turn: Turn,
+        turn: RequestContext,
     ) -> Result<Answer, ErrorObject> {
         let (wishes, modern) = (Wishes::of(&call)?, call.version.is_modern());
         let request = CallRequest {
@@ -95,10 +95,10 @@ impl Handler for Tools {
             idempotency_key: wishes.idempotency_key,
             ..CallRequest::default()
         };
-        let Turn { audience, cancel } = turn;
+        let RequestContext { audience, cancel } = turn;
         let (runtime, cx, entered) = self.enter(seated).await?;
         let as_task = tasks::takes(&runtime, &*audience, modern);
-        let mut cx = cx.heard_by(Arc::clone(&audience), call.meta.map(|meta| meta.get().into()));
+        let mut cx = cx.with_client(Arc::clone(&audience), call.meta.map(|meta| meta.get().into()));
         cx.person = seated.client().identity.decider("elicitation").map(Arc::new);
         let (token, id) = (cx.cancel.clone(), cx.id);
         let entered = match entered {
@@ -124,7 +124,7 @@ impl Handler for Tools {
             drop(hang_up.map(DropGuard::disarm));
             return Ok(tasks::begun(&reply));
         }
-        given(&runtime, &reply, &Turn { audience, cancel }).await;
+        given(&runtime, &reply, &RequestContext { audience, cancel }).await;
         drop(hang_up.map(DropGuard::disarm));
         answer(&reply)
     }
@@ -133,7 +133,7 @@ impl Handler for Tools {
         &self,
         seated: &Arc<Seated>,
         inquiry: Inquiry,
-        turn: Turn,
+        turn: RequestContext,
     ) -> Result<Answer, ErrorObject> {
         let (runtime, session) = self.current(seated).await?;
         let Inquiry { method, params, meta, version: _ } = inquiry;
@@ -147,11 +147,11 @@ impl Handler for Tools {
         Ok(Answer::Raw { result: result.into() })
     }
 
-    fn changes(&self) -> broadcast::Receiver<Told> {
-        self.projects.commons().changes()
+    fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
+        self.projects.services().changes()
     }
 
-    fn concerns(&self, seated: &Arc<Seated>, told: &Told) -> bool {
+    fn concerns(&self, seated: &Arc<Seated>, told: &ChangeNotice) -> bool {
         let (session, client) = (seated.session(), seated.client());
         if session.is_displaced() {
             // It has nothing any more, and looks at its lists when those of its new place are there.
@@ -178,7 +178,7 @@ impl Handler for Tools {
 
 /// Notes that the outcome of a held call is given to its client, if that is there or comes back for it. To one that does
 /// not, nothing was given: the same call again gets the outcome.
-async fn given(runtime: &Runtime, reply: &Reply, turn: &Turn) {
+async fn given(runtime: &Runtime, reply: &Reply, turn: &RequestContext) {
     if reply.approval.is_none() || !reply.state.is_over() {
         return;
     }

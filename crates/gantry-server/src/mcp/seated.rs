@@ -10,8 +10,8 @@ use gantry_core::{Door, Refusal};
 use gantry_mcp::ErrorObject;
 use gantry_mcp::error::code::INVALID_REQUEST;
 use gantry_runtime::projects::MOVES;
-use gantry_runtime::turns::Turns;
-use gantry_runtime::{CallCx, Entered, Runtime, Session};
+use gantry_runtime::serial_gate::SerialGate;
+use gantry_runtime::{Admitted, CallCx, Runtime, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ pub struct Seated {
     /// The number of the runtime to which it has moved last; none has the number 0.
     moved_to: AtomicU64,
     /// Held while it moves.
-    moving: Turns,
+    moving: SerialGate,
     closed: AtomicBool,
 }
 
@@ -34,7 +34,7 @@ impl Tools {
     pub(super) async fn seat(&self, client: &Client, standing: bool) -> Result<Arc<Seated>, ErrorObject> {
         let session = self.begin(client, standing).await.map_err(|refusal| refused(&refusal))?;
         let (client, session) = (client.clone(), ArcSwap::new(session));
-        let (moved_to, moving, closed) = (AtomicU64::new(0), Turns::default(), AtomicBool::new(false));
+        let (moved_to, moving, closed) = (AtomicU64::new(0), SerialGate::default(), AtomicBool::new(false));
         Ok(Arc::new(Seated { client, standing, session, moved_to, moving, closed }))
     }
 
@@ -73,7 +73,7 @@ impl Tools {
         if !session.is_displaced() {
             return Ok(session);
         }
-        let _moving = seated.moving.mine().await;
+        let _moving = seated.moving.enter().await;
         let session = seated.session.load_full();
         if !session.is_displaced() {
             return Ok(session);
@@ -93,7 +93,7 @@ impl Tools {
     pub(super) async fn enter(
         &self,
         seated: &Seated,
-    ) -> Result<(Arc<Runtime>, CallCx, Result<Entered, Refusal>), ErrorObject> {
+    ) -> Result<(Arc<Runtime>, CallCx, Result<Admitted, Refusal>), ErrorObject> {
         let mut moves = 0;
         loop {
             let (runtime, session) = self.current(seated).await?;

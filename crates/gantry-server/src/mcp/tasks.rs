@@ -8,7 +8,7 @@ use gantry_core::approval::WhoMay;
 use gantry_core::id::CallId;
 use gantry_core::{State, raw};
 use gantry_mcp::error::code::INVALID_PARAMS;
-use gantry_mcp::exchange::Audience;
+use gantry_mcp::exchange::ClientChannel;
 use gantry_mcp::{Answer, ErrorObject, Method};
 use gantry_runtime::options::Delivery;
 use gantry_runtime::{Reply, Runtime, Session, clock};
@@ -22,7 +22,7 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const POLL_MS: u64 = 1000;
 
 /// Whether a held call of this client becomes a task.
-pub(super) fn takes(runtime: &Runtime, audience: &dyn Audience, modern: bool) -> bool {
+pub(super) fn takes(runtime: &Runtime, audience: &dyn ClientChannel, modern: bool) -> bool {
     let wanted = matches!(runtime.delivery(), Delivery::Auto | Delivery::Tasks);
     modern && wanted && audience.capabilities().has_extension(EXTENSION)
 }
@@ -137,6 +137,6 @@ fn waits(reply: &Reply) -> String {
     match who {
         WhoMay::Anybody => format!("waiting for approval ({id})"),
         WhoMay::OneOf(_) => format!("waiting for approval by {who} ({id})"),
-        WhoMay::Nobody(_) => format!("waiting for approval ({id}): {}", who.refusal()),
+        WhoMay::NoClient(_) => format!("waiting for approval ({id}): {}", who.refusal()),
     }
 }

@@ -46,7 +46,7 @@ fn plain() -> Value {
         },
         "LockRequest": lock_request(),
         "ImaginedCall": imagined_call(),
-        "Foresight": foresight(),
+        "Foresight": dry_run(),
         "LockDiff": lock_diff(),
         "ServerList": list("Server"),
         "AgentList": list("Agent"),
@@ -125,7 +125,7 @@ fn imagined_call() -> Value {
     })
 }
 
-fn foresight() -> Value {
+fn dry_run() -> Value {
     let names = json!({ "type": "array", "items": { "type": "string" } });
     json!({
         "type": "object",

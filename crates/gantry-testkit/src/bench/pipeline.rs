@@ -8,7 +8,7 @@ use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_provider::Provider;
-use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Runtime, Session};
+use gantry_runtime::{CallCx, Options, Plan, Process, Runtime, Services, Session};
 use gantry_store::Store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,8 +55,8 @@ impl Bench {
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
         let tools: Arc<dyn Provider> = Arc::new(TestTools::new(0));
         let options = Options::new(folder.path().to_owned());
-        let commons = Commons::new(store.clone(), &recovery, Process::default());
-        let runtime = Runtime::start(Plan { options, providers: vec![tools] }, &commons).await?;
+        let services = Services::new(store.clone(), &recovery, Process::default());
+        let runtime = Runtime::start(Plan { options, providers: vec![tools] }, &services).await?;
         let caller = Caller {
             principal: "local".into(),
             role: Role::Agent,

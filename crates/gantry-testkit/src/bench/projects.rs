@@ -12,7 +12,7 @@ use gantry_core::tool::{Origin, ToolSpec};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::options::AgentOptions;
 use gantry_runtime::projects::{Load, Loading, Plans};
-use gantry_runtime::{Commons, Options, Plan, Process, Projects, Runtime};
+use gantry_runtime::{Options, Plan, Process, Projects, Runtime, Services};
 use gantry_store::Store;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -88,11 +88,11 @@ impl Bench {
     async fn start() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
-        let commons = Commons::new(store, &recovery, Process::default());
+        let services = Services::new(store, &recovery, Process::default());
         let next = Arc::new(Next(Mutex::new((0, None))));
         let plans = NAMES.map(|name| Ok((Arc::from(name), plan(name, folder.path(), [0, 0])?)));
         let plans = plans.into_iter().collect::<Result<BTreeMap<_, _>>>()?;
-        let projects = Projects::start(commons, plans, Loading(Arc::clone(&next) as _)).await?;
+        let projects = Projects::start(services, plans, Loading(Arc::clone(&next) as _)).await?;
         Ok(Self { projects, next, folder })
     }
 

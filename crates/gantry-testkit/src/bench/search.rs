@@ -9,7 +9,7 @@ use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_provider::Provider;
-use gantry_runtime::{CallCx, Commons, Options, Plan, Process, Runtime, Session};
+use gantry_runtime::{CallCx, Options, Plan, Process, Runtime, Services, Session};
 use gantry_store::Store;
 use gantry_tools::own::Own;
 use gantry_tools::search::{SearchCode, SearchOptions};
@@ -91,9 +91,9 @@ impl Bench {
             embeddings: None,
         })?;
         let options = Options::new(folder.path().to_owned());
-        let commons = Commons::new(store, &recovery, Process::default());
+        let services = Services::new(store, &recovery, Process::default());
         let own: Arc<dyn Provider> = Arc::new(Own::workspace(vec![Box::new(search)]));
-        let runtime = Runtime::start(Plan { options, providers: vec![own] }, &commons).await?;
+        let runtime = Runtime::start(Plan { options, providers: vec![own] }, &services).await?;
         let caller = Caller {
             principal: "local".into(),
             role: Role::Agent,

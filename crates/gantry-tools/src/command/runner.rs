@@ -11,6 +11,7 @@ use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_egress::address_guard::IpNet;
 use gantry_egress::host_pattern::{HostPattern, InvalidHostPattern};
 use gantry_egress::proxy::{self, Credential, Rules};
+use gantry_provider::task;
 use gantry_sandbox::jail::{
     Access, End, Ground, JailError, Job, Limits, PROXY, Protected, Ran, STORE, Sandbox, WORKSPACE,
 };
@@ -287,7 +288,7 @@ fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, Fau
     })?;
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
-    tokio::spawn(async move {
+    task::spawn("sandbox proxy", async move {
         let report = proxy::serve(listener, Arc::new(rules), stop).await;
         tracing::info!(hosts = ?report.hosts, refused = ?report.refused, bytes = report.bytes, "a job used the network");
     });

@@ -40,7 +40,7 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     projects.settled().await;
     let mut signals = Signals::listen()?;
     // What processes that are gone have left waiting goes on here.
-    projects.commons().approvals().take_over_orphans();
+    projects.services().approvals().take_over_orphans();
     let served = tokio::select! {
         served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()) => served.map(|()| Done::Well),
         asked = signals.asked() => Ok(Done::Stopped(asked)),

@@ -36,7 +36,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let app = App::new(Arc::clone(&projects), parse, stop);
     let ready = |address| {
         // What processes that are gone have left waiting goes on here.
-        projects.commons().approvals().take_over_orphans();
+        projects.services().approvals().take_over_orphans();
         if let Err(error) = folder.announce(address) {
             tracing::warn!("other commands will not find this server: {error:#}");
         }

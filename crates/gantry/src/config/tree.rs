@@ -155,7 +155,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// Turns byte offsets of a text into lines and columns.
+/// SerialGate byte offsets of a text into lines and columns.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     text: &'a str,

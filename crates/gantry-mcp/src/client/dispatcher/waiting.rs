@@ -7,7 +7,7 @@
 
 use crate::{
     client::{limits::UNDER_WAY, types::Failure},
-    exchange::Audience,
+    exchange::ClientChannel,
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
@@ -60,7 +60,7 @@ pub(super) struct Waiter {
 /// The client behind a request that is under way.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct Asker {
-    pub(in crate::client) audience: Arc<dyn Audience>,
+    pub(in crate::client) audience: Arc<dyn ClientChannel>,
     /// Fires when the request is over.
     pub(in crate::client) over: CancellationToken,
 }
@@ -71,7 +71,7 @@ pub(in crate::client) enum Whose {
     /// The client of this request.
     Client(Asker),
     /// No client: the server works for none.
-    Nobody,
+    NoClient,
     /// One of several clients, or one that is gone; nobody can tell which.
     Unclear,
 }
@@ -100,12 +100,12 @@ impl Waiting {
         self.forget(id)
     }
 
-    /// Nobody waits for a request any more, and the server never got it or is done with it, unless it was abandoned.
+    /// NoClient waits for a request any more, and the server never got it or is done with it, unless it was abandoned.
     pub(super) fn forget(&mut self, id: u64) -> Option<Waiter> {
         self.clients.remove(&id).or_else(|| self.own.remove(&id))
     }
 
-    /// Nobody waits for a request any more, but the server may still be working on it.
+    /// NoClient waits for a request any more, but the server may still be working on it.
     pub(super) fn abandon(&mut self, id: u64) -> Option<Waiter> {
         let Some(waiter) = self.clients.remove(&id) else { return self.own.remove(&id) };
         self.remember(id, waiter.asker.audience.session(), Some(Instant::now() + DOUBT));
@@ -150,7 +150,7 @@ impl Waiting {
     }
 
     /// The client of a request, or the part of Gantry behind it.
-    pub(super) fn audience(&self, id: u64) -> Option<Arc<dyn Audience>> {
+    pub(super) fn audience(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
         let waiter = self.clients.get(&id).or_else(|| self.own.get(&id))?;
         Some(Arc::clone(&waiter.asker.audience))
     }
@@ -172,8 +172,8 @@ impl Waiting {
         let mut doubtful = self.abandoned.values().filter(|request| request.may_run(now));
         let idle = self.clients.is_empty() && doubtful.next().is_none() && !overflowed;
         match origin {
-            Some(id) if idle && self.own.contains_key(&id) => Whose::Nobody,
-            None if idle => Whose::Nobody,
+            Some(id) if idle && self.own.contains_key(&id) => Whose::NoClient,
+            None if idle => Whose::NoClient,
             None if !overflowed => self.only_session(now).map_or(Whose::Unclear, Whose::Client),
             Some(_) | None => Whose::Unclear,
         }

@@ -8,7 +8,7 @@ use crate::client::{
     message,
     types::Failure,
 };
-use crate::exchange::Notice;
+use crate::exchange::ServerNotification;
 use futures_util::FutureExt as _;
 use gantry_egress::{HttpError, HttpResponse, SseParser};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -94,7 +94,7 @@ impl Side {
                 if self.modern || parser.last_id().is_none() || attempts > RESUMES {
                     return Err(broken);
                 }
-                ticket.audience.notify(Notice::Released);
+                ticket.audience.notify(ServerNotification::Released);
                 sleep(parser.retry().unwrap_or(REOPEN[0]).clamp(POLL[0], REOPEN[1])).await;
                 match self.open_stream(parser.last_id()).await {
                     Ok(Opened::Stream(response)) => break response,

@@ -6,7 +6,10 @@ use crate::{
         limits::{ACKNOWLEDGE, STREAM_WAS_WELL},
         link::Trouble,
     },
-    exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered},
+    exchange::{
+        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+        ServerNotification,
+    },
 };
 use std::sync::Arc;
 use tokio::time::{Instant, sleep};
@@ -22,7 +25,7 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn open(core: &Arc<Core>, params: String) -> Self {
         let listener = Arc::new(Listener::default());
-        let audience = Arc::clone(&listener) as Arc<dyn Audience>;
+        let audience = Arc::clone(&listener) as Arc<dyn ClientChannel>;
         let core = Arc::clone(core);
         let request = Box::pin(async move { core.listen(&params, audience).await });
         Self { request, listener, opened: Instant::now() }
@@ -56,7 +59,7 @@ struct Listener {
     acknowledged: CancellationToken,
 }
 
-impl Audience for Listener {
+impl ClientChannel for Listener {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -73,15 +76,18 @@ impl Audience for Listener {
         None
     }
 
-    fn notify(&self, notice: Notice) {
-        if let Notice::Other { method, .. } = notice
+    fn notify(&self, notice: ServerNotification) {
+        if let ServerNotification::Other { method, .. } = notice
             && &*method == "notifications/subscriptions/acknowledged"
         {
             self.acknowledged.cancel();
         }
     }
 
-    fn ask(&self, _questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
-        Box::pin(std::future::ready(Err(Unanswered::Gone)))
+    fn ask(
+        &self,
+        _questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
+        Box::pin(std::future::ready(Err(ClientRequestError::Gone)))
     }
 }

@@ -6,7 +6,7 @@ use crate::{
         Connection, Event, Failure, ListKind, Protocol, Transport,
         dispatcher::{ABANDONED, DOUBT, Dispatcher, Outbox, Ticket, Whose},
     },
-    exchange::Notice,
+    exchange::ServerNotification,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -117,7 +117,10 @@ async fn logs_of_a_withdrawn_call_reach_nobody() {
     let event = events.recv().await;
     assert!(matches!(&event, Some(Event::Log(params)) if params.contains("of nobody")), "{event:?}");
     let notice = heard_two.recv().await;
-    assert!(matches!(&notice, Some(Notice::Log(_, params)) if params.contains("of the other")), "{notice:?}");
+    assert!(
+        matches!(&notice, Some(ServerNotification::Log(_, params)) if params.contains("of the other")),
+        "{notice:?}"
+    );
     assert!(heard_one.try_recv().is_err() && heard_two.try_recv().is_err());
 }
 

@@ -3,7 +3,7 @@
 use super::fake::{Peer, call, call_with, client, legacy, modern};
 use crate::{
     client::{Event, Failure, ListKind},
-    exchange::Notice,
+    exchange::ServerNotification,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn answers_find_their_requests_in_any_order_and_keep_their_text() {
     let (first, second) =
         tokio::join!(call("a", audience.clone()).by(&connection), call("b", audience).by(&connection));
     assert_eq!(second.unwrap(), r#"{"n":1.10,"big":1e400}"#);
-    let Err(Failure::Answered(error)) = first else { panic!("{first:?}") };
+    let Err(Failure::ClientResponse(error)) = first else { panic!("{first:?}") };
     assert_eq!((error.code, error.data.as_deref()), (-32042, Some(r#"{"a":1.0}"#)));
     assert_eq!(connection.in_flight(), 0);
 }
@@ -63,9 +63,9 @@ async fn progress_and_logs_reach_the_client_of_the_request() {
     .await;
     let (audience, mut heard) = client(1, "{}", Ok("{}"));
     call("a", audience).by(&connection).await.unwrap();
-    let Some(Notice::Progress(params)) = heard.recv().await else { panic!("no progress") };
+    let Some(ServerNotification::Progress(params)) = heard.recv().await else { panic!("no progress") };
     assert!(params.contains("\"progress\":1"), "{params}");
-    let Some(Notice::Log(_, params)) = heard.recv().await else { panic!("no log") };
+    let Some(ServerNotification::Log(_, params)) = heard.recv().await else { panic!("no log") };
     assert!(params.contains("\"x\""), "{params}");
     assert!(matches!(events.recv().await, Some(Event::Log(params)) if params.contains("early")));
     assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));

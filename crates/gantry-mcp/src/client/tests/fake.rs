@@ -2,7 +2,10 @@
 
 use crate::{
     client::{Connection, Declared, Dial, Event, Failure, Protocol, Target, Transport, Wires, connect},
-    exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Turn, Unanswered},
+    exchange::{
+        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+        RequestContext, ServerNotification,
+    },
 };
 use gantry_core::policy::{OwnVerdict, Policies, Verdict, judge};
 use gantry_core::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
@@ -167,17 +170,17 @@ where
 pub(super) struct Client {
     pub(super) session: u64,
     pub(super) capabilities: Capabilities,
-    pub(super) answer: Result<String, Unanswered>,
-    pub(super) notices: mpsc::UnboundedSender<Notice>,
-    pub(super) asked: Mutex<Vec<Question>>,
+    pub(super) answer: Result<String, ClientRequestError>,
+    pub(super) notices: mpsc::UnboundedSender<ServerNotification>,
+    pub(super) asked: Mutex<Vec<ClientRequest>>,
 }
 
 /// A client of this session with these capabilities that answers everything like this.
 pub(super) fn client(
     session: u64,
     capabilities: &str,
-    answer: Result<&str, Unanswered>,
-) -> (Arc<Client>, mpsc::UnboundedReceiver<Notice>) {
+    answer: Result<&str, ClientRequestError>,
+) -> (Arc<Client>, mpsc::UnboundedReceiver<ServerNotification>) {
     #[expect(clippy::disallowed_methods, reason = "a test looks at what it holds")]
     let (notices, heard) = mpsc::unbounded_channel();
     let capabilities = Capabilities::new(capabilities);
@@ -185,7 +188,7 @@ pub(super) fn client(
     (Arc::new(Client { session, capabilities, answer, notices, asked: Mutex::default() }), heard)
 }
 
-impl Audience for Client {
+impl ClientChannel for Client {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -202,11 +205,14 @@ impl Audience for Client {
         Some(LogLevel::Info)
     }
 
-    fn notify(&self, notice: Notice) {
+    fn notify(&self, notice: ServerNotification) {
         self.notices.send(notice).unwrap_or_default();
     }
 
-    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+    fn ask(
+        &self,
+        questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
         let answers = questions.iter().map(|_| self.answer.clone().map(Ok)).collect();
         self.asked.lock().unwrap().extend(questions);
         Box::pin(std::future::ready(answers))
@@ -218,13 +224,13 @@ pub(super) struct Call {
     pub(super) permit: Permit,
     pub(super) meta: Option<&'static str>,
     pub(super) cancel: CancellationToken,
-    pub(super) audience: Arc<dyn Audience>,
+    pub(super) audience: Arc<dyn ClientChannel>,
 }
 
 impl Call {
     /// Sends it.
     pub(super) async fn by(self, connection: &Connection) -> Result<String, Failure> {
-        let turn = Turn { audience: self.audience, cancel: self.cancel };
+        let turn = RequestContext { audience: self.audience, cancel: self.cancel };
         connection.call(&self.permit, self.meta, turn).await
     }
 }

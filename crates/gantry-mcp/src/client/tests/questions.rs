@@ -1,7 +1,10 @@
 //! What a server of the older era may ask, whom, and what it hears when nobody can answer.
 
 use super::fake::{Call, Client, Peer, call, client, legacy};
-use crate::exchange::{Answered, Audience, BoxFuture, Capabilities, LogLevel, Notice, Question, Unanswered};
+use crate::exchange::{
+    BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+    ServerNotification,
+};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -55,11 +58,11 @@ async fn who_cannot_be_asked_is_not() {
 
 #[tokio::test]
 async fn a_form_that_nobody_fills_in_is_canceled() {
-    for why in [Unanswered::Late, Unanswered::Gone] {
+    for why in [ClientRequestError::Late, ClientRequestError::Gone] {
         let (audience, _heard) = client(1, FORM, Err(why));
         assert_eq!(heard("elicitation/create", audience).await["result"], json!({"action": "cancel"}));
     }
-    let (audience, _heard) = client(1, r#"{"sampling":{}}"#, Err(Unanswered::Late));
+    let (audience, _heard) = client(1, r#"{"sampling":{}}"#, Err(ClientRequestError::Late));
     assert_eq!(heard("sampling/createMessage", audience).await["error"]["code"], -32603);
 }
 
@@ -100,7 +103,7 @@ struct Thinker {
     go: CancellationToken,
 }
 
-impl Audience for Thinker {
+impl ClientChannel for Thinker {
     fn capabilities(&self) -> &Capabilities {
         self.client.capabilities()
     }
@@ -117,9 +120,12 @@ impl Audience for Thinker {
         None
     }
 
-    fn notify(&self, _notice: Notice) {}
+    fn notify(&self, _notice: ServerNotification) {}
 
-    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+    fn ask(
+        &self,
+        questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
         Box::pin(async move {
             self.go.cancelled().await;
             self.client.ask(questions).await
@@ -134,7 +140,7 @@ fn thinker() -> (Arc<Thinker>, CancellationToken) {
 }
 
 fn thoughtful_call(thinker: &Arc<Thinker>) -> Call {
-    Call { audience: Arc::clone(thinker) as Arc<dyn Audience>, ..call("a", Arc::clone(&thinker.client)) }
+    Call { audience: Arc::clone(thinker) as Arc<dyn ClientChannel>, ..call("a", Arc::clone(&thinker.client)) }
 }
 
 fn form() -> Value {

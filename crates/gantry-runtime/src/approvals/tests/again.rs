@@ -9,7 +9,7 @@ async fn what_was_approved_and_had_not_begun_runs_after_a_restart_once() {
     // Decided by a process that ends before the call begins: the worker of the holder is told to stop first.
     home.projects.drain(Duration::ZERO).await;
     let by = ann();
-    home.projects.commons().decide(id(&held), &by, yes(), None).await.unwrap();
+    home.projects.services().decide(id(&held), &by, yes(), None).await.unwrap();
     assert_eq!(home.ran(), 0);
     let home = home.restart().await;
     assert_eq!(home.over(&held).await.conversation(), "{\"n\":1} 1");
@@ -26,7 +26,7 @@ async fn what_was_approved_and_waits_for_its_turn_when_gantry_stops_runs_after_t
     let cx = home.cx().await;
     let stuck = CallRequest { tool: "stuck".into(), ..CallRequest::default() };
     home.runtime().defer(home.runtime().enter(&cx).unwrap(), cx, stuck);
-    let queue = |home: &Home| home.projects.commons().queues.load().snapshot().remove(0);
+    let queue = |home: &Home| home.projects.services().queues.load().snapshot().remove(0);
     until(|| queue(&home).in_use == 1).await;
     let held = home.call("act", "{\"n\":1}").await;
     home.decide(id(&held), yes()).await.unwrap();
@@ -35,7 +35,7 @@ async fn what_was_approved_and_waits_for_its_turn_when_gantry_stops_runs_after_t
     let Home { projects, ran, folder } = home;
     drop(projects);
     let home = Home::again(folder, ran, queued, Gates::default()).await;
-    home.projects.commons().approvals().take_over_orphans();
+    home.projects.services().approvals().take_over_orphans();
     let done = home.over(&held).await;
     assert_eq!((done.state, done.conversation()), (State::CompletedSuccess, "{\"n\":1} 1".into()));
     assert_eq!(home.ran(), 1);
@@ -47,7 +47,7 @@ async fn a_changed_rule_asks_again_and_a_denial_refuses() {
     let (held, denied) = (home.call("act", "{\"n\":1}").await, home.call("act", "{\"n\":2}").await);
     home.projects.drain(Duration::ZERO).await;
     for reply in [&held, &denied] {
-        home.projects.commons().decide(id(reply), &ann(), yes(), None).await.unwrap();
+        home.projects.services().decide(id(reply), &ann(), yes(), None).await.unwrap();
     }
     home.projects.shutdown(Duration::ZERO).await;
     let Home { projects, ran, folder } = home;
@@ -60,7 +60,7 @@ async fn a_changed_rule_asks_again_and_a_denial_refuses() {
         plan.options.policies = Arc::new(Policies::compile(&rules, Gates::default()).unwrap());
     };
     let home = Home::again(folder, ran, change, Gates::default()).await;
-    home.projects.commons().approvals().take_over_orphans();
+    home.projects.services().approvals().take_over_orphans();
     let refused = home.over(&denied).await;
     assert_eq!(refused.state, State::CancelledBySystem);
     assert!(refused.conversation().contains("denied by policy two"), "{}", refused.conversation());
@@ -104,7 +104,7 @@ async fn a_key_stands_for_what_was_sent_also_if_it_ran_with_other_arguments_and_
     let edit = DecisionInput { modified_args: Some("{\"n\":7}".into()), ..yes() };
     // What the person saw is not what there is when it runs.
     let seen = gantry_core::digest::Digest::of(b"something else");
-    home.projects.commons().decide(id(&held), &ann(), edit, Some(seen)).await.unwrap();
+    home.projects.services().decide(id(&held), &ann(), edit, Some(seen)).await.unwrap();
     let home = home.restart().await;
     let asked = next(&home, &held).await;
     assert_eq!((&*asked.asked.arguments, asked.asked.sent.is_some()), ("{\"n\":7}", true));
@@ -224,7 +224,7 @@ async fn what_others_are_to_run_or_what_is_put_off_does_not_hide_what_can_run_he
     assert_eq!(home.over(&second).await.conversation(), "{\"n\":2} 2");
 
     let put_off = crowd(home.projects.store(), &like, 1100).await;
-    home.projects.commons().approvals().waiters().running.extend(&put_off);
+    home.projects.services().approvals().waiters().running.extend(&put_off);
     approve(home.projects.store(), &put_off).await;
     let third = home.call("act", "{\"n\":3}").await;
     home.decide(id(&third), yes()).await.unwrap();

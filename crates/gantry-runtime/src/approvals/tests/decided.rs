@@ -42,7 +42,7 @@ async fn no_and_nobody_and_withdrawn_are_told_apart() {
     assert!(expired.conversation().contains("nobody decided within 50 ms"), "{}", expired.conversation());
     assert!(matches!(home.decide(id(&late), yes()).await, Err(DecisionError::Expired(_))));
     let withdrawn = home.call("act", "{\"n\":3}").await;
-    assert!(home.projects.commons().withdraw(withdrawn.id, Some("bot"), "it was a mistake").await.unwrap());
+    assert!(home.projects.services().withdraw(withdrawn.id, Some("bot"), "it was a mistake").await.unwrap());
     let withdrawn = home.over(&withdrawn).await;
     assert_eq!(withdrawn.state, State::CancelledBySystem);
     assert!(withdrawn.conversation().contains("it was a mistake"), "{}", withdrawn.conversation());
@@ -84,7 +84,7 @@ async fn a_delay_holds_a_call_that_nobody_has_to_approve() {
     assert_eq!(held.state, State::ScheduledForExecution);
     assert_eq!(home.over(&held).await.conversation(), "{\"n\":1} 1");
     let stopped = home.call("free", "{\"n\":2}").await;
-    assert!(home.projects.commons().withdraw(stopped.id, None, "no").await.unwrap());
+    assert!(home.projects.services().withdraw(stopped.id, None, "no").await.unwrap());
     assert_eq!(home.over(&stopped).await.state, State::CancelledBySystem);
     assert_eq!(home.ran(), 1);
 }

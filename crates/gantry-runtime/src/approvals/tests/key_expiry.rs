@@ -49,14 +49,14 @@ async fn a_call_whose_key_has_ended_is_neither_decided_nor_run() {
     let (decided, approved) = (home.call("act", "{\"n\":1}").await, home.call("act", "{\"n\":2}").await);
     // From here on nobody looks after what waits, so it is up to those who decide about it and who run it.
     home.projects.drain(Duration::ZERO).await;
-    home.projects.commons().decide(id(&approved), &ann(), yes(), None).await.unwrap();
+    home.projects.services().decide(id(&approved), &ann(), yes(), None).await.unwrap();
     revoke(&home, key).await;
     let refused = home.decide(id(&decided), yes()).await;
     assert!(
         matches!(&refused, Err(DecisionError::Decided(row)) if row.message.as_deref() == Some(WHY)),
         "{refused:?}"
     );
-    let busy = home.projects.commons().approvals().begin(id(&approved)).unwrap();
+    let busy = home.projects.services().approvals().begin(id(&approved)).unwrap();
     let row = home.row(id(&approved)).await;
     assert_eq!(row.state, State::ApprovedReady);
     home.projects.resume(&row, busy).await.unwrap();

@@ -53,7 +53,7 @@ async fn when_one_of_two_that_wait_leaves_the_call_is_still_the_others() {
 
 /// How many wait for an approval.
 fn waiters(home: &Home, id: ApprovalId) -> usize {
-    home.projects.commons().approvals().waiters().waiting.get(&id).map_or(0, |waiting| waiting.waiters.len())
+    home.projects.services().approvals().waiters().waiting.get(&id).map_or(0, |waiting| waiting.waiters.len())
 }
 
 /// Calls what is slow, and waits for it.
@@ -112,7 +112,7 @@ async fn who_joins_a_call_that_runs_is_not_told_that_it_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_knew_of_a_call_may_come_back_for_what_takes_its_place() {
     let home = Home::new().await;
-    let (cx, approvals) = (home.cx().await, Arc::clone(home.projects.commons().approvals()));
+    let (cx, approvals) = (home.cx().await, Arc::clone(home.projects.services().approvals()));
     let mut rows = Vec::new();
     for n in 0..3 {
         rows.push(Arc::new(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await));

@@ -148,8 +148,8 @@ impl Home {
         let folder = tempfile::tempdir().unwrap();
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("l.db"))).unwrap();
         let options = with_servers(folder.path(), vec![slow_to_start(transport)]);
-        let commons = Commons::new(store, &recovery, Process::default());
-        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &commons).await.unwrap();
+        let services = Services::new(store, &recovery, Process::default());
+        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &services).await.unwrap();
         Self { rt, _folder: folder }
     }
 
@@ -178,7 +178,8 @@ impl Home {
     }
 
     async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<String, i32> {
-        let turn = Turn { audience: Arc::new(Nobody::default()), cancel: CancellationToken::new() };
+        let turn =
+            RequestContext { audience: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
         let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         self.rt.request(session, request).await.map_err(|error| error.code)
     }
@@ -241,7 +242,7 @@ async fn a_session_with_another_definition_is_not_called_for_it() {
         let urls = vec![format!("http://{}/mcp", upstream.address)];
         let home = Home::new(TransportConfig::Http(Remote { urls, headers: Vec::new() })).await;
         let session = home.session().await;
-        // Nobody can be asked anything, so a session for such clients is begun.
+        // NoClient can be asked anything, so a session for such clients is begun.
         let reply = home.call(&session).await;
         assert!(reply.is_ok(), "{}", reply.to_json());
         let calls = (upstream.calls(), upstream.shared.narrow_calls.load(Ordering::SeqCst));

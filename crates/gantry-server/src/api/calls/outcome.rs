@@ -86,7 +86,7 @@ async fn until_over(
 async fn look(app: &App, who: &Identity, id: CallId) -> Result<Seen, ApiError> {
     let own = who.sees();
     // Asked before the ledger: a call that has ended by now is found there.
-    let running = app.projects.commons().is_running(id, own.as_deref());
+    let running = app.projects.services().is_running(id, own.as_deref());
     let store = app.projects.store();
     let found = store.call(id).await?;
     let row = found

@@ -75,7 +75,7 @@ enum Moment {
     /// When a decision was sent and nobody has read the reply.
     DecidedUnread,
     /// In order: it is told to stop.
-    Told,
+    ChangeNotice,
 }
 
 const MOMENTS: [Moment; 9] = [
@@ -87,7 +87,7 @@ const MOMENTS: [Moment; 9] = [
     Moment::AskedUnread,
     Moment::Anywhere,
     Moment::DecidedUnread,
-    Moment::Told,
+    Moment::ChangeNotice,
 ];
 
 impl Moment {
@@ -102,7 +102,7 @@ impl Moment {
         let some = 1 + usize::try_from(dice.below(8)).expect("a small number");
         match self {
             Self::Started => thread::sleep(Duration::from_micros(dice.below(15_000))),
-            Self::Anywhere | Self::Told => {
+            Self::Anywhere | Self::ChangeNotice => {
                 until(&|| life.asked() > 0);
                 thread::sleep(Duration::from_micros(dice.below(300_000)));
             }
@@ -180,7 +180,7 @@ fn cycle(home: &Home, cycle: usize, book: &Book, keys: &[String], dice: &mut Dic
             scope.spawn(move || approver(life, key, dice));
         }
         moment.wait(cycle, life, home, &server, dice);
-        if let Moment::Told = moment {
+        if let Moment::ChangeNotice = moment {
             let (code, said) = server.stop();
             assert_eq!(code, 0, "{said}");
         } else {

@@ -16,7 +16,7 @@ use std::sync::{
 /// A call whose request has the id 2: without progress no token takes that number.
 fn quiet_call() -> Call {
     let mut request = call("a", anyone());
-    request.audience = Arc::new(crate::exchange::Nobody::default());
+    request.audience = Arc::new(crate::exchange::NoClient::default());
     request
 }
 

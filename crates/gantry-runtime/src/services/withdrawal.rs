@@ -1,6 +1,6 @@
 //! Held calls that end together: those of a run that is canceled, and those of a caller who may not call any more.
 
-use super::Commons;
+use super::Services;
 use futures_util::future::join_all;
 use gantry_core::State;
 use gantry_core::id::SessionId;
@@ -13,7 +13,7 @@ const WAITING: [State; 3] = [State::PendingApproval, State::ScheduledForExecutio
 /// Approvals that are read at once.
 const PAGE: u32 = 200;
 
-impl Commons {
+impl Services {
     /// Ends every call of this principal that waits. Returns how many did.
     ///
     /// # Errors

@@ -39,14 +39,14 @@ impl Default for Process {
 
 /// A change, and the runtime in which it happened: two projects may have servers of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ChangeNotice {
     /// The number of the runtime.
     pub from: u64,
     /// The change.
     pub change: Change,
 }
 
-impl AsRef<Change> for Told {
+impl AsRef<Change> for ChangeNotice {
     fn as_ref(&self) -> &Change {
         &self.change
     }
@@ -54,11 +54,11 @@ impl AsRef<Change> for Told {
 
 /// What all runtimes of a process share.
 #[derive(Debug)]
-pub struct Commons {
+pub struct Services {
     pub(crate) store: Store,
     pub(crate) events: Events,
     pub(crate) queues: ArcSwap<Queues>,
-    pub(crate) changes: broadcast::Sender<Told>,
+    pub(crate) changes: broadcast::Sender<ChangeNotice>,
     pub(crate) approvals: Arc<Approvals>,
     /// By call, and by a number of its own: a held call that goes on has the id of the one that was held, and may begin
     /// before that one has left.
@@ -79,7 +79,7 @@ pub(crate) struct Call {
     pub(crate) runtime: u64,
 }
 
-impl Commons {
+impl Services {
     /// Shares this ledger. What the process before left open is told.
     #[must_use]
     pub fn new(store: Store, recovery: &Recovery, process: Process) -> Arc<Self> {
@@ -119,7 +119,7 @@ impl Commons {
 
     /// What connected clients may want to hear of, from now on.
     #[must_use]
-    pub fn changes(&self) -> broadcast::Receiver<Told> {
+    pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.changes.subscribe()
     }
 
@@ -134,15 +134,15 @@ impl Commons {
 
     /// Counts a call as running, unless there are too many. Calls below another call are never shed: their parent was let
     /// in and waits for them.
-    pub(crate) fn enter(self: &Arc<Self>, id: CallId, call: Call, below: bool) -> Result<Running, Refusal> {
+    pub(crate) fn enter(self: &Arc<Self>, id: CallId, call: Call, child: bool) -> Result<Running, Refusal> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if !below && running.len() >= self.max_calls.load(Ordering::Relaxed) {
+        if !child && running.len() >= self.max_calls.load(Ordering::Relaxed) {
             let message = format!("{} calls run already. Nothing was run; try again later.", running.len());
             return Err(Refusal::new(ErrorCode::QueueFull, message));
         }
         let entry = (id, self.next_number());
         running.insert(entry, call);
-        Ok(Running { commons: Arc::clone(self), entry })
+        Ok(Running { services: Arc::clone(self), entry })
     }
 
     /// Cancels a running call, if it is one of `own`'s or anybody's calls may be cancelled. Returns whether it was.
@@ -203,14 +203,14 @@ fn these<'a>(
 /// A call that counts as running until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
-    commons: Arc<Commons>,
+    services: Arc<Services>,
     entry: (CallId, u64),
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.commons.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.entry);
-        self.commons.ended.notify_waiters();
+        self.services.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.entry);
+        self.services.ended.notify_waiters();
     }
 }
 
@@ -231,17 +231,17 @@ mod tests {
     async fn a_call_that_goes_on_still_runs_when_the_one_that_was_held_has_left() {
         let home = tempfile::tempdir().unwrap();
         let (store, recovery) = Store::open(gantry_store::Options::new(home.path().join("l.db"))).unwrap();
-        let commons = Commons::new(store, &recovery, Process::default());
+        let services = Services::new(store, &recovery, Process::default());
         let (id, first, second) = (CallId::mint(), call(), call());
-        let held = commons.enter(id, first.clone(), false).unwrap();
-        let resumed = commons.enter(id, second.clone(), false).unwrap();
-        assert_eq!(commons.count(|_| true), 2);
+        let held = services.enter(id, first.clone(), false).unwrap();
+        let resumed = services.enter(id, second.clone(), false).unwrap();
+        assert_eq!(services.count(|_| true), 2);
         drop(held);
-        assert!(commons.is_running(id, Some("ann")) && commons.count(|_| true) == 1);
-        assert!(!commons.is_running(id, Some("ben")) && !commons.cancel_call(id, Some("ben")));
-        assert!(commons.cancel_call(id, Some("ann")));
+        assert!(services.is_running(id, Some("ann")) && services.count(|_| true) == 1);
+        assert!(!services.is_running(id, Some("ben")) && !services.cancel_call(id, Some("ben")));
+        assert!(services.cancel_call(id, Some("ann")));
         assert!(second.cancel.is_cancelled() && !first.cancel.is_cancelled());
         drop(resumed);
-        assert!(!commons.is_running(id, None) && !commons.cancel_call(id, None));
+        assert!(!services.is_running(id, None) && !services.cancel_call(id, None));
     }
 }

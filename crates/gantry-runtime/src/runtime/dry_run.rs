@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What would be decided about a call. Grants are not looked at: what they answer is shown as held.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Foresight {
+pub struct DryRun {
     /// What it would come to.
     pub outcome: Outcome,
     /// The displayed name of the tool, if there is one.
@@ -50,31 +50,31 @@ pub enum Outcome {
 
 impl Runtime {
     /// What would be decided about a call.
-    pub async fn foresee(&self, cx: &CallCx, request: &CallRequest) -> Foresight {
-        let foresight = |outcome, tool: &Arc<Tool>| {
+    pub async fn dry_run(&self, cx: &CallCx, request: &CallRequest) -> DryRun {
+        let dry_run = |outcome, tool: &Arc<Tool>| {
             let policies = &self.setup().policies;
             let delay = policies.gates().delay(tool);
-            Foresight {
+            DryRun {
                 outcome,
                 tool: Some(Arc::clone(&tool.name)),
                 delay_ms: delay.as_millis().try_into().unwrap_or(u64::MAX),
                 estimated_cost: policies.gates().cost(tool),
-                ..Foresight::default()
+                ..DryRun::default()
             }
         };
         match pipeline::verdict(self, cx, request).await {
-            Verdict::Allow(permit) => foresight(Outcome::Allowed, permit.tool()),
-            Verdict::Ask(question) => Foresight {
+            Verdict::Allow(permit) => dry_run(Outcome::Allowed, permit.tool()),
+            Verdict::Ask(question) => DryRun {
                 rules: question.rules().cloned().collect(),
                 reason: Some(question.reason()),
                 approvers: question.approvers().map(<[_]>::to_vec).collect(),
-                ..foresight(Outcome::Held, question.call().tool())
+                ..dry_run(Outcome::Held, question.call().tool())
             },
             Verdict::Deny(refusal) => {
                 let error = refusal.error().clone();
                 let is_denied = error.code == ErrorCode::PermissionDenied;
                 let outcome = if is_denied { Outcome::Denied } else { Outcome::Refused };
-                Foresight { outcome, error: Some(error), ..Foresight::default() }
+                DryRun { outcome, error: Some(error), ..DryRun::default() }
             }
         }
     }

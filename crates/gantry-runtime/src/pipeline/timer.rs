@@ -3,17 +3,20 @@
 //! A tool that asks a person for a form to be filled in is not slow; the person is.
 
 use gantry_provider::BoxFuture;
-use gantry_provider::client::{Answered, Audience, Capabilities, LogLevel, Notice, Question, Unanswered};
+use gantry_provider::client::{
+    Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+    ServerNotification,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How soon a stopped watch is looked at again when the limit is close.
-const GLANCE: Duration = Duration::from_millis(50);
+const RECHECK: Duration = Duration::from_millis(50);
 
 /// Counts the time of a call.
 #[derive(Debug)]
-pub(crate) struct Stopwatch {
+pub(crate) struct PausableTimer {
     started: Instant,
     stops: Mutex<Stops>,
 }
@@ -28,19 +31,19 @@ struct Stops {
     total: Duration,
 }
 
-impl Stopwatch {
+impl PausableTimer {
     pub(crate) fn start() -> Arc<Self> {
         Arc::new(Self { started: Instant::now(), stops: Mutex::default() })
     }
 
     /// Returns when the call has used up its time.
-    pub(crate) async fn ran_for(&self, limit: Duration) {
+    pub(crate) async fn expired_after(&self, limit: Duration) {
         loop {
             let left = limit.saturating_sub(self.used());
             if left.is_zero() {
                 return;
             }
-            tokio::time::sleep(left.max(GLANCE.min(limit))).await;
+            tokio::time::sleep(left.max(RECHECK.min(limit))).await;
         }
     }
 
@@ -50,34 +53,34 @@ impl Stopwatch {
         self.started.elapsed().saturating_sub(stopped)
     }
 
-    fn stop(self: &Arc<Self>) -> Stopped {
+    fn stop(self: &Arc<Self>) -> PauseGuard {
         let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
         stops.open += 1;
         if stops.open == 1 {
             stops.since = Some(Instant::now());
         }
-        Stopped(Arc::clone(self))
+        PauseGuard(Arc::clone(self))
     }
 }
 
 /// The watches of a call and of those above it.
 #[derive(Debug, Clone, Default)]
-pub struct Watches(Option<Arc<Linked>>);
+pub struct TimerChain(Option<Arc<Linked>>);
 
 #[derive(Debug)]
 struct Linked {
-    watch: Arc<Stopwatch>,
-    above: Watches,
+    watch: Arc<PausableTimer>,
+    above: TimerChain,
 }
 
-impl Watches {
+impl TimerChain {
     /// These and one more.
-    pub(crate) fn with(&self, watch: &Arc<Stopwatch>) -> Self {
+    pub(crate) fn with(&self, watch: &Arc<PausableTimer>) -> Self {
         Self(Some(Arc::new(Linked { watch: Arc::clone(watch), above: self.clone() })))
     }
 
     /// All of them stand still until what is returned is dropped.
-    pub(crate) fn stop(&self) -> Vec<Stopped> {
+    pub(crate) fn stop(&self) -> Vec<PauseGuard> {
         let mut stopped = Vec::new();
         let mut next = &self.0;
         while let Some(linked) = next {
@@ -90,9 +93,9 @@ impl Watches {
 
 /// The watch stands still until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Stopped(Arc<Stopwatch>);
+pub(crate) struct PauseGuard(Arc<PausableTimer>);
 
-impl Drop for Stopped {
+impl Drop for PauseGuard {
     fn drop(&mut self) {
         let mut stops = self.0.stops.lock().unwrap_or_else(PoisonError::into_inner);
         stops.open = stops.open.saturating_sub(1);
@@ -105,12 +108,12 @@ impl Drop for Stopped {
 
 /// An audience whose answers cost the call no time.
 #[derive(Debug)]
-pub(crate) struct Patient {
-    pub(crate) audience: Arc<dyn Audience>,
-    pub(crate) watch: Arc<Stopwatch>,
+pub(crate) struct PausingClient {
+    pub(crate) audience: Arc<dyn ClientChannel>,
+    pub(crate) watch: Arc<PausableTimer>,
 }
 
-impl Audience for Patient {
+impl ClientChannel for PausingClient {
     fn capabilities(&self) -> &Capabilities {
         self.audience.capabilities()
     }
@@ -127,11 +130,14 @@ impl Audience for Patient {
         self.audience.log_level()
     }
 
-    fn notify(&self, notice: Notice) {
+    fn notify(&self, notice: ServerNotification) {
         self.audience.notify(notice);
     }
 
-    fn ask(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Answered>, Unanswered>> {
+    fn ask(
+        &self,
+        questions: Vec<ClientRequest>,
+    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
         Box::pin(async move {
             let _stopped = self.watch.stop();
             self.audience.ask(questions).await
@@ -149,7 +155,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_watch_stands_still_while_a_question_is_open() {
-        let watch = Stopwatch::start();
+        let watch = PausableTimer::start();
         let begun = Instant::now();
         tokio::time::sleep(Duration::from_secs(3)).await;
         let (first, second) = (watch.stop(), watch.stop());
@@ -157,7 +163,7 @@ mod tests {
         drop(first);
         tokio::time::sleep(Duration::from_secs(40)).await;
         drop(second);
-        watch.ran_for(Duration::from_secs(10)).await;
+        watch.expired_after(Duration::from_secs(10)).await;
         assert_eq!(begun.elapsed().as_secs(), 110);
     }
 }

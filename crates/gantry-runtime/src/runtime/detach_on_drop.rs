@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// A running call.
-pub(super) struct Detached {
+pub(super) struct DetachOnDrop {
     /// Taken when it has ended.
     call: Option<Pin<Box<dyn Future<Output = Reply> + Send>>>,
     tasks: TaskTracker,
@@ -18,13 +18,13 @@ pub(super) struct Detached {
     _counted: TaskTrackerToken,
 }
 
-impl Detached {
+impl DetachOnDrop {
     pub(super) fn new(tasks: &TaskTracker, call: impl Future<Output = Reply> + Send + 'static) -> Self {
         Self { call: Some(Box::pin(call)), tasks: tasks.clone(), _counted: tasks.token() }
     }
 }
 
-impl Future for Detached {
+impl Future for DetachOnDrop {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
@@ -35,7 +35,7 @@ impl Future for Detached {
     }
 }
 
-impl Drop for Detached {
+impl Drop for DetachOnDrop {
     fn drop(&mut self) {
         // Without a runtime nothing can go on; the open entry is reported as unknown at the next start.
         if let (Some(call), Ok(runtime)) = (self.call.take(), tokio::runtime::Handle::try_current()) {
