@@ -183,4 +183,16 @@ mod tests {
         assert!(!shown.contains("SECRET"), "{shown}");
         assert!(shown.contains("TOKEN") && shown.contains("Authorization"), "{shown}");
     }
+
+    #[test]
+    fn a_connection_is_kept_only_if_every_setting_is_the_same() {
+        let remote = |token: &str| {
+            let (urls, headers) = (vec!["https://a/".to_owned()], vec![("Key".to_owned(), token.to_owned())]);
+            crate::tests::settings(TransportConfig::Http(Remote { urls, headers }))
+        };
+        let first = remote("one");
+        assert!(first.is_same(&remote("one")));
+        assert!(!first.is_same(&remote("two")), "a secret that changed has to be sent");
+        assert!(!first.is_same(&ServerSettings { trace: true, ..remote("one") }));
+    }
 }
