@@ -37,7 +37,7 @@ states! {
     ApprovedReady = "APPROVED_READY",
     /// A person said no.
     RejectedByUser = "REJECTED_BY_USER",
-    /// NoClient decided in time.
+    /// Nobody decided in time.
     RejectedByTimeout = "REJECTED_BY_TIMEOUT",
     /// Its intent is durable and it may be having its effect.
     Executing = "EXECUTING",

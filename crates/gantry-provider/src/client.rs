@@ -205,7 +205,7 @@ impl Capabilities {
     }
 }
 
-/// NoClient: requests of the command line, the HTTP API and Gantry itself.
+/// No client: requests of the command line, the HTTP API and Gantry itself.
 #[derive(Debug, Default)]
 pub struct NoClient(Capabilities);
 

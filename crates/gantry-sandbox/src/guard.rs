@@ -211,7 +211,7 @@ impl Role {
         Ok(status.map_or(GUARD_FAILURE, exit_code))
     }
 
-    /// Signals the program's process group. NoClient there to hear it is no failure.
+    /// Signals the program's process group. Nobody there to hear it is no failure.
     fn signal_group(self, signal: Signal) {
         if let Self::Inner { program, .. } = self {
             kill_process_group(program, signal).ok();

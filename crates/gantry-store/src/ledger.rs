@@ -56,7 +56,7 @@ struct Next<'a> {
 
 /// Whether a call may begin.
 enum Beginning {
-    /// NoClient held it.
+    /// Nobody held it.
     Plain,
     /// It was held, and this approval lets it run.
     Approved(Box<ApprovalRow>),

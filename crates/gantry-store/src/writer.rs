@@ -88,9 +88,9 @@ impl<T: Send, W: FnMut(&mut Ledger<'_>) -> Answer<T> + Send> Durable for Job<T, 
 
 /// What the writer is asked.
 pub(crate) enum Message {
-    /// ClientResponse when it is durable, and with it everything before it.
+    /// Answered when it is durable, and with it everything before it.
     Job(Box<dyn Durable>),
-    /// ClientResponse when everything before it is durable and the database is closed.
+    /// Answered when everything before it is durable and the database is closed.
     Stop(Waiter<()>),
     /// Written with the next group; nobody waits.
     Note(Note),

@@ -108,7 +108,7 @@ impl Relay {
         self.counts.accepted.load(Ordering::Acquire)
     }
 
-    /// How many clients have taken the certificate for good. NoClient else's words reach the server behind.
+    /// How many clients have taken the certificate for good. Nobody else's words reach the server behind.
     #[must_use]
     pub fn n_trusted(&self) -> usize {
         self.counts.trusted.load(Ordering::Acquire)

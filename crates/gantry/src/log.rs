@@ -33,7 +33,7 @@ pub(crate) fn start(cli: &Cli) {
 fn level(cli: &Cli) -> &'static str {
     match (cli.verbose, &cli.command) {
         (0, Command::Serve { .. }) => "info",
-        // NoClient but its client sees what it does, and only here is said why a tool is missing.
+        // Nobody but its client sees what it does, and only here is said why a tool is missing.
         (0, Command::Mcp { .. }) => "warn",
         // The warnings of the configuration come from there. The whole examination lists them itself.
         (0, Command::Agents { .. } | Command::Tools { .. }) => OF_THE_CONFIGURATION,

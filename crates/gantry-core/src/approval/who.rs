@@ -9,8 +9,8 @@ pub enum WhoMay<'a> {
     Anybody,
     /// One of these.
     OneOf(Vec<&'a str>),
-    /// NoClient: these lists have no name in common.
-    NoClient(Vec<Vec<&'a str>>),
+    /// Nobody: these lists have no name in common.
+    Nobody(Vec<Vec<&'a str>>),
 }
 
 impl<'a> WhoMay<'a> {
@@ -32,7 +32,7 @@ impl<'a> WhoMay<'a> {
         let Some(first) = named.first() else { return Self::Anybody };
         let common: Vec<&str> =
             first.iter().copied().filter(|name| named.iter().all(|list| list.contains(name))).collect();
-        if common.is_empty() { Self::NoClient(named) } else { Self::OneOf(common) }
+        if common.is_empty() { Self::Nobody(named) } else { Self::OneOf(common) }
     }
 
     /// Whether the yes of somebody of this name counts.
@@ -41,7 +41,7 @@ impl<'a> WhoMay<'a> {
         match self {
             Self::Anybody => true,
             Self::OneOf(names) => names.contains(&name),
-            Self::NoClient(_) => false,
+            Self::Nobody(_) => false,
         }
     }
 
@@ -50,7 +50,7 @@ impl<'a> WhoMay<'a> {
     pub fn refusal(&self) -> String {
         match self {
             Self::Anybody | Self::OneOf(_) => format!("this call takes the yes of {self}"),
-            Self::NoClient(_) => format!("{self}; change the rules, or deny it"),
+            Self::Nobody(_) => format!("{self}; change the rules, or deny it"),
         }
     }
 }
@@ -61,7 +61,7 @@ impl fmt::Display for WhoMay<'_> {
         match self {
             Self::Anybody => f.write_str("any approver"),
             Self::OneOf(names) => f.write_str(&names.join(" or ")),
-            Self::NoClient(lists) => {
+            Self::Nobody(lists) => {
                 let lists: Vec<String> = lists.iter().map(|names| names.join(" or ")).collect();
                 write!(f, "nobody is in every list ({}), so it cannot be approved", lists.join("; "))
             }

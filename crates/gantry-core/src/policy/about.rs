@@ -30,7 +30,7 @@ pub enum Says {
     /// Its own rule does not ask.
     Lifted,
     /// Only these may answer.
-    ClientResponse(Vec<Arc<str>>),
+    Answered(Vec<Arc<str>>),
     /// Its calls wait so long before they run.
     Delayed(Duration),
 }
@@ -50,7 +50,7 @@ impl fmt::Display for Note {
             Says::Denied => write!(f, "{rule} denies it")?,
             Says::Asked => write!(f, "{rule} asks a person about it")?,
             Says::Lifted => write!(f, "{rule} keeps its own rule from asking")?,
-            Says::ClientResponse(names) => write!(f, "{rule} lets only {} answer for it", names.join(", "))?,
+            Says::Answered(names) => write!(f, "{rule} lets only {} answer for it", names.join(", "))?,
             Says::Delayed(delay) => write!(f, "{rule} delays it by {} ms", delay.as_millis())?,
         }
         f.write_str(if self.conditional { ", depending on the call" } else { "" })
@@ -89,7 +89,7 @@ impl Policies {
             None => {}
         }
         if !gates.approvers(tool).is_empty() {
-            note("approvers", Says::ClientResponse(gates.approvers(tool).to_vec()), false);
+            note("approvers", Says::Answered(gates.approvers(tool).to_vec()), false);
         }
         if let Some(delay) = Some(gates.delay(tool)).filter(|delay| !delay.is_zero()) {
             note("approvals", Says::Delayed(delay), false);

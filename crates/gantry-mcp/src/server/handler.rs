@@ -97,7 +97,7 @@ pub struct Peer<'a, I> {
     pub identity: &'a I,
     /// The version that is spoken with it.
     pub version: Version,
-    /// The program it claims to be. NoClient checked that: it is for display only.
+    /// The program it claims to be. That is not checked: it is for display only.
     pub client: Option<ClientInfo<'a>>,
     /// What it says it can do.
     pub capabilities: &'a Capabilities,

@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 /// Whether a message may get lost on the way to a client that reads too slowly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Care {
-    /// NoClient waits for what comes of it.
+    /// No caller waits for the outcome.
     MayDrop,
     /// Somebody does.
     MustArrive,

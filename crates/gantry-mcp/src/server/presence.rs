@@ -32,7 +32,7 @@ impl Presence {
         let mut count = self.0.subscribe();
         while *count.borrow_and_update() == 0 {
             if count.changed().await.is_err() {
-                // NoClient can come any more. It does not happen: the sender is borrowed here.
+                // No sender is left. It does not happen: the sender is borrowed here.
                 std::future::pending::<()>().await;
             }
         }

@@ -93,7 +93,7 @@ async fn rst_1_what_was_answered_never_passes_for_what_was_not_sent_wherever_it_
         let asked = server.asked();
         assert!(asked.len() == 2 && asked[1].starts_with("GET /done "), "{what}: {asked:?}");
     }
-    // NoClient is there any more.
+    // The client is gone.
     let server = Server::once(way.clone()).await;
     let fault = ended(Method::Get, server.url("/x")).await.unwrap_err();
     is_sent(&fault, EffectState::Possible, "nobody");

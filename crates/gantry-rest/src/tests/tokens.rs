@@ -139,7 +139,7 @@ async fn rst_3_what_was_answered_stands_if_it_cannot_be_sent_again() {
         stands(ask(&api, "a_put", json!({})).await.unwrap_err());
         assert_eq!(count(&server, "PUT /x"), 1);
     }
-    // NoClient is there any more.
+    // The client is gone.
     let (server, tokens) = (Server::once(refusal()).await, issuer("", 1).await);
     let api = api_at(&server, &tokens.url("/token")).await;
     stands(ask(&api, "a_put", json!({})).await.unwrap_err());

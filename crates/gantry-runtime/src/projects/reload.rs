@@ -236,7 +236,7 @@ impl Project {
         }
     }
 
-    /// NoClient is let in any more.
+    /// No caller is let in any more.
     fn leave(&self) {
         let why = GONE.into();
         for runtime in self.slots.runtimes() {

@@ -21,7 +21,7 @@ pub(super) enum ActiveSlot {
     Active { agent: Arc<str>, runtime: Arc<Runtime> },
     /// The project is switching agents.
     Moving { to: Option<Arc<str>> },
-    /// An agent is active that cannot be had. NoClient gets more for that.
+    /// The runtime of the active agent could not be built. Its callers are refused.
     Broken { agent: Arc<str>, reason: Arc<str> },
 }
 

@@ -212,7 +212,7 @@ impl Project {
         Ok(runtime)
     }
 
-    /// NoClient gets in as an agent that could not be built.
+    /// The callers of an agent whose runtime could not be built are refused.
     fn broken(&self, to: Option<Arc<str>>, reason: &str, events: &Events) -> Refusal {
         let reason: Arc<str> = reason.into();
         events.emit(None, EventKind::AgentSwitchFailed { to: to.clone(), reason: Arc::clone(&reason) });

@@ -101,7 +101,7 @@ impl Runtime {
         sources.all().iter().for_each(|source| self.listen(source));
         sources.servers().cloned().for_each(Server::start);
         if sources.servers().next().is_none() {
-            self.upstreams.settled.set(()).ok(); // NoClient else has set it yet.
+            self.upstreams.settled.set(()).ok(); // It is set here only.
             self.warn();
         }
         // The servers that are switched off have nothing to announce, so the first look is ours.

@@ -1,4 +1,4 @@
-//! SerialGate what happens at the servers of a runtime into events and into changes that connected clients are told of.
+//! Turns what happens at the servers of a runtime into events and into changes that connected clients are told of.
 
 use crate::event::{EventKind, Events};
 use crate::services::ChangeNotice;

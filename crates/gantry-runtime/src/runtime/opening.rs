@@ -81,7 +81,7 @@ impl Runtime {
                 self.renew(&session)?;
                 return Ok(session);
             }
-            // NoClient used it for so long that its time is over, and with it its budget and its outputs.
+            // It was unused for so long that its time is over, and with it its budget and its outputs.
             Some(session) => self.close_session(&session).await,
             None => {}
         }

@@ -174,7 +174,7 @@ impl Runtime {
                 }
                 true
             }
-            // NoClient is helped by waiting for the next one, which may not come.
+            // The next one may not come, so waiting for it would help no caller.
             Err(error) => {
                 tracing::error!("the tools could not be put together anew: {error}");
                 false

@@ -130,7 +130,7 @@ impl Task {
         let ((mut life, pipes), handed) = match begun {
             Ok(begun) => begun,
             Err(refused) => {
-                // NoClient may be left to hear it.
+                // Nobody may be left to hear it.
                 start.send(Err(refused)).ok();
                 return;
             }

@@ -137,6 +137,6 @@ fn waits(reply: &Reply) -> String {
     match who {
         WhoMay::Anybody => format!("waiting for approval ({id})"),
         WhoMay::OneOf(_) => format!("waiting for approval by {who} ({id})"),
-        WhoMay::NoClient(_) => format!("waiting for approval ({id}): {}", who.refusal()),
+        WhoMay::Nobody(_) => format!("waiting for approval ({id}): {}", who.refusal()),
     }
 }

@@ -35,7 +35,7 @@ async fn fill_and_resume(folder: &Path) {
     assert_eq!(store.stats().commits, stats.commits);
 
     allow(None);
-    // NoClient asks for anything: the second try comes by itself.
+    // Nobody asks for anything: the second try comes by itself.
     while store.stats().commits == stats.commits {
         tokio::task::yield_now().await;
     }

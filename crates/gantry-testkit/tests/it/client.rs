@@ -106,7 +106,7 @@ impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
-        // NoClient may be blocked by a full pipe that nobody reads.
+        // Nobody may be blocked by a full pipe that nobody reads.
         let mut stderr = child.stderr.take().expect("a pipe");
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));

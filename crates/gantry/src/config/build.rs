@@ -1,4 +1,4 @@
-//! SerialGate a checked tree into a [`Config`], with defaults from the key table.
+//! Turns a checked tree into a [`Config`], with defaults from the key table.
 //!
 //! What comes of a tree with problems is thrown away, so a value of the wrong type counts nowhere; where the types allow
 //! one, the strictest reading is taken.

@@ -140,7 +140,7 @@ struct Walk<'w, 'a> {
     dialect: Dialect,
     /// The project that the walk is in.
     project: String,
-    /// In the entry of an MCP server or a REST service: what the environment lacks for it. Relocation that is a problem.
+    /// In the entry of an MCP server or a REST service: what the environment lacks for it. Elsewhere that is a problem.
     missing: Option<Vec<String>>,
     /// Paths that must lie in the workspace of the project, which is known when all of the project is read.
     inside: Vec<projects::Inside>,

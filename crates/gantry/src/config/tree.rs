@@ -155,7 +155,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// SerialGate byte offsets of a text into lines and columns.
+/// Turns byte offsets of a text into lines and columns.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     text: &'a str,

@@ -100,12 +100,12 @@ impl Waiting {
         self.forget(id)
     }
 
-    /// NoClient waits for a request any more, and the server never got it or is done with it, unless it was abandoned.
+    /// No client waits for the request any more, and the server never got it or is done with it, unless it was abandoned.
     pub(super) fn forget(&mut self, id: u64) -> Option<Waiter> {
         self.clients.remove(&id).or_else(|| self.own.remove(&id))
     }
 
-    /// NoClient waits for a request any more, but the server may still be working on it.
+    /// No client waits for the request any more, but the server may still be working on it.
     pub(super) fn abandon(&mut self, id: u64) -> Option<Waiter> {
         let Some(waiter) = self.clients.remove(&id) else { return self.own.remove(&id) };
         self.remember(id, waiter.asker.audience.session(), Some(Instant::now() + DOUBT));

@@ -198,7 +198,7 @@ async fn http_with_sse_is_such_a_connection() {
     );
     assert_eq!(say("guest", &id, ASK).await, StatusCode::ACCEPTED);
     assert!(events.message().await.contains("elicitation/create"));
-    // NoClient else speaks for it.
+    // There is no other speaker for it.
     for (identity, id) in [("thief", id.as_str()), ("guest", "x"), ("guest", &"0".repeat(32))] {
         assert_eq!(say(identity, id, ASK).await, StatusCode::NOT_FOUND);
     }

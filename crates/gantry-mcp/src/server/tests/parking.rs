@@ -199,7 +199,7 @@ async fn answers_without_their_state_are_no_second_run() {
     assert_eq!(runs(&server), 4);
     assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));
     assert_eq!(runs(&server), 5, "nothing waits any more");
-    // NoClient can come back any more to what took too long.
+    // What took too long cannot be resumed any more.
     state(&post(&server, &SENT, &call(1, ASK)).await);
     advance(QUESTION_WAIT).await;
     assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));

@@ -242,7 +242,7 @@ async fn a_session_with_another_definition_is_not_called_for_it() {
         let urls = vec![format!("http://{}/mcp", upstream.address)];
         let home = Home::new(TransportConfig::Http(Remote { urls, headers: Vec::new() })).await;
         let session = home.session().await;
-        // NoClient can be asked anything, so a session for such clients is begun.
+        // This client can be asked nothing, so a session for such clients is begun.
         let reply = home.call(&session).await;
         assert!(reply.is_ok(), "{}", reply.to_json());
         let calls = (upstream.calls(), upstream.shared.narrow_calls.load(Ordering::SeqCst));

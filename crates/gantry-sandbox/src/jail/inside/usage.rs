@@ -148,7 +148,7 @@ struct Written {
 impl Usage {
     pub(super) fn new(proc: Proc, space: Space) -> io::Result<Self> {
         let in_memory = IN_MEMORY.iter().map(|(path, ..)| open_folder(path)).collect::<io::Result<_>>()?;
-        // The list of a process that hides belongs to root. NoClient else is here yet to look into this one meanwhile.
+        // The list of a process that hides belongs to root. Nobody else is here yet to look into this one meanwhile.
         set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         let own = proc.file("self/io");
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

@@ -299,7 +299,7 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
 #[test]
 fn what_is_mounted_below_the_workspace_is_not_part_of_it() {
     if !rustix::process::geteuid().is_root() {
-        // NoClient else can mount anything to try it with.
+        // Nobody else can mount anything to try it with.
         return;
     }
     for owner in [0, 54321] {

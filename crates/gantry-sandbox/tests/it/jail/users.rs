@@ -41,7 +41,7 @@ async fn the_store_belongs_to_whom_it_did() {
 #[tokio::test]
 async fn a_workspace_of_another_user_stays_that_users() {
     if !rustix::process::geteuid().is_root() {
-        return; // NoClient else can give a folder away; the same test runs as root.
+        return; // Nobody else can give a folder away; the same test runs as root.
     }
     for ids in [(ORDINARY, ORDINARY), (ORDINARY, 0), (0, ORDINARY)] {
         let cell = Cell::new();

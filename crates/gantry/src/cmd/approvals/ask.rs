@@ -225,7 +225,7 @@ fn about(item: &Item) -> [(&'static str, String); 6] {
     let takes = match item.who_may() {
         WhoMay::Anybody => ("takes", String::new()),
         who @ WhoMay::OneOf(_) => ("takes", format!("the yes of {who}")),
-        who @ WhoMay::NoClient(_) => ("but", who.refusal()),
+        who @ WhoMay::Nobody(_) => ("but", who.refusal()),
     };
     let id = format!("{}, {}", item.id(), item.due());
     [

@@ -133,7 +133,7 @@ fn lines(item: &Item) -> Vec<String> {
     // What only waits for its time takes nobody's yes.
     if item.is_asked() {
         let who = item.who_may();
-        say("may decide", if let WhoMay::NoClient(_) = who { who.refusal() } else { who.to_string() });
+        say("may decide", if let WhoMay::Nobody(_) = who { who.refusal() } else { who.to_string() });
     }
     say("asked", moment("/createdAt"));
     let due = |pointer: &str| match words::ahead(item.said(pointer)) {

@@ -185,7 +185,7 @@ fn pol_6_a_server_may_offer_only_what_is_exposed() {
     assert_eq!(site.tools("a"), ["memory__read_graph", "memory__search_nodes"]);
     let graph = site.result("a", "memory__read_graph", &json!({}));
     assert!(graph.to_string().contains("wrote programs"), "{graph}");
-    // NoClient has the others, not even who has everything.
+    // Nobody has the others, not even who has everything.
     site.not_found("a", "memory__delete_entities", &json!({ "entityNames": ["Ada"] }));
     assert_eq!(site.server.call("memory__delete_entities", &json!({ "entityNames": ["Ada"] })).status, 404);
     assert!(site.home.read("memory.jsonl").contains("Ada"));

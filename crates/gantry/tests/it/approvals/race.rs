@@ -63,7 +63,7 @@ fn ask(home: &Home, server: &Server, round: usize) -> Asked {
 /// Who has a small start in a round, so that each of them is the first in some.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// NoClient.
+    /// Nobody.
     None,
     /// Commands, which take a while to start.
     Commands,

@@ -265,7 +265,7 @@ fn pol_10_depth_is_explained() {
     let (visible, why) = at("named", "2");
     assert!(!visible && why.contains("it is at depth 2, and maxDepth 2 lets no agent start others"), "{why}");
     assert!(why.contains("although its tools name it"), "{why}");
-    // NoClient gets deeper than that, so deeper is as deep as it gets.
+    // Nobody gets deeper than that, so deeper is as deep as it gets.
     for depth in ["3", "4294967295"] {
         let (visible, why) = at("named", depth);
         assert!(!visible && why.contains("maxDepth 2 lets no agent start others"), "{why}");

@@ -172,7 +172,7 @@ fn ups_11_the_time_in_which_a_person_answers_is_not_the_tools() {
         let answer = rig.post(method, &params);
         assert!(answer.text.contains("late"), "{method} {params}: {answer:?}");
     }
-    // The tool's own time still counts. (Relocation: whoever calls right after a call that was given up is not asked.)
+    // The tool's own time still counts. (Elsewhere: whoever calls right after a call that was given up is not asked.)
     let slow = rig.call("faulty_modern_http__sleep", &json!({ "ms": 60_000 }), &json!({})).json();
     assert_eq!(slow["result"]["_meta"]["gantry/error"]["code"], "TIMEOUT", "{slow}");
     // And it goes on counting after a question.

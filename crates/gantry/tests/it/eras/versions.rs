@@ -152,7 +152,7 @@ fn ups_11_a_batch_reaches_servers_of_every_era() {
         text(&answer.unwrap_or_else(|| panic!("no {id} in {answers}"))["result"])
     };
     assert_eq!((text_of(1), text_of(2)), (format!("{} 1", servers[0]), format!("{} 2", servers[1])));
-    // NoClient can be asked in the middle of a batch: there is one answer for all of it.
+    // Nobody can be asked in the middle of a batch: there is one answer for all of it.
     for id in [3, 4] {
         assert!(!text_of(id).contains("accept"), "{answers}");
     }

@@ -110,7 +110,7 @@ fn blt_5_git_push_without_a_credential_speaks_tls_to_the_server_itself() {
     let repo = Repo::with("web: { allowPrivate: [\"127.0.0.1/32\", \"::1/128\"] }\n").started();
     let port = secure.relay.address.port();
     repo.git(&["remote", "add", "origin", &format!("https://me:in-the-address@localhost:{port}/x.git")]);
-    // NoClient in the jail trusts the test's authority.
+    // Nobody in the jail trusts the test's authority.
     let (_, message) = repo.fails("git_push", &json!({}));
     assert!(message.contains("certificate") && !message.contains("in-the-address"), "{message}");
     assert!(secure.upstream.authorizations().is_empty());

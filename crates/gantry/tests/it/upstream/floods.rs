@@ -47,7 +47,7 @@ fn ups_5_heavy_notifications_without_end_hold_nobody_up_and_are_told_to_nobody_w
     listener.hear("notifications/subscriptions/acknowledged");
     let before = rig.peak_kib();
     let call = rig.while_good_works(|| {
-        // NoClient waits for this one, and the other client asks for neither progress nor log messages.
+        // Nobody waits for this one, and the other client asks for neither progress nor log messages.
         let call = defer(&rig.server, &json!({ "tool": "bad__chatter", "arguments": {} }));
         let own = caller.begin_call("bad__chatter", &json!({ "notes": 1000 }));
         for n in 0..50 {

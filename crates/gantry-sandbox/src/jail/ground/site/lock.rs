@@ -18,7 +18,7 @@ const DEATH_LIMIT: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// NoClient else works in the workspace for as long as this lives.
+/// Nobody else works in the workspace for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Lock<'a>(&'a OwnedFd);
 

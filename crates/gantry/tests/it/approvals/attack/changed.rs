@@ -296,7 +296,7 @@ fn apr_5_a_directory_that_is_not_as_it_was_seen_is_asked_about_again_before_it_i
     let server = home.serve();
     let held = hold(&server, None, "delete_file", &json!({ "path": "old", "recursive": true }));
     assert!(text(&item(&server, &held.id)["reason"]).contains("the 1 entry in it"));
-    // NoClient is asked about this, and it would be gone with the rest.
+    // Nobody is asked about this, and it would be gone with the rest.
     let moved = call(
         &server,
         None,

@@ -107,7 +107,7 @@ impl Scene {
         assert_eq!(seen, "");
     }
 
-    /// NoClient is told anything that is not on record: nothing has ended, nothing new is taken, nothing is decided.
+    /// Nobody is told anything that is not on record: nothing has ended, nothing new is taken, nothing is decided.
     #[track_caller]
     fn is_honest(&mut self, server: &Server) {
         let call_of = |held: &Held| format!("/api/v1/calls/{}", held.call);
