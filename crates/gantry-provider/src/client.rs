@@ -17,7 +17,7 @@ pub trait ClientChannel: Send + Sync + Debug {
     /// Equal for requests of one client session, and only for those.
     ///
     /// Some servers ask without saying for which request. Such a question is passed on only when every request
-    /// that is under way there is of one session, so that nobody answers for somebody else.
+    /// that is under way there is of one session, so that no client answers for another one.
     fn session(&self) -> u64;
 
     /// Whether the client wants to hear of progress.
@@ -85,13 +85,13 @@ pub struct ClientRequest {
 /// What a client answered: the text of a result object, or an error.
 pub type ClientResponse = Result<String, ErrorObject>;
 
-/// Why nobody answered.
+/// Why a request to the client has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientRequestError {
     /// The client has not declared that it can be asked this.
     #[error("the client does not support {0}")]
     Unsupported(String),
-    /// The client is gone, or nobody stands behind the request.
+    /// The client is gone, or the request has none.
     #[error("nobody is there to answer")]
     Gone,
     /// The client took too long.

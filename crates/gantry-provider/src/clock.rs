@@ -21,7 +21,7 @@ pub fn age(moment: SystemTime) -> Option<Duration> {
 }
 
 /// The same, but steady: it begins as the wall clock and then goes on by itself, also while the machine sleeps, so that
-/// somebody who sets the wall clock while Gantry runs makes nothing happen early, late or twice.
+/// setting the wall clock while Gantry runs makes nothing happen early, late or twice.
 #[must_use]
 pub fn steady_us() -> i64 {
     static STEADY: LazyLock<Steady> = LazyLock::new(|| Steady { start_us: now_us(), began_us: uptime_us() });
@@ -35,7 +35,7 @@ pub fn latest_us() -> i64 {
     now_us().max(steady_us())
 }
 
-/// The clock that nobody can set and that counts while the machine sleeps. What Linux calls monotonic stands still then;
+/// The clock that cannot be set and that counts while the machine sleeps. What Linux calls monotonic stands still then;
 /// elsewhere there is no other, and that of macOS counts.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UPTIME: ClockId = ClockId::Boottime;
@@ -48,7 +48,7 @@ fn uptime_us() -> i64 {
     time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1000)
 }
 
-/// A clock that was set once, when it began, and has gone by a clock since then that nobody can set.
+/// A clock that was set once, when it began, and has gone since then by a clock that cannot be set.
 struct Steady {
     start_us: i64,
     began_us: i64,

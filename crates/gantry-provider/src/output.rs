@@ -49,7 +49,7 @@ impl RawOutput {
         }
     }
 
-    /// The output as it is stored when it is too large to show: whatever there is to read in it, in lines.
+    /// The output as it is stored when it is too large to show: all readable content, in lines.
     #[must_use]
     pub fn whole(&self) -> Cow<'_, str> {
         match self {

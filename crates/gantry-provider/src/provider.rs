@@ -70,7 +70,7 @@ pub trait Provider: Send + Sync + Debug {
 
     /// Looks at the world to say what the tool's own rule comes to for this call. Only asked where the tool's rule
     /// is `Depends`, after policies and schema let the call pass. Must change nothing. A provider without such tools
-    /// has nothing to say, and a rule that nobody knows lets nothing through.
+    /// refuses the call.
     fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
         Box::pin(std::future::ready(Err(no_preflight(call))))
     }

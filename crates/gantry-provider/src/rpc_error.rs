@@ -81,7 +81,7 @@ impl ErrorObject {
 
 impl From<gantry_core::json::Error> for ErrorObject {
     /// Two equal keys, or a number that readers round differently, are a message with two meanings; everything else is
-    /// text that nobody could read.
+    /// unreadable text.
     fn from(error: gantry_core::json::Error) -> Self {
         use gantry_core::json::Error;
         let code = match error {

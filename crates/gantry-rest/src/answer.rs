@@ -25,7 +25,7 @@ const ANSWER_BYTES: usize = 16 << 20;
 /// Bytes that are read of an error beyond those that are shown; no secret is longer.
 const MARGIN_BYTES: usize = 8 * 1024;
 
-/// How long a call may read if nobody knows how long it may take; the usual limit is a little longer.
+/// How long a call without a time limit may read; the usual limit is a little longer.
 const USUAL_CALL: Duration = Duration::from_secs(50);
 
 /// How long the words about an error are waited for.
@@ -197,7 +197,7 @@ async fn failed(reached: Followed, told: &Told<'_>, end: Option<Instant>) -> Fau
     let mut body: Vec<u8> = Vec::new();
     let until = Instant::now() + ERROR_READ;
     let until = end.map_or(until, |end| end.min(until));
-    // What the status says is known, whatever becomes of the words about it.
+    // The status is known, also if the body cannot be read.
     while body.len() <= fault::BODY_BYTES + MARGIN_BYTES
         && let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await
     {

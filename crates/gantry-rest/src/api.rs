@@ -72,7 +72,7 @@ pub(super) struct Shared {
 pub(super) struct Loaded {
     import: Import,
     tools: Vec<ToolSpec>,
-    /// Their fingerprints, as far as somebody asked.
+    /// Their fingerprints, computed on demand.
     fingerprints: Vec<OnceLock<Digest>>,
     /// Which operation a tool is.
     index: HashMap<String, usize>,
@@ -87,8 +87,8 @@ impl Loaded {
         Self { import, tools, fingerprints, index }
     }
 
-    /// The operation that a tool is, if it is here what it was when it was judged. What means the same is the same: nobody
-    /// is told when a document is only written otherwise.
+    /// The operation of a tool, if its definition is still the one that was judged. A document that only spells it
+    /// otherwise defines the same tool.
     fn operation(&self, tool: &Tool) -> Option<&Operation> {
         let n = *self.index.get(&tool.spec.name)?;
         let spec = self.tools.get(n)?;

@@ -57,7 +57,7 @@ impl Told<'_> {
         if self.reads { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
     }
 
-    /// There is no answer to a request. Once one was answered, whatever went wrong behind it is no reason to take the call
+    /// There is no answer to a request. Once one was answered, a later failure is no reason to take the call
     /// for one that was never sent.
     pub(super) fn unanswered(&self, no_answer: &NoAnswer) -> Fault {
         let NoAnswer { error, redirected } = no_answer;
@@ -94,7 +94,7 @@ impl Told<'_> {
         }
     }
 
-    /// The request was sent, and nobody knows what came of it.
+    /// The request was sent, and its outcome is unknown.
     pub(super) fn lost(&self, message: String) -> Fault {
         let (code, message) = match self.reads {
             true => (ErrorCode::ExecutionError, message),
@@ -200,7 +200,7 @@ impl Body {
         let truncated = unsure > 0 || text.len() > BODY_BYTES;
         let parsed: Option<Value> = (!truncated).then(|| serde_json::from_str(&text).ok()).flatten();
         let json = parsed.clone().map(|value| secrets.mask_value(value));
-        // Whatever JSON has its own spellings for is masked in what it means.
+        // Secrets are masked after JSON escapes are decoded.
         let text = match &json {
             Some(json) if Some(json) != parsed.as_ref() => json.to_string(),
             Some(_) | None => text,

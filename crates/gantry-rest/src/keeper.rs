@@ -30,7 +30,7 @@ impl Crew {
         members.push((Arc::downgrade(shared), stop.clone()));
     }
 
-    /// Starts whoever has not been started. Returns when the first was.
+    /// Starts those that have not been started. Returns when the first was.
     pub(super) fn start(&self) -> Instant {
         let members = std::mem::take(&mut *self.members.lock().unwrap_or_else(PoisonError::into_inner));
         for (shared, stop) in members {
@@ -112,7 +112,7 @@ async fn watch(shared: &Shared, root: PathBuf) {
 }
 
 async fn stamps(files: Vec<PathBuf>) -> Stamps {
-    // Nothing is known of files that nobody could look at.
+    // Nothing is known of files that could not be read.
     spawn_blocking(move || files.into_iter().map(stamped).collect()).await.unwrap_or_default()
 }
 

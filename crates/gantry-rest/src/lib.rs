@@ -3,8 +3,8 @@
 //! The tools that are spelled out are one provider, `rest`; each API is one of its own, `openapi:<id>`. All of them are in
 //! the namespace `rest`, and all that they send passes one [`RestClient`].
 //!
-//! **Invariant:** what the configuration has to show to a service is sent to that service and shown to nobody else. It is
-//! masked in whatever is said about a request that failed.
+//! **Invariant:** the credentials that the configuration has for a service are sent to that service only. They are masked in
+//! every message about a request that failed.
 
 mod answer;
 mod api;

@@ -40,7 +40,7 @@ pub(super) struct Brought {
 /// What files were like: when they were written, and how long they were.
 pub(super) type Stamps = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
 
-/// A file, and what it is like now. Nothing is known of one that nobody can look at.
+/// A file, and what it is like now. `None` for one that cannot be read.
 pub(super) fn stamped(path: PathBuf) -> (PathBuf, Option<(SystemTime, u64)>) {
     let stamp = path.metadata().ok().and_then(|meta| Some((meta.modified().ok()?, meta.len())));
     (path, stamp)
@@ -74,7 +74,7 @@ fn placed(url: &Url, error: String) -> String {
     if error.contains(&place) { error } else { format!("{place}: {error}") }
 }
 
-/// The files that a document is made of, as far as they are known: whoever can write one of them has a say in what its
+/// The files that a document is made of, as far as they are known: a program that can write one of them has a say in what its
 /// tools do. A document that refers to no other one is not taken apart for that.
 #[must_use]
 pub fn files(path: &Path) -> Vec<PathBuf> {
@@ -91,7 +91,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a document may refer to others. A reference within it begins with `#`, in whatever quotes.
+/// Whether a document may refer to others. A reference within it begins with `#`, in any quotes.
 fn refers_elsewhere(document: &[u8]) -> bool {
     const WORD: &[u8] = b"$ref";
     let mut rest = document;
@@ -154,7 +154,7 @@ fn below(location: &Url, folder: &Path) -> Result<PathBuf, String> {
 /// What is in a file, if it is still there where its path says: no link, and no folder that became one meanwhile.
 fn read_file(real: &Path) -> Result<Vec<u8>, String> {
     let read = || -> std::io::Result<Option<Vec<u8>>> {
-        // Opening a pipe would wait for somebody who writes.
+        // Opening a pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(real, flags, Mode::empty())?);
         let (opened, there) = (file.metadata()?, real.symlink_metadata()?);
@@ -222,7 +222,7 @@ async fn add(mut bundle: Bundle, location: Url, found: Result<Vec<u8>, String>) 
     adding.await.map_err(|crash| crash.to_string())
 }
 
-/// A document from the web, and where it was in the end. Nobody is told who asks.
+/// A document from the web, and where it was in the end. The request has no credentials.
 async fn fetch(url: &Url, client: &RestClient) -> Result<(Url, Vec<u8>), String> {
     let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]);
     let request =

@@ -1,4 +1,4 @@
-//! What of an API is offered, and how. The provider goes by this, and so does whoever looks at a document beforehand.
+//! What of an API is offered, and how. Used by the provider and by `gantry openapi inspect`.
 
 use super::options::{ApiOptions, SpecPlace};
 use super::{NAMESPACE, show};

@@ -35,7 +35,7 @@ enum NotCached {
     TooLarge(Arc<RawOutput>),
 }
 
-/// How long a caller waits for an answer, whoever makes it.
+/// How long a caller waits for an answer, its own or that of an equal call.
 #[derive(Debug)]
 pub(crate) struct WaitLimits<'a> {
     /// Fires when the caller gives up.
@@ -126,7 +126,7 @@ impl Cache {
                 }
             };
             let mut found = pin!(self.0.try_get_with((permit.binding(), limits.provider), miss));
-            // Cancel-safety: only a wait for somebody else's execution is dropped; one's own ends by itself.
+            // Cancel-safety: only a wait for another call's execution is dropped; the call's own ends by itself.
             let found = tokio::select! {
                 biased;
                 found = &mut found => found,

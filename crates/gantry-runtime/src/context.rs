@@ -49,13 +49,13 @@ impl CallCx {
             cancel: session.cancellation().child_token(),
             held: Held::default(),
             watches: TimerChain::default(),
-            audience: nobody(),
+            audience: no_client(),
             person: None,
             meta: None,
         }
     }
 
-    /// The same call, with somebody who listens.
+    /// The same call with a client that can be notified and asked.
     #[must_use]
     pub fn with_client(mut self, audience: Arc<dyn ClientChannel>, meta: Option<Arc<str>>) -> Self {
         self.audience = audience;
@@ -115,7 +115,7 @@ impl CallCx {
     }
 }
 
-fn nobody() -> Arc<dyn ClientChannel> {
-    static NOBODY: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
-    Arc::clone(&NOBODY) as Arc<dyn ClientChannel>
+fn no_client() -> Arc<dyn ClientChannel> {
+    static NO_CLIENT: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
+    Arc::clone(&NO_CLIENT) as Arc<dyn ClientChannel>
 }

@@ -1,6 +1,6 @@
 //! The governed pipeline and everything it needs: pool, sessions, queues, cache, ledger and events.
 //!
-//! A call enters by [`Runtime::call`] from whatever door and leaves as a [`Reply`]. What happens in between is one
+//! A call enters by [`Runtime::call`] from any entry point and leaves as a [`Reply`]. What happens in between is one
 //! sentence, written in `pipeline.rs`: resolve → authorise → approve → cache → queue → execute → shape → record → reply.
 
 pub mod approvals;

@@ -142,7 +142,7 @@ impl Delivery {
 pub struct ApprovalOptions {
     /// How long a person has to decide (`approvalTimeoutMs`).
     pub timeout: Duration,
-    /// Whether a call is rejected when nobody decides in time (`autoRejectOnTimeout`); otherwise it goes on waiting.
+    /// Whether a call is rejected when no approver decides in time (`autoRejectOnTimeout`); otherwise it goes on waiting.
     pub auto_reject: bool,
     /// How it reaches a person (`delivery`).
     pub delivery: Delivery,
@@ -202,7 +202,7 @@ pub struct AgentOptions {
 pub struct ProviderOptions {
     /// Only tools that match; nothing written means all, an empty list none.
     pub allowed: Option<Vec<Pattern>>,
-    /// No tools that match, whatever `allowed` says.
+    /// No tools that match, also if `allowed` names them.
     pub denied: Vec<Pattern>,
     /// The time limit of its calls.
     pub timeout: Option<Duration>,
@@ -234,7 +234,7 @@ impl ProviderOptions {
         self.denied.iter().find(|pattern| names.are_denied_by(pattern))
     }
 
-    /// The entries of `denied` that mean none of these tools, which is a mistake that somebody relies on.
+    /// The entries of `denied` that mean none of these tools, which is a mistake in a rule that is relied on.
     pub fn idle_denials<'a>(
         &'a self,
         origin: &Origin,

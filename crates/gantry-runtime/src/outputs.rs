@@ -37,13 +37,13 @@ impl Outputs {
         Ok(format!("{folder}/{file}"))
     }
 
-    /// Makes an output of whatever session one of this session, for those who have shown that it is theirs. Returns its
+    /// Makes an output of another session one of this session, after the caller has shown that it may have it. Returns its
     /// handle there and, unless the session has it already, how many bytes were added. Blocks on the disk.
     pub(crate) fn adopt(&self, session: SessionId, handle: &str) -> io::Result<(String, Option<u64>)> {
         let from = self.path(handle)?;
         let bytes = fs::metadata(&from)?.len();
         let (_, file) = handle.split_once('/').ok_or(io::ErrorKind::NotFound)?;
-        // It keeps its name, so whoever asks again finds it.
+        // It keeps its name, so that a second request finds it.
         let own = format!("session-{}/{file}", session.uuid());
         let to = self.path(&own)?;
         if to.is_file() {
@@ -69,7 +69,7 @@ impl Outputs {
 
     /// The file that a handle names.
     fn path(&self, handle: &str) -> io::Result<PathBuf> {
-        // Only UUIDs in their usual form: whatever else was sent never becomes part of a path.
+        // Only UUIDs in their usual form: no other text that was sent becomes part of a path.
         let uuid = |text: &str| Uuid::parse_str(text).ok();
         let parts = handle.strip_prefix("session-").and_then(|rest| rest.split_once('/'));
         let (session, file) = parts

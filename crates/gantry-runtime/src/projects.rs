@@ -1,9 +1,9 @@
-//! The projects of a process, and which runtime somebody meets who comes to one of them.
+//! The projects of a process, and the runtime that a caller of one of them belongs to.
 //!
 //! A project has a *shared* runtime, in which every caller sees what its agent may see. While an agent is *active*, that
-//! agent has a runtime for itself: its own connections, its own processes, nothing of anybody else. Callers who name no
+//! agent has a runtime for itself: its own connections, its own processes, nothing shared. Callers who name no
 //! agent are then callers of the active one. Other agents can still be named; the shared runtime is for them, and is there
-//! as long as somebody needs it.
+//! as long as a caller needs it.
 
 mod active;
 mod reload;
@@ -229,7 +229,7 @@ impl Projects {
     /// # Errors
     /// The store failed, and calls that wait may wait on.
     pub async fn cancel_session(&self, id: SessionId) -> Result<bool, gantry_store::Error> {
-        // First, so that whoever waits for one of them reads why it ended.
+        // First, so that a caller who waits for one of them reads why it ended.
         let held = self.services.withdraw_run(id).await;
         let mut is_live = false;
         for runtime in self.runtimes() {
@@ -258,7 +258,7 @@ impl Projects {
         self.stopping.cancel();
         let _reloading = tokio::time::timeout(DRAIN * 2, self.reloading.enter()).await;
         let projects = self.projects.load_full();
-        // What a project is just turning away from is closed by whoever does that.
+        // A runtime that a switch is leaving is closed by that switch.
         let turning = join_all(projects.values().map(|project| project.changing.enter()));
         let _turns = tokio::time::timeout(DRAIN * 2, turning).await;
         join_all(self.runtimes().iter().map(|runtime| runtime.shutdown(grace))).await;
@@ -315,13 +315,13 @@ impl Project {
         loop {
             if let Some(context) = self.slots.find(agent).await? {
                 if is_new {
-                    // Whoever has waited for it sees what it has, not what it has so far.
+                    // A caller that has waited for it sees all tools, not those so far.
                     context.runtime.settled().await;
                 }
                 return Ok(context);
             }
             if let Some(agent) = agent {
-                // A name that somebody made up must not start anything.
+                // An unknown name must not start anything.
                 self.configured(agent)?;
             }
             is_new = true;

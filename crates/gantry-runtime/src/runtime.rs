@@ -72,7 +72,7 @@ pub struct Runtime {
     sessions: Sessions,
     tasks: TaskTracker,
     closing: CancellationToken,
-    /// Who has a runtime of his own now and does not belong here any more.
+    /// The active agent, if it has its own runtime; sessions of that agent are refused here.
     elsewhere: ArcSwapOption<Relocation>,
 }
 
@@ -80,8 +80,8 @@ pub struct Runtime {
 #[derive(Debug)]
 pub struct Admitted(#[expect(dead_code, reason = "held for its end")] Running);
 
-/// The agent that has a runtime for itself. Callers of that agent, and callers who name none, belong there; if it is none,
-/// nobody belongs here any more.
+/// The agent that has a runtime for itself. Callers of that agent, and callers who name none, belong there; if it is
+/// none, no caller belongs here any more.
 #[derive(Debug)]
 pub(crate) struct Relocation {
     pub(crate) agent: Option<Arc<str>>,
@@ -89,7 +89,7 @@ pub(crate) struct Relocation {
 }
 
 impl Runtime {
-    /// Runs one call, to its end even if nobody waits for it any more. One that is held is waited for.
+    /// Runs one call, to its end even if its caller is gone. One that is held is waited for.
     pub async fn call(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Reply {
         match self.enter(&cx) {
             Ok(entered) => {
@@ -102,15 +102,16 @@ impl Runtime {
         }
     }
 
-    /// Runs one call that was let in, to its end even if nobody waits for it any more. One that has to wait for a person
-    /// or for its time is held, and the reply says so. Whoever gives it to the caller says so by [`Self::collect`].
+    /// Runs one call that was admitted, to its end even if its caller is gone. One that has to wait for a person or for
+    /// its time is held, and the reply says so. The entry point that hands the reply to the caller confirms it by
+    /// [`Self::collect`].
     pub async fn run(self: &Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) -> Reply {
         DetachOnDrop::new(&self.tasks, Arc::clone(self).through(entered, cx, request)).await
     }
 
     /// Waits with the caller of a held call, by the best way there is to ask the person behind it. The reply is what came of
-    /// it, or that it still waits. Whatever is no held call is returned as it is. Whoever gives the reply to the caller says
-    /// so by [`Self::collect`].
+    /// it, or that it still waits. The reply of a call that is not held is returned as it is. The entry point that hands the
+    /// reply to the caller confirms it by [`Self::collect`].
     pub async fn attend(self: &Arc<Self>, cx: &CallCx, reply: Reply) -> Reply {
         if !reply.is_held() {
             return reply;
@@ -118,7 +119,7 @@ impl Runtime {
         DetachOnDrop::new(&self.tasks, Arc::clone(self).wait_for_decision(cx.clone(), reply)).await
     }
 
-    /// Runs one call that was let in and that nobody waits for; it is found by its id.
+    /// Runs one call that was admitted and whose caller does not wait; it is found by its id.
     pub fn defer(self: &Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) {
         self.tasks.spawn(Arc::clone(self).through(entered, cx, request));
     }
@@ -160,7 +161,7 @@ impl Runtime {
     /// It was not let in, and nothing will run.
     pub fn enter(&self, cx: &CallCx) -> Result<Admitted, Refusal> {
         let call = self.counted(&cx.session, cx.cancel.clone());
-        // Order: counted first, so that whoever makes its session leave either waits for it or is seen here.
+        // Order: counted first, so that the eviction of its session either waits for the call or is seen here.
         let running = self.services.enter(cx.id, call, cx.parent.is_some())?;
         // A call below one that runs still belongs to it: its parent is waited for.
         let leaves = cx.session.leaves_because().filter(|_| cx.parent.is_none());
@@ -193,7 +194,7 @@ impl Runtime {
         let reply = pipeline::run(&self, &cx, &request).await;
         drop(entered);
         match &reply.approval {
-            // The same request has ended, and nobody was given its outcome yet.
+            // The same request has ended, and no caller was given its outcome yet.
             Some(row) if row.state.is_over() && request.resumed.is_none() => {
                 let row = (**row).clone();
                 self.outcome(&cx, row).await

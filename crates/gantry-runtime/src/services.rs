@@ -145,7 +145,7 @@ impl Services {
         Ok(Running { services: Arc::clone(self), entry })
     }
 
-    /// Cancels a running call, if it is one of `own`'s or anybody's calls may be cancelled. Returns whether it was.
+    /// Cancels a running call, of the principal `own`, or of any principal if there is none. Returns whether there was one.
     pub fn cancel_call(&self, id: CallId, own: Option<&str>) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let found = these(&running, id, own).inspect(|call| call.cancel.cancel());
@@ -158,7 +158,7 @@ impl Services {
         running.values().filter(|call| these(call)).inspect(|call| call.cancel.cancel()).count()
     }
 
-    /// Whether a call, one of `own`'s or anybody's, runs or waits in this process.
+    /// Whether a call of the principal `own`, or of any principal if there is none, runs or waits in this process.
     #[must_use]
     pub fn is_running(&self, id: CallId, own: Option<&str>) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +190,7 @@ impl Services {
     }
 }
 
-/// What runs under this id, if it is one of `own`'s or anybody's count.
+/// The call of this id in flight, of the principal `own` or of any principal if there is none.
 fn these<'a>(
     running: &'a BTreeMap<(CallId, u64), Call>,
     id: CallId,

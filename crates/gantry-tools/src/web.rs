@@ -39,7 +39,7 @@ pub struct WebOptions {
     pub allow: Vec<UrlPattern>,
     /// Private addresses that are open to both tools.
     pub private: Vec<IpNet>,
-    /// Who answers `web_search`; without anybody there is no such tool.
+    /// The service behind `web_search`; without one there is no such tool.
     pub search: Option<SearchApi>,
 }
 
@@ -53,7 +53,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// The tools; `web_search` only with somebody to ask.
+    /// The tools; `web_search` only with a search service.
     ///
     /// # Errors
     /// The address of the search service is none, or its key cannot be sent.

@@ -16,11 +16,10 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("gantry-provider", &["gantry-core"]),
     ("gantry-egress", &["gantry-core"]),
     ("gantry-openapi", &["gantry-core"]),
-    ("gantry-store", &["gantry-core", "gantry-egress"]),
-    ("gantry-sandbox", &["gantry-core", "gantry-egress"]),
+    ("gantry-store", &["gantry-core"]),
+    ("gantry-sandbox", &["gantry-core"]),
     ("gantry-mcp", &["gantry-core", "gantry-egress", "gantry-provider"]),
-    // The search index of `search_code` is kept by the store.
-    ("gantry-tools", &["gantry-core", "gantry-egress", "gantry-provider", "gantry-sandbox", "gantry-store"]),
+    ("gantry-tools", &["gantry-core", "gantry-egress", "gantry-provider", "gantry-sandbox"]),
     ("gantry-rest", &["gantry-core", "gantry-egress", "gantry-openapi", "gantry-provider"]),
     ("gantry-upstream", &["gantry-core", "gantry-egress", "gantry-mcp", "gantry-provider", "gantry-sandbox"]),
     // The engine names no provider.

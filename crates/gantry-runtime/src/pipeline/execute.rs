@@ -20,7 +20,7 @@ use std::time::Duration;
 const PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Runs the call, which needs a permit, a slot of its queue, and its intent on record. One that was held is worth another try where nothing was sent, or where its tool says that the same
-/// call again changes nothing more; any other caller can decide that for himself.
+/// call again changes nothing more; other callers can decide that themselves.
 pub(super) async fn run(
     at: &At<'_>,
     request: &CallRequest,
@@ -29,7 +29,7 @@ pub(super) async fn run(
     _slot: &Slot,
     on_record: OnRecord<'_>,
 ) -> Result<RawOutput, CallError> {
-    // Whatever the provider leaves running for this call is told to stop, however the call ends.
+    // What the provider leaves running for this call is told to stop when the call ends, in any way.
     let _stop = at.cx.cancel.clone().drop_guard();
     let mut pauses = PAUSES.iter().filter(|_| request.resumed.is_some());
     loop {

@@ -41,7 +41,7 @@ pub(super) async fn earlier(
     })?;
     let Some(row) = found else { return Ok(None) };
     let is_same = is_same(cx, &row, call);
-    // It has not begun; whoever repeats it waits for the same decision.
+    // It has not begun; a repeated request waits for the same decision.
     if is_same && row.state.is_waiting() {
         return Ok(None);
     }
@@ -57,7 +57,7 @@ pub(super) async fn earlier(
 fn is_same(cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> bool {
     let (first, key) = (&row.head.tool, &call.tool().key);
     let same_tool = first.provider == key.provider && first.tool == key.tool;
-    // What one agent got is not for another one, whoever is behind them.
+    // The result of one agent is not for another one, also of the same principal.
     let same_agent = row.head.caller.agent == cx.caller().agent;
     // A person may have had it run with other arguments than those that the key came with.
     let sent = row.idempotency.as_ref().map(|key| key.arguments).or(row.head.arguments_digest);

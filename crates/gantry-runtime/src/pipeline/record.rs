@@ -1,7 +1,7 @@
 //! Record: the entry of a call in the ledger, opened first, closed last, on every way out.
 //!
 //! A call that can change something is on record, durably, before it is dispatched, and its outcome is durable before
-//! anybody hears of it. A read is recorded once, after it ended, with the next group. If closing fails after the
+//! the caller hears of it. A read is recorded once, after it ended, with the next group. If closing fails after the
 //! effect, the caller hears that the call ran and was not recorded, and never that it may be repeated.
 
 use crate::approvals::hold;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const CLOSE_RETRIES: u32 = 3;
 const CLOSE_PAUSE: Duration = Duration::from_millis(100);
 
-/// The same for a call that was held: others may be waiting for it, and nobody else can tell them.
+/// The same for a call that was held: others may be waiting for it, and only this process can notify them.
 const HELD_CLOSE_RETRIES: u32 = 600;
 
 /// Bytes of an error's message; a provider's own words may be long.
@@ -210,7 +210,7 @@ pub(super) async fn intend<'a>(
     let intent = Intent { head: entry.head.clone(), idempotency, approval, decided };
     let intended = rt.store.intend(intent).await.map_err(|error| {
         if let gantry_store::Error::Taken { state, .. } = &error {
-            // Somebody else was first with it, and its record is theirs.
+            // Another process was first, and the record is that of its run.
             entry.lost.set(()).ok(); // Set once: an entry belongs to one dispatch.
             let message = format!("the call is {state} already; it was not run again");
             return Refusal::new(ErrorCode::AlreadyDecided, message);
@@ -315,7 +315,7 @@ fn is_retryable_refusal(rt: &Runtime, cx: &CallCx, entry: &Entry, reply: &Reply)
     passes && reply.effect == EffectState::None
 }
 
-/// Somebody was told to come back for this call, and the same one waits already: the record of this one says where.
+/// Records that an equal call waits already, and where: the caller of this one was told to come back for it.
 async fn record_duplicate(rt: &Runtime, entry: &Entry, row: &ApprovalRow) {
     let message = format!("the same call waits already as {} ({}); ask for that one", row.call, row.id);
     let outcome = Outcome {

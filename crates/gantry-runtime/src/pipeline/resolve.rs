@@ -12,14 +12,14 @@ pub(super) async fn tool(
     cx: &CallCx,
     request: &CallRequest,
 ) -> Result<ResolvedCall, Refusal> {
-    // `tool_output` is there once a session has something to read, whatever its toolset says.
+    // `tool_output` is there once a session has something to read, also if its toolset does not have it.
     if request.tool == output_tool::NAME && cx.session.has_outputs() {
         return ResolvedCall::of(Arc::clone(&rt.output_tool), request);
     }
     let seen = cx.session.resolved();
     let call = match ResolvedCall::resolve(&seen.toolset, request) {
         // It may be a tool of a server that was still on its first way up when the session was given its tools. Calls of
-        // all other tools wait for nobody.
+        // all other tools do not wait.
         Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound && !seen.settled => {
             tokio::select! {
                 () = rt.settled() => {}

@@ -13,7 +13,7 @@ struct Active {
     agent: Arc<str>,
 }
 
-/// The agent that was active last. A file that cannot be read counts as an agent that nobody has: it was written for one.
+/// The agent that was active last. A file that cannot be read counts as an agent that does not exist: it was written for one.
 pub(super) fn read(data: &Path) -> Option<Arc<str>> {
     match std::fs::read(data.join(FILE)) {
         Ok(bytes) => match serde_json::from_slice::<Active>(&bytes) {

@@ -76,7 +76,7 @@ pub struct Reloaded {
 }
 
 impl Projects {
-    /// Reads the configuration and applies what has changed, to its end also if nobody waits for it. A configuration that
+    /// Reads the configuration and applies what has changed, to its end also if its caller is gone. A configuration that
     /// cannot be used changes nothing.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Projects {
         selected.flat_map(|project| project.slots.runtimes()).flat_map(|runtime| runtime.servers()).collect()
     }
 
-    /// Starts one more server in a project, also if nobody waits for it. It is there until it is removed or the process ends.
+    /// Starts one more server in a project, also if its caller is gone. It is there until it is removed or the process ends.
     ///
     /// # Errors
     /// There is no such project, there is a provider of that id already, or the settings cannot be used.
@@ -38,7 +38,7 @@ impl Projects {
         adding.await.unwrap_or_else(|error| Err(format!("adding it broke off: {error}")))
     }
 
-    /// Stops a server and takes its tools away, until the process ends, also if nobody waits for it. Returns whether there
+    /// Stops a server and takes its tools away, until the process ends, also if its caller is gone. Returns whether there
     /// was one.
     pub async fn remove_server(&self, project: &str, id: &str) -> bool {
         let (Ok(project), id) = (self.project(project), id.to_owned()) else { return false };

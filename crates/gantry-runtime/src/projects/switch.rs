@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const STOP: Duration = Duration::from_secs(2);
 
 /// Stands for no agent where one is named.
-const NOBODY: &str = "(none)";
+const NO_AGENT: &str = "(none)";
 
 /// What a switch came to.
 #[derive(Debug, Clone, Serialize)]
@@ -55,10 +55,10 @@ struct Leaving {
 }
 
 impl Projects {
-    /// Makes an agent of a project the active one, or none. It is done to its end also if nobody waits for it.
+    /// Makes an agent of a project the active one, or none. It is done to its end also if its caller is gone.
     ///
     /// # Errors
-    /// There is no such project or agent, or the agent cannot be built: then nobody is let in as the active agent.
+    /// There is no such project or agent, or the agent cannot be built: then callers of the active agent are refused.
     pub async fn activate(self: &Arc<Self>, project: &str, agent: Option<&str>) -> Result<Switched, Refusal> {
         let (this, project) = (Arc::clone(self), project.to_owned());
         let agent = agent.map(str::to_owned);
@@ -103,7 +103,7 @@ impl Project {
         let runtime = built.map_err(|reason| self.broken(to.clone(), &reason, &events))?;
         self.remember(to.as_ref()).await;
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
-            // Whoever was displaced looks again; nobody else listens to a provider without a name.
+            // Evicted sessions list again; no other session listens to a provider without a name.
             runtime.tell(Change::ListChanged { provider: "".into(), kind });
         }
         runtime.settled().await;
@@ -139,7 +139,7 @@ impl Project {
     }
 
     /// What has to leave: the runtime of the active agent; of the shared one the callers that the seat is for, or all of it
-    /// if nobody else needs it. They take no more calls from here on.
+    /// if no other caller needs it. They take no more calls from here on.
     fn leaving(
         &self,
         services: &Services,
@@ -150,7 +150,7 @@ impl Project {
         let mut leaving = Vec::new();
         if let ActiveSlot::Active { agent, runtime } = slot {
             let (agent, runtime) = (Some(Arc::clone(agent)), Arc::clone(runtime));
-            // Before looking who is there: whoever comes in after that is seen or turned away.
+            // Order: closed before the sessions are listed, so that a session that opens later is seen or refused.
             runtime.close_to(Some(Relocation { agent: None, why: Arc::clone(why) }));
             leaving.push(Leaving { agent, sessions: runtime.live_sessions(), runtime, whole: true });
         }
@@ -158,7 +158,7 @@ impl Project {
             shared.close_to(Some(Relocation { agent: Some(Arc::clone(to)), why: Arc::clone(why) }));
             let moves = |session: &Arc<Session>| shared.is_closed_to(session).is_some();
             let (moving, others): (Vec<_>, Vec<_>) = shared.live_sessions().into_iter().partition(moves);
-            // A session that no connection holds is opened again when somebody asks.
+            // A session without a connection is opened again with the next request.
             let is_needed = |session: &Arc<Session>| {
                 let idle = session.is_standing() || session.parent().is_some();
                 !idle || services.count(|call| call.session == session.id()) > 0
@@ -171,7 +171,7 @@ impl Project {
             } else {
                 moving
             };
-            // Where nobody leaves and nothing goes there is nothing to tell.
+            // Where no session is evicted and no runtime ends there is nothing to announce.
             if whole || !sessions.is_empty() {
                 leaving.push(Leaving { agent: None, runtime: shared, whole, sessions });
             }
@@ -216,7 +216,7 @@ impl Project {
     fn broken(&self, to: Option<Arc<str>>, reason: &str, events: &Events) -> Refusal {
         let reason: Arc<str> = reason.into();
         events.emit(None, EventKind::AgentSwitchFailed { to: to.clone(), reason: Arc::clone(&reason) });
-        let agent = to.unwrap_or_else(|| NOBODY.into());
+        let agent = to.unwrap_or_else(|| NO_AGENT.into());
         let message = format!("agent {agent} cannot be built: {reason}");
         self.slots.set_active(ActiveSlot::Broken { agent, reason });
         Refusal::new(ErrorCode::UpstreamUnavailable, message)
@@ -262,7 +262,7 @@ impl Leaving {
     }
 }
 
-/// A seat that moves. Should that break off, nobody is let in as the agent that was to sit there.
+/// A switch under way. If it breaks off, callers of the agent that was to become active are refused.
 struct SwitchGuard<'a> {
     project: &'a Project,
     to: Option<Arc<str>>,
@@ -281,7 +281,7 @@ impl<'a> SwitchGuard<'a> {
         &self.before
     }
 
-    /// Somebody sits there, or is said not to.
+    /// The switch has ended, with an agent or without.
     fn done(mut self) {
         self.done = true;
     }
@@ -290,7 +290,7 @@ impl<'a> SwitchGuard<'a> {
 impl Drop for SwitchGuard<'_> {
     fn drop(&mut self) {
         if !self.done {
-            let agent = self.to.take().unwrap_or_else(|| NOBODY.into());
+            let agent = self.to.take().unwrap_or_else(|| NO_AGENT.into());
             self.project
                 .slots
                 .set_active(ActiveSlot::Broken { agent, reason: "the switch broke off".into() });

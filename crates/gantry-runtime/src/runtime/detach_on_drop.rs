@@ -1,4 +1,4 @@
-//! A call that goes on when nobody waits for it any more.
+//! A future that moves into a tracked task of its own when its caller drops it.
 //!
 //! A call is polled where its caller awaits it, which costs no task and no wake-up. If the caller goes away first (a
 //! client hangs up), the rest of the call moves into a task of its own and ends there, recorded like any other.

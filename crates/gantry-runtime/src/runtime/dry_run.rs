@@ -1,4 +1,4 @@
-//! What would be decided about a call, by the same stages as of a real one, with nothing run and nobody asked.
+//! What would be decided about a call, by the same stages as of a real one, with nothing run and no person asked.
 
 use super::Runtime;
 use crate::context::CallCx;
@@ -22,7 +22,7 @@ pub struct DryRun {
     /// Why they ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who may decide: somebody of every list. No list means whoever may decide at all.
+    /// Who may decide: one person of every list. No list means every approver.
     pub approvers: Vec<Vec<Arc<str>>>,
     /// How long it would wait before it runs.
     pub delay_ms: u64,

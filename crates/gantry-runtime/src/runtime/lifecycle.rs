@@ -129,7 +129,7 @@ impl Runtime {
         }
     }
 
-    /// Removes the outputs of sessions that nobody, in whatever process, has used for as long as they are kept.
+    /// Removes the outputs of sessions that no process has used within the retention time.
     async fn sweep_once(&self) -> std::io::Result<()> {
         let (outputs, retention) = (self.outputs.clone(), self.setup().limits.retention);
         let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);

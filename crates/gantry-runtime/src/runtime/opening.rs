@@ -162,7 +162,7 @@ impl Runtime {
             Ok(forgotten) => forgotten,
             Err(first) => return Ok((first, false)),
         };
-        // Whoever closes this runtime, or takes this caller out of it, has seen either the session or this.
+        // Closing this runtime, or evicting this caller from it, has seen either the session or this.
         if self.closing.is_cancelled() {
             session.leave(&"this part of Gantry is shutting down".into());
         } else if let Some(why) = self.is_closed_to(&session) {

@@ -46,7 +46,7 @@ impl Built {
 pub(super) struct Before {
     /// The tools.
     pub(super) pool: Arc<Pool>,
-    /// Whether somebody may have seen them. Who has a name then keeps it; until then it goes by the order of the
+    /// Whether a client may have seen them. A provider that has a name then keeps it; until then it goes by the order of the
     /// providers, whichever of them started first.
     pub(super) seen: bool,
 }
@@ -165,7 +165,7 @@ impl<'a> Rules<'a> {
             return None;
         }
         let (name, id) = (&spec.name, source.id());
-        // Some names are Gantry's own, whoever offers a tool under them.
+        // Some names are reserved for Gantry's own tools.
         let is_foreign = source.provider.origin().kind != ToolKind::Builtin;
         if is_reserved_name(name) || (is_foreign && is_coordination_name(name)) {
             let message = format!("the tool name {name} is reserved; set prefix: true on {id}");

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 /// Providers often change together, at the start above all; their changes are taken in together.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
-/// How long somebody who comes first waits for servers that are slow to start. They appear later, and clients are told.
+/// How long the first listing waits for servers that are slow to start. They appear later, and clients are notified.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// Where tools come from, and what was made of it.
@@ -35,12 +35,12 @@ pub(super) struct Upstreams {
     pub(super) group: Arc<dyn ServerGroup>,
     /// Wakes the one who rebuilds.
     pub(super) dirty: Arc<Notify>,
-    /// How often somebody asked for what the next rebuild shows, and how much of that is done.
+    /// The number of requests for a rebuild, and how many of them are done.
     asked: AtomicU64,
     done: watch::Sender<u64>,
     /// Set once every server of the set-up was ready or has failed, and the pool shows it.
     pub(super) settled: SetOnce<()>,
-    /// Until when somebody waits for that.
+    /// Until when callers wait for that.
     discovery_deadline: Instant,
     /// Held while a provider comes or goes.
     pub(super) editing: Mutex<()>,
@@ -89,7 +89,7 @@ impl Runtime {
         }
     }
 
-    /// Whether somebody may have looked at what there is, and knows names by whom they belong to.
+    /// Whether a client may have listed the tools, and so knows which provider each bare name belongs to.
     fn was_seen(&self) -> bool {
         self.has_settled() || Instant::now() >= self.upstreams.discovery_deadline
     }
@@ -169,7 +169,7 @@ impl Runtime {
         let shown = match work.await {
             Ok((built, catalog)) => {
                 if !self.put(&state.sources, built, catalog) {
-                    // Whoever waits for this goes on waiting: there is another one to come.
+                    // Those who wait for this go on waiting: another rebuild follows.
                     return;
                 }
                 true

@@ -107,7 +107,7 @@ impl Runtime {
     }
 }
 
-/// Whether nobody listens yet to a provider of Gantry's own.
+/// Whether a provider of Gantry's own is not subscribed to yet.
 fn is_new(source: &Source, known: &Sources) -> bool {
     let is_same =
         |other: &Source| std::ptr::addr_eq(Arc::as_ptr(&other.provider), Arc::as_ptr(&source.provider));

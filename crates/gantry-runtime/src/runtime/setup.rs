@@ -2,7 +2,7 @@
 //! follow from it.
 //!
 //! A call takes one snapshot at its start and goes by it to its end. So it is judged by the rules of one configuration and
-//! run by the providers of the same one, whatever changes meanwhile.
+//! run by the providers of the same one, also if the configuration changes meanwhile.
 
 use super::Runtime;
 use super::sources::Sources;
@@ -106,7 +106,7 @@ pub(crate) fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<
     Refusal::new(ErrorCode::PermissionDenied, format!("there is no agent {name:?}; configured: {known}"))
 }
 
-/// What is said of a tool that a session does not have, whatever the toolset of now has.
+/// The refusal for a tool that a session does not have.
 fn not_found(now: &Toolset, spelling: &str) -> Refusal {
     let plain = || Refusal::new(ErrorCode::ToolNotFound, format!("tool not found: {spelling}"));
     now.find(spelling).map_or_else(|refusal| refusal, |_another| plain())
@@ -117,7 +117,7 @@ fn not_found(now: &Toolset, spelling: &str) -> Refusal {
 #[derive(Debug, Default)]
 pub(super) struct Toolsets(Mutex<HashMap<Viewer, Resolved>>);
 
-/// An agent, or nobody in particular, and how deep.
+/// An agent, or none, and its depth.
 type Viewer = (Option<Box<str>>, u32);
 
 impl Toolsets {
@@ -164,7 +164,7 @@ impl Runtime {
         server.is_some_and(|server| server.tools_digest().is_none())
     }
 
-    /// Not below anybody.
+    /// The place of a caller that no agent started.
     pub(super) fn top(&self) -> Place {
         Place::top(self.setup().limits.max_depth)
     }
@@ -202,7 +202,7 @@ impl Runtime {
         Ok(resolved)
     }
 
-    /// What an agent sees now, below nobody.
+    /// What an agent sees now at the top.
     ///
     /// # Errors
     /// The agent is not configured.

@@ -82,7 +82,7 @@ impl Runtime {
         }));
     }
 
-    /// Stops a server and takes its tools away, also if nobody waits for it. Returns whether there was one.
+    /// Stops a server and takes its tools away, also if its caller is gone. Returns whether there was one.
     pub async fn remove_server(self: &Arc<Self>, id: &str) -> bool {
         let server = {
             let _editing = self.upstreams.editing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,7 +39,7 @@ impl Credentials {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     url: Url,
-    /// As the repository has it, with whatever secrets it has there.
+    /// As the repository has it, including secrets.
     text: String,
 }
 

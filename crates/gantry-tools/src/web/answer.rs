@@ -119,7 +119,7 @@ impl Page {
     fn text(&self, kind: &MediaType) -> Option<Cow<'_, str>> {
         let body = if self.truncated { without_torn_end(&self.body) } else { &self.body };
         let is_utf8 = std::str::from_utf8(body).is_ok();
-        // What came packed in a way that nobody asked for is no text yet.
+        // A body in an encoding that was not asked for is not text yet.
         let packed = self.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
         if packed || (!kind.is_text() && (!is_utf8 || body.contains(&0))) {
             return None;

@@ -1,6 +1,6 @@
 //! What the web tools say when something goes wrong.
 //!
-//! Whoever may name hosts could learn from the words which of them exist here. So a host that does not answer, one that
+//! A caller that may name hosts could learn from the messages which of them exist here. So a host that does not answer, one that
 //! cannot be trusted and one that Gantry does not connect to get the same words and the same code.
 
 use gantry_core::{ErrorCode, Fault, ToolError};
@@ -17,7 +17,7 @@ pub(super) fn denied(message: impl Into<String>) -> ToolError {
     ToolError::new(ErrorCode::PermissionDenied, message)
 }
 
-/// The allow-list has changed since the call was judged, so nobody has said yes to it.
+/// The allow-list has changed since the call was judged, so no person has approved it.
 pub(super) fn outdated() -> ToolError {
     ToolError::new(
         ErrorCode::ApprovalRequired,
@@ -25,7 +25,7 @@ pub(super) fn outdated() -> ToolError {
     )
 }
 
-/// A request that only asks for something has no effect that anybody answers for.
+/// A request that only reads has no effect.
 pub(super) fn after_sending(method: &Method, error: ToolError) -> Fault {
     if *method == Method::GET { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
 }

@@ -26,7 +26,7 @@ impl UrlPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// Why it is none, for whoever wrote it.
+    /// Why it is none, for the author of the configuration.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme @ ("http" | "https"), rest)) => (Some(scheme.to_owned()), rest),

@@ -1,4 +1,4 @@
-//! Providers side by side: whether a pattern for one could mean another, whatever tools they have.
+//! Providers side by side: whether a pattern for one could also mean another.
 
 use super::Error;
 use crate::runtime::sources::Source;
@@ -16,7 +16,7 @@ pub(in crate::runtime) struct Apart<'a> {
 }
 
 impl<'a> Apart<'a> {
-    /// Those of these that can stand side by side, and why the others cannot. Whoever came first stays.
+    /// Those of these that can stand side by side, and why the others cannot. The provider that came first stays.
     pub(in crate::runtime) fn of(sources: &'a [Source]) -> (Self, BTreeMap<Arc<str>, String>) {
         let mut in_time: Vec<&Source> = sources.iter().collect();
         in_time.sort_by_key(|source| source.number);

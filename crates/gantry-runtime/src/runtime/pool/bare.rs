@@ -15,7 +15,7 @@ pub(super) fn clashes<'b>(
 ) -> Vec<Option<Error>> {
     let bare = || candidates.iter().filter(|candidate| candidate.style == Style::Bare);
     let own: HashSet<&str> = bare().filter(|it| !is_foreign(it)).map(|it| it.spec.name.as_str()).collect();
-    // What is Gantry's own stays so, whoever had the name before.
+    // Gantry's own tools keep their names.
     let before = |name: &str| before(name).filter(|_| !own.contains(name));
     let owners = owners(bare().map(|it| (it.spec.name.as_str(), &it.origin.provider)), before);
     let prefixed = prefixed(candidates);
