@@ -1,6 +1,6 @@
 //! An answer of a service, as the result of a tool.
 
-use super::fault::{self, Told};
+use super::fault::{self, ErrorContext};
 use super::options::{StreamMode, Streaming};
 use super::stream::{self, Form, Limits};
 use base64::Engine as _;
@@ -63,15 +63,15 @@ fn lead(limit: Duration) -> Duration {
 /// Reads an answer.
 pub(super) async fn read(
     reached: Followed,
-    told: &Told<'_>,
+    context: &ErrorContext<'_>,
     audience: &dyn ClientChannel,
     purpose: Purpose<'_>,
 ) -> Result<RawOutput, Fault> {
     if !reached.response.status().is_success() {
-        return Err(failed(reached, told, purpose.until).await);
+        return Err(failed(reached, context, purpose.until).await);
     }
     let response = reached.response;
-    if told.method == Method::Head {
+    if context.method == Method::Head {
         return Ok(RawOutput::Json(head(&response)));
     }
     if let Some(packing) = unknown_packing(response.headers()) {
@@ -79,20 +79,20 @@ pub(super) async fn read(
             "the answer is packed ({packing}) in a way that was not asked for and cannot be read; leave out Accept-Encoding, or \
              have it name gzip"
         );
-        return Err(told.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
+        return Err(context.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
     }
     let media = MediaType::of(response.headers().get(header::CONTENT_TYPE));
     if let Some((form, limits)) = pieces(&media, purpose.streaming) {
         let until = Instant::now() + limits.timeout;
         let until = purpose.until.map_or(until, |end| end.min(until));
-        return stream::read(response, &form, (limits.max_bytes, until), (told, audience)).await;
+        return stream::read(response, &form, (limits.max_bytes, until), (context, audience)).await;
     }
     let status = response.status();
-    let body = response.body(ANSWER_BYTES).await.map_err(|error| told.http(&error))?;
+    let body = response.body(ANSWER_BYTES).await.map_err(|error| context.http(&error))?;
     if body.is_empty() {
         return Ok(empty(status, purpose.schema));
     }
-    Ok(whole(&media, &body, &told.secrets.mask(display_url(reached.url.as_str()))))
+    Ok(whole(&media, &body, &context.secrets.mask(display_url(reached.url.as_str()))))
 }
 
 /// How an answer is packed, if it still is: what can be unpacked does not say so any more. Services say other things
@@ -190,7 +190,7 @@ fn all(headers: &HeaderMap) -> Value {
 }
 
 /// An answer that is an error, with as much of its body as is shown.
-async fn failed(reached: Followed, told: &Told<'_>, end: Option<Instant>) -> Fault {
+async fn failed(reached: Followed, context: &ErrorContext<'_>, end: Option<Instant>) -> Fault {
     let Followed { mut response, redirected, .. } = reached;
     let (status, headers) = (response.status(), response.headers().clone());
     let media = MediaType::of(headers.get(header::CONTENT_TYPE));
@@ -211,5 +211,5 @@ async fn failed(reached: Followed, told: &Told<'_>, end: Option<Instant>) -> Fau
         }
     };
     let unsure = if body.len() > fault::BODY_BYTES + MARGIN_BYTES { MARGIN_BYTES } else { 0 };
-    told.refused((status, redirected), &headers, &fault::Body::new(text, unsure, told.secrets))
+    context.refused((status, redirected), &headers, &fault::Body::new(text, unsure, context.secrets))
 }

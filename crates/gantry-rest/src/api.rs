@@ -3,10 +3,10 @@
 mod request;
 
 use super::answer::{self, Purpose};
-use super::fault::{self, Told};
-use super::keeper::Crew;
+use super::client::{Request, RestClient};
+use super::document_watch::Watchers;
+use super::fault::{self, ErrorContext};
 use super::options::{ApiOptions, Credential, SpecPlace};
-use super::outlet::{Request, RestClient};
 use super::security::{self, Badge};
 use super::token::Tokens;
 use super::{NAMESPACE, provider_id};
@@ -43,7 +43,7 @@ const WARNINGS: usize = 5;
 #[derive(Debug)]
 pub(super) struct Api {
     shared: Arc<Shared>,
-    crew: Arc<Crew>,
+    watchers: Arc<Watchers>,
     stop: CancellationToken,
     /// Ends what runs in the background when the provider is gone.
     _gone: DropGuard,
@@ -106,7 +106,7 @@ impl Api {
     pub(super) fn new(
         options: ApiOptions,
         inline: &BTreeSet<String>,
-        (client, crew): (&Arc<RestClient>, &Arc<Crew>),
+        (client, watchers): (&Arc<RestClient>, &Arc<Watchers>),
     ) -> Result<Self, String> {
         let id = &options.id;
         let from_web = matches!(options.spec, SpecPlace::Url(_));
@@ -155,8 +155,8 @@ impl Api {
         };
         let stop = CancellationToken::new();
         let shared = Arc::new(shared);
-        crew.add(&shared, &stop);
-        Ok(Self { shared, crew: Arc::clone(crew), _gone: stop.clone().drop_guard(), stop })
+        watchers.add(&shared, &stop);
+        Ok(Self { shared, watchers: Arc::clone(watchers), _gone: stop.clone().drop_guard(), stop })
     }
 
     /// Runs the call that the permit is for. It is over when the limit is reached.
@@ -183,7 +183,7 @@ impl Api {
     }
 
     async fn get_ready(&self) -> Result<(), String> {
-        let began = self.crew.start();
+        let began = self.watchers.start();
         let mut attempt = self.shared.attempt.subscribe();
         let first = async {
             match attempt.wait_for(Option::is_some).await {
@@ -300,8 +300,9 @@ impl Call<'_> {
         let badge = self.badge().await?;
         let request = self.signed(&bare, &badge)?;
         let secrets = self.secrets(&badge);
-        let mut told = self.told(&request, &secrets, reads);
-        let reached = self.shared.client.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
+        let mut context = self.context(&request, &secrets, reads);
+        let reached =
+            self.shared.client.send(&request).await.map_err(|missed| context.unanswered(&missed))?;
         if self.is_outdated(&reached, &badge, reads).await {
             match self.send_again(&bare, reads, audience, purpose).await {
                 Ok(ended) => return ended,
@@ -309,14 +310,14 @@ impl Call<'_> {
                 Err(unsent) => {
                     let provider = &self.shared.origin.provider;
                     tracing::info!("{provider}: nothing was sent with a new token: {}", unsent.error.message);
-                    told.advice = Some(
+                    context.advice = Some(
                         "the token was not taken, and the request could not be sent again with a new one"
                             .to_owned(),
                     );
                 }
             }
         }
-        answer::read(reached, &told, audience, purpose).await
+        answer::read(reached, &context, audience, purpose).await
     }
 
     /// Sends a request once more, with a new token, and reads what is answered.
@@ -333,16 +334,22 @@ impl Call<'_> {
         let badge = self.badge().await?;
         let request = self.signed(bare, &badge)?;
         let secrets = self.secrets(&badge);
-        let told = self.told(&request, &secrets, reads);
+        let context = self.context(&request, &secrets, reads);
         match self.shared.client.send(&request).await {
-            Ok(reached) => Ok(answer::read(reached, &told, audience, purpose).await),
-            Err(missed) if missed.was_sent() => Ok(Err(told.unanswered(&missed))),
-            Err(missed) => Err(told.unanswered(&missed)),
+            Ok(reached) => Ok(answer::read(reached, &context, audience, purpose).await),
+            Err(missed) if missed.was_sent() => Ok(Err(context.unanswered(&missed))),
+            Err(missed) => Err(context.unanswered(&missed)),
         }
     }
 
-    fn told<'a>(&self, request: &'a Request, secrets: &'a Redactor, reads: bool) -> Told<'a> {
-        Told { method: self.operation.method, url: &request.url, reads, secrets, advice: self.advice() }
+    fn context<'a>(&self, request: &'a Request, secrets: &'a Redactor, reads: bool) -> ErrorContext<'a> {
+        ErrorContext {
+            method: self.operation.method,
+            url: &request.url,
+            reads,
+            secrets,
+            advice: self.advice(),
+        }
     }
 
     fn secrets(&self, badge: &Badge) -> Redactor {

@@ -1,6 +1,6 @@
 //! What is said when a request comes to nothing, and how far it may have got.
 
-use super::outlet::{self, NoAnswer};
+use super::client::{self, NoAnswer};
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::{HttpError, Url, display_url};
 use gantry_openapi::Method;
@@ -35,7 +35,7 @@ const HEADER_GROUPS: [&str; 2] = ["x-ratelimit-", "ratelimit-"];
 
 /// A request as it is spoken of.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct ErrorContext<'a> {
     pub(super) method: Method,
     /// Where it went, whole; only what may be shown of it is.
     pub(super) url: &'a Url,
@@ -51,7 +51,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::without_effect(ToolError::new(ErrorCode::InvalidArguments, message))
 }
 
-impl Told<'_> {
+impl ErrorContext<'_> {
     /// A fault after the request was on its way.
     pub(super) fn after_sending(&self, error: ToolError) -> Fault {
         if self.reads { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
@@ -70,25 +70,25 @@ impl Told<'_> {
 
     /// There is no answer, or not all of it.
     pub(super) fn http(&self, error: &HttpError) -> Fault {
-        let told = self.secrets.mask(error.to_string());
+        let text = self.secrets.mask(error.to_string());
         let unavailable =
             |message| Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message));
         match error {
             HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::Redirect { .. } => {
-                unavailable(format!("{told}. Nothing was sent."))
+                unavailable(format!("{text}. Nothing was sent."))
             }
             HttpError::NotAllowed { .. } => unavailable(format!(
-                "{told}. Nothing was sent. Add it to web.allowPrivate if it is the right one, and set baseUrl if a \
+                "{text}. Nothing was sent. Add it to web.allowPrivate if it is the right one, and set baseUrl if a \
                  specification from the web names it."
             )),
-            HttpError::Request { .. } => invalid(told),
+            HttpError::Request { .. } => invalid(text),
             HttpError::Broken { address, reason } => {
                 let message =
                     format!("the connection to {address} broke before the answer was complete ({reason})");
                 self.lost(self.secrets.mask(message))
             }
             HttpError::TooLarge { .. } => {
-                let message = format!("{told}. Ask for less: narrow the request, or ask page by page.");
+                let message = format!("{text}. Ask for less: narrow the request, or ask page by page.");
                 self.after_sending(ToolError::new(ErrorCode::ExecutionError, message))
             }
         }
@@ -159,7 +159,7 @@ impl Told<'_> {
 
     /// What there is to say about an answer that points elsewhere and was not followed.
     fn elsewhere(&self, headers: &HeaderMap) -> Option<String> {
-        let next = outlet::location(self.url, headers)?;
+        let next = client::location(self.url, headers)?;
         let place = self.secrets.mask(display_url(next.as_str()));
         Some(match self.method {
             Method::Get | Method::Head if next.origin() == self.url.origin() => {

@@ -1,9 +1,9 @@
 //! Tools that the configuration spells out: each is one request.
 
 use super::answer::{self, Purpose};
-use super::fault::{self, Told};
+use super::client::{Request, RestClient};
+use super::fault::{self, ErrorContext};
 use super::options::{Inline, StreamMode, Streaming};
-use super::outlet::{Request, RestClient};
 use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
 use super::{NAMESPACE, show};
 use gantry_core::digest::Digest;
@@ -88,7 +88,7 @@ impl InlineTools {
         let request = tool.request(&arguments).map_err(fault::invalid)?;
         let reads = permit.tool().effect == Effect::Read;
         let advice = "set the header that it wants in restTools.".to_owned() + name + ".headers";
-        let told = Told {
+        let context = ErrorContext {
             method: tool.method,
             url: &request.url,
             reads,
@@ -96,8 +96,8 @@ impl InlineTools {
             advice: Some(advice),
         };
         tool.warn(name, &request.url);
-        let reached = self.client.send(&request).await.map_err(|missed| told.unanswered(&missed))?;
-        answer::read(reached, &told, audience, purpose).await
+        let reached = self.client.send(&request).await.map_err(|missed| context.unanswered(&missed))?;
+        answer::read(reached, &context, audience, purpose).await
     }
 }
 

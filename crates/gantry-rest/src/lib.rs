@@ -8,23 +8,23 @@
 
 mod answer;
 mod api;
+mod client;
+mod document_watch;
 mod encode;
 mod fault;
 mod inline;
-mod keeper;
 mod load;
 mod offer;
 mod options;
-mod outlet;
 mod security;
 mod show;
 mod stream;
 mod template;
 mod token;
 
+pub use client::RestClient;
 pub use load::{files, load};
 pub use options::{ApiOptions, Credential, Inline, RestOptions, SpecPlace, StreamMode, Streaming};
-pub use outlet::RestClient;
 pub use security::fits;
 
 use api::Api;
@@ -58,13 +58,13 @@ pub fn providers(options: RestOptions) -> Result<Vec<Arc<dyn Provider>>, String>
             return Err(format!("restTools.{}: there are two tools of this name", tool.name));
         }
     }
-    let crew = Arc::default();
+    let watchers = Arc::default();
     let mut all: Vec<Arc<dyn Provider>> = Vec::new();
     if !inline.is_empty() {
         all.push(Arc::new(InlineTools::new(inline, &client)?));
     }
     for options in apis {
-        all.push(Arc::new(Api::new(options, &names, (&client, &crew))?));
+        all.push(Arc::new(Api::new(options, &names, (&client, &watchers))?));
     }
     Ok(all)
 }

@@ -1,8 +1,8 @@
 //! Brings an OpenAPI document and those that it refers to, from files or from the web.
 
-use super::fault::Told;
+use super::client::{Request, RestClient};
+use super::fault::ErrorContext;
 use super::options::SpecPlace;
-use super::outlet::{Request, RestClient};
 use gantry_egress::{Url, display_url};
 use gantry_openapi::{Bundle, Method};
 use gantry_provider::redact::Redactor;
@@ -228,10 +228,11 @@ async fn fetch(url: &Url, client: &RestClient) -> Result<(Url, Vec<u8>), String>
     let request =
         Request { method: Method::Get, url: url.clone(), headers, body: Vec::new(), public_only: false };
     let secrets = Redactor::default();
-    let told = Told { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
-    let words = |error: &gantry_egress::HttpError| told.http(error).error.message;
+    let context = ErrorContext { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
+    let words = |error: &gantry_egress::HttpError| context.http(error).error.message;
     let asking = async {
-        let reached = client.send(&request).await.map_err(|missed| told.unanswered(&missed).error.message)?;
+        let reached =
+            client.send(&request).await.map_err(|missed| context.unanswered(&missed).error.message)?;
         let status = reached.response.status();
         if !status.is_success() {
             let from = Some(display_url(reached.url.as_str()))

@@ -3,7 +3,7 @@
 //! Reading stops at a limit. What came until then is the result, which names the limit.
 
 use super::answer::is_json;
-use super::fault::Told;
+use super::fault::ErrorContext;
 use super::options::StreamMode;
 use gantry_core::{ErrorCode, Fault, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
@@ -67,7 +67,7 @@ pub(super) async fn read(
     mut response: HttpResponse,
     form: &Form,
     (max_bytes, until): (usize, Instant),
-    (told, audience): (&Told<'_>, &dyn ClientChannel),
+    (context, audience): (&ErrorContext<'_>, &dyn ClientChannel),
 ) -> Result<RawOutput, Fault> {
     let mut stream = Stream::new(form, max_bytes);
     let mut progress = Progress::new(audience);
@@ -89,7 +89,7 @@ pub(super) async fn read(
         }
         progress.report(stream.count, bytes);
     };
-    stream.conclude(end, told)
+    stream.conclude(end, context)
 }
 
 /// A stream that is being read. Its buffers are bounded by the bytes of the whole answer.
@@ -234,18 +234,18 @@ impl<'a> Stream<'a> {
         text.chars().take(UNREADABLE_CHARS).collect()
     }
 
-    fn conclude(self, end: End, told: &Told<'_>) -> Result<RawOutput, Fault> {
+    fn conclude(self, end: End, context: &ErrorContext<'_>) -> Result<RawOutput, Fault> {
         let truncated = match end {
             End::Complete => None,
             End::Limit(limit) => Some(limit),
-            End::Broken(error) if self.count == 0 => return Err(told.http(&error)),
+            End::Broken(error) if self.count == 0 => return Err(context.http(&error)),
             End::Broken(_) => Some("connection"),
         };
         if let Some(start) = self.unreadable.filter(|_| self.count == 0) {
-            let start: String = told.secrets.mask(start).chars().take(UNREADABLE_CHARS).collect();
+            let start: String = context.secrets.mask(start).chars().take(UNREADABLE_CHARS).collect();
             let message =
                 format!("nothing of the stream that was answered could be read; it begins with {start:?}");
-            return Err(told.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
+            return Err(context.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
         }
         let items = || format!("[{}]", self.items.join(","));
         Ok(match (self.form, self.answer, truncated) {

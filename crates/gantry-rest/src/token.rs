@@ -1,8 +1,8 @@
 //! OAuth 2 tokens for client credentials: requested once, cached until shortly before they expire.
 
+use super::client::{Request, RestClient};
 use super::encode;
-use super::fault::Told;
-use super::outlet::{Request, RestClient};
+use super::fault::ErrorContext;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{ErrorCode, Fault, ToolError};
@@ -153,14 +153,15 @@ async fn ask(
         Request { method: Method::Post, url: wanted.url.clone(), headers, body, public_only: false };
     let secrets = secrets(wanted);
     // A token that is lost on its way changes nothing.
-    let told = Told { method: Method::Post, url: &wanted.url, reads: true, secrets: &secrets, advice: None };
+    let context =
+        ErrorContext { method: Method::Post, url: &wanted.url, reads: true, secrets: &secrets, advice: None };
     let failed = |fault: Fault| {
         let message = format!("no token can be got: {}", fault.error.message);
         Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
     };
-    let reached = client.send(&request).await.map_err(|missed| failed(told.unanswered(&missed)))?;
+    let reached = client.send(&request).await.map_err(|missed| failed(context.unanswered(&missed)))?;
     let status = reached.response.status();
-    let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(told.http(&error)))?;
+    let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(context.http(&error)))?;
     Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
 }
 

@@ -3,6 +3,7 @@
 mod code;
 pub mod runner;
 mod shell;
+pub mod toolchains;
 
 pub use code::code_tools;
 pub use shell::shell_tools;

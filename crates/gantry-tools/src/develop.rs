@@ -1,6 +1,6 @@
 //! Gantry's tools for developers: run the tests of a project, format its code, install its packages.
 //!
-//! They find out themselves what kind of project a folder holds, run its own programs in the workshop, and say what
+//! They find out themselves what kind of project a folder holds, run its own programs by the command runner, and say what
 //! came of it as data: tests with their messages, files that changed, packages with their versions. A suite that
 //! fails is a result and no error; an error is what kept it from being run to its end.
 
@@ -16,8 +16,8 @@ mod suite;
 mod tests;
 mod words;
 
+use crate::command::runner::CommandRunner;
 use crate::own::Part;
-use crate::workshop::Workshop;
 use act::Act;
 use gantry_core::policy::OwnVerdict;
 use gantry_core::tool::ToolSpec;
@@ -51,15 +51,15 @@ pub struct DevelopOptions {
 #[derive(Debug)]
 pub struct Develop {
     tools: Vec<ToolSpec>,
-    workshop: Arc<Workshop>,
+    runner: Arc<CommandRunner>,
     registries: Registries,
 }
 
 impl Develop {
     /// The tools, which run their programs there.
     #[must_use]
-    pub fn new(workshop: Arc<Workshop>, options: DevelopOptions) -> Self {
-        Self { tools: spec::tools(), workshop, registries: options.registries }
+    pub fn new(runner: Arc<CommandRunner>, options: DevelopOptions) -> Self {
+        Self { tools: spec::tools(), runner, registries: options.registries }
     }
 
     async fn look(&self, tool: &str, arguments: &str) -> Result<OwnVerdict, Refusal> {
@@ -88,7 +88,7 @@ impl Part for Develop {
     }
 
     fn objection(&self) -> Option<String> {
-        Workshop::unavailable_reason()
+        CommandRunner::unavailable_reason()
     }
 
     fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {

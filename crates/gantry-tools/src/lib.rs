@@ -15,14 +15,4 @@ mod text;
 mod tool;
 pub mod toolbox;
 pub mod web;
-/// The old names of what runs commands, which git and the tools for developers still have.
-pub mod workshop {
-    mod toolchains;
-
-    pub use crate::command::runner::{
-        CommandRunner as Workshop, CommandSpec as Task, NetworkAccess as Reach, ResourceLimits as Quota,
-        RunnerOptions as WorkshopOptions, exit_code, in_jail, limit_fault, millis, outputs,
-    };
-    pub use toolchains::Toolchains;
-}
 pub mod workspace;

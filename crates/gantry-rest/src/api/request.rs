@@ -1,8 +1,8 @@
 //! The request of an operation, without and with what is shown to the API.
 
+use crate::client::Request;
 use crate::encode;
 use crate::options::{ApiOptions, SpecPlace};
-use crate::outlet::Request;
 use crate::security::{Badge, Shown};
 use crate::show;
 use gantry_egress::Url;

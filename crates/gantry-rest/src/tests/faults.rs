@@ -116,7 +116,7 @@ async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value
     let schema = schema.map(Into::into);
     let purpose = Purpose { schema: schema.as_ref(), ..Purpose::default() }.within(timeout);
     let url = gantry_egress::Url::parse(&server.url("/")).unwrap();
-    let request = outlet::Request {
+    let request = client::Request {
         method: Method::Get,
         url: url.clone(),
         headers: Default::default(),
@@ -125,8 +125,9 @@ async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value
     };
     let reached = client().send(&request).await.unwrap();
     let secrets = gantry_provider::redact::Redactor::default();
-    let told = fault::Told { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
-    answer::read(reached, &told, &NoClient::default(), purpose).await.unwrap()
+    let context =
+        fault::ErrorContext { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
+    answer::read(reached, &context, &NoClient::default(), purpose).await.unwrap()
 }
 
 #[tokio::test]

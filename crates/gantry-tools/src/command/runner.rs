@@ -4,8 +4,8 @@
 //! are is said once. A job without `network` has none; with it, the only thing that it can reach is the
 //! egress proxy, which looks at every address.
 
+use crate::command::toolchains::Toolchains;
 use crate::failure;
-use crate::workshop::Toolchains;
 use crate::workspace::ProtectedPaths;
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_egress::address_guard::IpNet;

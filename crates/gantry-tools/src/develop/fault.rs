@@ -1,7 +1,7 @@
 //! What the tools for developers say when something goes wrong.
 
+use crate::command::runner::{ResourceLimits, limit_fault};
 use crate::own;
-use crate::workshop::{Quota, limit_fault};
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_sandbox::jail::{Captured, Ran};
 use serde_json::Value;
@@ -84,7 +84,12 @@ pub(super) fn not_plain(path: &Path) -> Fault {
 }
 
 /// The error of a run that a limit ended, with what is known of it; none if it ended otherwise.
-pub(super) fn limit(ran: &Ran, task: &str, limits: (Duration, Quota), details: Value) -> Option<Fault> {
+pub(super) fn limit(
+    ran: &Ran,
+    task: &str,
+    limits: (Duration, ResourceLimits),
+    details: Value,
+) -> Option<Fault> {
     // What it said is among the details already.
     let silent = Ran { stdout: Captured::default(), stderr: Captured::default(), ..ran.clone() };
     let fault = limit_fault(&silent, task, limits)?;

@@ -9,7 +9,7 @@ mod snapshot;
 use super::act::Format;
 use super::site::{Site, after_run, off_thread};
 use super::{Develop, fault, words};
-use crate::workshop::{Task, exit_code};
+use crate::command::runner::{CommandSpec, exit_code};
 use formatter::Formatter;
 use gantry_core::Fault;
 use gantry_sandbox::jail::{Access, End, Ran};
@@ -24,28 +24,28 @@ const WALL: Duration = Duration::from_mins(2);
 const PATHS: usize = 1000;
 
 pub(super) async fn run(develop: &Develop, format: Format) -> Result<Value, Fault> {
-    let site = Arc::new(Site::open(&develop.workshop, &format.path).await?);
+    let site = Arc::new(Site::open(&develop.runner, &format.path).await?);
     let check = format.check;
     let (formatter, before) = {
-        let (site, workshop) = (Arc::clone(&site), Arc::clone(&develop.workshop));
+        let (site, runner) = (Arc::clone(&site), Arc::clone(&develop.runner));
         let look = move || {
-            let formatter = Formatter::choose(&site, format.ecosystem, workshop.toolchains())?;
+            let formatter = Formatter::choose(&site, format.ecosystem, runner.toolchains())?;
             let before = if check { Snapshot::default() } else { snapshot(&site, &formatter) };
             Ok((formatter, before))
         };
         off_thread(look).await??
     };
-    let quota = develop.workshop.options().builds;
-    let task = Task {
+    let quota = develop.runner.options().builds;
+    let task = CommandSpec {
         env: [("NO_COLOR", "1"), ("CARGO_TERM_COLOR", "never")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into(),
         folder: formatter.folder.clone(),
         access: if check { Access::Read } else { Access::Write },
         packages: true,
-        ..Task::new(formatter.program.clone(), quota, WALL).args(formatter.args(check))
+        ..CommandSpec::new(formatter.program.clone(), quota, WALL).args(formatter.args(check))
     };
-    let ran = develop.workshop.run(task).await?;
+    let ran = develop.runner.run(task).await?;
     let name = formatter.name;
     let (result, ran) = after_run(move || (report(&site, &formatter, &before, &ran, check), ran)).await?;
     if let Some(fault) = fault::limit(&ran, "format_code", (WALL, quota), result.clone()) {
@@ -97,7 +97,7 @@ fn broken(name: &str, details: Value) -> Fault {
 pub(super) fn choice(
     site: &Site,
     chosen: Option<super::ecosystem::Ecosystem>,
-    toolchains: &crate::workshop::Toolchains,
+    toolchains: &crate::command::toolchains::Toolchains,
 ) -> Result<(String, String), Fault> {
     let formatter = Formatter::choose(site, chosen, toolchains)?;
     let command = |check| format!("{} {}", formatter.program, formatter.args(check).join(" "));

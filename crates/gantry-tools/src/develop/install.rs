@@ -14,8 +14,8 @@ use super::act::Install;
 use super::ecosystem::Ecosystem;
 use super::site::{MANIFEST_BYTES, Print, Site, after_run, off_thread};
 use super::{Develop, fault, words};
+use crate::command::runner::{CommandRunner, CommandSpec, NetworkAccess, exit_code, millis};
 use crate::own;
-use crate::workshop::{Reach, Task, Workshop, exit_code, millis};
 use gantry_core::policy::OwnVerdict;
 use gantry_core::{EffectState, Fault};
 use gantry_sandbox::jail::{Access, End, Ran};
@@ -31,7 +31,7 @@ const OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Why and on what the call would have to wait. Changes nothing.
 pub(super) async fn inspect(develop: &Develop, install: Install) -> Result<OwnVerdict, Fault> {
-    let site = Site::open(&develop.workshop, &install.path).await?;
+    let site = Site::open(&develop.runner, &install.path).await?;
     let registries = develop.registries.clone();
     let look = move || {
         let plan = plan::of(&site, &install, &registries)?;
@@ -84,7 +84,7 @@ pub(super) async fn run(
     install: Install,
     precondition: Option<&str>,
 ) -> Result<Value, Fault> {
-    let site = Arc::new(Site::open(&develop.workshop, &install.path).await?);
+    let site = Arc::new(Site::open(&develop.runner, &install.path).await?);
     let before = {
         let (site, registries) = (Arc::clone(&site), develop.registries.clone());
         let judged = precondition.map(str::to_owned);
@@ -93,7 +93,7 @@ pub(super) async fn run(
     let before = Arc::new(before);
     let plan = &before.plan;
     for step in &plan.steps {
-        if !step.program.starts_with('/') && develop.workshop.toolchains().program(&step.program).is_none() {
+        if !step.program.starts_with('/') && develop.runner.toolchains().program(&step.program).is_none() {
             return Err(fault::no_program(&step.program, plan.manager.toolchain));
         }
     }
@@ -149,17 +149,17 @@ async fn one(
     (plan, step): (&Plan, &Step),
     wall: Duration,
 ) -> Result<Ran, Fault> {
-    let reach = || Reach { hosts: Some(plan.hosts.clone()), ..Reach::default() };
-    let task = Task {
+    let reach = || NetworkAccess { hosts: Some(plan.hosts.clone()), ..NetworkAccess::default() };
+    let task = CommandSpec {
         env: step.env.clone(),
         folder: site.folder.clone(),
         access: Access::Write,
         network: step.network.then(reach),
         packages: true,
         output: OUTPUT_BYTES,
-        ..Task::new(step.program.clone(), develop.workshop.options().builds, wall).args(&step.args)
+        ..CommandSpec::new(step.program.clone(), develop.runner.options().builds, wall).args(&step.args)
     };
-    develop.workshop.run(task).await
+    develop.runner.run(task).await
 }
 
 /// A fault after earlier steps have changed something.
@@ -179,7 +179,7 @@ fn report(site: &Site, Before { plan, files }: &Before) -> Value {
         "ecosystem": plan.ecosystem.name(),
         "command": [],
         "changed": changed,
-        "sandbox": Workshop::level(),
+        "sandbox": CommandRunner::level(),
     })
 }
 
@@ -193,7 +193,7 @@ fn conclude(
     if ran.end == End::Exited(0) {
         return Ok(result);
     }
-    let limits = (WALL, develop.workshop.options().builds);
+    let limits = (WALL, develop.runner.options().builds);
     if let Some(fault) = fault::limit(ran, "install_package", limits, result.clone()) {
         return Err(fault);
     }

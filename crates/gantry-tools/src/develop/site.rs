@@ -8,7 +8,7 @@ mod walk;
 pub(super) use walk::Bounds;
 
 use super::fault;
-use crate::workshop::{Workshop, WorkshopOptions};
+use crate::command::runner::{CommandRunner, RunnerOptions};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use gantry_core::Fault;
@@ -39,12 +39,12 @@ pub(super) type Print = [u8; 32];
 
 impl Site {
     /// Looks for a path, on a thread that may block.
-    pub(super) async fn open(workshop: &Arc<Workshop>, path: &str) -> Result<Self, Fault> {
-        let (workshop, path) = (Arc::clone(workshop), path.to_owned());
-        off_thread(move || Self::find(workshop.options(), &path)).await?
+    pub(super) async fn open(runner: &Arc<CommandRunner>, path: &str) -> Result<Self, Fault> {
+        let (runner, path) = (Arc::clone(runner), path.to_owned());
+        off_thread(move || Self::find(runner.options(), &path)).await?
     }
 
-    pub(super) fn find(options: &WorkshopOptions, path: &str) -> Result<Self, Fault> {
+    pub(super) fn find(options: &RunnerOptions, path: &str) -> Result<Self, Fault> {
         let relative = Path::new(path);
         if path.is_empty() || path.contains('\0') {
             return Err(fault::invalid(

@@ -13,7 +13,7 @@ use super::act::Test;
 use super::ecosystem::Ecosystem;
 use super::site::{Site, after_run, off_thread};
 use super::{Develop, fault, words};
-use crate::workshop::{Task, Workshop, exit_code, millis};
+use crate::command::runner::{CommandRunner, CommandSpec, exit_code, millis};
 use gantry_core::Fault;
 use gantry_sandbox::jail::{Access, End, Ran};
 use plan::Plan;
@@ -33,13 +33,13 @@ const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
     let wall = test.timeout.map_or(WALL, |seconds| Duration::from_secs(seconds.into()).min(WALL_LIMIT));
-    let site = Arc::new(Site::open(&develop.workshop, &test.path).await?);
+    let site = Arc::new(Site::open(&develop.runner, &test.path).await?);
     let mut plan = {
         let (site, registries) = (Arc::clone(&site), develop.registries.clone());
         let test = test.clone();
         off_thread(move || plan::of(&site, &test, &registries)).await??
     };
-    if !plan.program.starts_with('/') && develop.workshop.toolchains().program(&plan.program).is_none() {
+    if !plan.program.starts_with('/') && develop.runner.toolchains().program(&plan.program).is_none() {
         return Err(fault::no_program(&plan.program, plan.install()));
     }
     if plan.ecosystem == Ecosystem::Python {
@@ -47,8 +47,8 @@ pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
         let site = Arc::clone(&site);
         plan = off_thread(move || python::with_runner(plan, &site, &test, has_pytest)).await?;
     }
-    let quota = develop.workshop.options().builds;
-    let ran = develop.workshop.run(task(develop, &site, &plan, wall)).await?;
+    let quota = develop.runner.options().builds;
+    let ran = develop.runner.run(task(develop, &site, &plan, wall)).await?;
     let result = after_run({
         let ran = ran.clone();
         move || report(&plan, &ran)
@@ -60,21 +60,21 @@ pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
     }
 }
 
-fn task(develop: &Develop, site: &Site, plan: &Plan, wall: Duration) -> Task {
-    Task {
+fn task(develop: &Develop, site: &Site, plan: &Plan, wall: Duration) -> CommandSpec {
+    CommandSpec {
         env: plan.env.clone(),
         folder: site.folder.clone(),
         access: Access::Write,
         packages: true,
         output: OUTPUT_BYTES,
-        ..Task::new(plan.program.clone(), develop.workshop.options().builds, wall).args(&plan.args)
+        ..CommandSpec::new(plan.program.clone(), develop.runner.options().builds, wall).args(&plan.args)
     }
 }
 
 /// Whether the interpreter of a plan can import pytest, which only the interpreter itself can tell.
 async fn has_pytest(develop: &Develop, site: &Site, plan: &Plan) -> Result<bool, Fault> {
-    let task = Task { access: Access::Read, ..task(develop, site, plan, PROBE_WALL) };
-    let ran = develop.workshop.run(task.args(["-c", "import pytest"])).await?;
+    let task = CommandSpec { access: Access::Read, ..task(develop, site, plan, PROBE_WALL) };
+    let ran = develop.runner.run(task.args(["-c", "import pytest"])).await?;
     Ok(ran.end == End::Exited(0))
 }
 
@@ -101,7 +101,7 @@ fn report(plan: &Plan, ran: &Ran) -> Value {
         "skipped": skipped,
         "exitCode": exit_code(ran.end),
         "duration": millis(ran.duration),
-        "sandbox": Workshop::level(),
+        "sandbox": CommandRunner::level(),
         "output": output,
     });
     if truncated {

@@ -8,7 +8,7 @@ use super::act::{Format, Install, Test};
 use super::ecosystem::Ecosystem;
 use super::site::Site;
 use super::*;
-use crate::workshop::{Quota, WorkshopOptions};
+use crate::command::runner::{ResourceLimits, RunnerOptions};
 use crate::workspace::Fenced;
 use gantry_core::schema::Schema;
 use gantry_core::tool::{Effect, OwnRule};
@@ -34,14 +34,14 @@ impl Bench {
         let dir = TempDir::new().unwrap();
         fs::create_dir_all(dir.path().join("ws/.gantry")).unwrap();
         fs::create_dir_all(dir.path().join("outside")).unwrap();
-        let quota = Quota {
+        let quota = ResourceLimits {
             keys: "code.builds",
             memory: 1 << 30,
             cpu: Duration::from_mins(1),
             processes: 64,
             written: 1 << 30,
         };
-        let workshop = Workshop::open(WorkshopOptions {
+        let runner = CommandRunner::open(RunnerOptions {
             workspace: dir.path().join("ws"),
             fenced: Fenced { hidden: vec![dir.path().join("ws/.gantry")], ..Fenced::default() },
             store: dir.path().join("ws/.gantry/store"),
@@ -51,7 +51,7 @@ impl Bench {
             private: Vec::new(),
             toolchains: Vec::new(),
         });
-        let develop = Develop::new(Arc::new(workshop), DevelopOptions { registries });
+        let develop = Develop::new(Arc::new(runner), DevelopOptions { registries });
         Self { dir, develop }
     }
 
@@ -66,7 +66,7 @@ impl Bench {
     }
 
     pub(super) fn site(&self, path: &str) -> Result<Site, Fault> {
-        Site::find(self.develop.workshop.options(), path)
+        Site::find(self.develop.runner.options(), path)
     }
 
     /// The question about an installation, or why it is refused.

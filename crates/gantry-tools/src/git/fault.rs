@@ -3,7 +3,7 @@
 pub(super) use crate::failure::{denied, effect_unknown as perhaps, failed};
 
 use super::words;
-use crate::workshop::{self, Quota};
+use crate::command::runner::{self, ResourceLimits};
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_sandbox::jail::{End, Ran};
 use std::time::Duration;
@@ -24,10 +24,10 @@ pub(super) fn unreadable(what: &str) -> Fault {
 pub(super) fn of_limit(
     ran: &Ran,
     tool: &str,
-    limits: (Duration, Quota),
+    limits: (Duration, ResourceLimits),
     effect: EffectState,
 ) -> Option<Fault> {
-    let fault = workshop::limit_fault(ran, tool, limits)?;
+    let fault = runner::limit_fault(ran, tool, limits)?;
     Some(Fault { effect, ..fault })
 }
 

@@ -1,9 +1,10 @@
 //! The formatters that are known: which one is for a file or a project, and how it is called.
 
+use crate::command::runner::in_jail;
+use crate::command::toolchains::Toolchains;
 use crate::develop::ecosystem::{Ecosystem, shown};
 use crate::develop::fault;
 use crate::develop::site::{MANIFEST_BYTES, Site};
-use crate::workshop::{Toolchains, in_jail};
 use gantry_core::Fault;
 use std::path::{Path, PathBuf};
 

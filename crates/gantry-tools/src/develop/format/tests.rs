@@ -1,9 +1,10 @@
 //! How changed files are found, and what a check returns.
 
 use super::*;
+use crate::command::runner::{ResourceLimits, RunnerOptions};
+use crate::command::toolchains::Toolchains;
 use crate::develop::ecosystem::Ecosystem;
 use crate::develop::site::Bounds;
-use crate::workshop::{Quota, Toolchains, WorkshopOptions};
 use crate::workspace::Fenced;
 use gantry_sandbox::jail::Captured;
 use std::fs;
@@ -14,9 +15,9 @@ fn site(dir: &Path, path: &str) -> Site {
     Site::find(&options(dir), path).unwrap()
 }
 
-fn options(dir: &Path) -> WorkshopOptions {
-    let quota = Quota { keys: "code.builds", memory: 1, cpu: WALL, processes: 1, written: 1 };
-    WorkshopOptions {
+fn options(dir: &Path) -> RunnerOptions {
+    let quota = ResourceLimits { keys: "code.builds", memory: 1, cpu: WALL, processes: 1, written: 1 };
+    RunnerOptions {
         workspace: dir.to_owned(),
         fenced: Fenced::default(),
         store: dir.join("store"),
@@ -75,7 +76,7 @@ fn what_tools_may_not_see_is_not_looked_through() {
     let dir = TempDir::new().unwrap();
     put(dir.path(), ".gantry/store/a.rs", "");
     put(dir.path(), "b.rs", "");
-    let options = WorkshopOptions {
+    let options = RunnerOptions {
         fenced: Fenced { hidden: vec![dir.path().join(".gantry")], ..Fenced::default() },
         ..options(dir.path())
     };

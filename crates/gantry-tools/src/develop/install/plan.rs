@@ -1,13 +1,13 @@
 //! How packages are installed: by which program, in which steps, from where.
 
 use super::names;
+use crate::command::runner::in_jail;
 use crate::develop::act::Install;
 use crate::develop::ecosystem::Ecosystem;
 use crate::develop::site::{MANIFEST_BYTES, Print, Site};
 use crate::develop::suite::{environment, python_in};
 use crate::develop::{Registries, fault};
 use crate::own;
-use crate::workshop::in_jail;
 use gantry_core::Fault;
 use gantry_core::digest::Digest;
 use gantry_sandbox::jail::STORE;

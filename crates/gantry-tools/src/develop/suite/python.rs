@@ -1,9 +1,9 @@
 //! Which interpreter runs the tests of a Python project, and with which runner.
 
 use super::plan::Plan;
+use crate::command::runner::in_jail;
 use crate::develop::act::Test;
 use crate::develop::site::{Kind, Site};
-use crate::workshop::in_jail;
 use std::path::{Path, PathBuf};
 
 /// Folders in which projects usually keep their environment.

@@ -115,7 +115,7 @@ fn a_formatter_is_chosen_by_the_file_or_the_project() {
         let bench = files.iter().fold(Bench::new(), |bench, file| bench.put(file, ""));
         let format: Format = serde_json::from_value(json!({ "path": path })).unwrap();
         let chosen =
-            format::choice(&bench.site(path).unwrap(), format.ecosystem, bench.develop.workshop.toolchains());
+            format::choice(&bench.site(path).unwrap(), format.ecosystem, bench.develop.runner.toolchains());
         match (chosen, expected) {
             (Ok((fix, check)), Ok(expected)) => assert_eq!((fix.as_str(), check.as_str()), expected),
             (Err(fault), Err(words)) => assert!(fault.error.message.contains(words), "{:?}", fault.error),

@@ -19,12 +19,12 @@ const PAUSES: [u64; 6] = [1, 2, 5, 10, 30, 60];
 
 /// The APIs of one set-up. They are got ready one after the other, so the first to be asked starts all of them.
 #[derive(Debug, Default)]
-pub(super) struct Crew {
+pub(super) struct Watchers {
     members: Mutex<Vec<(Weak<Shared>, CancellationToken)>>,
     began: OnceLock<Instant>,
 }
 
-impl Crew {
+impl Watchers {
     pub(super) fn add(&self, shared: &Arc<Shared>, stop: &CancellationToken) {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.push((Arc::downgrade(shared), stop.clone()));
