@@ -210,13 +210,19 @@ impl EventKind {
         }
     }
 
-    /// Writes the log line. Those of calls and of frames have shapes that are promised; all others are the type of the
-    /// event and its fields.
+    /// Writes the log line. Those of calls and of frames have shapes that are promised, and that of calls left open by a
+    /// crash says what to do; all others are the type of the event and its fields.
     fn log(&self, project: Option<&str>) {
         if let Self::ToolStarted { tool, parameters, .. } = self {
             tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
         } else if let Self::ToolFinished(finished) = self {
             finished.log();
+        } else if let Self::CallsRecovered { calls } = self {
+            tracing::warn!(
+                "{} calls of a process that died are open; whether they took effect is unknown, see gantry audit \
+                 --state OUTCOME_UNKNOWN",
+                calls.len()
+            );
         } else if let Self::McpFrame { server, sent, text } = self {
             let arrow = if *sent { "→" } else { "←" };
             tracing::info!(target: "gantry::trace", "{server} {arrow} {}", one_line(text));
