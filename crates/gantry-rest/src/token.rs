@@ -29,6 +29,9 @@ const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// How long requesting a token may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a failure is remembered, so that calls in a row do not show the credentials once each.
+const FAILED: Duration = Duration::from_secs(1);
+
 /// Tokens that are cached.
 const CACHED: u64 = 64;
 
@@ -50,7 +53,8 @@ type Key = (Url, String, String, Vec<String>);
 
 #[derive(Debug, Clone)]
 struct Token {
-    value: Arc<str>,
+    /// Or why there is none.
+    value: Result<Arc<str>, Fault>,
     lifetime: Duration,
 }
 
@@ -89,14 +93,18 @@ impl Tokens {
 
     /// The cached token, or a new one. Calls that need the same token at once share one request, and its failure.
     pub(super) async fn get(&self, request: &TokenRequest) -> Result<Arc<str>, Fault> {
-        let token = self.cache.try_get_with(key(request), fetch(&self.client, request)).await;
-        token.map(|token| token.value).map_err(|fault| Fault::clone(&fault))
+        let token = async {
+            let failed = |fault| Token { value: Err(fault), lifetime: FAILED };
+            fetch(&self.client, request).await.unwrap_or_else(failed)
+        };
+        self.cache.get_with(key(request), token).await.value
     }
 
     /// Drops a token that the API refused, unless another one has replaced it.
     pub(super) async fn forget(&self, request: &TokenRequest, token: &str) {
         let key = key(request);
-        if self.cache.get(&key).await.is_some_and(|cached| &*cached.value == token) {
+        if self.cache.get(&key).await.is_some_and(|cached| cached.value.is_ok_and(|cached| *cached == *token))
+        {
             self.cache.invalidate(&key).await;
         }
     }
@@ -180,7 +188,7 @@ fn token(status: StatusCode, body: &Value) -> Option<Token> {
     let lifetime = seconds.map_or(DEFAULT_LIFETIME, |seconds| {
         Duration::from_secs(seconds).min(MAX_LIFETIME).saturating_sub(EARLY)
     });
-    status.is_success().then(|| Token { value: value.into(), lifetime })
+    status.is_success().then(|| Token { value: Ok(value.into()), lifetime })
 }
 
 fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {

@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 use tracing::Level;
 
+/// Entries of a list that a log line shows.
+const LISTED: usize = 10;
+
 /// Limit: bytes of a log line; a list of tools can be long.
 const LINE_BYTES: usize = 16 * 1024;
 
@@ -248,8 +251,10 @@ impl EventKind {
                 Value::Null => {}
                 Value::String(kind) if name == "type" => line.push_str(kind),
                 Value::String(word) if is_word(word) => line.push_str(&format!(" {name}={word}")),
-                Value::String(text) => line.push_str(&format!(" {name}=\"{text}\"")),
-                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                // A list can have thousands of entries; the stream of events has them all.
+                Value::Array(all) if all.len() > LISTED => line.push_str(&format!(" {name}=({})", all.len())),
+                // Quoted as JSON, so that no text from outside passes for a field of its own.
+                Value::String(_) | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
                     line.push_str(&format!(" {name}={value}"));
                 }
             }
@@ -360,7 +365,9 @@ mod tests {
     fn an_event_is_one_line_of_its_type_and_fields() {
         let down =
             EventKind::ServerDown { server: "files".into(), reason: "gone\n[WRN] \u{9b}forged".into() };
-        assert_eq!(down.line(Some("p")), r#"[p] server_down server=files reason="gone [WRN]  forged""#);
+        assert_eq!(down.line(Some("p")), r#"[p] server_down server=files reason="gone\n[WRN]  forged""#);
+        let forged = EventKind::ServerDown { server: "a".into(), reason: "x\" server=b reason=\"y".into() };
+        assert_eq!(forged.line(None), r#"server_down server=a reason="x\" server=b reason=\"y""#);
         let changed = EventKind::Teardown { agent: None, forced: false, calls: 2 };
         assert_eq!(changed.line(Some(crate::projects::DEFAULT)), "teardown forced=false calls=2");
         let tools = vec!["x".repeat(100).into(); 1000];

@@ -85,7 +85,7 @@ pub(super) fn fault(server: &str, tool: &Tool, failure: Failure) -> Fault {
                 }
             }
         }
-        Failure::ClientResponse(error) => {
+        Failure::Answered(error) => {
             let said = ToolError::new(
                 ErrorCode::ExecutionError,
                 format!("server {server} answered: {}", error.message),

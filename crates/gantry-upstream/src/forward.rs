@@ -202,7 +202,7 @@ fn cut(text: &str) -> String {
 /// A failure as the client is told.
 pub(crate) fn error(server: &str, failure: Failure) -> ErrorObject {
     match failure {
-        Failure::ClientResponse(error) => error,
+        Failure::Answered(error) => error,
         Failure::Unavailable(why) => {
             ErrorObject::new(INTERNAL_ERROR, format!("server {server} is not available: {why}"))
         }

@@ -15,7 +15,7 @@ const MISSES: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PingResult {
     /// It was answered after this time.
-    ClientResponse(Duration),
+    Answered(Duration),
     /// No answer came in time, but another message did.
     Late,
     /// Nothing came.
@@ -39,7 +39,7 @@ impl HealthState {
     /// The health after one more ping with this time limit.
     pub(super) fn record(&mut self, result: PingResult, limit: Duration, work: &InFlight) -> HealthStatus {
         match result {
-            PingResult::ClientResponse(time) => {
+            PingResult::Answered(time) => {
                 *self = Self::default();
                 if time > limit / 2 { HealthStatus::Yellow } else { HealthStatus::Green }
             }
@@ -69,10 +69,8 @@ mod tests {
     #[test]
     fn one_miss_is_yellow_two_in_a_row_are_red_and_slowness_is_yellow() {
         let (mut state, idle) = (HealthState::default(), InFlight::default());
-        let (quick, slow) = (
-            PingResult::ClientResponse(LIMIT / 10),
-            PingResult::ClientResponse(LIMIT / 2 + Duration::from_millis(1)),
-        );
+        let (quick, slow) =
+            (PingResult::Answered(LIMIT / 10), PingResult::Answered(LIMIT / 2 + Duration::from_millis(1)));
         let statuses =
             [quick, slow, quick, PingResult::Missed, quick, PingResult::Missed, PingResult::Missed]
                 .map(|result| state.record(result, LIMIT, &idle));

@@ -190,7 +190,7 @@ async fn list(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Box<str>>, Failure> {
     match connection.list(kind).await {
-        Err(Failure::ClientResponse(error)) if !promised => {
+        Err(Failure::Answered(error)) if !promised => {
             if error.code != METHOD_NOT_FOUND {
                 warnings.push(format!("{} was answered with an error: {error}", kind.method()));
             }

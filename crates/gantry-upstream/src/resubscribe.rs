@@ -132,7 +132,7 @@ impl UpstreamServer {
         drop(turn);
         match subscribed {
             Ok(()) => None,
-            Err(Failure::ClientResponse(error)) => {
+            Err(Failure::Answered(error)) => {
                 tracing::warn!("{}: it refuses the subscription to {uri}: {error}", self.id());
                 None
             }

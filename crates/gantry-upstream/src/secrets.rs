@@ -13,7 +13,12 @@ pub(super) fn redactor(settings: &ServerSettings) -> Redactor {
             words.filter(|word| word.len() >= PERHAPS_SECRET_BYTES).for_each(|word| redactor.add(word));
         }
         TransportConfig::Http(remote) | TransportConfig::Sse(remote) | TransportConfig::WebSocket(remote) => {
-            remote.headers.iter().for_each(|(name, value)| redactor.add_header(name, value));
+            for (name, value) in &remote.headers {
+                redactor.add_header(name, value);
+                if value.len() >= PERHAPS_SECRET_BYTES {
+                    redactor.add(value);
+                }
+            }
         }
         TransportConfig::Tcp(_) => {}
     }

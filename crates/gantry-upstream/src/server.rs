@@ -219,7 +219,7 @@ impl UpstreamServer {
         match failure {
             Failure::Unavailable(why) => Failure::Unavailable(self.secrets.mask(why)),
             Failure::Lost(why) => Failure::Lost(self.secrets.mask(why)),
-            Failure::ClientResponse(_) | Failure::Canceled => failure,
+            Failure::Answered(_) | Failure::Canceled => failure,
         }
     }
 

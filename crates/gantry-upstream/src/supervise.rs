@@ -186,7 +186,7 @@ async fn watch(
                     replica.heard.store(false, Ordering::Relaxed);
                 }
                 let ping = check(replica, connection, health.timeout).await;
-                let latency = match ping { PingResult::ClientResponse(time) => Some(time), PingResult::Late | PingResult::Missed => None };
+                let latency = match ping { PingResult::Answered(time) => Some(time), PingResult::Late | PingResult::Missed => None };
                 let status = checked.record(ping, health.timeout, &replica.in_flight);
                 if status == HealthStatus::Red {
                     return End::Lost(format!("it did not answer two health checks within {} ms each", health.timeout.as_millis()));
@@ -209,9 +209,9 @@ async fn at(moment: Option<Instant>) {
 async fn check(replica: &Replica, connection: &Connection, limit: Duration) -> PingResult {
     let asked = Instant::now();
     match connection.ping(limit).await {
-        Ok(time) => PingResult::ClientResponse(time),
+        Ok(time) => PingResult::Answered(time),
         // It does not know `ping`, but it answers.
-        Err(Failure::ClientResponse(_)) => PingResult::ClientResponse(asked.elapsed()),
+        Err(Failure::Answered(_)) => PingResult::Answered(asked.elapsed()),
         Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => {
             if replica.heard.swap(false, Ordering::Relaxed) { PingResult::Late } else { PingResult::Missed }
         }

@@ -120,7 +120,7 @@ fn each_failure_says_how_far_the_call_may_have_got() {
         let known = Listing::for_tests(None, vec![raw.into()]);
         Tool::new(&server(None).origin, "s__t".into(), known.tools[0].spec.clone(), Default::default())
     };
-    use gantry_mcp::client::Failure::{Canceled, ClientResponse, Lost, Unavailable};
+    use gantry_mcp::client::Failure::{Answered, Canceled, Lost, Unavailable};
     let error = gantry_mcp::ErrorObject::new(-32000, "no").with_data("{\"a\":1.10}".into());
     let rows = [
         (
@@ -131,7 +131,7 @@ fn each_failure_says_how_far_the_call_may_have_got() {
             Nothing,
         ),
         (Lost("x".into()), ErrorCode::ExecutionError, Nothing, ErrorCode::OutcomeUnknown, Possible),
-        (ClientResponse(error), ErrorCode::ExecutionError, Nothing, ErrorCode::ExecutionError, Possible),
+        (Answered(error), ErrorCode::ExecutionError, Nothing, ErrorCode::ExecutionError, Possible),
         (Canceled, ErrorCode::Canceled, Nothing, ErrorCode::Canceled, Possible),
     ];
     for (failure, read_code, read_effect, write_code, write_effect) in rows {

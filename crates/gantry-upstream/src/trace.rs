@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Bytes of one message that are shown.
 const FRAME_BYTES: usize = 4096;
 
+/// Bytes beyond those that are shown that are searched for secrets.
+const MARGIN_BYTES: usize = 16 * 1024;
+
 /// How deep JSON may be carried as text in JSON.
 const DEPTH: usize = 4;
 
@@ -34,7 +37,9 @@ impl FrameLog {
             Ok(masked) => masked,
             Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
         };
-        shape::truncated(&self.secrets.mask(masked), FRAME_BYTES).into_owned()
+        // Cut first: a frame may have megabytes. A secret that the first cut splits lies beyond the second.
+        let start = shape::truncated(&masked, FRAME_BYTES + MARGIN_BYTES);
+        shape::truncated(&self.secrets.mask(start.into_owned()), FRAME_BYTES).into_owned()
     }
 }
 

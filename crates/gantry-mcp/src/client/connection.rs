@@ -156,7 +156,7 @@ impl Connection {
         let method = if self.core.modern() { "server/discover" } else { "ping" };
         match timeout(limit, self.core.own(method, "{}")).await {
             // Whoever refuses is there.
-            Ok(Ok(_) | Err(Failure::ClientResponse(_))) => Ok(started.elapsed()),
+            Ok(Ok(_) | Err(Failure::Answered(_))) => Ok(started.elapsed()),
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(Failure::Lost(format!("no answer to {method} within {} ms", limit.as_millis()))),
         }

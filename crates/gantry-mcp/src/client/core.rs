@@ -131,7 +131,7 @@ impl Core {
     }
 
     async fn can_clear_up(&self, failure: &Failure, ask: Ask<'_>) -> bool {
-        let Failure::ClientResponse(error) = failure else { return false };
+        let Failure::Answered(error) = failure else { return false };
         match error.code {
             // The schemas that the headers were made from are no longer those of the server.
             code::HEADER_MISMATCH if ask.method == "tools/call" => {

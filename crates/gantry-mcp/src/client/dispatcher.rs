@@ -177,7 +177,7 @@ impl Dispatcher {
         let outcome = match outcome {
             Ok(result) if result.starts_with('{') => Ok(result.to_owned()),
             Ok(_) => Err(Failure::Lost("the server answered with a result that is not an object".into())),
-            Err(error) => Err(Failure::ClientResponse(error)),
+            Err(error) => Err(Failure::Answered(error)),
         };
         waiter.end(outcome);
     }
@@ -213,7 +213,7 @@ impl Dispatcher {
         let mut waiting = lock(&self.waiting);
         let waiter = match failure {
             Failure::Lost(_) => waiting.abandon(id),
-            Failure::ClientResponse(_) | Failure::Unavailable(_) | Failure::Canceled => waiting.settle(id),
+            Failure::Answered(_) | Failure::Unavailable(_) | Failure::Canceled => waiting.settle(id),
         };
         drop(waiting);
         if let Some(waiter) = waiter {

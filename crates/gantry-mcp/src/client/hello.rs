@@ -118,7 +118,7 @@ fn judge_discover(trouble: Trouble) -> Verdict {
             return if other_era { Verdict::OtherEra(failure.to_string()) } else { Verdict::Down(failure) };
         }
         Trouble::Status(refusal) => (Some(refusal.status), refusal.error),
-        Trouble::Failure(Failure::ClientResponse(error)) => (None, Some(error)),
+        Trouble::Failure(Failure::Answered(error)) => (None, Some(error)),
         // Some servers of the older era hang up on a method that they do not know.
         Trouble::Failure(Failure::Lost(reason)) => return Verdict::OtherEra(reason),
         Trouble::Failure(failure) => return Verdict::Down(failure),
@@ -126,7 +126,7 @@ fn judge_discover(trouble: Trouble) -> Verdict {
     let access = status.is_some_and(|status| matches!(status.as_u16(), 401 | 403));
     match error {
         Some(error) if access || matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
-            Verdict::Down(Failure::ClientResponse(error))
+            Verdict::Down(Failure::Answered(error))
         }
         Some(error) => Verdict::OtherEra(error.to_string()),
         None => Verdict::OtherEra("the server refused server/discover".into()),
@@ -142,7 +142,7 @@ fn judge_initialize(trouble: Trouble) -> Verdict {
             if other_era { Verdict::OtherEra(failure.to_string()) } else { Verdict::Down(failure) }
         }
         // Whoever does not know `initialize` must be of the newer era.
-        Trouble::Failure(Failure::ClientResponse(error))
+        Trouble::Failure(Failure::Answered(error))
             if matches!(error.code, code::UNSUPPORTED_VERSION | code::METHOD_NOT_FOUND) =>
         {
             Verdict::OtherEra(error.to_string())

@@ -84,7 +84,7 @@ impl Refusal {
     fn into_failure(self) -> Failure {
         let lost = self.may_have_run();
         if let Some(error) = self.error {
-            return Failure::ClientResponse(error);
+            return Failure::Answered(error);
         }
         let status = self.status;
         let excerpt = cut(&self.excerpt, EXCERPT_CHARS).trim();

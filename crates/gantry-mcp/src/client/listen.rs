@@ -47,7 +47,7 @@ impl Core {
     pub(super) async fn watch(&self, uri: &str, on: bool) -> Result<(), Failure> {
         let resources = raw::member(&self.about.capabilities, "resources");
         if resources.and_then(|resources| raw::member(resources, "subscribe")) != Some("true") {
-            return Err(Failure::ClientResponse(ErrorObject::new(
+            return Err(Failure::Answered(ErrorObject::new(
                 code::METHOD_NOT_FOUND,
                 "the server does not tell of changes of its resources",
             )));
@@ -92,7 +92,7 @@ impl Core {
         }
         if raw::member(&self.about.capabilities, "logging").is_none() {
             let what = "the server does not send log messages";
-            return Err(Failure::ClientResponse(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
+            return Err(Failure::Answered(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
         }
         self.own("logging/setLevel", &raw::object([("level", &*raw::quoted(level.as_str()))])).await?;
         *lock(&self.level) = Some(level);

@@ -93,7 +93,7 @@ impl Core {
         };
         // There is no way to tell a server of a failed answer but to fail the request.
         let answers: Vec<String> =
-            answers.into_iter().collect::<Result<_, _>>().map_err(Failure::ClientResponse)?;
+            answers.into_iter().collect::<Result<_, _>>().map_err(Failure::Answered)?;
         let keys = asked.iter().map(|question| &*question.key);
         Ok(raw::object(keys.zip(answers.iter().map(String::as_str))))
     }
@@ -125,7 +125,7 @@ fn cannot_be_asked(method: &str) -> Failure {
     let message =
         format!("the server asks for {method}, which the client does not support or may not be asked");
     let data = format!(r#"{{"requiredCapabilities":{{"{capability}":{{}}}}}}"#);
-    Failure::ClientResponse(ErrorObject::new(code::MISSING_CAPABILITY, message).with_data(data))
+    Failure::Answered(ErrorObject::new(code::MISSING_CAPABILITY, message).with_data(data))
 }
 
 /// The server does not keep to the protocol. Whether the request was run is not known.

@@ -15,9 +15,7 @@ impl Core {
         // The task also runs between two looks at it, and what it asks or logs then is its client's.
         let work = ask.audience.map(|audience| self.dispatcher().work_goes_on(audience.session()));
         let outcome = self.run_task(ask).await;
-        if let (Some(work), Ok(_) | Err(Failure::ClientResponse(_) | Failure::Unavailable(_))) =
-            (work, &outcome)
-        {
+        if let (Some(work), Ok(_) | Err(Failure::Answered(_) | Failure::Unavailable(_))) = (work, &outcome) {
             self.dispatcher().work_is_over(work);
         }
         outcome
@@ -61,7 +59,7 @@ impl Core {
 pub(super) fn once_sent(failure: Failure) -> Failure {
     match failure {
         Failure::Unavailable(reason) => Failure::Lost(reason),
-        Failure::ClientResponse(_) | Failure::Lost(_) | Failure::Canceled => failure,
+        Failure::Answered(_) | Failure::Lost(_) | Failure::Canceled => failure,
     }
 }
 

@@ -144,7 +144,7 @@ pub enum Event {
 pub enum Failure {
     /// The server answered with an error.
     #[error("{0}")]
-    ClientResponse(ErrorObject),
+    Answered(ErrorObject),
     /// Nothing was sent.
     #[error("{0}")]
     Unavailable(String),

@@ -61,16 +61,18 @@ impl BodyTemplate {
         if template.sole().is_some() {
             return Ok(Self::Json(Node::Text(template)));
         }
-        if matches!(media, Media::Form | Media::Unescaped) {
+        let parsed = serde_json::from_str(text);
+        let is_object = matches!(parsed, Ok(Value::Object(_)));
+        if media == Media::Unescaped || (media == Media::Form && !is_object) {
             return if template.literal().is_some() { Ok(Self::Text(template)) } else { Err(unescaped()) };
         }
-        match serde_json::from_str(text) {
+        match parsed {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(Self::Json(Node::parse(&value)?)),
             Ok(value) if media == Media::Json => Ok(Self::Json(Node::parse(&value)?)),
             // Sent as text, an argument could change its structure.
-            Err(error) if media == Media::Json || (media == Media::Unsaid && looks_like_json(text)) => {
-                Err(no_json(&error))
-            }
+            Err(error) if media == Media::Json => Err(no_json(&error)),
+            Err(error) if looks_like_json(text) && template.literal().is_none() => Err(no_json(&error)),
+            Err(error) if media == Media::Unsaid && looks_like_json(text) => Err(no_json(&error)),
             Ok(_) | Err(_) => Ok(Self::Text(template)),
         }
     }

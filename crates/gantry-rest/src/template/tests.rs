@@ -162,7 +162,14 @@ fn rst_1_what_looks_like_json_and_is_none_is_not_sent_as_text() {
     for text in [r#"{"a": "${parameters.n}",}"#, "[${parameters.n}]\n", "{\"a\":1}\n{\"b\":2}"] {
         let error = BodyTemplate::parse(&json!(text), Media::Unsaid).unwrap_err();
         assert!(error.contains("set the Content-Type"), "{text}: {error}");
-        BodyTemplate::parse(&json!(text), Media::Other).unwrap();
     }
+    // Under another type as well an argument could change its structure; a text without arguments is sent as it is.
+    for text in [r#"{"Table":"${parameters.t}","Limit":${parameters.n}}"#, "[${parameters.n}]\n"] {
+        BodyTemplate::parse(&json!(text), Media::Other).unwrap_err();
+    }
+    BodyTemplate::parse(&json!("{\"a\":1}\n{\"b\":2}"), Media::Other).unwrap();
+    let form = BodyTemplate::parse(&json!(r#"{"a":"b c"}"#), Media::Form).unwrap();
+    let filled = form.fill(&arguments(&json!({})), Media::Form).unwrap().unwrap();
+    assert_eq!(filled.1, b"a=b%20c", "an object that is written as text is a form");
     BodyTemplate::parse(&json!("[${parameters.n}] is the number"), Media::Unsaid).unwrap();
 }

@@ -158,7 +158,11 @@ impl Runtime {
         };
         match ended {
             Some(ended) => self.outcome(&cx, Arc::unwrap_or_clone(ended)).await,
-            None => reply,
+            // The poller may have stopped before this runtime: the row itself says whether it is over.
+            None => match self.store.approval(row.id).await {
+                Ok(Some(now)) if now.state.is_over() => self.outcome(&cx, now).await,
+                Ok(_) | Err(_) => reply,
+            },
         }
     }
 

@@ -19,7 +19,7 @@ use gantry_sandbox::jail::{Access, End, Ran};
 use plan::Plan;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use summary::TestSummary;
 
 /// Time limit of a suite, unless the call says otherwise.
@@ -32,7 +32,7 @@ const PROBE_WALL: Duration = Duration::from_secs(30);
 const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
-    let wall = test.timeout.map_or(WALL, |seconds| Duration::from_secs(seconds.into()).min(WALL_LIMIT));
+    let mut wall = test.timeout.map_or(WALL, |seconds| Duration::from_secs(seconds.into()).min(WALL_LIMIT));
     let site = Arc::new(Site::open(&develop.runner, &test.path).await?);
     let mut plan = {
         let (site, registries) = (Arc::clone(&site), develop.registries.clone());
@@ -43,7 +43,10 @@ pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
         return Err(fault::no_program(&plan.program, plan.install()));
     }
     if plan.ecosystem == Ecosystem::Python {
+        let asked = Instant::now();
         let has_pytest = has_pytest(develop, &site, &plan).await?;
+        // The call has one time limit for both.
+        wall = wall.saturating_sub(asked.elapsed()).max(Duration::from_secs(1));
         let site = Arc::clone(&site);
         plan = off_thread(move || python::with_runner(plan, &site, &test, has_pytest)).await?;
     }

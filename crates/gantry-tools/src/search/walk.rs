@@ -10,11 +10,11 @@ use super::rules::{GIT, Rules};
 use crate::workspace::within::Way;
 use gantry_core::Fault;
 use ignore::{DirEntry, WalkBuilder, WalkState};
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{AtFlags, fstat, statat};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,6 +26,9 @@ use tokio_util::sync::CancellationToken;
 const THREADS: usize = 8;
 /// Names that one walk looks at.
 const NAMES: usize = 1_000_000;
+
+/// The size of a directory itself from which on its names are counted before it is listed.
+const LARGE_DIRECTORY: i64 = 4 * 1024 * 1024;
 /// Directories within directories.
 const DEPTH: usize = 64;
 /// Files that a thread takes on at once.
@@ -92,10 +95,13 @@ pub(super) fn list(
         let files = if takes(&start.path) { vec![start.path] } else { Vec::new() };
         return Listed { files, skipped: 0 };
     }
+    if beneath.directory(&start.path).is_ok_and(|dir| !fits(&dir, start.names)) {
+        return Listed { files: Vec::new(), skipped: 1 };
+    }
     // The dot lets the workspace itself be a link.
     let root = workspace.join(".");
     let from = root.join(OsStr::from_bytes(&start.path));
-    let filter = Arc::new(Filter::new(Arc::clone(beneath), root, start));
+    let filter = Arc::new(Filter::new(Arc::clone(beneath), root, start, stop));
     let mut builder = WalkBuilder::new(from);
     // Its own filters read rules in ways that `rules` does not.
     builder.standard_filters(false).follow_links(false).max_depth(Some(DEPTH)).threads(n_threads());
@@ -131,16 +137,20 @@ struct Filter {
     /// Names that may still be looked at.
     left: AtomicUsize,
     full: AtomicBool,
+    stop: CancellationToken,
 }
 
 impl Filter {
-    fn new(beneath: Arc<Beneath>, root: PathBuf, start: Start) -> Self {
+    fn new(beneath: Arc<Beneath>, root: PathBuf, start: Start, stop: &CancellationToken) -> Self {
         let rules = RwLock::new(HashMap::from([(start.path, start.rules)]));
         let left = AtomicUsize::new(start.names);
-        Self { beneath, root, rules, left, full: AtomicBool::new(false) }
+        Self { beneath, root, rules, left, full: AtomicBool::new(false), stop: stop.clone() }
     }
 
     fn accepts(&self, entry: &DirEntry) -> bool {
+        if self.full.load(Ordering::Relaxed) || self.stop.is_cancelled() {
+            return false;
+        }
         let take = |left: usize| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             self.full.store(true, Ordering::Relaxed);
@@ -161,6 +171,11 @@ impl Filter {
     /// Opens a directory beneath the root and reads its rules, before it is listed by its path.
     fn enter(&self, path: Vec<u8>, above: &Arc<Rules>) -> bool {
         let rules = match self.beneath.directory(&path) {
+            // The walk would read all its names before it asks about one.
+            Ok(dir) if !fits(&dir, self.left.load(Ordering::Relaxed)) => {
+                self.full.store(true, Ordering::Relaxed);
+                return false;
+            }
             Ok(dir) => Rules::in_directory(above, dir.as_fd(), &path),
             // It is hidden, gone, or something else by now.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return false,
@@ -175,6 +190,12 @@ impl Filter {
         let path = path.strip_prefix(&self.root).ok()?;
         Some(path.as_os_str().to_owned().into_vec())
     }
+}
+
+/// Whether a directory has at most so many names. Only one whose own size says that it has very many is read for that.
+fn fits(dir: &OwnedFd, names: usize) -> bool {
+    let is_large = fstat(dir).is_ok_and(|stat| stat.st_size > LARGE_DIRECTORY);
+    !is_large || rustix::fs::Dir::read_from(dir).is_ok_and(|all| all.take(names + 1).count() <= names)
 }
 
 fn is_dir(entry: &DirEntry) -> bool {

@@ -60,6 +60,13 @@ impl Transform for Plain {
         if schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number") {
             schema.remove("format");
         }
+        // `60.0` is the same number as `60`, but not the same text to every reader.
+        for word in ["default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
+            let number = schema.get(word).filter(|value| value.is_f64()).and_then(Value::as_f64);
+            if let Some(number) = number.filter(|number| number.fract() == 0.0 && number.abs() < 1e15) {
+                schema.insert(word.to_owned(), (number as i64).into());
+            }
+        }
         // Where the lines of a comment end matters in the source alone.
         let lines = schema.get("description").and_then(Value::as_str);
         if let Some(text) = lines.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")) {

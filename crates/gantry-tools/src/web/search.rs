@@ -31,6 +31,8 @@ const ANSWER_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a title, of a snippet.
 const TITLE_CHARS: usize = 300;
 const SNIPPET_CHARS: usize = 1000;
+/// Bytes of a title or a snippet that are read.
+const FIELD_BYTES: usize = 16 * 1024;
 
 const BRAVE: &str = "https://api.search.brave.com";
 const TAVILY: &str = "https://api.tavily.com";
@@ -122,8 +124,12 @@ impl Search {
                 format!("the search service did not answer within {} s", ANSWER.as_secs()),
             )
         })??;
-        let results = hits.into_iter().filter_map(|hit| result(&hit)).take(most);
-        Ok(json!({ "results": results.collect::<Vec<_>>() }))
+        // Off the async workers: markup of a stranger can take long to read.
+        let results = move || hits.into_iter().filter_map(|hit| result(&hit)).take(most).collect::<Vec<_>>();
+        let results = tokio::task::spawn_blocking(results).await.map_err(|error| {
+            failed(ErrorCode::InternalError, format!("the results could not be read: {error}"))
+        })?;
+        Ok(json!({ "results": results }))
     }
 
     async fn ask(&self, client: &HttpClient, query: &str, most: usize) -> Result<Vec<Hit>, Fault> {
@@ -173,10 +179,15 @@ fn endpoint(url: &str, path: &str) -> Option<Url> {
 fn result(hit: &Hit) -> Option<Value> {
     let url = Url::parse(&hit.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     Some(json!({
-        "title": plain(hit.title(), TITLE_CHARS),
+        "title": plain(cut(hit.title()), TITLE_CHARS),
         "url": url.as_str(),
-        "snippet": plain(hit.snippet(), SNIPPET_CHARS),
+        "snippet": plain(cut(hit.snippet()), SNIPPET_CHARS),
     }))
+}
+
+/// As much of a text as its shown part can need.
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(FIELD_BYTES)).unwrap_or_default()
 }
 
 /// Searching changes nothing, so no fault leaves anything behind.

@@ -136,7 +136,7 @@ impl Ear {
         self.again = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(REOPEN[1]);
         match trouble.map(Failure::from) {
-            Some(Failure::ClientResponse(error)) if error.code == code::METHOD_NOT_FOUND => {
+            Some(Failure::Answered(error)) if error.code == code::METHOD_NOT_FOUND => {
                 tracing::warn!(%server, %error, "the server cannot be listened to");
                 self.again = None;
             }
@@ -156,7 +156,7 @@ impl Ear {
 /// Whether the server is there and does not want to.
 fn is_refusal(trouble: &Trouble) -> bool {
     match trouble {
-        Trouble::Failure(failure) => matches!(failure, Failure::ClientResponse(_)),
+        Trouble::Failure(failure) => matches!(failure, Failure::Answered(_)),
         Trouble::Status(refusal) => refusal.error.is_some() || refusal.status.is_client_error(),
     }
 }

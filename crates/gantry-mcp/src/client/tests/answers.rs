@@ -85,5 +85,5 @@ async fn an_error_on_the_stream_of_a_request_answers_it() {
     let (mut one, _other) = (register(), register());
     dispatcher.receive(r#"{"error":{"code":-1,"message":"no"}}"#, Some(one.id), &outbox);
     let outcome = one.outcome().await;
-    assert!(matches!(&outcome, Err(Failure::ClientResponse(error)) if error.code == -1), "{outcome:?}");
+    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -1), "{outcome:?}");
 }

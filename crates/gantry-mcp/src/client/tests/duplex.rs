@@ -29,7 +29,7 @@ async fn answers_find_their_requests_in_any_order_and_keep_their_text() {
     let (first, second) =
         tokio::join!(call("a", audience.clone()).by(&connection), call("b", audience).by(&connection));
     assert_eq!(second.unwrap(), r#"{"n":1.10,"big":1e400}"#);
-    let Err(Failure::ClientResponse(error)) = first else { panic!("{first:?}") };
+    let Err(Failure::Answered(error)) = first else { panic!("{first:?}") };
     assert_eq!((error.code, error.data.as_deref()), (-32042, Some(r#"{"a":1.0}"#)));
     assert_eq!(connection.in_flight(), 0);
 }

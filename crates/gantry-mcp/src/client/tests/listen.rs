@@ -61,7 +61,7 @@ async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
     })
     .await;
     let outcome = watch(&connection, "bad:").await;
-    assert!(matches!(&outcome, Err(Failure::ClientResponse(error)) if error.code == -32602), "{outcome:?}");
+    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -32602), "{outcome:?}");
     tools_changed(&mut events).await;
     watch(&connection, "good:").await.unwrap();
     tools_changed(&mut events).await;
@@ -83,7 +83,7 @@ async fn a_server_that_refuses_to_be_listened_to_is_asked_again_and_a_watch_says
         peer.next().await;
     })
     .await;
-    assert!(matches!(watch(&connection, "a:").await, Err(Failure::ClientResponse(_))));
+    assert!(matches!(watch(&connection, "a:").await, Err(Failure::Answered(_))));
     tools_changed(&mut events).await;
 }
 
@@ -136,7 +136,7 @@ async fn a_watch_of_the_newer_era_that_was_given_up_is_asked_for_again() {
     let given_up = tokio::time::timeout(Duration::from_secs(1), watch(&connection, "a:")).await;
     assert!(given_up.is_err());
     let outcome = watch(&connection, "a:").await;
-    assert!(matches!(&outcome, Err(Failure::ClientResponse(error)) if error.code == -32603), "{outcome:?}");
+    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -32603), "{outcome:?}");
 }
 
 #[tokio::test(start_paused = true)]

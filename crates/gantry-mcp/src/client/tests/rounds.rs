@@ -76,7 +76,7 @@ async fn a_client_that_cannot_be_asked_is_not() {
     .await;
     let (audience, _heard) = client(1, r#"{"elicitation":{}}"#, Ok("{}"));
     let outcome = call("a", audience.clone()).by(&connection).await;
-    let Err(Failure::ClientResponse(error)) = outcome else { panic!("{outcome:?}") };
+    let Err(Failure::Answered(error)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(
         (error.code, error.data.as_deref()),
         (-32021, Some(r#"{"requiredCapabilities":{"sampling":{}}}"#))

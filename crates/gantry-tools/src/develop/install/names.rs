@@ -62,11 +62,16 @@ fn is_package(ecosystem: Ecosystem, package: &str) -> bool {
         }
         (Ecosystem::Python | Ecosystem::Cargo, Some(_)) => false,
     };
-    let end = package.to_ascii_lowercase();
+    // pip takes a name that ends like an archive for a file, also with extras behind it.
+    let is_archive = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        ARCHIVES.iter().any(|archive| text.ends_with(archive))
+    };
     is_name
         && version.is_none_or(is_version)
         && package.len() <= PACKAGE_BYTES
-        && !ARCHIVES.iter().any(|archive| end.ends_with(archive))
+        && !is_archive(package)
+        && !is_archive(name)
 }
 
 /// The name, and what follows the `@` or, for pip, begins with a comparison.

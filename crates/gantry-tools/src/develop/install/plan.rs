@@ -167,13 +167,14 @@ impl Plan {
         self.manager.files.iter().map(digest).collect()
     }
 
-    /// What a yes is bound to, as one text: the command lines, the registry with its hosts, and the manager's files.
+    /// What a yes is bound to, as one text: the project's folder, the command lines, the registry with its hosts, and the manager's files.
     ///
     /// # Errors
     /// One of the files is there and cannot be read.
     pub(super) fn precondition(&self, site: &Site) -> Result<String, Fault> {
         let commands: Vec<_> = self.steps.iter().map(Step::command).collect();
-        let bound = serde_json::json!([commands, self.source, self.hosts, self.files(site)?]);
+        let folder = site.folder.as_os_str().as_encoded_bytes();
+        let bound = serde_json::json!([folder, commands, self.source, self.hosts, self.files(site)?]);
         Ok(format!("judged:{}", Digest::of(bound.to_string().as_bytes())))
     }
 

@@ -137,6 +137,7 @@ async fn only_names_of_the_registry_are_packages() {
         "a@.",
         "pkg @ https://x",
         "a.whl",
+        "a.whl[x]",
         "a;rm",
         "$(x)",
         "é",

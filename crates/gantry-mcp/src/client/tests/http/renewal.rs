@@ -57,10 +57,7 @@ async fn an_error_that_names_the_request_is_its_answer_and_the_call_is_sent_once
         .await;
         let connection = reached(&url).await.0.unwrap();
         let outcome = call("a", anyone()).by(&connection).await;
-        assert!(
-            matches!(&outcome, Err(Failure::ClientResponse(error)) if error.message == message),
-            "{outcome:?}"
-        );
+        assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.message == message), "{outcome:?}");
         assert_eq!(count(&seen, |got| got.method() == "tools/call"), 1, "{message}");
         assert_eq!(count(&seen, |got| got.method() == "initialize"), 1, "{message}");
     }
@@ -124,7 +121,7 @@ async fn a_health_check_finds_a_lost_session_that_no_call_may_conclude() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::ClientResponse(_))));
+    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Answered(_))));
     connection.ping(PATIENCE).await.unwrap();
     assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
     assert_eq!(count(&seen, of("s1", "tools/call")), 1);
