@@ -99,7 +99,6 @@ async fn only_names_of_the_registry_are_packages() {
         ("node", "@scope/name@^1.2.0"),
         ("node", "react@>=18.0.0"),
         ("node", "x@latest"),
-        ("python", "requests"),
         ("python", "ruamel.yaml==0.18.*"),
         ("python", "uvicorn[standard,x]>=0.30,<1"),
         ("python", "typing_extensions~=4.1"),
