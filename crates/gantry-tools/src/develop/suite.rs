@@ -32,7 +32,8 @@ const PROBE_WALL: Duration = Duration::from_secs(30);
 const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
-    let mut wall = test.timeout.map_or(WALL, |seconds| Duration::from_secs(seconds.into()).min(WALL_LIMIT));
+    let wall = test.timeout.map_or(WALL, |seconds| Duration::from_secs(seconds.into()).min(WALL_LIMIT));
+    let mut left = wall;
     let site = Arc::new(Site::open(&develop.runner, &test.path).await?);
     let mut plan = {
         let (site, registries) = (Arc::clone(&site), develop.registries.clone());
@@ -46,12 +47,12 @@ pub(super) async fn run(develop: &Develop, test: Test) -> Result<Value, Fault> {
         let asked = Instant::now();
         let has_pytest = has_pytest(develop, &site, &plan).await?;
         // The call has one time limit for both.
-        wall = wall.saturating_sub(asked.elapsed()).max(Duration::from_secs(1));
+        left = wall.saturating_sub(asked.elapsed()).max(Duration::from_secs(1));
         let site = Arc::clone(&site);
         plan = off_thread(move || python::with_runner(plan, &site, &test, has_pytest)).await?;
     }
     let quota = develop.runner.options().builds;
-    let ran = develop.runner.run(task(develop, &site, &plan, wall)).await?;
+    let ran = develop.runner.run(task(develop, &site, &plan, left)).await?;
     let result = after_run({
         let ran = ran.clone();
         move || report(&plan, &ran)

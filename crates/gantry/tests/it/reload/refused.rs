@@ -101,7 +101,8 @@ fn pol_2_a_broken_file_is_refused_with_its_line_everywhere_and_the_one_before_ho
             "{what}: {answer:?}"
         );
         let first = why.lines().next().expect("a line").to_owned();
-        let log = format!("[ERR] configuration_refused reason=\"{first}");
+        let quoted = json!(first).to_string();
+        let log = format!("[ERR] configuration_refused reason={}", quoted.strip_suffix('"').expect("a text"));
         site.server.eventually("it is in the log", || site.server.said().contains(&log));
         assert_eq!(site.server.said().matches(&log).count(), 1, "{what}: {}", site.server.said());
         assert_eq!(site.events("configuration_refused", from).len(), 1, "{what}: once in the stream");
