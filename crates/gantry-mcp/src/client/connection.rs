@@ -77,15 +77,15 @@ impl Connection {
     ///
     /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
     /// ```compile_fail
-    /// # use gantry_mcp::{Turn, client::{Connection, Outgoing}};
-    /// async fn bypass(connection: &Connection, turn: Turn) {
+    /// # use gantry_mcp::{RequestContext, client::{Connection, Outgoing}};
+    /// async fn bypass(connection: &Connection, turn: RequestContext) {
     ///     let request = Outgoing { method: "tools/call", params: "{}".into(), meta: None, turn };
     ///     connection.request(request).await.ok();
     /// }
     /// ```
     /// ```
-    /// # use gantry_mcp::{Method, Turn, client::{Connection, Outgoing}};
-    /// async fn read(connection: &Connection, turn: Turn) {
+    /// # use gantry_mcp::{Method, RequestContext, client::{Connection, Outgoing}};
+    /// async fn read(connection: &Connection, turn: RequestContext) {
     ///     let request = Outgoing { method: Method::ReadResource, params: "{}".into(), meta: None, turn };
     ///     connection.request(request).await.ok();
     /// }
