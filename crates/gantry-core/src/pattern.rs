@@ -18,13 +18,22 @@ pub enum Error {
 }
 
 /// A pattern that tool names are matched against.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub struct Pattern {
     /// Word for word.
     written: Box<str>,
     /// With `@ns/tool` read as `ns__tool`, where that makes it another text.
     read: Option<Box<str>>,
     wild: bool,
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        Self::parse(&text)
+    }
 }
 
 impl Pattern {

@@ -160,7 +160,7 @@ fn names(patterns: &[Pattern], tool: &Tool) -> bool {
 
 /// What a tool's own rule comes to for one call, as its provider found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OwnVerdict {
+pub struct Preflight {
     /// Why a person has to be asked, if one has to.
     pub ask: Option<String>,
     /// What the answer rests on and must still hold when the call runs.
@@ -249,7 +249,7 @@ impl Judged {
 
     /// Adds what the tool's own rule came to, and makes the verdict.
     #[must_use]
-    pub fn into_verdict(self, caller: &Caller, own: OwnVerdict) -> Verdict {
+    pub fn into_verdict(self, caller: &Caller, own: Preflight) -> Verdict {
         let Self { call, mut asks, revision, approvers } = self;
         if let Some(reason) = own.ask {
             asks.push(Ask { reason, rule: OWN_RULE.into(), approvers });

@@ -100,7 +100,7 @@ impl Annotations {
 /// When a tool itself asks for a person, whatever policies say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OwnRule {
+pub enum ApprovalRule {
     /// Never.
     Never,
     /// Always.
@@ -109,7 +109,7 @@ pub enum OwnRule {
     Depends,
 }
 
-impl OwnRule {
+impl ApprovalRule {
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -137,7 +137,7 @@ pub struct ToolSpec {
     /// Hints.
     pub annotations: Annotations,
     /// When it asks for a person.
-    pub own_rule: OwnRule,
+    pub approval_rule: ApprovalRule,
     /// The definition word for word, the text of a JSON object, where the provider has one: clients are shown this,
     /// with nothing lost of what Gantry does not know.
     pub raw: Option<Arc<str>>,
@@ -160,7 +160,7 @@ impl ToolSpec {
     pub fn fingerprint(&self) -> Digest {
         let definition = match &self.raw {
             Some(raw) => {
-                raw::object([("definition", &**raw), ("ownRule", &raw::quoted(self.own_rule.as_str()))])
+                raw::object([("definition", &**raw), ("ownRule", &raw::quoted(self.approval_rule.as_str()))])
             }
             None => {
                 let null = "null";
@@ -173,7 +173,7 @@ impl ToolSpec {
                     ("inputSchema", self.input_schema.as_str()),
                     ("outputSchema", self.output_schema.as_ref().map_or(null, SchemaText::as_str)),
                     ("annotations", &*serde_json::json!(self.annotations).to_string()),
-                    ("ownRule", &*raw::quoted(self.own_rule.as_str())),
+                    ("ownRule", &*raw::quoted(self.approval_rule.as_str())),
                 ];
                 raw::object(members.into_iter().chain(target.as_deref().map(|target| ("target", target))))
             }
@@ -420,22 +420,22 @@ mod tests {
 
     #[test]
     fn the_fingerprint_sees_every_part_of_a_definition_but_not_key_order() {
-        let spec = |schema: &str, description: &str, own_rule| ToolSpec {
+        let spec = |schema: &str, description: &str, approval_rule| ToolSpec {
             name: "t".into(),
             title: None,
             description: description.into(),
             input_schema: serde_json::from_str::<serde_json::Value>(schema).unwrap().into(),
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule,
+            approval_rule,
             raw: None,
             target: None,
         };
-        let base = spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Never).fingerprint();
-        assert_eq!(base, spec(r#"{"title":"x","type":"object"}"#, "d", OwnRule::Never).fingerprint());
-        assert_ne!(base, spec(r#"{"title":"y","type":"object"}"#, "d", OwnRule::Never).fingerprint());
-        assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "e", OwnRule::Never).fingerprint());
-        assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "d", OwnRule::Always).fingerprint());
+        let base = spec(r#"{"type":"object","title":"x"}"#, "d", ApprovalRule::Never).fingerprint();
+        assert_eq!(base, spec(r#"{"title":"x","type":"object"}"#, "d", ApprovalRule::Never).fingerprint());
+        assert_ne!(base, spec(r#"{"title":"y","type":"object"}"#, "d", ApprovalRule::Never).fingerprint());
+        assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "e", ApprovalRule::Never).fingerprint());
+        assert_ne!(base, spec(r#"{"type":"object","title":"x"}"#, "d", ApprovalRule::Always).fingerprint());
     }
 
     #[test]
@@ -448,7 +448,7 @@ mod tests {
             input_schema: serde_json::json!({ "type": "object" }).into(),
             output_schema: Some(serde_json::json!({ "type": "array" }).into()),
             annotations: Annotations::default(),
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: Some(raw.into()),
             target: None,
         };

@@ -154,43 +154,20 @@ pub(crate) enum ResolveError {
 #[derive(Debug, Clone)]
 pub(crate) struct AddressGuard {
     private: Arc<[IpNet]>,
-    names: Names,
     lookups: Arc<Semaphore>,
-}
-
-/// Where names are resolved.
-#[derive(Clone)]
-enum Names {
-    System,
+    /// Resolves names in tests, in place of the system.
     #[cfg(test)]
-    Script(Arc<Script>),
-}
-
-#[cfg(test)]
-type Script = dyn Fn(&str) -> Vec<IpAddr> + Send + Sync;
-
-impl std::fmt::Debug for Names {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Names")
-    }
+    script: Option<tests::Script>,
 }
 
 impl AddressGuard {
     pub(crate) fn new(private: &[IpNet]) -> Self {
-        Self::with(private, Names::System)
-    }
-
-    /// A guard that resolves names by a function of a test.
-    #[cfg(test)]
-    pub(crate) fn scripted(
-        private: &[IpNet],
-        script: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static,
-    ) -> Self {
-        Self::with(private, Names::Script(Arc::new(script)))
-    }
-
-    fn with(private: &[IpNet], names: Names) -> Self {
-        Self { private: private.into(), names, lookups: Arc::new(Semaphore::new(LOOKUPS)) }
+        Self {
+            private: private.into(),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+            #[cfg(test)]
+            script: None,
+        }
     }
 
     /// Checks a URL whose host is an IP address: the client resolves nothing for it, so [`Self::addresses`] is not asked.
@@ -217,14 +194,12 @@ impl AddressGuard {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
-        match &self.names {
-            Names::System => {
-                let lookup = system_lookup(Arc::clone(&self.lookups), name.to_owned());
-                Ok(tokio::time::timeout(LOOKUP, lookup).await.map_err(|_elapsed| ResolveError::Timeout)??)
-            }
-            #[cfg(test)]
-            Names::Script(script) => Ok(script(name)),
+        #[cfg(test)]
+        if let Some(tests::Script(script)) = &self.script {
+            return Ok(script(name));
         }
+        let lookup = system_lookup(Arc::clone(&self.lookups), name.to_owned());
+        Ok(tokio::time::timeout(LOOKUP, lookup).await.map_err(|_elapsed| ResolveError::Timeout)??)
     }
 }
 
@@ -258,19 +233,34 @@ impl reqwest::dns::Resolve for AddressGuard {
 
 /// The guard's refusal among the causes of an error, if it is one.
 pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<NotAllowed> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref() {
-            return Some(*found);
-        }
-        cause = error.source();
-    }
-    None
+    std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref().copied())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    type Resolve = dyn Fn(&str) -> Vec<IpAddr> + Send + Sync;
+
+    /// A function that resolves names.
+    #[derive(Clone)]
+    pub(super) struct Script(pub(super) Arc<Resolve>);
+
+    impl std::fmt::Debug for Script {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Script")
+        }
+    }
+
+    impl AddressGuard {
+        /// A guard that resolves names by this function.
+        pub(crate) fn scripted(
+            private: &[IpNet],
+            script: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static,
+        ) -> Self {
+            Self { script: Some(Script(Arc::new(script))), ..Self::new(private) }
+        }
+    }
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()

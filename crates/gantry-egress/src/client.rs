@@ -69,14 +69,7 @@ impl HttpError {
     /// Whether the server may have got the request.
     #[must_use]
     pub fn was_sent(&self) -> bool {
-        match self {
-            Self::Setup(_)
-            | Self::Request { .. }
-            | Self::Connect { .. }
-            | Self::NotAllowed { .. }
-            | Self::Redirect { .. } => false,
-            Self::Broken { .. } | Self::TooLarge { .. } => true,
-        }
+        matches!(self, Self::Broken { .. } | Self::TooLarge { .. })
     }
 }
 
@@ -352,14 +345,10 @@ impl LazyClient {
 fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
         }
-        cause = inner.source();
     }
     text
 }

@@ -59,7 +59,7 @@ pub struct Followed {
     pub response: HttpResponse,
     /// The last URL that was asked.
     pub url: Url,
-    /// Whether it is another one than that of the request.
+    /// Whether a redirect led there.
     pub redirected: bool,
     /// The answer is one redirect more than are followed.
     pub too_many: bool,

@@ -72,7 +72,18 @@ impl MediaType {
                 BodyKind::Binary
             }
             _ if essence.ends_with("+json") => BodyKind::Json,
-            _ if essence.starts_with("text/") || self.is_xml() || is_text(essence) => BodyKind::Text,
+            "application/javascript"
+            | "application/x-javascript"
+            | "application/ecmascript"
+            | "application/yaml"
+            | "application/x-yaml"
+            | "application/toml"
+            | "application/sql"
+            | "application/graphql"
+            | "application/x-www-form-urlencoded"
+            | "application/csv"
+            | "application/json-seq" => BodyKind::Text,
+            _ if essence.starts_with("text/") || self.is_xml() => BodyKind::Text,
             _ if essence.starts_with("image/") => BodyKind::Image,
             _ if essence.starts_with("audio/") => BodyKind::Audio,
             _ if essence.starts_with("video/") || essence.starts_with("font/") => BodyKind::Binary,
@@ -107,23 +118,6 @@ impl MediaType {
         let fallback = || if std::str::from_utf8(body).is_ok() { UTF_8 } else { WINDOWS_1252 };
         encoding.unwrap_or_else(fallback).decode(body).0
     }
-}
-
-fn is_text(essence: &str) -> bool {
-    matches!(
-        essence,
-        "application/javascript"
-            | "application/x-javascript"
-            | "application/ecmascript"
-            | "application/yaml"
-            | "application/x-yaml"
-            | "application/toml"
-            | "application/sql"
-            | "application/graphql"
-            | "application/x-www-form-urlencoded"
-            | "application/csv"
-            | "application/json-seq"
-    )
 }
 
 /// The charset that an HTML page declares: `<meta charset=…>` and its older form.

@@ -9,7 +9,6 @@
 //!
 //! **Invariant:** no connection of a job outlives [`serve`].
 
-mod connect;
 mod meter;
 mod relay;
 mod rules;
@@ -23,7 +22,7 @@ use meter::{Meter, Metered};
 use relay::TunnelSlot;
 use session::ProxySession;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -112,7 +111,8 @@ async fn serve_http(session: Arc<ProxySession>, stream: Metered<TcpStream>) {
     if let Err(error) = served {
         tracing::debug!(%error, "a connection of a job broke");
     }
-    if let Some(tunnel) = slot.take() {
+    let tunnel = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(tunnel) = tunnel {
         tunnel.run().await;
     }
 }

@@ -32,7 +32,7 @@ pub struct EventTooLong(usize);
 
 /// Cuts events out of the chunks of a body. It keeps the last id and the reconnection time that the server named across
 /// [`Self::restart`], because both outlive the stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SseParser {
     limit: usize,
     /// An unfinished line.
@@ -51,17 +51,7 @@ impl SseParser {
     /// A parser that buffers at most `limit` bytes of one event.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            line: Vec::new(),
-            after_return: false,
-            started: false,
-            kind: None,
-            id: None,
-            data: None,
-            last_id: None,
-            retry: None,
-        }
+        Self { limit, ..Self::default() }
     }
 
     /// The id of the last event that had one.

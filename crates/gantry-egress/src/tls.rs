@@ -18,30 +18,15 @@ const NO_TLS: &str =
 
 /// The hint and the error itself, if the connection failed because of TLS.
 pub(crate) fn explain(error: &(dyn Error + 'static)) -> Option<String> {
-    let (hint, error): (_, &dyn Error) = match cause(error)? {
-        Cause::Tls(error) => (hint(error)?, error),
-        Cause::HungUp(error) => (NO_TLS.to_owned(), error),
-    };
-    Some(format!("{hint} ({error})"))
-}
-
-enum Cause<'a> {
-    Tls(&'a TlsError),
-    /// The server ended the connection during the handshake.
-    HungUp(&'a io::Error),
-}
-
-/// The innermost cause of a known type. An I/O error does not count what it wraps among its sources.
-fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<Cause<'a>> {
     if let Some(error) = error.downcast_ref::<TlsError>() {
-        return Some(Cause::Tls(error));
+        return hint(error).map(|hint| format!("{hint} ({error})"));
     }
-    if let Some(error) = error.downcast_ref::<io::Error>() {
-        let inner = error.get_ref().and_then(|inner| cause(inner));
-        let hung_up = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset);
-        return inner.or_else(|| hung_up.then_some(Cause::HungUp(error)));
-    }
-    error.source().and_then(cause)
+    let Some(error) = error.downcast_ref::<io::Error>() else { return explain(error.source()?) };
+    // An I/O error does not count what it wraps among its sources.
+    let inner = error.get_ref().and_then(|inner| explain(inner));
+    // The server ended the connection during the handshake.
+    let hung_up = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset);
+    inner.or_else(|| hung_up.then(|| format!("{NO_TLS} ({error})")))
 }
 
 fn hint(error: &TlsError) -> Option<String> {

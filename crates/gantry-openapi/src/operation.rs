@@ -9,8 +9,10 @@ use std::fmt;
 use url::Url;
 
 /// The methods that a document can have operations for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub enum Method {
+    #[default]
     Get,
     Put,
     Post,
@@ -64,6 +66,14 @@ impl Method {
             Self::Get | Self::Head | Self::Options | Self::Trace | Self::Put | Self::Delete => true,
             Self::Post | Self::Patch => false,
         }
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        Self::parse(&word).ok_or_else(|| format!("{word:?} is no method of HTTP"))
     }
 }
 

@@ -1,8 +1,8 @@
-//! What passes between the two ends of a request while it is under way: notices, questions and answers.
+//! The client behind a request, while the request is under way: notifications to it, and questions that it answers.
 //!
 //! A server that works on a request may report progress, write to the log, or ask the client something (a form to fill
-//! in, a completion from its model, its roots). The eras do that in different ways; between them there is only this:
-//! the side that faces a server tells and asks an [`ClientChannel`], and the side that faces a client is one.
+//! in, a completion from its model, its roots). The protocol eras do that in different ways. Code that faces a server
+//! uses a [`ClientChannel`]; code that faces a client implements one, as the client's era has it.
 
 use crate::{BoxFuture, ErrorObject};
 use gantry_core::raw;
@@ -11,56 +11,56 @@ use tokio_util::sync::CancellationToken;
 
 /// The client behind a request.
 pub trait ClientChannel: Send + Sync + Debug {
-    /// What the client has declared.
+    /// The capabilities of the client.
     fn capabilities(&self) -> &Capabilities;
 
     /// Equal for requests of one client session, and only for those.
     ///
-    /// Some servers ask without saying for which request. Such a question is passed on only when every request
-    /// that is under way there is of one session, so that no client answers for another one.
+    /// Some servers ask without naming a request. Such a question is passed on only while all requests that are under way
+    /// there belong to one session, so that no client answers for another one.
     fn session(&self) -> u64;
 
-    /// Whether the client wants to hear of progress.
+    /// Whether the client wants progress notifications.
     fn wants_progress(&self) -> bool;
 
     /// From which level on the client wants log messages of this request; `None` means none.
     fn log_level(&self) -> Option<LogLevel>;
 
-    /// Tells the client something. It never waits; what a slow client does not take in time is dropped.
+    /// Notifies the client. It never waits; what a slow client does not take in time is dropped.
     fn notify(&self, notice: ServerNotification);
 
-    /// Asks the client and waits for all answers, one per question and in the same order. Dropping the future takes the
-    /// questions back.
+    /// Asks the client and waits for all answers, one per question and in the same order. Dropping the future withdraws
+    /// the questions.
     fn ask(
         &self,
         questions: Vec<ClientRequest>,
     ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>>;
 
-    /// Waits until the client is there to be given the answer to its request. One that was asked something, or whose
-    /// connection broke, may have to come back first, and perhaps never does.
+    /// Waits until the client can be given the answer to its request. A client that was asked something, or whose
+    /// connection broke, has to come back first, and perhaps never does.
     fn present(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// What goes with a request while it is under way.
+/// The client behind a request, and its cancellation.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Who is told and asked.
-    pub audience: Arc<dyn ClientChannel>,
+    /// The client.
+    pub client: Arc<dyn ClientChannel>,
     /// Fires when the client withdraws the request.
     pub cancel: CancellationToken,
 }
 
-/// What a server tells about a request.
+/// A notification of a server about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerNotification {
     /// The params of `notifications/progress` as they came, an object; the token in them is not the client's.
     Progress(Arc<str>),
     /// The params of `notifications/message` as they came, an object, and the level in them.
     Log(LogLevel, Arc<str>),
-    /// The server has let go of the connection for now; its answer comes later. A client that can take a stream up
-    /// again may be let go likewise.
+    /// The server has closed the stream of the request for now; its answer comes later. A client that can resume a stream
+    /// may be disconnected likewise.
     Released,
     /// Any other notification that came with the request.
     Other {
@@ -71,10 +71,10 @@ pub enum ServerNotification {
     },
 }
 
-/// What a server wants from the client.
+/// A request of a server to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientRequest {
-    /// The server's name for it, unique among those asked together.
+    /// The server's name for it, unique among those sent together.
     pub key: String,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
@@ -88,7 +88,7 @@ pub type ClientResponse = Result<String, ErrorObject>;
 /// Why a request to the client has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientRequestError {
-    /// The client has not declared that it can be asked this.
+    /// The client has not declared the capability.
     #[error("the client does not support {0}")]
     Unsupported(String),
     /// The client is gone, or the request has none.
@@ -99,24 +99,16 @@ pub enum ClientRequestError {
     Late,
 }
 
-/// How severe a log message is, least first.
+/// How severe a log message is, least first; the words of syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// Debug.
     Debug,
-    /// Info.
     Info,
-    /// Notice.
-    ServerNotification,
-    /// Warning.
+    Notice,
     Warning,
-    /// Error.
     Error,
-    /// Critical.
     Critical,
-    /// Alert.
     Alert,
-    /// Emergency.
     Emergency,
 }
 
@@ -125,7 +117,7 @@ impl LogLevel {
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
-        Self::ServerNotification,
+        Self::Notice,
         Self::Warning,
         Self::Error,
         Self::Critical,
@@ -139,7 +131,7 @@ impl LogLevel {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",
-            Self::ServerNotification => "notice",
+            Self::Notice => "notice",
             Self::Warning => "warning",
             Self::Error => "error",
             Self::Critical => "critical",
@@ -155,7 +147,7 @@ impl LogLevel {
     }
 }
 
-/// What a client declared that it can do, as it said it.
+/// The capabilities that a client declared, as it wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     text: Box<str>,
@@ -180,8 +172,8 @@ impl Capabilities {
         &self.text
     }
 
-    /// Whether the client can be asked this. An `elicitation` without members is one for forms, as in the versions
-    /// that knew nothing else.
+    /// Whether the client takes this request. An `elicitation` without members is one for forms, as in the versions
+    /// that had no other kind.
     #[must_use]
     pub fn can(&self, method: &str, params: &str) -> bool {
         let declared = |name: &str| raw::member(&self.text, name).filter(|value| value.starts_with('{'));

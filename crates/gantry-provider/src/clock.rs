@@ -14,35 +14,35 @@ pub fn now_us() -> i64 {
         .unwrap_or(0)
 }
 
-/// How long ago a moment was; nothing if it is still to come.
+/// How long ago a moment was; none if it is in the future.
 #[must_use]
 pub fn age(moment: SystemTime) -> Option<Duration> {
     SystemTime::now().duration_since(moment).ok()
 }
 
-/// The same, but steady: it begins as the wall clock and then goes on by itself, also while the machine sleeps, so that
-/// setting the wall clock while Gantry runs makes nothing happen early, late or twice.
+/// Microseconds since 1970 by a clock that is set once, when the process first reads it, and then runs by itself, also
+/// while the machine sleeps: setting the wall clock while Gantry runs makes nothing happen early, late or twice.
 #[must_use]
 pub fn steady_us() -> i64 {
     static STEADY: LazyLock<Steady> = LazyLock::new(|| Steady { start_us: now_us(), began_us: uptime_us() });
     STEADY.at(uptime_us())
 }
 
-/// The later of the two, for what must end in time: neither a wall clock that is set back nor a machine that sleeps
-/// prolongs a key.
+/// The later of [`now_us`] and [`steady_us`], for what must end in time: neither a wall clock that is set back nor a
+/// machine that sleeps prolongs a key.
 #[must_use]
 pub fn latest_us() -> i64 {
     now_us().max(steady_us())
 }
 
-/// The clock that cannot be set and that counts while the machine sleeps. What Linux calls monotonic stands still then;
-/// elsewhere there is no other, and that of macOS counts.
+/// The clock that cannot be set and that counts while the machine sleeps. The monotonic clock of Linux stands still then,
+/// that of macOS does not.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UPTIME: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const UPTIME: ClockId = ClockId::Monotonic;
 
-/// Microseconds since the machine began, those included in which it slept.
+/// Microseconds since the machine started, its sleep included.
 fn uptime_us() -> i64 {
     let time = clock_gettime(UPTIME);
     time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1000)
@@ -60,7 +60,7 @@ impl Steady {
     }
 }
 
-/// The same moment as people and programs read it.
+/// A moment as RFC 3339.
 #[must_use]
 pub fn iso(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).map_or_else(|_| us.to_string(), |t| t.to_string())
@@ -76,6 +76,12 @@ fn parse_at(text: &str, now: i64) -> Option<i64> {
     if let Ok(moment) = text.parse::<jiff::Timestamp>() {
         return Some(moment.as_microsecond());
     }
+    span_us(text).map(|span| now.saturating_sub(span))
+}
+
+/// Reads a span such as `90s`, `15m`, `2h` or `7d`, in microseconds.
+#[must_use]
+pub fn span_us(text: &str) -> Option<i64> {
     let unit = text.chars().last()?;
     let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|n| *n >= 0)?;
     let seconds = match unit {
@@ -85,7 +91,7 @@ fn parse_at(text: &str, now: i64) -> Option<i64> {
         'd' => 86_400,
         _ => return None,
     };
-    count.checked_mul(seconds * 1_000_000).map(|span| now.saturating_sub(span))
+    count.checked_mul(seconds * 1_000_000)
 }
 
 #[cfg(test)]

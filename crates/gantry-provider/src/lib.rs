@@ -1,4 +1,4 @@
-//! The one trait that tools come through, and what passes between a provider and the engine that runs its calls.
+//! The `Provider` trait, and the types that a provider and the engine exchange.
 //!
 //! A provider (an MCP server, a set of REST tools, Gantry's own tools) depends on this crate and not on the engine; the
 //! engine depends on this crate and names no provider.
@@ -6,6 +6,7 @@
 pub mod client;
 pub mod clock;
 mod context;
+pub mod options;
 mod output;
 mod provider;
 pub mod redact;
@@ -19,6 +20,6 @@ pub mod testing;
 
 pub use context::CallContext;
 pub use output::{Content, RawOutput};
-pub use provider::{BoxFuture, Provider, no_preflight};
+pub use provider::{BoxFuture, Provider};
 pub use rpc_error::{ErrorObject, code};
 pub use status::{HealthStatus, PinChoice, PinDiff, ProviderStatus, ReplicaStatus};

@@ -1,4 +1,4 @@
-//! What a tool gave back, before it is shaped.
+//! Raw output: what a tool returned, before it is shaped.
 
 use gantry_core::json::{canonical, write_string};
 use gantry_core::raw;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// make up more than a few times the text.
 const INDENTED_LEVELS: usize = 8;
 
-/// What a tool gave back.
+/// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RawOutput {
     /// A JSON value, as text. It is valid against the tool's output schema.
@@ -40,7 +40,7 @@ impl RawOutput {
         }
     }
 
-    /// How many bytes a conversation has to take in. Pictures and sound do not count: no model reads them as text.
+    /// Bytes of it that a model reads as text. Pictures and sound do not count.
     #[must_use]
     pub fn readable_size(&self) -> usize {
         match self {
@@ -86,7 +86,7 @@ impl Content {
         let mut texts: Vec<String> = Vec::with_capacity(blocks.len());
         for block in blocks {
             only_text &= raw::string_member(block, "type").as_deref() == Some("text");
-            texts.extend(shown(block));
+            texts.extend(block_text(block));
         }
         if texts.is_empty() {
             texts.extend(raw::member(result, "structuredContent").map(str::to_owned));
@@ -200,19 +200,20 @@ fn indented(json: &str) -> String {
     out
 }
 
-/// What a conversation shows of a content block.
-fn shown(block: &str) -> Option<String> {
-    let say = |key: &str| raw::string_member(block, key).unwrap_or_default();
+/// A content block as text in a conversation.
+fn block_text(block: &str) -> Option<String> {
+    let member = |key: &str| raw::string_member(block, key).unwrap_or_default();
     match &*raw::string_member(block, "type")? {
         "text" => raw::string_member(block, "text").map(Cow::into_owned),
         "resource" => {
             let resource = raw::member(block, "resource")?;
-            let uri = raw::string_member(resource, "uri").unwrap_or_default();
             let text = raw::string_member(resource, "text").map(Cow::into_owned);
-            text.or_else(|| Some(format!("[resource {uri}]")))
+            text.or_else(|| {
+                Some(format!("[resource {}]", raw::string_member(resource, "uri").unwrap_or_default()))
+            })
         }
-        "resource_link" => Some(format!("[resource {}]", say("uri"))),
-        kind => Some(format!("[{kind} {}, {} bytes of base64]", say("mimeType"), say("data").len())),
+        "resource_link" => Some(format!("[resource {}]", member("uri"))),
+        kind => Some(format!("[{kind} {}, {} bytes of base64]", member("mimeType"), member("data").len())),
     }
 }
 

@@ -10,7 +10,7 @@
 use crate::{CallContext, RawOutput};
 use gantry_core::digest::Digest;
 use gantry_core::names::Style;
-use gantry_core::policy::OwnVerdict;
+use gantry_core::policy::Preflight;
 use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall};
 use std::fmt::Debug;
@@ -29,8 +29,10 @@ pub trait Provider: Send + Sync + Debug {
     /// Its id, namespace and kind.
     fn origin(&self) -> &Origin;
 
-    /// How its tools are displayed.
-    fn style(&self) -> Style;
+    /// How its tools are displayed: under its namespace, unless it says otherwise.
+    fn naming(&self) -> Style {
+        Style::Prefixed
+    }
 
     /// Its tools as they are now.
     fn tools(&self) -> Vec<ToolSpec>;
@@ -41,7 +43,7 @@ pub trait Provider: Send + Sync + Debug {
     }
 
     /// Why a tool of this (original) name must not be called although it is there, if so.
-    fn objection(&self, _tool: &str) -> Option<String> {
+    fn quarantine_reason(&self, _tool: &str) -> Option<String> {
         None
     }
 
@@ -51,28 +53,33 @@ pub trait Provider: Send + Sync + Debug {
         false
     }
 
-    /// Which one it is of all that could have its id: another program, another address is another provider. Nothing for
-    /// Gantry's own.
+    /// Tells apart the providers that an id can stand for: another program or another address is another provider. None
+    /// for Gantry's own.
     fn identity(&self) -> Option<Arc<str>> {
         None
     }
 
-    /// What it was set up with. When the configuration changes, a provider that is there and says the same as the new one
-    /// of its id is kept, with all that it has found out. Nothing for a provider that is made anew each time.
-    fn set_up(&self) -> Option<Digest> {
+    /// The digest of its configuration. When the configuration changes, a running provider whose digest equals that of the
+    /// new one with its id is kept, with its state. None for a provider that is made anew each time.
+    fn config_digest(&self) -> Option<Digest> {
         None
     }
 
-    /// Moves on whenever the provider has something else to offer; none for a provider that never changes.
-    fn changed(&self) -> Option<watch::Receiver<u64>> {
+    /// Counts the changes of its tools; none for a provider whose tools never change.
+    fn subscribe(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 
-    /// Looks at the world to say what the tool's own rule comes to for this call. Only asked where the tool's rule
-    /// is `Depends`, after policies and schema let the call pass. Must change nothing. A provider without such tools
-    /// refuses the call.
-    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        Box::pin(std::future::ready(Err(no_preflight(call))))
+    /// Looks at the world to answer the conditional approval rule of the tool for this call. Asked only where that rule is
+    /// `Depends`, after policies and schema let the call pass. Must change nothing. A provider without such tools refuses
+    /// the call.
+    fn preflight<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<Preflight, Refusal>> {
+        let message = format!(
+            "internal error: {} declares a conditional approval rule, but its provider has no preflight check; \
+             nothing was run",
+            call.tool().name
+        );
+        Box::pin(std::future::ready(Err(Refusal::new(ErrorCode::InternalError, message))))
     }
 
     /// Runs the call that the permit is for.
@@ -82,8 +89,9 @@ pub trait Provider: Send + Sync + Debug {
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>>;
 
-    /// Gets ready. A provider that cannot says why; the others go on.
-    fn warm_up(&self) -> BoxFuture<'_, Result<(), String>> {
+    /// Gets ready; called at the start and after each change of the configuration that keeps the provider. A provider that
+    /// cannot get ready says why; the others go on.
+    fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -92,19 +100,8 @@ pub trait Provider: Send + Sync + Debug {
         None
     }
 
-    /// Lets go of connections and processes.
+    /// Closes connections and ends processes.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
-}
-
-/// The refusal of a call whose tool has a conditional approval rule that its provider does not answer.
-#[must_use]
-pub fn no_preflight(call: &ResolvedCall) -> Refusal {
-    let message = format!(
-        "internal error: {} declares a conditional approval rule, but its provider has no preflight check; \
-         nothing was run",
-        call.tool().name
-    );
-    Refusal::new(ErrorCode::InternalError, message)
 }

@@ -1,28 +1,27 @@
 //! Masks the secrets of the configuration wherever Gantry repeats what a service, a server or a program says.
 //!
-//! What a tool answers is the tool's business, and passes as it is. A text may spell a secret in its own way: as JSON
-//! does, as JSON within JSON does, or as addresses and forms do. So escapes are decoded before the secrets are looked
-//! for, and what is masked is the place where the spelling stands.
+//! Results of tools are not masked. A text may spell a secret with the escapes of JSON, of JSON within JSON, of URLs or of
+//! forms. So escapes are decoded before secrets are searched, and the escaped spelling is what is masked.
 
 use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::redact::{MASK, names_a_secret};
-use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
 use url::Url;
 
-/// The shortest value that is looked for: shorter ones are all over any text.
+/// The shortest value that is searched for: shorter ones occur in any text by chance.
 const SECRET_BYTES: usize = 4;
 
-/// The same of a value that need not be a secret: shorter ones are flags and numbers.
+/// The shortest value of a header or body that is taken for a secret without a name that says so: shorter ones are flags
+/// and numbers.
 pub const PERHAPS_SECRET_BYTES: usize = 8;
 
-/// A text, JSON, and JSON within JSON.
-const DEPTH: usize = 3;
+/// A text, JSON, JSON within JSON, and that within JSON.
+const DEPTH: usize = 4;
 
-/// Headers whose values are no secrets, and are found in answers.
+/// Headers with values that are no secrets and are common in answers.
 const PLAIN_HEADERS: [&str; 12] = [
     "accept",
     "accept-encoding",
@@ -75,7 +74,7 @@ impl Redactor {
         self.add(&STANDARD.encode(format!("{username}:{password}")));
     }
 
-    /// Adds the password that stands in an address, or the key that is its user, and what is sent for it.
+    /// Adds the password in a URL, or the key in place of its user, plain and as they are sent.
     pub fn add_user(&mut self, url: &Url) {
         let (user, password) = (url.username(), url.password().unwrap_or_default());
         if user.is_empty() && password.is_empty() {
@@ -107,9 +106,9 @@ impl Redactor {
         }
         for (n, word) in value.split([' ', ';']).enumerate() {
             match word.split_once('=') {
-                // What ends a text in Base64 is no value.
+                // The padding of Base64 is no value.
                 Some((_, inner)) if !inner.trim_matches('=').is_empty() => self.add(inner.trim_matches('"')),
-                // The first word says what the others are.
+                // The first word is the scheme, such as `Bearer`.
                 None if n == 0 && word.chars().all(|c| c.is_ascii_alphabetic()) => {}
                 Some(_) | None => self.add(word.trim_end_matches('=')),
             }
@@ -145,24 +144,9 @@ impl Redactor {
         masked.push_str(text.get(from..).unwrap_or_default());
         masked
     }
-
-    /// A JSON value as it may be shown.
-    pub fn mask_value(&self, value: Value) -> Value {
-        match value {
-            Value::String(text) => self.mask(text).into(),
-            Value::Array(items) => items.into_iter().map(|item| self.mask_value(item)).collect(),
-            Value::Object(members) => {
-                let masked =
-                    members.into_iter().map(|(key, member)| (self.mask(key), self.mask_value(member)));
-                Value::Object(masked.collect())
-            }
-            Value::Number(ref number) if self.secrets.contains(&number.to_string()) => MASK.into(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value,
-        }
-    }
 }
 
-/// Whether what stands under this name is a secret, as far as one can tell.
+/// Whether values under this name are taken for secrets.
 fn is_secret_name(name: &str) -> bool {
     let folded = name.to_ascii_lowercase();
     names_a_secret(name)
@@ -209,7 +193,7 @@ impl Layer {
         }
     }
 
-    /// The same, decoded once more: `decode` writes what the bytes begin with, and returns how many it took for that.
+    /// The same, decoded once more: `decode` writes the first character decoded, and returns how many bytes it read.
     fn decoded(&self, decode: fn(&[u8], &mut Vec<u8>) -> Option<usize>) -> Self {
         let (mut bytes, mut starts, mut at) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
         while let Some(rest @ [byte, ..]) = self.bytes.get(at..) {

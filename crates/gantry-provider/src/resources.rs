@@ -1,29 +1,22 @@
-//! What a server offers besides tools: resources, templates and prompts, the requests about them, and the changes that
-//! clients are told of.
+//! What a server offers besides tools: resources, templates and prompts, requests about them, and notifications of changes.
 
 use crate::client::{LogLevel, RequestContext};
 use std::sync::Arc;
 
-/// A request that is no tool call. Running a tool takes a permit and goes through [`crate::Provider::execute`].
+/// A request that is no tool call; [`Method::as_str`] has their names on the wire. Running a tool takes a permit and goes
+/// through [`crate::Provider::execute`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// `resources/read`.
     ReadResource,
-    /// `prompts/get`.
     GetPrompt,
-    /// `completion/complete`.
     Complete,
-    /// `resources/subscribe`, or a resource in the filter of `subscriptions/listen`.
+    /// Also a resource in the filter of `subscriptions/listen`.
     Subscribe,
-    /// `resources/unsubscribe`, or the end of a `subscriptions/listen`.
+    /// Also the end of a `subscriptions/listen`.
     Unsubscribe,
-    /// `logging/setLevel`.
     SetLevel,
-    /// `tasks/get`.
     TaskGet,
-    /// `tasks/update`.
     TaskUpdate,
-    /// `tasks/cancel`.
     TaskCancel,
 }
 
@@ -48,13 +41,9 @@ impl Method {
 /// What can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ListKind {
-    /// `tools/list`.
     Tools,
-    /// `resources/list`.
     Resources,
-    /// `resources/templates/list`.
     Templates,
-    /// `prompts/list`.
     Prompts,
 }
 
@@ -85,14 +74,14 @@ impl ListKind {
 /// A request to a server that is no tool call.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
-    /// What is asked.
+    /// The method.
     pub method: Method,
     /// The params, the text of an object, without `_meta`.
     pub params: String,
     /// The client's `_meta`, the text of an object. Keys of the protocol and the progress token are replaced by
     /// Gantry's own.
     pub meta: Option<&'a str>,
-    /// The client behind the request, and the token that withdraws it; the server is told when it fires.
+    /// The client behind the request, and the token that cancels it; the server is notified when it fires.
     pub turn: RequestContext,
 }
 
@@ -111,21 +100,21 @@ pub struct Features {
     pub completions: bool,
     /// Log messages.
     pub logging: bool,
-    /// Extensions and their settings, the text of an object; told to clients of 2026-07-28 only.
+    /// Extensions and their settings, the text of an object; for clients of 2026-07-28 only.
     pub extensions: Option<String>,
 }
 
-/// A change that connected clients may be told of.
+/// A change that connected clients may be notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A list is another now. [`ListKind::Resources`] stands for templates too.
+    /// A list has changed. [`ListKind::Resources`] stands for templates too.
     ListChanged {
         /// Which list.
         kind: ListKind,
         /// The provider whose part of it changed.
         provider: Arc<str>,
     },
-    /// A resource is another now.
+    /// A resource has changed.
     Updated {
         /// The provider of the resource.
         provider: Arc<str>,
@@ -143,7 +132,7 @@ pub enum Change {
         /// The params of `notifications/message`, an object.
         params: Arc<str>,
     },
-    /// What a client was sent to an address for is done there.
+    /// A client has completed what it was sent to a URL for.
     ElicitationComplete {
         /// The provider that had asked for it.
         provider: Arc<str>,

@@ -1,8 +1,8 @@
 //! Servers: providers that are connected to, watched and restarted, and that offer resources and prompts besides tools.
 //!
 //! The engine decides which servers a runtime has and which of them a caller can see. How a server is reached is not
-//! its business: it gets a [`ServerFactory`] from the program, opens one [`ServerGroup`] per runtime with it, and hears
-//! of events through the [`Observer`] that it passes in.
+//! its business: it gets a [`ServerFactory`] from the program, opens one [`ServerGroup`] per runtime with it, and passes
+//! in an [`Observer`] for events.
 
 use crate::resources::{Change, Features, ListKind, Outgoing};
 use crate::status::{PinChoice, PinDiff, ProviderStatus};
@@ -45,7 +45,7 @@ pub trait Server: Provider {
     /// How long one attempt to start may take.
     fn startup_timeout(&self) -> Duration;
 
-    /// Whether it was ready, or has failed, at least once.
+    /// Whether it has been ready or has failed at least once.
     fn has_settled(&self) -> bool;
 
     /// A digest of the tools that it has, in any order; none before it has listed them for the first time.
@@ -68,10 +68,11 @@ pub trait Server: Provider {
 /// Selects servers.
 pub type ServerFilter<'a> = &'a (dyn Fn(&dyn Provider) -> bool + Send + Sync);
 
-/// Makes a catalog that was built the current one. Returns the servers whose part of a list is another now.
+/// Puts a catalog that was built in force. Returns the servers whose part of a list has changed.
 pub type PublishCatalog = Box<dyn FnOnce() -> Vec<(Arc<str>, ListKind)> + Send>;
 
-/// The servers of one runtime, as far as they have something in common: pins, names, subscriptions.
+/// The servers of one runtime, as far as they have something in common: pins, names, subscriptions. The provided methods
+/// are those of a group without servers.
 ///
 /// A group knows every server that it made and that still exists. Filters select those that count.
 pub trait ServerGroup: Debug + Send + Sync {
@@ -82,47 +83,64 @@ pub trait ServerGroup: Debug + Send + Sync {
     fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String>;
 
     /// Reads the pinned definitions again, which another process may have changed. Blocks.
-    fn refresh_pins(&self);
+    fn refresh_pins(&self) {}
 
     /// The differences between pinned and present definitions of one server, or of all that are selected.
-    fn pin_diff(&self, server: Option<&str>, selected: ServerFilter<'_>) -> Vec<PinDiff>;
+    fn pin_diff(&self, _server: Option<&str>, _selected: ServerFilter<'_>) -> Vec<PinDiff> {
+        Vec::new()
+    }
 
     /// Pins what the selected servers have now. Blocks. Returns what was accepted.
     ///
     /// # Errors
     /// Nothing is pinned: the file cannot be written, or the differences are not those that were seen.
-    fn accept_pins(&self, choice: &PinChoice, selected: ServerFilter<'_>) -> Result<Vec<PinDiff>, String>;
+    fn accept_pins(&self, _choice: &PinChoice, _selected: ServerFilter<'_>) -> Result<Vec<PinDiff>, String> {
+        Ok(Vec::new())
+    }
 
     /// What looks wrong with what the servers share.
-    fn warnings(&self) -> Vec<String>;
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Builds the catalog of resources, templates and prompts of the selected servers; it is work, so this is not for
     /// an async worker. `beginnings` are the name prefixes of all providers, which no other server may imitate. With
     /// `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
     fn prepare_catalog(
         &self,
-        selected: ServerFilter<'_>,
-        beginnings: &Beginnings<'_>,
-        keep_owners: bool,
-    ) -> PublishCatalog;
+        _selected: ServerFilter<'_>,
+        _beginnings: &Beginnings<'_>,
+        _keep_owners: bool,
+    ) -> PublishCatalog {
+        Box::new(Vec::new)
+    }
 
     /// The items of a kind that the selected servers have, as one JSON array, in the order of the servers' ids.
-    fn catalog(&self, kind: ListKind, selected: ServerFilter<'_>) -> String;
+    fn catalog(&self, _kind: ListKind, _selected: ServerFilter<'_>) -> String {
+        "[]".to_owned()
+    }
 
     /// What the selected servers offer besides tools.
-    fn features(&self, selected: ServerFilter<'_>) -> Features;
+    fn features(&self, _selected: ServerFilter<'_>) -> Features {
+        Features::default()
+    }
 
     /// Sends a request that is no tool call to the server that it is for. Returns the result as clients see it, the
     /// text of an object.
     fn request<'a>(
         &'a self,
         request: Outgoing<'a>,
-        scope: &'a dyn RequestScope,
-    ) -> BoxFuture<'a, Result<String, ErrorObject>>;
+        _scope: &'a dyn RequestScope,
+    ) -> BoxFuture<'a, Result<String, ErrorObject>> {
+        let message = format!("there are no servers here to send {} to", request.method.as_str());
+        Box::pin(std::future::ready(Err(ErrorObject::new(code::INVALID_PARAMS, message))))
+    }
 
-    /// Drops the subscriptions and the log level of a session that is over. Returns the work of telling the servers, if
+    /// Drops the subscriptions and the log level of a session that is over. Returns the work of notifying the servers, if
     /// there is any.
-    fn end_session(&self, session: SessionId) -> Option<BoxFuture<'static, ()>>;
+    fn end_session(&self, _session: SessionId) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
 /// What the engine decides about one request.
@@ -136,24 +154,24 @@ pub trait RequestScope: Send + Sync {
     /// Whether the caller can see this server. What it cannot see does not exist for it.
     fn can_see(&self, server: &dyn Provider) -> bool;
 
-    /// Ends when this server has used up its time, and returns its limit. Time in which the client is asked something
-    /// does not count.
+    /// Returns the time limit of this server when it is used up. Time in which the client is asked something does not
+    /// count.
     fn timed_out<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Duration>;
 }
 
-/// Is told what happens at servers. Never blocks.
+/// Receives the events of servers. Never blocks. The provided methods ignore them.
 pub trait Observer: Debug + Send + Sync {
     /// A server is ready.
-    fn ready(&self, server: &Arc<str>, era: &'static str, tools: usize);
+    fn ready(&self, _server: &Arc<str>, _era: &'static str, _tools: usize) {}
 
     /// A server is down; it is tried again.
-    fn down(&self, server: &Arc<str>, reason: String);
+    fn down(&self, _server: &Arc<str>, _reason: String) {}
 
-    /// A message went to a server (`sent`) or came from it; secrets are masked.
-    fn frame(&self, server: &Arc<str>, sent: bool, text: String);
+    /// A message went to a server (`_sent`) or came from it; secrets are masked.
+    fn frame(&self, _server: &Arc<str>, _sent: bool, _text: String) {}
 
-    /// Something changed that connected clients may be told of.
-    fn changed(&self, change: Change);
+    /// Something changed that connected clients may be notified of.
+    fn changed(&self, _change: Change) {}
 }
 
 /// Opens the group of servers of a runtime. A plan is started any number of times, each time with its own group.
@@ -182,49 +200,5 @@ impl ServerFactory for NoServers {
 impl ServerGroup for NoServers {
     fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String> {
         Err(format!("internal error: server {} has no factory in its plan; it is not started", config.id()))
-    }
-
-    fn refresh_pins(&self) {}
-
-    fn pin_diff(&self, _server: Option<&str>, _selected: ServerFilter<'_>) -> Vec<PinDiff> {
-        Vec::new()
-    }
-
-    fn accept_pins(&self, _choice: &PinChoice, _selected: ServerFilter<'_>) -> Result<Vec<PinDiff>, String> {
-        Ok(Vec::new())
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn prepare_catalog(
-        &self,
-        _selected: ServerFilter<'_>,
-        _beginnings: &Beginnings<'_>,
-        _keep_owners: bool,
-    ) -> PublishCatalog {
-        Box::new(Vec::new)
-    }
-
-    fn catalog(&self, _kind: ListKind, _selected: ServerFilter<'_>) -> String {
-        "[]".to_owned()
-    }
-
-    fn features(&self, _selected: ServerFilter<'_>) -> Features {
-        Features::default()
-    }
-
-    fn request<'a>(
-        &'a self,
-        request: Outgoing<'a>,
-        _scope: &'a dyn RequestScope,
-    ) -> BoxFuture<'a, Result<String, ErrorObject>> {
-        let message = format!("there are no servers here to send {} to", request.method.as_str());
-        Box::pin(std::future::ready(Err(ErrorObject::new(code::INVALID_PARAMS, message))))
-    }
-
-    fn end_session(&self, _session: SessionId) -> Option<BoxFuture<'static, ()>> {
-        None
     }
 }

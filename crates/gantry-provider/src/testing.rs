@@ -4,17 +4,39 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "only tests use this module")]
 
+use crate::CallContext;
+use crate::client::NoClient;
 use gantry_core::approval::{Decision, Question, redeem};
+use gantry_core::id::{CallId, SessionId};
 use gantry_core::names::Style;
-use gantry_core::policy::{OwnVerdict, Policies, Verdict, judge};
+use gantry_core::policy::{Policies, Preflight, Verdict, judge};
 use gantry_core::schema::Schema;
-use gantry_core::tool::{Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use gantry_core::tool::{ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Place, Pool, Selection};
 use gantry_core::{
     CallRequest, Caller, EffectState, Fault, Permit, Refusal, ResolvedCall, Role, ToolError, Toolset,
 };
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+impl CallContext {
+    /// A call of `caller` without a client and without an engine behind it.
+    #[must_use]
+    pub fn detached(caller: Caller, limit: Duration) -> Self {
+        Self {
+            call: CallId::mint(),
+            session: SessionId::mint(),
+            caller: Arc::new(caller),
+            cancel: CancellationToken::new(),
+            limit,
+            client: Arc::new(NoClient::default()),
+            meta: None,
+            engine: Arc::new(()),
+        }
+    }
+}
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -60,9 +82,9 @@ impl Answer {
         self.error().code.as_str()
     }
 
-    /// The code and the message.
+    /// The code and the message of that error.
     #[track_caller]
-    pub fn told(self) -> (&'static str, String) {
+    pub fn code_and_message(self) -> (&'static str, String) {
         let error = self.error();
         (error.code.as_str(), error.message)
     }
@@ -83,6 +105,13 @@ pub fn toolset(tools: &[ToolSpec]) -> Toolset {
     Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
 }
 
+/// An agent's caller.
+#[must_use]
+pub fn caller() -> Caller {
+    let project = "default".into();
+    Caller { principal: "p".into(), role: Role::Agent, agent: None, project, above: Arc::default() }
+}
+
 /// The verdict of policies, schema and the tool's approval rule; `look` answers where that rule depends on the call.
 ///
 /// # Errors
@@ -90,23 +119,17 @@ pub fn toolset(tools: &[ToolSpec]) -> Toolset {
 pub fn judged(
     toolset: &Toolset,
     (tool, arguments): (&str, &Value),
-    look: impl FnOnce(&str) -> Result<OwnVerdict, Refusal>,
+    look: impl FnOnce(&str) -> Result<Preflight, Refusal>,
 ) -> Result<Verdict, Refusal> {
-    let caller = Caller {
-        principal: "p".into(),
-        role: Role::Agent,
-        agent: None,
-        project: "default".into(),
-        above: Arc::default(),
-    };
+    let caller = caller();
     let arguments = Some(arguments.to_string().into());
     let request = CallRequest { tool: tool.into(), arguments, ..CallRequest::default() };
     let call = ResolvedCall::resolve(toolset, &request)?;
     let judged = judge(&Policies::default(), &caller, call)?;
-    let own = match judged.call().tool().spec.own_rule {
-        OwnRule::Never => OwnVerdict::default(),
-        OwnRule::Always => panic!("none of Gantry's own tools always asks"),
-        OwnRule::Depends => look(judged.call().arguments())?,
+    let own = match judged.call().tool().spec.approval_rule {
+        ApprovalRule::Never => Preflight::default(),
+        ApprovalRule::Always => panic!("none of Gantry's own tools always asks"),
+        ApprovalRule::Depends => look(judged.call().arguments())?,
     };
     Ok(judged.into_verdict(&caller, own))
 }

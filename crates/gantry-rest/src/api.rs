@@ -1,39 +1,43 @@
 //! An API that an OpenAPI document describes: each of its operations is a tool.
+//!
+//! A document in files is read when the provider is made ready, which happens at the start and after each change of the
+//! configuration; the files of documents are part of that. A document from the web is read once.
 
-mod request;
+pub(crate) mod request;
 
-use super::answer::{self, Purpose};
-use super::client::{Request, RestClient};
-use super::document_watch::Watchers;
-use super::fault::{self, ErrorContext};
+use super::auth::{self, AppliedAuth};
+use super::client::{self, Request, RestClient};
+use super::error::{self, ErrorContext};
+use super::load::{self, Stamps};
 use super::options::{ApiOptions, Credential, SpecPlace};
-use super::security::{self, Badge};
+use super::response::{self, ReadOptions};
 use super::token::Tokens;
-use super::{NAMESPACE, provider_id};
+use super::{NAMESPACE, provider_id, warn_about_cleartext};
 use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
-use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, Tool, ToolError, ToolKind};
 use gantry_egress::Followed;
-use gantry_egress::address_guard::is_loopback;
 use gantry_openapi::{Choice, Import, Operation};
-use gantry_provider::CallContext;
 use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::Redactor;
-use gantry_provider::{BoxFuture, Provider, RawOutput};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput, task};
 use http::StatusCode;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::task::spawn_blocking;
+use tokio_util::task::AbortOnDropHandle;
 
 /// How long a start waits for a document from the web.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
-/// Characters that an operation has at least.
+/// Seconds before the next attempts to get a document from the web; the last one again and again.
+const PAUSES: [u64; 6] = [1, 2, 5, 10, 30, 60];
+
+/// The name of an API leaves at least this many characters for the name of an operation.
 const OPERATION_CHARS: usize = 16;
 
 /// Warnings of one document that are logged.
@@ -43,187 +47,204 @@ const WARNINGS: usize = 5;
 #[derive(Debug)]
 pub(super) struct Api {
     shared: Arc<Shared>,
-    watchers: Arc<Watchers>,
-    stop: CancellationToken,
-    /// Ends what runs in the background when the provider is gone.
-    _gone: DropGuard,
+    /// Reads a document from the web until it is there; ends with the provider.
+    fetching: OnceLock<AbortOnDropHandle<()>>,
 }
 
-/// What the provider and its keeper share.
+/// What the provider and the task that reads its document share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) origin: Origin,
-    pub(super) options: Arc<ApiOptions>,
-    pub(super) choice: Choice,
-    pub(super) client: Arc<RestClient>,
+struct Shared {
+    origin: Origin,
+    options: Arc<ApiOptions>,
+    choice: Choice,
+    client: Arc<RestClient>,
     loaded: ArcSwapOption<Loaded>,
     version: watch::Sender<u64>,
-    /// What came of the last attempt to read the document; nothing before the first.
-    attempt: watch::Sender<Option<Result<(), String>>>,
     tokens: Tokens,
     secrets: Redactor,
     warned: AtomicBool,
-    /// What it was set up with.
+    /// The digest of its options, and of what it shares with other services.
     set_up: Digest,
 }
 
-/// What is known of an API.
+/// A document that was read.
 #[derive(Debug)]
-pub(super) struct Loaded {
+struct Loaded {
     import: Import,
+    /// In the order of the operations behind them.
     tools: Vec<ToolSpec>,
-    /// Their fingerprints, computed on demand.
-    fingerprints: Vec<OnceLock<Digest>>,
-    /// Which operation a tool is.
-    index: HashMap<String, usize>,
+    /// The files that it is made of, as they were when it was read; none if it is from the web.
+    files: Stamps,
 }
 
 impl Loaded {
-    pub(super) fn new(import: Import, options: &ApiOptions) -> Self {
-        let tools: Vec<ToolSpec> =
-            import.operations.iter().map(|operation| options.tool(operation)).collect();
-        let index = tools.iter().enumerate().map(|(n, tool)| (tool.name.clone(), n)).collect();
-        let fingerprints = tools.iter().map(|_| OnceLock::new()).collect();
-        Self { import, tools, fingerprints, index }
+    fn new(import: Import, options: &ApiOptions, files: Stamps) -> Self {
+        let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
+        Self { import, tools, files }
     }
 
-    /// The operation of a tool, if its definition is still the one that was judged. A document that only spells it
-    /// otherwise defines the same tool.
+    /// The operation of a tool, if its definition still has the fingerprint that was judged. Another order of members in
+    /// the document keeps the fingerprint.
     fn operation(&self, tool: &Tool) -> Option<&Operation> {
-        let n = *self.index.get(&tool.spec.name)?;
-        let spec = self.tools.get(n)?;
-        let fingerprint = *self.fingerprints.get(n)?.get_or_init(|| spec.fingerprint());
-        let is_same = fingerprint == tool.fingerprint && spec.target == tool.spec.target;
-        self.import.operations.get(n).filter(|_| is_same)
+        let mut pairs = self.tools.iter().zip(&self.import.operations);
+        let (spec, operation) = pairs.find(|(spec, _)| spec.name == tool.spec.name)?;
+        let is_same =
+            *spec == tool.spec || (spec.target == tool.spec.target && spec.fingerprint() == tool.fingerprint);
+        is_same.then_some(operation)
     }
 }
 
 impl Api {
-    /// An API beside the tools of these names that are spelled out. Nothing is read yet.
+    /// An API beside the inline tools of these names. Nothing is read yet.
     ///
     /// # Errors
     /// It is not said where its credentials may go, or its name is too long.
     pub(super) fn new(
         options: ApiOptions,
         inline: &BTreeSet<String>,
-        (client, watchers): (&Arc<RestClient>, &Arc<Watchers>),
+        client: &Arc<RestClient>,
     ) -> Result<Self, String> {
-        let id = &options.id;
-        let from_web = matches!(options.spec, SpecPlace::Url(_));
-        let has_secrets = !options.headers.is_empty() || !options.credentials.is_empty();
-        if from_web && has_secrets && options.base_url.is_none() {
-            return Err(format!(
-                "openapiSpecs.{id}: its specification comes from the web, so say where the credentials may go: set baseUrl"
-            ));
-        }
-        let unsaid = options
-            .credentials
-            .iter()
-            .find(|(_, it)| matches!(it, Credential::Client { token_url: None, .. }));
-        if let Some((scheme, _)) = unsaid.filter(|_| from_web) {
-            return Err(format!(
-                "openapiSpecs.{id}.auth.{scheme}: the specification comes from the web, so say where the client secret may \
-                 go: set tokenUrl"
-            ));
-        }
-        if options.name_chars() < OPERATION_CHARS {
-            let most = (options.name_chars() + id.len()).saturating_sub(OPERATION_CHARS);
-            return Err(format!(
-                "openapiSpecs.{id}: its name has more than {most} characters; use a shorter one"
-            ));
-        }
-        request::check(&options).map_err(|error| format!("openapiSpecs.{id}: {error}"))?;
+        check(&options).map_err(|error| format!("openapiSpecs.{}{error}", options.id))?;
         let choice = options.choice(inline.iter().map(String::as_str));
         let mut secrets = Redactor::default();
         options.headers.iter().for_each(|(name, value)| secrets.add_header(name, value));
-        options.credentials.values().for_each(|credential| credential.add_to(&mut secrets));
-        let origin =
-            Origin { provider: provider_id(id).into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
+        options.auth.values().for_each(|credential| credential.add_to(&mut secrets));
+        let provider = provider_id(&options.id).into();
         let others = format!("{:?}{:?}", choice.taken, client.private);
         let shared = Shared {
             set_up: Digest::of_parts(&[options.digest().to_string().as_bytes(), others.as_bytes()]),
-            origin,
+            origin: Origin { provider, namespace: NAMESPACE.into(), kind: ToolKind::Rest },
             options: Arc::new(options),
             choice,
             client: Arc::clone(client),
             loaded: ArcSwapOption::empty(),
             version: watch::Sender::new(0),
-            attempt: watch::Sender::new(None),
             tokens: Tokens::new(client),
             secrets,
             warned: AtomicBool::new(false),
         };
-        let stop = CancellationToken::new();
-        let shared = Arc::new(shared);
-        watchers.add(&shared, &stop);
-        Ok(Self { shared, watchers: Arc::clone(watchers), _gone: stop.clone().drop_guard(), stop })
+        Ok(Self { shared: Arc::new(shared), fetching: OnceLock::new() })
     }
 
-    /// Runs the call that the permit is for. It is over when the limit is reached.
-    pub(super) async fn run(
-        &self,
-        audience: &dyn ClientChannel,
-        permit: &Permit,
-        limit: Option<Duration>,
-    ) -> Result<RawOutput, Fault> {
-        let purpose = Purpose::of(permit.tool(), None).within(limit);
-        self.shared.run(audience, permit, purpose).await
-    }
-
-    /// Tells a test when everything is gone.
-    #[cfg(test)]
-    pub(super) fn weak(&self) -> std::sync::Weak<Shared> {
-        Arc::downgrade(&self.shared)
-    }
-
-    /// Tells a test of each attempt to read the document.
-    #[cfg(test)]
-    pub(super) fn attempts(&self) -> watch::Receiver<Option<Result<(), String>>> {
-        self.shared.attempt.subscribe()
-    }
-
-    async fn get_ready(&self) -> Result<(), String> {
-        let began = self.watchers.start();
-        let mut attempt = self.shared.attempt.subscribe();
-        let first = async {
-            match attempt.wait_for(Option::is_some).await {
-                Ok(attempt) => attempt.clone().unwrap_or(Ok(())),
-                Err(_) => Err("it is closed".to_owned()),
-            }
+    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
+        let loaded = self.shared.loaded.load_full();
+        let found = loaded.as_ref().and_then(|loaded| {
+            // The call was judged by the listed definition; the document may have changed since.
+            Some((loaded, loaded.operation(permit.tool())?))
+        });
+        let Some((loaded, operation)) = found else {
+            let message = format!(
+                "{} has changed and has no such tool {} any more; list the tools again",
+                self.shared.origin.provider,
+                permit.tool().spec.name
+            );
+            return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
         };
-        match &self.shared.options.spec {
-            SpecPlace::File(_) => first.await,
-            SpecPlace::Url(_) => {
-                tokio::time::timeout_at(began + FIRST_LOOK, first).await.unwrap_or_else(|_elapsed| {
-                    Err(format!(
-                        "its specification did not come within {} s; it is tried on",
-                        FIRST_LOOK.as_secs()
-                    ))
-                })
-            }
+        let reads = permit.tool().effect == Effect::Read;
+        let call = Call { shared: &self.shared, import: &loaded.import, operation, reads };
+        call.run(&*cx.client, permit, ReadOptions::new(permit.tool(), None, cx.limit)).await
+    }
+
+    /// Reads a document from the web, unless it was read. What cannot be had now is tried again in the background.
+    async fn fetch(&self) -> Result<(), String> {
+        if self.shared.loaded.load().is_some() {
+            return Ok(());
         }
+        if self.fetching.get().is_some() {
+            return Err("its specification has not come yet; it is tried on".to_owned());
+        }
+        let first = tokio::time::timeout(FIRST_LOOK, self.shared.read()).await.unwrap_or_else(|_elapsed| {
+            Err(format!("its specification did not come within {} s; it is tried on", FIRST_LOOK.as_secs()))
+        });
+        if first.is_err() {
+            self.fetching.get_or_init(|| {
+                let fetching = Arc::clone(&self.shared).fetch_until_there();
+                AbortOnDropHandle::new(task::spawn("OpenAPI document", fetching))
+            });
+        }
+        first
     }
 }
 
+/// Says why an API cannot be set up, in words that continue `openapiSpecs.<id>`.
+fn check(options: &ApiOptions) -> Result<(), String> {
+    if matches!(options.spec, SpecPlace::Url(_)) {
+        let has_secrets = !options.headers.is_empty() || !options.auth.is_empty();
+        if has_secrets && options.base_url.is_none() {
+            return Err(
+                ": its specification comes from the web, so say where the credentials may go: set baseUrl"
+                    .to_owned(),
+            );
+        }
+        let is_open = |it: &Credential| matches!(it, Credential::Client { token_url: None, .. });
+        if let Some((scheme, _)) = options.auth.iter().find(|(_, it)| is_open(it)) {
+            return Err(format!(
+                ".auth.{scheme}: the specification comes from the web, so say where the client secret may go: set tokenUrl"
+            ));
+        }
+    }
+    if options.name_chars() < OPERATION_CHARS {
+        let most = (options.name_chars() + options.id.len()).saturating_sub(OPERATION_CHARS);
+        return Err(format!(": its name has more than {most} characters; use a shorter one"));
+    }
+    options.headers.iter().try_for_each(|(name, value)| {
+        client::header_name(name)
+            .and_then(|_| client::header_value(name, value))
+            .map_err(|error| format!(": {error}"))?;
+        Ok(())
+    })
+}
+
 impl Shared {
-    /// Says what came of an attempt to read the document.
-    pub(super) fn tried(&self, attempt: Result<(), String>) {
-        self.attempt.send_replace(Some(attempt));
+    /// Reads the document in its files, unless they are as they were. If it cannot be used, the tools of the last one
+    /// stay.
+    async fn read_files(&self) -> Result<(), String> {
+        let known = self.loaded.load_full();
+        if let Some(known) = &known
+            && load::is_unchanged(known.files.clone()).await
+        {
+            return Ok(());
+        }
+        match self.read().await {
+            Err(reason) if known.is_some() => {
+                let provider = &self.origin.provider;
+                tracing::warn!(
+                    "{provider} goes on with what it had, as its changed specification cannot be used: {reason}"
+                );
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
-    /// Shows what was read, if it is anything new: another order is, as definitions are shown by their text.
-    pub(super) fn put(&self, loaded: Loaded) {
-        let before = self.loaded.load();
-        if before.as_ref().is_some_and(|before| before.import == loaded.import) {
-            return;
+    async fn fetch_until_there(self: Arc<Self>) {
+        for pause in PAUSES.into_iter().chain(std::iter::repeat(60)) {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            if self.read().await.is_ok() {
+                return;
+            }
         }
-        self.tell(&loaded.import);
+    }
+
+    /// Reads the document once.
+    async fn read(&self) -> Result<(), String> {
+        let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
+        let (choice, options) = (self.choice.clone(), Arc::clone(&self.options));
+        let importing = spawn_blocking(move || {
+            let import = gantry_openapi::import(&bundle, &choice);
+            // Freed before memory for the tools is taken.
+            drop(bundle);
+            Loaded::new(import, &options, files)
+        });
+        let loaded = importing.await.map_err(|crash| format!("it could not be read: {crash}"))?;
+        self.log(&loaded.import);
         self.loaded.store(Some(Arc::new(loaded)));
         self.version.send_modify(|version| *version += 1);
+        Ok(())
     }
 
-    /// Logs what became of the document.
-    fn tell(&self, import: &Import) {
+    /// Logs skipped operations, warnings, and credentials that fit no security scheme.
+    fn log(&self, import: &Import) {
         let id = &self.options.id;
         let (tools, skipped) = (import.operations.len(), import.skipped.len());
         if skipped > 0 {
@@ -235,46 +256,18 @@ impl Shared {
         for warning in import.warnings.iter().take(WARNINGS) {
             tracing::warn!("{}: {warning}", self.origin.provider);
         }
-        for (name, credential) in &self.options.credentials {
-            match import.schemes.get(name) {
+        for (name, credential) in &self.options.auth {
+            let problem = match import.schemes.get(name) {
                 None => {
                     let known: Vec<&str> = import.schemes.keys().map(String::as_str).collect();
                     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    tracing::warn!(
-                        "openapiSpecs.{id}.auth.{name}: there is no such security scheme; there is {known}"
-                    );
+                    format!("there is no such security scheme; there is {known}")
                 }
-                Some(scheme) if !security::fits(scheme, credential) => {
-                    tracing::warn!(
-                        "openapiSpecs.{id}.auth.{name}: this is not what the security scheme asks for"
-                    );
-                }
-                Some(_) => {}
-            }
+                Some(scheme) if auth::fits(scheme, credential) => continue,
+                Some(_) => "this is not what the security scheme asks for".to_owned(),
+            };
+            tracing::warn!("openapiSpecs.{id}.auth.{name}: {problem}");
         }
-    }
-
-    async fn run(
-        &self,
-        audience: &dyn ClientChannel,
-        permit: &Permit,
-        purpose: Purpose<'_>,
-    ) -> Result<RawOutput, Fault> {
-        let loaded = self.loaded.load_full();
-        let found = loaded.as_ref().and_then(|loaded| {
-            // What was judged is what was listed; the document may have changed since.
-            Some((loaded, loaded.operation(permit.tool())?))
-        });
-        let Some((loaded, operation)) = found else {
-            let message = format!(
-                "{} has changed and has no such tool {} any more; list the tools again",
-                self.origin.provider,
-                permit.tool().spec.name
-            );
-            return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
-        };
-        let call = Call { shared: self, import: &loaded.import, operation };
-        call.run(audience, permit, purpose).await
     }
 }
 
@@ -283,30 +276,34 @@ struct Call<'a> {
     shared: &'a Shared,
     import: &'a Import,
     operation: &'a Operation,
+    /// The tool changes nothing.
+    reads: bool,
+}
+
+/// A request with its credentials.
+struct Signed {
+    request: Request,
+    auth: AppliedAuth,
+    secrets: Redactor,
 }
 
 impl Call<'_> {
     async fn run(
         &self,
-        audience: &dyn ClientChannel,
+        client: &dyn ClientChannel,
         permit: &Permit,
-        purpose: Purpose<'_>,
+        read: ReadOptions<'_>,
     ) -> Result<RawOutput, Fault> {
-        let arguments = serde_json::from_str(permit.arguments())
-            .map_err(|error| fault::invalid(format!("the arguments are no object: {error}")))?;
-        let prepared = self.operation.prepare(&arguments).map_err(fault::invalid)?;
-        let bare = request::build(self.operation, prepared, &self.shared.options).map_err(fault::invalid)?;
-        let reads = permit.tool().effect == Effect::Read;
-        let badge = self.badge().await?;
-        let request = self.signed(&bare, &badge)?;
-        let secrets = self.secrets(&badge);
-        let mut context = self.context(&request, &secrets, reads);
-        let reached =
-            self.shared.client.send(&request).await.map_err(|missed| context.unanswered(&missed))?;
-        if self.is_outdated(&reached, &badge, reads).await {
-            match self.send_again(&bare, reads, audience, purpose).await {
+        let prepared = self.operation.prepare(&error::arguments(permit)?).map_err(error::invalid)?;
+        let bare = request::build(self.operation, prepared, &self.shared.options).map_err(error::invalid)?;
+        let signed = self.sign(&bare).await?;
+        let mut context = self.context(&signed);
+        let sent = self.shared.client.send(&signed.request).await;
+        let reached = sent.map_err(|error| context.unanswered(&error))?;
+        if self.is_outdated(&reached, &signed.auth).await {
+            match self.send_again(&bare, client, read).await {
                 Ok(ended) => return ended,
-                // A request was sent, so this is no call that never got out: what was answered to it stands.
+                // The first request was sent, so the answer to it stands.
                 Err(unsent) => {
                     let provider = &self.shared.origin.provider;
                     tracing::info!("{provider}: nothing was sent with a new token: {}", unsent.error.message);
@@ -317,96 +314,69 @@ impl Call<'_> {
                 }
             }
         }
-        answer::read(reached, &context, audience, purpose).await
+        response::read(reached, &context, client, read).await
     }
 
-    /// Sends a request once more, with a new token, and reads what is answered.
+    /// Sends a request once more, with a new token, and reads the answer.
     ///
     /// # Errors
-    /// It did not get out.
+    /// It was not sent.
     async fn send_again(
         &self,
         bare: &Request,
-        reads: bool,
-        audience: &dyn ClientChannel,
-        purpose: Purpose<'_>,
+        client: &dyn ClientChannel,
+        read: ReadOptions<'_>,
     ) -> Result<Result<RawOutput, Fault>, Fault> {
-        let badge = self.badge().await?;
-        let request = self.signed(bare, &badge)?;
-        let secrets = self.secrets(&badge);
-        let context = self.context(&request, &secrets, reads);
-        match self.shared.client.send(&request).await {
-            Ok(reached) => Ok(answer::read(reached, &context, audience, purpose).await),
-            Err(missed) if missed.was_sent() => Ok(Err(context.unanswered(&missed))),
-            Err(missed) => Err(context.unanswered(&missed)),
+        let signed = self.sign(bare).await?;
+        let context = self.context(&signed);
+        match self.shared.client.send(&signed.request).await {
+            Ok(reached) => Ok(response::read(reached, &context, client, read).await),
+            Err(error) if error.was_sent() => Ok(Err(context.unanswered(&error))),
+            Err(error) => Err(context.unanswered(&error)),
         }
     }
 
-    fn context<'a>(&self, request: &'a Request, secrets: &'a Redactor, reads: bool) -> ErrorContext<'a> {
+    /// Adds the credentials that the operation needs and the configuration has.
+    async fn sign(&self, bare: &Request) -> Result<Signed, Fault> {
+        let Shared { options, tokens, warned, origin, .. } = self.shared;
+        let mut request = bare.clone();
+        let auth = auth::apply(&mut request, (self.operation, self.import), options, tokens).await?;
+        if auth.is_applied || !options.headers.is_empty() {
+            warn_about_cleartext(warned, &origin.provider, &bare.url);
+        }
+        let secrets = self.shared.secrets.with(auth.token.as_ref().map(|(_, token)| &**token));
+        Ok(Signed { request, auth, secrets })
+    }
+
+    fn context<'a>(&self, signed: &'a Signed) -> ErrorContext<'a> {
+        let missing = auth::missing(self.operation, self.import, &self.shared.options);
+        let id = &self.shared.options.id;
+        let keys: Vec<String> = missing.iter().map(|name| format!("openapiSpecs.{id}.auth.{name}")).collect();
         ErrorContext {
             method: self.operation.method,
-            url: &request.url,
-            reads,
-            secrets,
-            advice: self.advice(),
+            url: &signed.request.url,
+            reads: self.reads,
+            secrets: &signed.secrets,
+            advice: (!keys.is_empty()).then(|| format!("set {}", keys.join(" or "))),
         }
     }
 
-    fn secrets(&self, badge: &Badge) -> Redactor {
-        self.shared.secrets.with(badge.token.as_ref().map(|(_, token)| &**token))
-    }
-
-    async fn badge(&self) -> Result<Badge, Fault> {
-        let Shared { options, tokens, .. } = self.shared;
-        match security::chosen(self.operation, self.import, options) {
-            Some(need) => security::badge(need, self.import, options, tokens).await,
-            None => Ok(Badge::default()),
-        }
-    }
-
-    /// Whether the token was not taken, and another one is worth a try. Who is not known has not had anything done, but
-    /// only what may be done twice is ever sent twice. What was answered with a redirect may have been done already.
-    async fn is_outdated(&self, reached: &Followed, badge: &Badge, reads: bool) -> bool {
-        let Some((wanted, token)) = &badge.token else { return false };
+    /// Whether the service refused the token and the request may be sent again with a new one. A 401 means that nothing was
+    /// executed, but only idempotent requests are ever sent twice, and after a redirect only those that read: the answer
+    /// that redirected may have executed them already.
+    async fn is_outdated(&self, reached: &Followed, auth: &AppliedAuth) -> bool {
+        let Some((request, token)) = &auth.token else { return false };
         let refused = reached.response.status() == StatusCode::UNAUTHORIZED;
         if refused {
-            self.shared.tokens.forget(wanted, token).await;
+            self.shared.tokens.forget(request, token).await;
         }
-        refused && self.operation.method.is_idempotent() && (reads || !reached.redirected)
-    }
-
-    fn signed(&self, bare: &Request, badge: &Badge) -> Result<Request, Fault> {
-        let shared = self.shared;
-        let has_secrets = !badge.shown.is_empty() || !shared.options.headers.is_empty();
-        let cleartext = bare.url.scheme() == "http" && !is_loopback(&bare.url);
-        if has_secrets && cleartext && !shared.warned.swap(true, Ordering::AcqRel) {
-            let host = bare.url.host_str().unwrap_or_default();
-            tracing::warn!("{} sends credentials to {host} without encryption", shared.origin.provider);
-        }
-        let unsendable = |error: String| {
-            let message = format!("openapiSpecs.{}: {error}", shared.options.id);
-            Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
-        };
-        request::signed(bare.clone(), badge).map_err(unsendable)
-    }
-
-    /// What to set, should the API not know who asks.
-    fn advice(&self) -> Option<String> {
-        let options = &self.shared.options;
-        let missing = security::missing(self.operation, self.import, options);
-        let keys: Vec<String> =
-            missing.iter().map(|name| format!("openapiSpecs.{}.auth.{name}", options.id)).collect();
-        (!keys.is_empty()).then(|| format!("set {}", keys.join(" or ")))
+        refused && self.operation.method.is_idempotent() && (self.reads || !reached.redirected)
     }
 }
 
 impl Provider for Api {
     fn origin(&self) -> &Origin {
         &self.shared.origin
-    }
-
-    fn style(&self) -> Style {
-        Style::Prefixed
     }
 
     fn shares_namespace(&self) -> bool {
@@ -418,14 +388,18 @@ impl Provider for Api {
     }
 
     fn has_tool(&self, name: &str) -> bool {
-        self.shared.loaded.load().as_ref().is_some_and(|loaded| loaded.index.contains_key(name))
+        self.shared
+            .loaded
+            .load()
+            .as_ref()
+            .is_some_and(|loaded| loaded.tools.iter().any(|tool| tool.name == name))
     }
 
-    fn set_up(&self) -> Option<Digest> {
+    fn config_digest(&self) -> Option<Digest> {
         Some(self.shared.set_up)
     }
 
-    fn changed(&self) -> Option<watch::Receiver<u64>> {
+    fn subscribe(&self) -> Option<watch::Receiver<u64>> {
         Some(self.shared.version.subscribe())
     }
 
@@ -434,11 +408,14 @@ impl Provider for Api {
         cx: &'a CallContext,
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(&*cx.client, permit, Some(cx.limit)))
+        Box::pin(self.run(cx, permit))
     }
 
-    fn warm_up(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.get_ready())
+    fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
+        match self.shared.options.spec {
+            SpecPlace::File(_) => Box::pin(self.shared.read_files()),
+            SpecPlace::Url(_) => Box::pin(self.fetch()),
+        }
     }
 
     fn instructions(&self) -> Option<String> {
@@ -449,9 +426,5 @@ impl Provider for Api {
         let id = &self.shared.options.id;
         let title = if title.is_empty() { id.clone() } else { title };
         Some(format!("The tools {NAMESPACE}__{id}_* are operations of an API: {title}."))
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async { self.stop.cancel() })
     }
 }

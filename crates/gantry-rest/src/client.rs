@@ -1,10 +1,12 @@
 //! The HTTP client that all REST services of a project share.
 
 use gantry_egress::address_guard::IpNet;
-use gantry_egress::{FollowError, Followed, HttpError, LazyClient, OutboundRequest, Redirect, Url, follow};
+use gantry_egress::{
+    FollowError, Followed, HOP_BY_HOP, HttpError, LazyClient, OutboundRequest, Redirect, Url, follow,
+};
 use gantry_openapi::Method;
 use http::Method as Verb;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -22,32 +24,27 @@ pub struct RestClient {
     public: LazyClient,
 }
 
-/// A request. Its URL, headers and body may hold secrets.
+/// A request. Its URL, headers and body may hold secrets, so it has no `Debug`.
 #[derive(Clone)]
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
-    /// The request goes to public addresses only, whichever ranges are allowed: a document from the web names its URL.
+    /// The request goes to public addresses only, also where private ranges are allowed: a document from the web names its
+    /// URL.
     pub(super) public_only: bool,
-}
-
-impl std::fmt::Debug for Request {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
-    }
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) struct NoAnswer {
+pub(super) struct SendError {
     pub(super) error: HttpError,
     /// The request was answered by a redirect, and the request to its target failed.
     pub(super) redirected: bool,
 }
 
-impl NoAnswer {
+impl SendError {
     /// Whether the service may have got the request.
     pub(super) fn was_sent(&self) -> bool {
         self.redirected || self.error.was_sent()
@@ -66,32 +63,41 @@ impl RestClient {
     /// again. Redirects of GET and HEAD are followed within the origin; any other redirect is the answer.
     ///
     /// Cancel-safety: dropping the future closes the connection; what was sent stays sent.
-    pub(super) async fn send(&self, request: &Request) -> Result<Followed, NoAnswer> {
+    pub(super) async fn send(&self, request: &Request) -> Result<Followed, SendError> {
         let client = if request.public_only { &self.public } else { &self.client };
-        let client = client.get().await.map_err(|error| NoAnswer { error, redirected: false })?;
+        let client = client.get().await.map_err(|error| SendError { error, redirected: false })?;
+        let mut headers = request.headers.clone();
+        if matches!(request.method, Method::Post | Method::Put | Method::Patch) && request.body.is_empty() {
+            // Servers that expect a body need to know that there is none.
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let outbound = OutboundRequest {
             method: verb(request.method),
             url: request.url.clone(),
-            headers: headers(request),
+            headers,
             body: request.body.clone().into(),
             connect_retries: if request.method.is_idempotent() { &self.pauses } else { &[] },
         };
-        match follow(client, outbound, |redirect| Ok::<_, Infallible>(target(redirect))).await {
-            Ok(followed) => Ok(followed),
-            Err(FollowError::Http { error, redirected, .. }) => Err(NoAnswer { error, redirected }),
-            Err(FollowError::Refused(never)) => match never {},
-        }
+        let followed = follow(client, outbound, |redirect| Ok::<_, Infallible>(target(redirect))).await;
+        followed.map_err(|FollowError::Http { error, redirected, .. }| SendError { error, redirected })
     }
 }
 
-fn headers(request: &Request) -> HeaderMap {
-    let mut headers = request.headers.clone();
-    let usually_has_body = matches!(request.method, Method::Post | Method::Put | Method::Patch);
-    if usually_has_body && request.body.is_empty() {
-        // Servers that expect a body want to be told that there is none.
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+/// The `Accept` header of a request that has no other one.
+pub(super) const ACCEPT: &str = "application/json, */*;q=0.5";
+
+/// The name of a header that may be set: it is not about the connection, and does not follow from the body.
+pub(super) fn header_name(name: &str) -> Result<HeaderName, String> {
+    let parsed = HeaderName::try_from(name).map_err(|_bad| format!("{name:?} is no name of a header"))?;
+    if parsed == header::CONTENT_LENGTH || HOP_BY_HOP.contains(&parsed) {
+        return Err(format!("the header {name} is not set by hand; leave it out"));
     }
-    headers
+    Ok(parsed)
+}
+
+pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, String> {
+    let value = HeaderValue::from_bytes(value.as_bytes());
+    value.map_err(|_bad| format!("the header {name} cannot have line breaks or control characters"))
 }
 
 /// Where a redirect leads if it may be followed: within the origin, to a URL that was not asked yet. Credentials stay with

@@ -1,46 +1,38 @@
-//! Tools that the configuration spells out: each is one request.
+//! Inline tools: each is one request that the configuration spells out.
 
-use super::answer::{self, Purpose};
-use super::client::{Request, RestClient};
-use super::fault::{self, ErrorContext};
+use super::client::{self, Request, RestClient};
+use super::error::{self, ErrorContext};
 use super::options::{Inline, StreamMode, Streaming};
+use super::response::{self, ReadOptions};
 use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
-use super::{NAMESPACE, show};
+use super::{NAMESPACE, tool_spec, warn_about_cleartext};
 use gantry_core::digest::Digest;
-use gantry_core::names::Style;
-use gantry_core::tool::{Origin, OwnRule, Target, ToolSpec};
+use gantry_core::tool::{ApprovalRule, Origin, Target, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, ToolError, ToolKind};
-use gantry_egress::address_guard::is_loopback;
 use gantry_egress::{BodyKind, MediaType, Url};
 use gantry_openapi::Method;
-use gantry_provider::CallContext;
-use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
-use gantry_provider::{BoxFuture, Provider, RawOutput};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 /// Parameters that an error names.
 const NAMED: usize = 10;
 
-/// The shortest part of a path that is taken for a key.
+/// The shortest part of a path that can be a key.
 const KEY_BYTES: usize = 20;
 
-/// The tools that the configuration spells out.
+/// The provider of the inline tools.
 #[derive(Debug)]
 pub(super) struct InlineTools {
     origin: Origin,
-    specs: Vec<ToolSpec>,
-    tools: HashMap<String, Tool>,
+    tools: Vec<(ToolSpec, Tool)>,
     client: Arc<RestClient>,
 }
 
-/// One of them, compiled.
-#[derive(Debug)]
+/// One of them, compiled. Its templates may hold secrets, so `Debug` shows nothing of them.
 struct Tool {
     method: Method,
     url: UrlTemplate,
@@ -52,64 +44,64 @@ struct Tool {
     warned: AtomicBool,
 }
 
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
 impl InlineTools {
     /// Compiles these tools.
     ///
     /// # Errors
     /// Names the first one that cannot be used, and says why.
-    pub(super) fn new(tools: Vec<Inline>, client: &Arc<RestClient>) -> Result<Self, String> {
+    pub(super) fn new(tools: &[Inline], client: &Arc<RestClient>) -> Result<Self, String> {
         let origin = Origin { provider: NAMESPACE.into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
-        let mut specs = Vec::with_capacity(tools.len());
-        let mut compiled = HashMap::with_capacity(tools.len());
-        for tool in tools {
-            let of_tool = |error: String| format!("restTools.{}: {error}", tool.name);
-            let ready = Tool::compile(&tool).map_err(of_tool)?;
-            specs.push(spec(&tool, &ready.secrets).map_err(of_tool)?);
-            compiled.insert(tool.name.clone(), ready);
-        }
-        Ok(Self { origin, specs, tools: compiled, client: Arc::clone(client) })
+        let compile = |tool: &Inline| {
+            let compiled = Tool::compile(tool)?;
+            Ok((spec(tool, &compiled.secrets)?, compiled))
+        };
+        let named = |tool: &Inline| {
+            compile(tool).map_err(|error: String| format!("restTools.{}: {error}", tool.name))
+        };
+        let tools = tools.iter().map(named).collect::<Result<_, _>>()?;
+        Ok(Self { origin, tools, client: Arc::clone(client) })
     }
 
-    /// Runs the call that the permit is for. It is over when the limit is reached.
-    pub(super) async fn run(
-        &self,
-        audience: &dyn ClientChannel,
-        permit: &Permit,
-        limit: Option<Duration>,
-    ) -> Result<RawOutput, Fault> {
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
+    }
+
+    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
         let name = permit.tool().spec.name.as_str();
-        let Some(tool) = self.tools.get(name) else {
+        let Some(tool) = self.tool(name) else {
             let message = format!("{NAMESPACE} has no tool {name}");
             return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
         };
-        let arguments: Arguments = serde_json::from_str(permit.arguments())
-            .map_err(|error| fault::invalid(format!("the arguments are no object: {error}")))?;
-        let purpose = Purpose::of(permit.tool(), tool.streaming.as_ref()).within(limit);
-        let request = tool.request(&arguments).map_err(fault::invalid)?;
-        let reads = permit.tool().effect == Effect::Read;
-        let advice = "set the header that it wants in restTools.".to_owned() + name + ".headers";
+        let options = ReadOptions::new(permit.tool(), tool.streaming.as_ref(), cx.limit);
+        let request = tool.request(&error::arguments(permit)?).map_err(error::invalid)?;
         let context = ErrorContext {
             method: tool.method,
             url: &request.url,
-            reads,
+            reads: permit.tool().effect == Effect::Read,
             secrets: &tool.secrets,
-            advice: Some(advice),
+            advice: Some(format!("set the header that it wants in restTools.{name}.headers")),
         };
-        tool.warn(name, &request.url);
-        let reached = self.client.send(&request).await.map_err(|missed| context.unanswered(&missed))?;
-        answer::read(reached, &context, audience, purpose).await
+        if !tool.secrets.is_empty() {
+            warn_about_cleartext(&tool.warned, &format!("restTools.{name}"), &request.url);
+        }
+        let reached = self.client.send(&request).await.map_err(|error| context.unanswered(&error))?;
+        response::read(reached, &context, &*cx.client, options).await
     }
 }
 
 impl Tool {
     fn compile(tool: &Inline) -> Result<Self, String> {
         let url = UrlTemplate::parse(&tool.url, &tool.query)?;
-        let mut headers = Vec::with_capacity(tool.headers.len());
-        for (name, value) in &tool.headers {
-            headers.push(header(name, value)?);
-        }
+        let headers = tool.headers.iter().map(|(name, value)| header(name, value));
+        let headers = headers.collect::<Result<Vec<_>, _>>()?;
         let media = media(&headers)?;
-        let body = tool.body.as_ref().map(|body| BodyTemplate::parse(body, media)).transpose()?;
+        let body = tool.body_template.as_ref().map(|body| BodyTemplate::parse(body, media)).transpose()?;
         let compiled = Self {
             method: tool.method,
             secrets: secrets(&url, &headers, body.as_ref()),
@@ -120,11 +112,11 @@ impl Tool {
             streaming: tool.streaming.clone(),
             warned: AtomicBool::new(false),
         };
-        compiled.check_parameters(&tool.schema)?;
+        compiled.check_parameters(&tool.parameters_schema)?;
         Ok(compiled)
     }
 
-    /// Every placeholder has to stand for something that the tool takes.
+    /// Checks that every placeholder names a parameter of the tool.
     fn check_parameters(&self, schema: &Value) -> Result<(), String> {
         let open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
         let Some(known) = schema.get("properties").and_then(Value::as_object).filter(|_| !open) else {
@@ -150,52 +142,35 @@ impl Tool {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static(self.accepts()));
         for (name, text) in self.headers.iter().filter(|(_, text)| !text.is_void(arguments)) {
-            let value = text.fill(arguments);
-            let value = HeaderValue::from_bytes(value.as_bytes())
-                .map_err(|_bad| format!("the header {name} cannot have line breaks or control characters"))?;
-            headers.insert(name, value);
+            headers.insert(name, client::header_value(name.as_str(), &text.fill(arguments))?);
         }
-        let made = self.body.as_ref().map(|body| body.fill(arguments, self.media)).transpose()?.flatten();
-        let mut body = Vec::new();
-        if let Some((said, bytes)) = made {
-            if let Some(said) = said {
-                headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(said));
-            }
-            body = bytes;
+        let filled = self.body.as_ref().map(|body| body.fill(arguments, self.media)).transpose()?.flatten();
+        let (kind, body) = filled.unwrap_or_default();
+        if let Some(kind) = kind {
+            headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
         }
         Ok(Request { method: self.method, url, headers, body, public_only: false })
-    }
-
-    /// Says once that others can read what the tool has to show, if they can.
-    fn warn(&self, name: &str, url: &Url) {
-        let in_clear = url.scheme() == "http" && !is_loopback(url);
-        if in_clear && !self.secrets.is_empty() && !self.warned.swap(true, Ordering::AcqRel) {
-            let host = url.host_str().unwrap_or_default();
-            tracing::warn!("restTools.{name} sends credentials to {host} without encryption");
-        }
     }
 
     fn accepts(&self) -> &'static str {
         match self.streaming.as_ref().map(|streaming| &streaming.mode) {
             Some(StreamMode::Ndjson) => "application/x-ndjson, application/json;q=0.9, */*;q=0.5",
             Some(StreamMode::Sse) => "text/event-stream, application/json;q=0.9, */*;q=0.5",
-            Some(StreamMode::Json { .. }) => "*/*",
-            None => show::ACCEPT,
+            Some(StreamMode::JsonStream) => "*/*",
+            None => client::ACCEPT,
         }
     }
 }
 
 /// A header that may be set.
 fn header(name: &str, value: &str) -> Result<(HeaderName, Text), String> {
-    let parsed = HeaderName::try_from(name).map_err(|_bad| format!("{name:?} is no name of a header"))?;
-    // Whom a request is for is said by its address, and what may be sent there was judged by that.
-    if show::is_of_connection(&parsed) || parsed == header::HOST {
+    let parsed = client::header_name(name)?;
+    // The URL says where a request goes, and what may be sent there was judged by that.
+    if parsed == header::HOST {
         return Err(format!("the header {name} is not set by hand; leave it out"));
     }
     let text = Text::parse(value).map_err(|error| format!("the header {name}: {error}"))?;
-    if text.literals().any(|literal| literal.contains(|c: char| c.is_control() && c != '\t')) {
-        return Err(format!("the header {name} has line breaks or control characters"));
-    }
+    text.literals().try_for_each(|literal| client::header_value(name, literal).map(drop))?;
     Ok((parsed, text))
 }
 
@@ -225,8 +200,8 @@ fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&Body
     if let Ok(origin) = Url::parse(url.origin()) {
         secrets.add_user(&origin);
     }
-    url.fixed_segments().filter(|part| is_key(part)).for_each(|part| secrets.add(part));
-    for (name, value) in url.fixed() {
+    url.literal_segments().filter(|part| is_key(part)).for_each(|part| secrets.add(part));
+    for (name, value) in url.literal_pairs() {
         secrets.add_named(&name, &value);
     }
     for (name, value) in headers {
@@ -249,7 +224,7 @@ fn is_key(part: &str) -> bool {
 }
 
 fn spec(tool: &Inline, secrets: &Redactor) -> Result<ToolSpec, String> {
-    let mut schema = tool.schema.clone();
+    let mut schema = tool.parameters_schema.clone();
     if schema.is_null() {
         schema = json!({ "type": "object", "properties": {} });
     }
@@ -263,17 +238,17 @@ fn spec(tool: &Inline, secrets: &Redactor) -> Result<ToolSpec, String> {
         description: tool.description.clone(),
         input_schema: schema.into(),
         output_schema: None,
-        annotations: show::annotations(tool.method, tool.effect.unwrap_or_else(|| tool.method.effect())),
-        own_rule: OwnRule::Never,
+        annotations: tool_spec::annotations(tool.method, tool.effect.unwrap_or_else(|| tool.method.effect())),
+        approval_rule: ApprovalRule::Never,
         raw: None,
         target: Some(target(tool, secrets)),
     })
 }
 
-/// Where its calls go, and with what. A header that has no placeholder is a credential more often than not; another one
-/// of the same name changes nothing.
+/// The request as approvals are bound to it. The value of a header without placeholders is usually a credential and does
+/// not count, so that a new one needs no new approval.
 fn target(tool: &Inline, secrets: &Redactor) -> Target {
-    let Inline { method, url, query, headers, body, .. } = tool;
+    let Inline { method, url, query, headers, body_template: body, .. } = tool;
     let headers: Vec<(&str, Option<&str>)> = headers
         .iter()
         .map(|(name, value)| (&**name, Some(&**value).filter(|it| it.contains("${"))))
@@ -289,20 +264,16 @@ impl Provider for InlineTools {
         &self.origin
     }
 
-    fn style(&self) -> Style {
-        Style::Prefixed
-    }
-
     fn shares_namespace(&self) -> bool {
         true
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        self.specs.clone()
+        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
     }
 
     fn has_tool(&self, name: &str) -> bool {
-        self.tools.contains_key(name)
+        self.tool(name).is_some()
     }
 
     fn execute<'a>(
@@ -310,6 +281,6 @@ impl Provider for InlineTools {
         cx: &'a CallContext,
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(&*cx.client, permit, Some(cx.limit)))
+        Box::pin(self.run(cx, permit))
     }
 }

@@ -1,48 +1,46 @@
 //! REST services as tools: single requests that the configuration spells out, and APIs that an OpenAPI document describes.
 //!
-//! The tools that are spelled out are one provider, `rest`; each API is one of its own, `openapi:<id>`. All of them are in
-//! the namespace `rest`, and all that they send passes one [`RestClient`].
+//! The inline tools are one provider, `rest`; each API is one of its own, `openapi:<id>`. All of them are in the
+//! namespace `rest`, and all that they send passes one [`RestClient`].
 //!
 //! **Invariant:** the credentials that the configuration has for a service are sent to that service only. They are masked in
 //! every message about a request that failed.
 
-mod answer;
 mod api;
+mod auth;
 mod client;
-mod document_watch;
 mod encode;
-mod fault;
+mod error;
 mod inline;
 mod load;
-mod offer;
 mod options;
-mod security;
-mod show;
+mod response;
 mod stream;
 mod template;
 mod token;
+mod tool_spec;
 
+pub use auth::fits;
 pub use client::RestClient;
 pub use load::{files, load};
 pub use options::{ApiOptions, Credential, Inline, RestOptions, SpecPlace, StreamMode, Streaming};
-pub use security::fits;
 
 use api::Api;
+use gantry_egress::Url;
+use gantry_egress::address_guard::is_loopback;
 use gantry_provider::Provider;
 use inline::InlineTools;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The namespace of all tools of REST services, and the provider of those that the configuration spells out.
+/// The namespace of all tools of REST services, and the provider of the inline ones.
 pub const NAMESPACE: &str = "rest";
-
-/// How the ids of APIs begin, as providers.
-const API_PREFIX: &str = "openapi:";
 
 /// The provider of an API.
 #[must_use]
 pub fn provider_id(api: &str) -> String {
-    format!("{API_PREFIX}{api}")
+    format!("openapi:{api}")
 }
 
 /// The providers of these services. Nothing is read or sent yet.
@@ -58,15 +56,22 @@ pub fn providers(options: RestOptions) -> Result<Vec<Arc<dyn Provider>>, String>
             return Err(format!("restTools.{}: there are two tools of this name", tool.name));
         }
     }
-    let watchers = Arc::default();
     let mut all: Vec<Arc<dyn Provider>> = Vec::new();
     if !inline.is_empty() {
-        all.push(Arc::new(InlineTools::new(inline, &client)?));
+        all.push(Arc::new(InlineTools::new(&inline, &client)?));
     }
     for options in apis {
-        all.push(Arc::new(Api::new(options, &names, (&client, &watchers))?));
+        all.push(Arc::new(Api::new(options, &names, &client)?));
     }
     Ok(all)
+}
+
+/// Logs, once, that credentials are sent to another machine without encryption, if they are.
+fn warn_about_cleartext(warned: &AtomicBool, sender: &str, url: &Url) {
+    if url.scheme() == "http" && !is_loopback(url) && !warned.swap(true, Ordering::AcqRel) {
+        let host = url.host_str().unwrap_or_default();
+        tracing::warn!("{sender} sends credentials to {host} without encryption");
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Brings an OpenAPI document and those that it refers to, from files or from the web.
+//! Reads an OpenAPI document and those that it refers to, from files or from the web.
 
 use super::client::{Request, RestClient};
-use super::fault::ErrorContext;
+use super::error::ErrorContext;
 use super::options::SpecPlace;
 use gantry_egress::{Url, display_url};
 use gantry_openapi::{Bundle, Method};
 use gantry_provider::redact::Redactor;
 use http::header::{self, HeaderMap, HeaderValue};
 use rustix::fs::{Mode, OFlags};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use tokio::task::spawn_blocking;
 /// Bytes of one document.
 const DOCUMENT_BYTES: usize = Bundle::DOCUMENT_BYTES;
 
-/// How often documents may refer to documents that refer to documents.
+/// How deep references from document to document may go.
 const ROUNDS: usize = 10;
 
-/// Documents that are brought.
+/// Documents that are read.
 const DOCUMENTS: usize = 200;
 
 /// How long one document may take.
@@ -29,43 +29,47 @@ const FETCH: Duration = Duration::from_secs(30);
 
 const ACCEPT: &str = "application/json, application/yaml;q=0.9, */*;q=0.5";
 
-/// What was brought.
-#[derive(Debug)]
-pub(super) struct Brought {
-    pub(super) bundle: Bundle,
-    /// The files that it is made of, and what they were like before they were read; none if it is from the web.
-    pub(super) files: Stamps,
-}
+/// Files, each with the time of its last change, its length, device and inode; nothing for one that is not there.
+pub(super) type Stamps = Vec<(PathBuf, Stamp)>;
+type Stamp = Option<(SystemTime, [u64; 3])>;
 
-/// What files were like: when they were written, and how long they were.
-pub(super) type Stamps = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
-
-/// A file, and what it is like now. `None` for one that cannot be read.
-pub(super) fn stamped(path: PathBuf) -> (PathBuf, Option<(SystemTime, u64)>) {
-    let stamp = path.metadata().ok().and_then(|meta| Some((meta.modified().ok()?, meta.len())));
+fn stamped(path: PathBuf) -> (PathBuf, Stamp) {
+    let stamp = |file: Metadata| Some((file.modified().ok()?, [file.len(), file.dev(), file.ino()]));
+    let stamp = path.metadata().ok().and_then(stamp);
     (path, stamp)
 }
 
-/// The document at a place, with those that it refers to. From the web only documents of the same origin are brought, and
+/// Whether files are as they were.
+pub(super) async fn is_unchanged(files: Stamps) -> bool {
+    blocking(move || files.iter().all(|file| stamped(file.0.clone()) == *file)).await.unwrap_or(false)
+}
+
+/// The document at a place, with those that it refers to. From the web only documents of the same origin are read, and
 /// of files only those below the folder of the first.
 ///
 /// # Errors
 /// Says why it cannot be had, or cannot be used.
 pub async fn load(place: &SpecPlace, client: &RestClient) -> Result<Bundle, String> {
-    bring(place, client).await.map(|brought| brought.bundle)
+    read(place, client).await.map(|(bundle, _)| bundle)
 }
 
-pub(super) async fn bring(place: &SpecPlace, client: &RestClient) -> Result<Brought, String> {
+/// The same, and the files that it is made of, as they were before they were read; none if it is from the web.
+pub(super) async fn read(place: &SpecPlace, client: &RestClient) -> Result<(Bundle, Stamps), String> {
     match place {
         SpecPlace::File(path) => {
             let path = path.clone();
-            spawn_blocking(move || from_files(&path)).await.map_err(|crash| crash.to_string())?
+            blocking(move || from_files(&path)).await?
         }
         SpecPlace::Url(url) => {
             let bundle = from_web(url, client).await.map_err(|error| placed(url, error))?;
-            Ok(Brought { bundle, files: Vec::new() })
+            Ok((bundle, Vec::new()))
         }
     }
+}
+
+/// Does work that takes a while, such as looking through a large document, on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    spawn_blocking(work).await.map_err(|crash| crash.to_string())
 }
 
 /// An error that names the document, once.
@@ -74,16 +78,16 @@ fn placed(url: &Url, error: String) -> String {
     if error.contains(&place) { error } else { format!("{place}: {error}") }
 }
 
-/// The files that a document is made of, as far as they are known: a program that can write one of them has a say in what its
-/// tools do. A document that refers to no other one is not taken apart for that.
+/// The files that a document is made of, as far as they are known. A program that can write one of them can change what
+/// its tools do. A document without references to others is not parsed for that.
 #[must_use]
 pub fn files(path: &Path) -> Vec<PathBuf> {
     let mut files = vec![path.to_owned()];
     let real = path.canonicalize();
     if real.as_ref().is_ok_and(|real| read_file(real).is_ok_and(|bytes| refers_elsewhere(&bytes)))
-        && let Ok(brought) = from_files(path)
+        && let Ok((_, stamps)) = from_files(path)
     {
-        files.extend(brought.files.into_iter().map(|(path, _)| path));
+        files.extend(stamps.into_iter().map(|(path, _)| path));
     }
     files.extend(real);
     files.sort();
@@ -103,14 +107,14 @@ fn refers_elsewhere(document: &[u8]) -> bool {
             return true;
         }
     }
-    // The alternatives of a discriminator may be in files, too.
+    // The mapping of a discriminator may name files.
     document.windows(b"mapping".len()).any(|word| word == b"mapping")
 }
 
-fn from_files(path: &Path) -> Result<Brought, String> {
+fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
     let said = |error: String| format!("{}: {error}", path.display());
     let mut files = vec![stamped(path.to_owned())];
-    // A document that is a link stands where the link leads, and so does what it refers to.
+    // References of a document that is a link start where the link leads.
     let real = path.canonicalize().map_err(|error| said(error.to_string()))?;
     let folder = real.parent().map(Path::to_owned).unwrap_or_default();
     let location = Url::from_file_path(&real).map_err(|()| said("its path is not absolute".to_owned()))?;
@@ -130,7 +134,7 @@ fn from_files(path: &Path) -> Result<Brought, String> {
                     read_file(&file)
                 }
                 Err(error) => {
-                    // What is not there yet may come.
+                    // A file that is missing may be created later.
                     files.extend(wanted);
                     Err(error)
                 }
@@ -138,7 +142,7 @@ fn from_files(path: &Path) -> Result<Brought, String> {
             bundle.add(location, found.as_deref().map_err(String::clone));
         }
     }
-    Ok(Brought { bundle, files })
+    Ok((bundle, files))
 }
 
 /// The file at a location, if it is really below the folder.
@@ -151,9 +155,9 @@ fn below(location: &Url, folder: &Path) -> Result<PathBuf, String> {
     Err(format!("{} is not below the folder of the specification", path.display()))
 }
 
-/// What is in a file, if it is still there where its path says: no link, and no folder that became one meanwhile.
+/// The content of a file at a canonical path. A link there, or a folder that became one meanwhile, is refused.
 fn read_file(real: &Path) -> Result<Vec<u8>, String> {
-    let read = || -> std::io::Result<Option<Vec<u8>>> {
+    let read = || -> std::io::Result<Vec<u8>> {
         // Opening a pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(real, flags, Mode::empty())?);
@@ -167,82 +171,68 @@ fn read_file(real: &Path) -> Result<Vec<u8>, String> {
         }
         let mut bytes = Vec::new();
         file.take(DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-        Ok((bytes.len() <= DOCUMENT_BYTES).then_some(bytes))
+        if bytes.len() > DOCUMENT_BYTES {
+            return Err(std::io::Error::other(format!("it has more than {DOCUMENT_BYTES} bytes")));
+        }
+        Ok(bytes)
     };
-    match read() {
-        Ok(Some(bytes)) => Ok(bytes),
-        Ok(None) => Err(format!("it has more than {DOCUMENT_BYTES} bytes")),
-        Err(error) => Err(error.to_string()),
-    }
+    read().map_err(|error| error.to_string())
 }
 
 async fn from_web(url: &Url, client: &RestClient) -> Result<Bundle, String> {
     let (location, bytes) = fetch(url, client).await?;
-    let root = location.clone();
-    let opening = spawn_blocking(move || Bundle::open(location, &bytes));
-    let opened = opening.await.map_err(|crash| crash.to_string())?;
+    let origin = location.origin();
+    let opened = blocking(move || Bundle::open(location, &bytes)).await?;
     let mut bundle = opened.map_err(|error| error.to_string())?;
     let mut count = 1;
     for _ in 0..ROUNDS {
-        let (known, wanted) = look(bundle).await?;
-        bundle = known;
+        let wanted;
+        (bundle, wanted) = blocking(move || {
+            let wanted = bundle.wanted();
+            (bundle, wanted)
+        })
+        .await?;
         if wanted.is_empty() {
             break;
         }
         for location in wanted {
             count += 1;
-            let found =
-                if location.origin() != root.origin() || !matches!(location.scheme(), "http" | "https") {
-                    Err("it is at another place than the specification".to_owned())
-                } else if count > DOCUMENTS {
-                    Err(format!("there are more than {DOCUMENTS} documents"))
-                } else {
-                    fetch(&location, client).await.map(|(_, bytes)| bytes)
-                };
-            bundle = add(bundle, location, found).await?;
+            let found = if location.origin() != origin || !matches!(location.scheme(), "http" | "https") {
+                Err("it is at another place than the specification".to_owned())
+            } else if count > DOCUMENTS {
+                Err(format!("there are more than {DOCUMENTS} documents"))
+            } else {
+                fetch(&location, client).await.map(|(_, bytes)| bytes)
+            };
+            bundle = blocking(move || {
+                bundle.add(location, found.as_deref().map_err(String::clone));
+                bundle
+            })
+            .await?;
         }
     }
     Ok(bundle)
 }
 
-/// What a bundle wants. Looking for that in a large document takes a while.
-async fn look(bundle: Bundle) -> Result<(Bundle, Vec<Url>), String> {
-    let looking = spawn_blocking(move || {
-        let wanted = bundle.wanted();
-        (bundle, wanted)
-    });
-    looking.await.map_err(|crash| crash.to_string())
-}
-
-async fn add(mut bundle: Bundle, location: Url, found: Result<Vec<u8>, String>) -> Result<Bundle, String> {
-    let adding = spawn_blocking(move || {
-        bundle.add(location, found.as_deref().map_err(String::clone));
-        bundle
-    });
-    adding.await.map_err(|crash| crash.to_string())
-}
-
-/// A document from the web, and where it was in the end. The request has no credentials.
+/// A document from the web, and its URL after redirects. The request has no credentials.
 async fn fetch(url: &Url, client: &RestClient) -> Result<(Url, Vec<u8>), String> {
     let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]);
     let request =
         Request { method: Method::Get, url: url.clone(), headers, body: Vec::new(), public_only: false };
     let secrets = Redactor::default();
     let context = ErrorContext { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
-    let words = |error: &gantry_egress::HttpError| context.http(error).error.message;
     let asking = async {
         let reached =
             client.send(&request).await.map_err(|missed| context.unanswered(&missed).error.message)?;
         let status = reached.response.status();
         if !status.is_success() {
-            let from = Some(display_url(reached.url.as_str()))
-                .filter(|reached| *reached != display_url(url.as_str()));
-            return Err(format!(
-                "HTTP {status}{}",
-                from.map(|from| format!(" from {from}")).unwrap_or_default()
-            ));
+            let from = display_url(reached.url.as_str());
+            let from =
+                if from == display_url(url.as_str()) { String::new() } else { format!(" from {from}") };
+            return Err(format!("HTTP {status}{from}"));
         }
-        let body = reached.response.body(DOCUMENT_BYTES).await.map_err(|error| words(&error))?;
+        let body = reached.response.body(DOCUMENT_BYTES).await;
+        let body = body.map_err(|error| context.http(&error).error.message)?;
         Ok((reached.url, body.to_vec()))
     };
     let late = |_elapsed| format!("it did not come within {} s", FETCH.as_secs());

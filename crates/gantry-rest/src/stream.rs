@@ -2,9 +2,9 @@
 //!
 //! Reading stops at a limit. What came until then is the result, which names the limit.
 
-use super::answer::is_json;
-use super::fault::ErrorContext;
-use super::options::StreamMode;
+use super::error::ErrorContext;
+use super::options::{StreamMode, Streaming};
+use super::response::is_json;
 use gantry_core::{ErrorCode, Fault, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
 use gantry_provider::RawOutput;
@@ -28,30 +28,6 @@ const MASKED_CHARS: usize = 10_000;
 /// The item by which services end a stream.
 const DONE: &str = "[DONE]";
 
-/// What the pieces are.
-#[derive(Debug, Clone)]
-pub(super) enum Form {
-    /// A JSON value in each line.
-    Lines,
-    /// Server-sent events.
-    Events,
-    /// Objects that an answer is put together from: [`StreamMode::Json`].
-    Answer(StreamMode),
-}
-
-/// How much is read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) timeout: Duration,
-    pub(super) max_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(30), max_bytes: 4 << 20 }
-    }
-}
-
 /// Why reading stopped.
 #[derive(Debug)]
 enum End {
@@ -62,16 +38,25 @@ enum End {
     Broken(HttpError),
 }
 
-/// Reads an answer piece by piece, up to so many bytes and until this time.
+/// Reads an answer piece by piece, until this time at the latest.
 pub(super) async fn read(
     mut response: HttpResponse,
-    form: &Form,
-    (max_bytes, until): (usize, Instant),
-    (context, audience): (&ErrorContext<'_>, &dyn ClientChannel),
+    options: &Streaming,
+    until: Instant,
+    (context, client): (&ErrorContext<'_>, &dyn ClientChannel),
 ) -> Result<RawOutput, Fault> {
-    let mut stream = Stream::new(form, max_bytes);
-    let mut progress = Progress::new(audience);
-    let mut bytes = 0_usize;
+    let mut stream = Stream {
+        options,
+        line: Vec::new(),
+        events: SseParser::new(options.max_bytes),
+        items: Vec::new(),
+        count: 0,
+        unreadable: None,
+        tokens: String::new(),
+        answer: None,
+    };
+    let (mut bytes, mut reported, mut next_report) = (0_usize, 0, Instant::now());
+    let wants_progress = client.wants_progress();
     let end = loop {
         let chunk = match timeout_at(until, response.chunk()).await {
             Err(_elapsed) => break End::Limit("timeout"),
@@ -79,7 +64,7 @@ pub(super) async fn read(
             Ok(Ok(None)) => break stream.finish(),
             Ok(Ok(Some(chunk))) => chunk,
         };
-        let left = max_bytes.saturating_sub(bytes);
+        let left = options.max_bytes.saturating_sub(bytes);
         bytes = bytes.saturating_add(chunk.len());
         if let Some(end) = stream.push(chunk.get(..left).unwrap_or(&chunk)) {
             break end;
@@ -87,14 +72,19 @@ pub(super) async fn read(
         if chunk.len() > left {
             break End::Limit("maxBytes");
         }
-        progress.report(stream.count, bytes);
+        if wants_progress && stream.count > reported && Instant::now() >= next_report {
+            (reported, next_report) = (stream.count, Instant::now() + PROGRESS);
+            let message = format!("{reported} items, {bytes} bytes");
+            let params = json!({ "progress": reported, "message": message }).to_string();
+            client.notify(ServerNotification::Progress(params.into()));
+        }
     };
     stream.conclude(end, context)
 }
 
 /// A stream that is being read. Its buffers are bounded by the bytes of the whole answer.
 struct Stream<'a> {
-    form: &'a Form,
+    options: &'a Streaming,
     /// The line that has begun.
     line: Vec<u8>,
     events: SseParser,
@@ -109,23 +99,10 @@ struct Stream<'a> {
     answer: Option<Value>,
 }
 
-impl<'a> Stream<'a> {
-    fn new(form: &'a Form, max_bytes: usize) -> Self {
-        Self {
-            form,
-            line: Vec::new(),
-            events: SseParser::new(max_bytes),
-            items: Vec::new(),
-            count: 0,
-            unreadable: None,
-            tokens: String::new(),
-            answer: None,
-        }
-    }
-
+impl Stream<'_> {
     /// Takes the next bytes; returns why reading ends, if it does.
     fn push(&mut self, bytes: &[u8]) -> Option<End> {
-        if matches!(self.form, Form::Events) {
+        if self.options.mode == StreamMode::Sse {
             let mut events = Vec::new();
             if self.events.push(bytes, &mut events).is_err() {
                 return Some(End::Limit("maxBytes"));
@@ -146,9 +123,9 @@ impl<'a> Stream<'a> {
 
     /// The stream has ended. Some services do not end their last line or event.
     fn finish(&mut self) -> End {
-        let end = match self.form {
-            Form::Events => self.events.finish().and_then(|event| self.take_event(event)),
-            Form::Lines | Form::Answer(_) => self.end_line(),
+        let end = match self.options.mode {
+            StreamMode::Sse => self.events.finish().and_then(|event| self.take_event(event)),
+            StreamMode::Ndjson | StreamMode::JsonStream => self.end_line(),
         };
         end.unwrap_or(End::Complete)
     }
@@ -156,17 +133,15 @@ impl<'a> Stream<'a> {
     fn end_line(&mut self) -> Option<End> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
-        match self.form {
-            Form::Answer(mode) => self.take_object(mode, &line),
-            Form::Lines | Form::Events => match line.trim() {
-                "" => None,
-                DONE => Some(End::Complete),
-                text if is_json(text) => self.add(text.to_owned(), true),
-                text => {
-                    let start = self.note_unreadable(text);
-                    self.add(json!({ "unreadable": start }).to_string(), false)
-                }
-            },
+        match line.trim() {
+            text if self.options.mode == StreamMode::JsonStream => self.take_object(text),
+            "" => None,
+            DONE => Some(End::Complete),
+            text if is_json(text) => self.add(text.to_owned(), true),
+            text => {
+                let start = self.note_unreadable(text);
+                self.add(json!({ "unreadable": start }).to_string(), false)
+            }
         }
     }
 
@@ -182,21 +157,11 @@ impl<'a> Stream<'a> {
         self.add(raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?)))), true)
     }
 
-    fn take_object(&mut self, mode: &StreamMode, line: &str) -> Option<End> {
-        let StreamMode::Json {
-            line_prefix,
-            discriminator_field,
-            done_value,
-            answer_field,
-            token_value,
-            token_field,
-        } = mode
-        else {
-            return None;
-        };
-        let text = line.trim();
-        let prefix = line_prefix.trim();
-        let text = text.strip_prefix(prefix).unwrap_or(text).trim();
+    fn take_object(&mut self, line: &str) -> Option<End> {
+        let Streaming { line_prefix, discriminator_field, done_value, answer_field, .. } = self.options;
+        let Streaming { token_value, token_field, .. } = self.options;
+        let prefix = line_prefix.as_deref().unwrap_or_default().trim();
+        let text = line.strip_prefix(prefix).unwrap_or(line).trim();
         if text.is_empty() || text == DONE || is_framing(text) {
             return None;
         }
@@ -205,13 +170,13 @@ impl<'a> Stream<'a> {
             return None;
         };
         self.count += 1;
-        let kind = object.get(discriminator_field).and_then(Value::as_str);
-        if kind == Some(done_value) {
-            self.answer = object.remove(answer_field).filter(|answer| !answer.is_null());
+        let kind = object.get(or(discriminator_field, "type")).and_then(Value::as_str);
+        if kind == Some(or(done_value, "done")) {
+            self.answer = object.remove(or(answer_field, "answer")).filter(|answer| !answer.is_null());
             return Some(End::Complete);
         }
-        if kind == Some(token_value) {
-            match object.remove(token_field) {
+        if kind == Some(or(token_value, "token")) {
+            match object.remove(or(token_field, "content")) {
                 Some(Value::String(token)) => self.tokens.push_str(&token),
                 Some(Value::Null) | None => {}
                 Some(other) => self.tokens.push_str(&other.to_string()),
@@ -248,47 +213,28 @@ impl<'a> Stream<'a> {
             return Err(context.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
         }
         let items = || format!("[{}]", self.items.join(","));
-        Ok(match (self.form, self.answer, truncated) {
-            (Form::Answer(_), Some(Value::String(text)), _) => RawOutput::Text(text),
-            (Form::Answer(_), Some(value), _) => RawOutput::Json(value.to_string()),
-            (Form::Answer(_), None, None) => RawOutput::Text(self.tokens),
-            (Form::Answer(_), None, Some(limit)) => {
+        let is_answer = self.options.mode == StreamMode::JsonStream;
+        Ok(match (self.answer, truncated) {
+            (Some(Value::String(text)), _) => RawOutput::Text(text),
+            (Some(value), _) => RawOutput::Json(value.to_string()),
+            (None, None) if is_answer => RawOutput::Text(self.tokens),
+            (None, Some(limit)) if is_answer => {
                 RawOutput::Text(format!("{}\n\n[The answer is not complete: {limit}]", self.tokens))
             }
-            (Form::Lines | Form::Events, _, None) => RawOutput::Json(items()),
-            (Form::Lines | Form::Events, _, Some(limit)) => {
+            (None, None) => RawOutput::Json(items()),
+            (None, Some(limit)) => {
                 RawOutput::Json(raw::object([("items", &*items()), ("truncated", &raw::quoted(limit))]))
             }
         })
     }
 }
 
+/// An option, or its default.
+fn or<'a>(option: &'a Option<String>, default: &'a str) -> &'a str {
+    option.as_deref().unwrap_or(default)
+}
+
 /// Whether a line belongs to the frame of an event stream.
 fn is_framing(text: &str) -> bool {
     text.starts_with(':') || ["event:", "id:", "retry:"].iter().any(|field| text.starts_with(field))
-}
-
-/// Notifies the client how far reading has come, if it wants to know.
-struct Progress<'a> {
-    audience: Option<&'a dyn ClientChannel>,
-    next: Instant,
-    reported: usize,
-}
-
-impl<'a> Progress<'a> {
-    fn new(audience: &'a dyn ClientChannel) -> Self {
-        let wanted = audience.wants_progress();
-        Self { audience: wanted.then_some(audience), next: Instant::now(), reported: 0 }
-    }
-
-    fn report(&mut self, items: usize, bytes: usize) {
-        let Some(audience) = self.audience else { return };
-        if items <= self.reported || Instant::now() < self.next {
-            return;
-        }
-        self.next = Instant::now() + PROGRESS;
-        self.reported = items;
-        let params = json!({ "progress": items, "message": format!("{items} items, {bytes} bytes") });
-        audience.notify(ServerNotification::Progress(params.to_string().into()));
-    }
 }

@@ -1,6 +1,6 @@
-//! Texts with `${parameters.x}` in them, and what is made of those: addresses, headers, bodies.
+//! Templates with `${parameters.x}` in them: URLs, headers, bodies.
 //!
-//! Everything is read once, when a tool is set up, so that what is wrong with a template is known before it is used.
+//! Templates are parsed when the tool is set up, so that mistakes are found before the first call.
 
 mod body;
 mod text;

@@ -13,16 +13,25 @@ mod tokens;
 
 use super::inline::InlineTools;
 use super::*;
-use gantry_core::policy::{OwnVerdict, Verdict};
+use gantry_core::policy::{Preflight, Verdict};
 use gantry_core::tool::Settings;
 use gantry_core::toolset::{Candidate, Place, Pool, Selection};
 use gantry_core::{EffectState, Fault, Permit, Toolset};
 use gantry_openapi::Method;
-use gantry_provider::RawOutput;
 use gantry_provider::client::NoClient;
-use gantry_provider::testing::{judged, yes};
+use gantry_provider::testing::{caller, judged, yes};
+use gantry_provider::{CallContext, RawOutput};
 use serde_json::{Value, json};
 use server::{Server, ok};
+use std::time::Duration;
+
+/// How long a call may take.
+const LIMIT: Duration = Duration::from_secs(50);
+
+/// The context of a call without a client.
+fn cx(limit: Duration) -> CallContext {
+    CallContext::detached(caller(), limit)
+}
 
 fn client() -> Arc<RestClient> {
     Arc::new(RestClient::new(vec!["127.0.0.1/32".parse().unwrap()]))
@@ -37,8 +46,8 @@ fn inline(method: Method, url: impl Into<String>) -> Inline {
         url: url.into(),
         query: Vec::new(),
         headers: Vec::new(),
-        body: None,
-        schema: Value::Null,
+        body_template: None,
+        parameters_schema: Value::Null,
         effect: None,
         streaming: None,
     }
@@ -48,7 +57,7 @@ fn inline(method: Method, url: impl Into<String>) -> Inline {
 fn toolset(provider: &dyn Provider) -> Toolset {
     let candidates = provider.tools().into_iter().map(|spec| Candidate {
         origin: provider.origin().clone(),
-        style: provider.style(),
+        style: provider.naming(),
         spec,
         settings: Settings::default(),
     });
@@ -59,7 +68,7 @@ fn toolset(provider: &dyn Provider) -> Toolset {
 /// The permit for a call; a person says yes where one is asked.
 fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
     let name = format!("{NAMESPACE}__{tool}");
-    let verdict = judged(&toolset(provider), (&name, arguments), |_| Ok(OwnVerdict::default()));
+    let verdict = judged(&toolset(provider), (&name, arguments), |_| Ok(Preflight::default()));
     match verdict {
         Ok(Verdict::Allow(permit)) => permit,
         Ok(Verdict::Ask(question)) => yes(question),
@@ -69,8 +78,8 @@ fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
 
 /// Calls the tool `t`.
 async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, Fault> {
-    let tools = InlineTools::new(vec![tool], &client()).unwrap();
-    tools.run(&NoClient::default(), &permit(&tools, "t", &arguments), None).await
+    let tools = InlineTools::new(&[tool], &client()).unwrap();
+    tools.execute(&cx(LIMIT), &permit(&tools, "t", &arguments)).await
 }
 
 async fn called(tool: Inline, arguments: Value) -> RawOutput {

@@ -2,13 +2,14 @@
 
 use super::client::{Request, RestClient};
 use super::encode;
-use super::fault::ErrorContext;
+use super::error::{self, ErrorContext};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::address_guard::is_loopback;
 use gantry_egress::{Url, display_url};
 use gantry_openapi::Method;
+use gantry_provider::options::Secret;
 use gantry_provider::redact::Redactor;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// How long before its expiry a token is not used any more.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// How long a token is used whose answer does not name its lifetime.
+/// How long a token is used if the server does not name its lifetime.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
 /// The longest time that a token is used.
@@ -29,7 +30,7 @@ const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// How long requesting a token may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a failure is remembered, so that calls in a row do not show the credentials once each.
+/// How long a failure is cached, so that calls in a row do not send the credentials once each.
 const FAILED: Duration = Duration::from_secs(1);
 
 /// Tokens that are cached.
@@ -39,17 +40,14 @@ const CACHED: u64 = 64;
 const ANSWER_BYTES: usize = 1 << 20;
 
 /// What a token is requested with.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenRequest {
     pub(super) scheme: String,
     pub(super) url: Url,
     pub(super) id: String,
-    pub(super) secret: String,
+    pub(super) secret: Secret,
     pub(super) scopes: Vec<String>,
 }
-
-/// Token endpoint, client id, security scheme, scopes.
-type Key = (Url, String, String, Vec<String>);
 
 #[derive(Debug, Clone)]
 struct Token {
@@ -61,8 +59,8 @@ struct Token {
 /// Expires each token after its own lifetime.
 struct PerToken;
 
-impl moka::Expiry<Key, Token> for PerToken {
-    fn expire_after_create(&self, _: &Key, token: &Token, _: Instant) -> Option<Duration> {
+impl moka::Expiry<TokenRequest, Token> for PerToken {
+    fn expire_after_create(&self, _: &TokenRequest, token: &Token, _: Instant) -> Option<Duration> {
         Some(token.lifetime)
     }
 }
@@ -70,19 +68,13 @@ impl moka::Expiry<Key, Token> for PerToken {
 /// The tokens of one API.
 pub(super) struct Tokens {
     client: Arc<RestClient>,
-    cache: Cache<Key, Token>,
+    cache: Cache<TokenRequest, Token>,
 }
 
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens").finish_non_exhaustive()
     }
-}
-
-/// The error for a scheme whose token endpoint is not known.
-pub(super) fn unusable(scheme: &str) -> ToolError {
-    let message = format!("no token can be got for the security scheme {scheme}: its tokenUrl is not known");
-    ToolError::new(ErrorCode::UpstreamUnavailable, message)
 }
 
 impl Tokens {
@@ -97,21 +89,16 @@ impl Tokens {
             let failed = |fault| Token { value: Err(fault), lifetime: FAILED };
             fetch(&self.client, request).await.unwrap_or_else(failed)
         };
-        self.cache.get_with(key(request), token).await.value
+        self.cache.get_with(request.clone(), token).await.value
     }
 
     /// Drops a token that the API refused, unless another one has replaced it.
     pub(super) async fn forget(&self, request: &TokenRequest, token: &str) {
-        let key = key(request);
-        if self.cache.get(&key).await.is_some_and(|cached| cached.value.is_ok_and(|cached| *cached == *token))
-        {
-            self.cache.invalidate(&key).await;
+        let cached = self.cache.get(request).await.and_then(|cached| cached.value.ok());
+        if cached.is_some_and(|cached| *cached == *token) {
+            self.cache.invalidate(request).await;
         }
     }
-}
-
-fn key(request: &TokenRequest) -> Key {
-    (request.url.clone(), request.id.clone(), request.scheme.clone(), request.scopes.clone())
 }
 
 /// Requests a token with the client credentials in a header, or in the body if the server does not accept that.
@@ -122,18 +109,19 @@ async fn fetch(client: &RestClient, wanted: &TokenRequest) -> Result<Token, Faul
         return Err(Fault::without_effect(ToolError::new(ErrorCode::PermissionDenied, message)));
     }
     let asking = async {
-        let (status, body) = ask(client, wanted, true).await?;
-        if is_about_client(status, &body) { ask(client, wanted, false).await } else { Ok((status, body)) }
+        let (status, body) = request_token(client, wanted, true).await?;
+        if is_about_client(status, &body) {
+            request_token(client, wanted, false).await
+        } else {
+            Ok((status, body))
+        }
     };
-    let late = |_elapsed| {
-        let message = format!("{place} gave no token within {} s", TIMEOUT.as_secs());
-        Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
-    };
+    let late = |_elapsed| error::unavailable(format!("{place} gave no token within {} s", TIMEOUT.as_secs()));
     let (status, body) = tokio::time::timeout(TIMEOUT, asking).await.map_err(late)??;
     token(status, &body).ok_or_else(|| refused(wanted, status, &body))
 }
 
-async fn ask(
+async fn request_token(
     client: &RestClient,
     wanted: &TokenRequest,
     in_header: bool,
@@ -145,7 +133,7 @@ async fn ask(
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-    let (id, secret) = (encode::component(&wanted.id), encode::component(&wanted.secret));
+    let (id, secret) = (encode::component(&wanted.id), encode::component(wanted.secret.expose()));
     if in_header {
         let both = STANDARD.encode(format!("{id}:{secret}"));
         // Base64 is always a value of a header.
@@ -160,13 +148,10 @@ async fn ask(
     let request =
         Request { method: Method::Post, url: wanted.url.clone(), headers, body, public_only: false };
     let secrets = secrets(wanted);
-    // A token that is lost on its way changes nothing.
+    // Losing a token has no effect.
     let context =
         ErrorContext { method: Method::Post, url: &wanted.url, reads: true, secrets: &secrets, advice: None };
-    let failed = |fault: Fault| {
-        let message = format!("no token can be got: {}", fault.error.message);
-        Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
-    };
+    let failed = |fault: Fault| error::unavailable(format!("no token can be got: {}", fault.error.message));
     let reached = client.send(&request).await.map_err(|missed| failed(context.unanswered(&missed)))?;
     let status = reached.response.status();
     let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(context.http(&error)))?;
@@ -209,7 +194,7 @@ fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
 
 fn secrets(wanted: &TokenRequest) -> Redactor {
     let mut secrets = Redactor::default();
-    let TokenRequest { id, secret, .. } = wanted;
+    let (id, secret) = (&wanted.id, wanted.secret.expose());
     secrets.add_basic(id, secret);
     secrets.add_basic(&encode::component(id), &encode::component(secret));
     secrets

@@ -1,10 +1,10 @@
 //! Held calls: those that wait for a person, or for their time.
 //!
-//! **Invariant:** a held call is a row of the store, durable before a client or an approver hears of it. Memory only has
-//! which callers wait for which row, so that they hear of a change at once; losing it loses nothing.
+//! **Invariant:** a held call is a row of the store, durable before it is announced. Memory only has which callers wait
+//! for which row, so that they are notified of a change at once; losing it loses nothing.
 //!
 //! `hold` makes the rows, `decide` settles them by a person's decision, the `worker` runs what was approved or is due and
-//! ends what expired, `key_expiry` ends the calls of keys that have ended, `poll` tells waiting callers of changed rows,
+//! ends what expired, `key_expiry` ends the calls of keys that have ended, `poll` publishes changed rows to waiting callers,
 //! `wait` waits with a caller, `webhook` sends messages about the rows, `outcome` makes replies of them.
 
 mod decide;
@@ -24,7 +24,7 @@ pub(crate) use poll::run as publish_changes;
 pub(crate) use webhook::run as deliver_webhooks;
 pub(crate) use worker::run as run_due;
 
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::reply::Reply;
 use gantry_core::State;
 use gantry_core::error::ErrorCode;
@@ -51,7 +51,7 @@ pub struct Approvals {
     poll: Notify,
     /// Whether this process takes over what processes that are gone have left.
     takes_over: AtomicBool,
-    /// Moves on whenever an approval changes in this process, for those who wait for any of them.
+    /// Moves on whenever an approval changes in this process, for callers that wait for any of them.
     any: watch::Sender<u64>,
     /// The address of the page on which a person decides, without the approval's id; none if no server listens.
     page: Mutex<Option<Arc<str>>>,
@@ -71,7 +71,7 @@ struct Waiters {
 struct Waiting {
     row: watch::Sender<Arc<ApprovalRow>>,
     /// What they wait with, in the order in which they came.
-    waiters: Vec<Arc<CallCx>>,
+    waiters: Vec<Arc<PipelineContext>>,
     /// Whether a caller was given the approval's id, and may come back for the outcome.
     reported: bool,
 }
@@ -100,7 +100,7 @@ impl Approvals {
         self.page.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that an approval was asked for or has changed: its row is read again for those who wait for it.
+    /// Notes that an approval was asked for or has changed: its row is read again for the callers that wait for it.
     pub(crate) fn changed(&self, id: ApprovalId) {
         self.read_again(id);
         self.any.send_modify(|count| *count += 1);
@@ -123,7 +123,7 @@ impl Approvals {
     }
 
     /// A caller begins to wait. Its row is read once more, so a change before this moment is not missed.
-    fn wait(self: &Arc<Self>, row: &Arc<ApprovalRow>, cx: &CallCx) -> Waiter {
+    fn wait(self: &Arc<Self>, row: &Arc<ApprovalRow>, cx: &PipelineContext) -> Waiter {
         let mut waiters = self.waiters();
         let waiting = waiters.waiting.entry(row.id).or_insert_with(|| Waiting {
             row: watch::Sender::new(Arc::clone(row)),
@@ -144,8 +144,8 @@ impl Approvals {
         }
     }
 
-    /// The context of a caller who waits for a call and has not withdrawn it: the one who made it, or else another.
-    fn waiter_of(&self, row: &ApprovalRow) -> Option<CallCx> {
+    /// The context of a caller that waits for a call and has not withdrawn it: the one that made it, or else another.
+    fn waiter_of(&self, row: &ApprovalRow) -> Option<PipelineContext> {
         let waiters = self.waiters();
         let waiting = waiters.waiting.get(&row.id)?;
         let there = || waiting.waiters.iter().filter(|cx| !cx.cancel.is_cancelled());
@@ -163,13 +163,13 @@ impl Approvals {
 struct Waiter {
     approvals: Arc<Approvals>,
     id: ApprovalId,
-    cx: Arc<CallCx>,
+    cx: Arc<PipelineContext>,
     /// The row as it was read last.
     row: watch::Receiver<Arc<ApprovalRow>>,
 }
 
 impl Waiter {
-    /// The same caller waits for the approval that takes the place of this one. Callers who were given the id of this one
+    /// The same caller waits for the approval that takes the place of this one. Callers that were given the id of this one
     /// may come back for the other.
     fn instead(&self, row: &Arc<ApprovalRow>) -> Self {
         let waiter = self.approvals.wait(row, &self.cx);

@@ -1,10 +1,10 @@
 //! The response cache: answers that may be given again, keyed by the permit, with one execution for concurrent misses.
 //!
 //! The key is the permit's binding and the very provider, so an answer never precedes the authorisation of the call that gets
-//! it, and never crosses projects, identities or agents, nor outlives the server or the folder that gave it. Only successes are kept; what a call fails with is shared with those that
-//! waited for the same execution and then forgotten.
+//! it, and never crosses projects, identities or agents, nor outlives the server or the folder that gave it. Only successes
+//! are kept; a failure is shared with the calls that waited for the same execution and then forgotten.
 
-use crate::pipeline::until;
+use crate::pipeline::sleep_until_opt;
 use gantry_core::digest::Digest;
 use gantry_core::{CallError, ErrorCode, Permit, Refusal};
 use gantry_provider::RawOutput;
@@ -30,7 +30,7 @@ struct Entry {
 /// Why an execution left nothing in the cache.
 #[derive(Debug)]
 enum NotCached {
-    /// It failed, under the patience of the caller that ran it.
+    /// It failed, under the time limit of the caller that ran it.
     Failed(CallError, Duration),
     TooLarge(Arc<RawOutput>),
 }
@@ -125,22 +125,21 @@ impl Cache {
                     Ok(Entry { output, lifetime })
                 }
             };
-            let mut found = pin!(self.0.try_get_with((permit.binding(), limits.provider), miss));
-            // Cancel-safety: only a wait for another call's execution is dropped; the call's own ends by itself.
+            let mut finding = pin!(self.0.try_get_with((permit.binding(), limits.provider), miss));
             let found = tokio::select! {
                 biased;
-                found = &mut found => found,
-                () = limits.cancel.cancelled() => {
-                    if !ran.load(Ordering::Relaxed) {
-                        return Err(given_up(ErrorCode::Canceled, "canceled").into());
-                    }
-                    found.await
-                }
-                () = until(limits.deadline) => {
-                    if !ran.load(Ordering::Relaxed) {
-                        return Err(given_up(ErrorCode::Timeout, "timeout").into());
-                    }
-                    found.await
+                found = &mut finding => Ok(found),
+                () = limits.cancel.cancelled() => Err((ErrorCode::Canceled, "canceled")),
+                () = sleep_until_opt(limits.deadline) => Err((ErrorCode::Timeout, "timeout")),
+            };
+            let found = match found {
+                Ok(found) => found,
+                // Cancel-safety: only a wait for another call's execution is dropped; the call's own ends by itself.
+                Err(_) if ran.load(Ordering::Relaxed) => finding.await,
+                Err((code, why)) => {
+                    let message =
+                        format!("{why} while another call fetched the same answer; nothing was run for it");
+                    return Err(Refusal::new(code, message).into());
                 }
             };
             let ran = ran.load(Ordering::Relaxed);
@@ -158,13 +157,9 @@ impl Cache {
     }
 }
 
-/// Whether an execution failed only because its caller had less patience, which is no answer to this one.
+/// Whether an execution failed only because its caller had a shorter limit, which is no answer to this one.
 fn is_caller_timeout(error: &CallError, limit: Duration, limits: &WaitLimits<'_>) -> bool {
     let code = error.error().code;
     // Equal limits share the failure: else callers of a tool that hangs would time out one after the other.
     code == ErrorCode::Canceled || (code == ErrorCode::Timeout && limit < limits.limit)
-}
-
-fn given_up(code: ErrorCode, why: &str) -> Refusal {
-    Refusal::new(code, format!("{why} while another call fetched the same answer; nothing was run for it"))
 }

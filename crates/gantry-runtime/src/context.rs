@@ -1,4 +1,5 @@
-//! What a call knows about itself while it runs: who asked, in which session, below which call, and when to stop.
+//! The context that a call carries through the pipeline: caller, session, parent call, cancellation. A provider gets the part
+//! of it that it needs as [`CallContext`].
 
 use crate::approvals::Decider;
 pub use crate::pipeline::timer::TimerChain;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The context of one call. Cheap to make and to clone.
 #[derive(Debug, Clone)]
-pub struct CallCx {
+pub struct PipelineContext {
     /// The call itself.
     pub id: CallId,
     /// The session that it belongs to.
@@ -26,39 +27,42 @@ pub struct CallCx {
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
     /// Queue slots that calls above this one hold.
-    pub held: Held,
-    /// The watches of the calls above this one, which stand still while it waits for a person.
-    pub watches: TimerChain,
-    /// The client behind the call, which may be told and asked things while it runs.
-    pub audience: Arc<dyn ClientChannel>,
+    pub held_slots: Held,
+    /// The timers of the calls above this one, which are paused while it waits for a person.
+    pub timers: TimerChain,
+    /// The client behind the call, which can be notified and asked while it runs.
+    pub client: Arc<dyn ClientChannel>,
     /// The person behind that client, if it is known that they may decide.
-    pub person: Option<Arc<Decider>>,
+    pub decider: Option<Arc<Decider>>,
     /// What the client said about the call besides its arguments: the text of the `_meta` object of an MCP request.
     pub meta: Option<Arc<str>>,
 }
 
-impl CallCx {
+impl PipelineContext {
     /// A call at the top of its session.
     #[must_use]
     pub fn new(session: &Arc<Session>) -> Self {
+        /// One for all calls: most get their client by [`Self::with_client`].
+        static NO_CLIENT: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
+        let client: Arc<dyn ClientChannel> = Arc::<NoClient>::clone(&NO_CLIENT);
         Self {
             id: CallId::mint(),
             session: Arc::clone(session),
             parent: None,
             turn: 1,
             cancel: session.cancellation().child_token(),
-            held: Held::default(),
-            watches: TimerChain::default(),
-            audience: no_client(),
-            person: None,
+            held_slots: Held::default(),
+            timers: TimerChain::default(),
+            client,
+            decider: None,
             meta: None,
         }
     }
 
     /// The same call with a client that can be notified and asked.
     #[must_use]
-    pub fn with_client(mut self, audience: Arc<dyn ClientChannel>, meta: Option<Arc<str>>) -> Self {
-        self.audience = audience;
+    pub fn with_client(mut self, client: Arc<dyn ClientChannel>, meta: Option<Arc<str>>) -> Self {
+        self.client = client;
         self.meta = meta;
         self
     }
@@ -68,15 +72,10 @@ impl CallCx {
     pub fn child(&self) -> Self {
         Self {
             id: CallId::mint(),
-            session: Arc::clone(&self.session),
             parent: Some(self.id),
-            turn: self.turn,
             cancel: self.cancel.child_token(),
-            held: self.held.clone(),
-            watches: self.watches.clone(),
-            audience: Arc::clone(&self.audience),
-            person: self.person.clone(),
             meta: None,
+            ..self.clone()
         }
     }
 
@@ -90,7 +89,7 @@ impl CallCx {
     /// The context of the call that a provider is running, to make further calls below it; none where the provider was
     /// not called by this engine.
     #[must_use]
-    pub fn of(provider: &CallContext) -> Option<Self> {
+    pub fn from_provider(provider: &CallContext) -> Option<Self> {
         provider.engine.downcast_ref::<Self>().cloned()
     }
 
@@ -102,20 +101,15 @@ impl CallCx {
             caller: Arc::clone(self.session.caller()),
             cancel: self.cancel.clone(),
             limit,
-            client: Arc::clone(&self.audience),
+            client: Arc::clone(&self.client),
             meta: self.meta.clone(),
             engine: Arc::new(self),
         }
     }
 
-    /// Who asked.
+    /// The caller.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         self.session.caller()
     }
-}
-
-fn no_client() -> Arc<dyn ClientChannel> {
-    static NO_CLIENT: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
-    Arc::clone(&NO_CLIENT) as Arc<dyn ClientChannel>
 }

@@ -2,16 +2,16 @@
 //! three cannot drift apart. (The ledger is not telemetry: the record stage writes it.)
 
 use crate::clock;
+use crate::ledger_view::with_known;
 use crate::metrics::Metrics;
-use gantry_core::id::{ApprovalId, CallId, SessionId};
-use gantry_core::{State, shape};
+use gantry_core::id::{CallId, SessionId};
+use gantry_core::shape;
 use gantry_store::ApprovalRow;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
-use tracing::Level;
 
 /// Entries of a list that a log line shows.
 const LISTED: usize = 10;
@@ -45,8 +45,9 @@ pub enum EventKind {
     },
     /// A call ended, however it did.
     ToolFinished(Box<Finished>),
-    /// A call is held, or something happened to one that is.
-    Approval(Box<ApprovalChanged>),
+    /// A call is held, or something happened to one that is. The row is without arguments: events are kept for new
+    /// subscribers, and arguments may be large.
+    Approval(#[serde(serialize_with = "approval_fields")] Arc<ApprovalRow>),
     /// A result was too large for the conversation and was stored.
     OutputStored { call: CallId, session: SessionId, handle: String, bytes: u64 },
     /// Calls of a process that died are open; whether they took effect is unknown.
@@ -86,52 +87,23 @@ pub enum EventKind {
     McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
 }
 
-/// How a call that is held, or was, stands.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ApprovalChanged {
-    /// The approval.
-    pub approval: ApprovalId,
-    /// The call.
-    pub call: CallId,
-    /// Its session.
-    pub session: SessionId,
-    /// The tool's displayed name.
-    pub tool: Arc<str>,
-    /// Where it stands.
-    pub state: State,
-    /// The agents above the caller, and the caller's own last.
-    pub agent_path: Vec<Arc<str>>,
-    /// Why a person is asked.
-    pub reason: Arc<str>,
-    /// Who decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decided_by: Option<Arc<str>>,
-    /// Why it stands as it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Arc<str>>,
-    /// Those who may decide see it too: in which they are limited by project and tool, so they need these.
-    #[serde(skip)]
-    pub row: Arc<ApprovalRow>,
-}
-
-impl ApprovalChanged {
-    pub(crate) fn of(row: &ApprovalRow) -> Self {
-        let decision = row.decision.as_ref();
-        // Events are kept for newcomers, and arguments may be large.
-        Self {
-            approval: row.id,
-            call: row.call,
-            session: row.session,
-            tool: Arc::clone(&row.name),
-            state: row.state,
-            agent_path: row.asked.agent_path.clone(),
-            reason: Arc::clone(&row.asked.reason),
-            decided_by: decision.map(|decision| Arc::clone(&decision.by)),
-            message: decision.and_then(|decision| decision.reason.clone()).or_else(|| row.message.clone()),
-            row: Arc::new(row.without_arguments()),
-        }
-    }
+/// How a held call stands, in the fields of its event.
+fn approval_fields<S: Serializer>(row: &ApprovalRow, serializer: S) -> Result<S::Ok, S::Error> {
+    let decision = row.decision.as_ref();
+    let always = json!({
+        "approval": row.id,
+        "call": row.call,
+        "session": row.session,
+        "tool": row.name,
+        "state": row.state,
+        "agentPath": row.asked.agent_path,
+        "reason": row.asked.reason,
+    });
+    let if_known = json!({
+        "decidedBy": decision.map(|decision| &decision.by),
+        "message": decision.and_then(|decision| decision.reason.as_ref()).or(row.message.as_ref()),
+    });
+    with_known(always, if_known).serialize(serializer)
 }
 
 /// How a call ended.
@@ -178,7 +150,7 @@ pub struct Event {
     /// The project that it is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<Arc<str>>,
-    /// The identity that it is about; what is about none is for those who may see all.
+    /// The identity that it is about; an event without one is for administrators.
     #[serde(skip)]
     pub principal: Option<Arc<str>>,
     /// What happened.
@@ -186,35 +158,13 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-fn as_iso<S: serde::Serializer>(us: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_iso<S: Serializer>(us: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&clock::iso(*us))
 }
 
 impl EventKind {
-    /// The level of the log line: `error` is for what an operator has to mend.
-    fn level(&self) -> Level {
-        if matches!(self, Self::AgentSwitchFailed { .. } | Self::ConfigurationRefused { .. }) {
-            Level::ERROR
-        } else if matches!(
-            self,
-            Self::CallsRecovered { .. } | Self::ServerDown { .. } | Self::Teardown { forced: true, .. }
-        ) {
-            Level::WARN
-        } else if matches!(
-            self,
-            Self::SessionOpened { .. }
-                | Self::SessionClosed { .. }
-                | Self::OutputStored { .. }
-                | Self::RequestAnswered { .. }
-        ) {
-            Level::DEBUG
-        } else {
-            Level::INFO
-        }
-    }
-
-    /// Writes the log line. Those of calls and of frames have shapes that are promised, and that of calls left open by a
-    /// crash says what to do; all others are the type of the event and its fields.
+    /// Writes the log line; `error` is for what an operator has to mend. The lines of calls and of frames have shapes that are
+    /// promised, and that of calls left open by a crash says what to do; all others are the type of the event and its fields.
     fn log(&self, project: Option<&str>) {
         if let Self::ToolStarted { tool, parameters, .. } = self {
             tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
@@ -229,13 +179,20 @@ impl EventKind {
         } else if let Self::McpFrame { server, sent, text } = self {
             let arrow = if *sent { "→" } else { "←" };
             tracing::info!(target: "gantry::trace", "{server} {arrow} {}", one_line(text));
+        } else if matches!(self, Self::AgentSwitchFailed { .. } | Self::ConfigurationRefused { .. }) {
+            tracing::error!("{}", self.line(project));
+        } else if matches!(self, Self::ServerDown { .. } | Self::Teardown { forced: true, .. }) {
+            tracing::warn!("{}", self.line(project));
+        } else if matches!(
+            self,
+            Self::SessionOpened { .. }
+                | Self::SessionClosed { .. }
+                | Self::OutputStored { .. }
+                | Self::RequestAnswered { .. }
+        ) {
+            tracing::debug!("{}", self.line(project));
         } else {
-            match self.level() {
-                Level::ERROR => tracing::error!("{}", self.line(project)),
-                Level::WARN => tracing::warn!("{}", self.line(project)),
-                Level::INFO => tracing::info!("{}", self.line(project)),
-                _ => tracing::debug!("{}", self.line(project)),
-            }
+            tracing::info!("{}", self.line(project));
         }
     }
 
@@ -320,7 +277,7 @@ impl Default for Stream {
 impl Events {
     /// The same stream, for what happens in this project.
     #[must_use]
-    pub fn of(&self, project: &Arc<str>) -> Self {
+    pub fn for_project(&self, project: &Arc<str>) -> Self {
         Self { project: Some(Arc::clone(project)), stream: Arc::clone(&self.stream) }
     }
 

@@ -9,13 +9,14 @@ pub use gantry_provider::clock;
 pub mod context;
 pub mod event;
 pub mod services;
-/// What the ledger keeps, for those who read it.
+/// The rows of the ledger, for the crates that read it.
 pub mod ledger {
     pub use gantry_store::{
         ApprovalFilter, ApprovalRow, CallFilter, CallRow, DecisionRow, Error, GrantFilter, GrantRow, KeyRow,
         Page, Scope, SessionFilter, SessionSummary, State, Verdict,
     };
 }
+pub mod ledger_view;
 pub mod metrics;
 pub mod options;
 mod output_tool;
@@ -23,16 +24,15 @@ mod outputs;
 mod pipeline;
 pub mod projects;
 pub mod queue;
-pub mod records;
 pub mod reply;
 mod runtime;
 pub mod serial_gate;
 pub mod session;
 
-pub use context::CallCx;
+pub use context::PipelineContext;
 pub use options::{Options, Plan};
 pub use projects::Projects;
 pub use reply::Reply;
-pub use runtime::{Admitted, DryRun, Error, Explanation, Outcome, Runtime};
-pub use services::{ChangeNotice, Process, Services};
+pub use runtime::{DryRun, Error, Explanation, Outcome, Runtime};
+pub use services::{Admitted, ChangeNotice, ProcessOptions, Services};
 pub use session::Session;

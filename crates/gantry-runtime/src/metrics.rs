@@ -4,7 +4,7 @@ use crate::event::EventKind;
 use crate::queue;
 use gantry_provider::{HealthStatus, ProviderStatus};
 use gantry_store::Stats;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -22,7 +22,7 @@ fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
     labels.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-fn call(namespace: &str, status: &str, code: &str) -> Labels {
+fn call_labels(namespace: &str, status: &str, code: &str) -> Labels {
     labels([("namespace", namespace), ("status", status), ("code", code)])
 }
 
@@ -55,16 +55,6 @@ pub struct Metrics {
     sessions: Counter,
     approvals: Family<Labels, Counter>,
     webhooks: Family<Labels, Counter>,
-    queue_depth: Family<Labels, Gauge>,
-    queue_in_use: Family<Labels, Gauge>,
-    queue_wait: Family<Labels, Gauge>,
-    queue_rejected: Family<Labels, Gauge>,
-    ledger_entries: Gauge,
-    ledger_commits: Gauge,
-    ledger_lost: Gauge,
-    server_light: Family<Labels, Gauge>,
-    server_latency: Family<Labels, Gauge<f64, AtomicU64>>,
-    server_tools: Family<Labels, Gauge>,
     server_failures: Family<Labels, Counter>,
 }
 
@@ -97,25 +87,6 @@ impl Default for Metrics {
             sessions: new(r, "sessions_opened", "Sessions opened"),
             approvals: new(r, "approvals", "Steps of held calls, by the state they led to"),
             webhooks: new(r, "webhook_messages", "Messages to webhooks by outcome"),
-            queue_depth: new(r, "queue_depth", "Calls that wait"),
-            queue_in_use: new(r, "queue_in_use", "Calls that run"),
-            queue_wait: new(r, "queue_last_wait_milliseconds", "The last wait"),
-            queue_rejected: new(r, "queue_rejected", "Calls turned away since the start"),
-            ledger_entries: new(r, "ledger_entries", "Ledger entries written by this process"),
-            ledger_commits: new(r, "ledger_commits", "Ledger groups committed by this process"),
-            ledger_lost: new(r, "ledger_lost", "Reads whose record was lost"),
-            server_light: new(
-                r,
-                "server_light",
-                "How an MCP server is doing: 3 green, 2 yellow, 1 red, 0 off",
-            ),
-            server_latency: seconds(
-                r,
-                "server_latency",
-                "How long an MCP server took to answer last",
-                Family::default(),
-            ),
-            server_tools: new(r, "server_tools", "Tools of an MCP server"),
             server_failures: new(r, "server_failures", "How often an MCP server went down"),
             registry,
         }
@@ -130,10 +101,10 @@ impl Metrics {
 
     pub(crate) fn count(&self, project: &str, event: &EventKind) {
         if let EventKind::ToolFinished(f) = event {
-            let counters = self.of_namespace(&f.namespace);
+            let counters = self.namespace_counters(&f.namespace);
             match f.code {
                 None => counters.ok.inc(),
-                Some(code) => self.calls.get_or_create(&call(&f.namespace, f.status, code)).inc(),
+                Some(code) => self.calls.get_or_create(&call_labels(&f.namespace, f.status, code)).inc(),
             };
             counters.latency.observe(Duration::from_micros(f.latency_us).as_secs_f64());
             counters.characters_in.inc_by(f.characters_in);
@@ -152,12 +123,12 @@ impl Metrics {
     }
 
     /// The counters of a namespace, looked up once per call.
-    fn of_namespace(&self, namespace: &Arc<str>) -> NamespaceCounters {
+    fn namespace_counters(&self, namespace: &Arc<str>) -> NamespaceCounters {
         let known = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
         known.unwrap_or_else(|| {
             let label = labels([("namespace", namespace)]);
             let counters = NamespaceCounters {
-                ok: self.calls.get_or_create(&call(namespace, "ok", "")).clone(),
+                ok: self.calls.get_or_create(&call_labels(namespace, "ok", "")).clone(),
                 latency: self.latency.get_or_create(&label).clone(),
                 characters_in: self.characters_in.get_or_create(&label).clone(),
                 characters_out: self.characters_out.get_or_create(&label).clone(),
@@ -168,44 +139,59 @@ impl Metrics {
         })
     }
 
-    fn measure(&self, servers: &[ProviderStatus]) {
-        // A server that is gone must not keep its last light.
-        self.server_light.clear();
-        self.server_latency.clear();
-        self.server_tools.clear();
-        for status in servers {
-            let label = labels([("project", &status.project), ("server", &status.id)]);
-            self.server_light.get_or_create(&label).set(match status.health {
-                HealthStatus::Green => 3,
-                HealthStatus::Yellow => 2,
-                HealthStatus::Red => 1,
-                HealthStatus::Off => 0,
-            });
-            self.server_tools.get_or_create(&label).set(i64::try_from(status.tools).unwrap_or(i64::MAX));
-            if let Some(ms) = status.latency_ms {
-                self.server_latency.get_or_create(&label).set(ms / 1000.0);
-            }
-        }
-    }
-
-    /// The page that `/metrics` serves.
+    /// The page that `/metrics` serves: what was counted, and gauges of this moment.
     #[must_use]
     pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats, servers: &[ProviderStatus]) -> String {
-        self.measure(servers);
-        let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        for queue in queues {
-            let label = labels([("queue", &queue.name)]);
-            self.queue_depth.get_or_create(&label).set(gauge(queue.depth as u64));
-            self.queue_in_use.get_or_create(&label).set(gauge(queue.in_use as u64));
-            self.queue_wait.get_or_create(&label).set(gauge(queue.last_wait_ms));
-            self.queue_rejected.get_or_create(&label).set(gauge(queue.rejected));
-        }
-        self.ledger_entries.set(gauge(ledger.entries));
-        self.ledger_commits.set(gauge(ledger.commits));
-        self.ledger_lost.set(gauge(ledger.lost));
         let mut page = String::new();
-        // Writing into a string does not fail; if it ever did, an empty page says so to the scraper.
-        encode(&mut page, &self.registry).ok();
+        // Writing into a string does not fail; if it ever did, a page without its end says so to the scraper.
+        let encoded = encode_registry(&mut page, &self.registry)
+            .and_then(|()| encode_registry(&mut page, &gauges(queues, ledger, servers)))
+            .and_then(|()| encode_eof(&mut page));
+        encoded.ok();
         page
     }
+}
+
+/// Gauges of queues, ledger and servers. Made for each page, so that a server that is gone leaves nothing behind.
+fn gauges(queues: &[queue::Snapshot], ledger: Stats, servers: &[ProviderStatus]) -> Registry {
+    let mut registry = Registry::with_prefix("gantry");
+    let r = &mut registry;
+    let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let depth: Family<Labels, Gauge> = new(r, "queue_depth", "Calls that wait");
+    let in_use: Family<Labels, Gauge> = new(r, "queue_in_use", "Calls that run");
+    let wait: Family<Labels, Gauge> = new(r, "queue_last_wait_milliseconds", "The last wait");
+    let rejected: Family<Labels, Gauge> = new(r, "queue_rejected", "Calls turned away since the start");
+    for queue in queues {
+        let label = labels([("queue", &queue.name)]);
+        depth.get_or_create(&label).set(gauge(queue.depth as u64));
+        in_use.get_or_create(&label).set(gauge(queue.in_use as u64));
+        wait.get_or_create(&label).set(gauge(queue.last_wait_ms));
+        rejected.get_or_create(&label).set(gauge(queue.rejected));
+    }
+    for (name, help, count) in [
+        ("ledger_entries", "Ledger entries written by this process", ledger.entries),
+        ("ledger_commits", "Ledger groups committed by this process", ledger.commits),
+        ("ledger_lost", "Reads whose record was lost", ledger.lost),
+    ] {
+        new::<Gauge>(r, name, help).set(gauge(count));
+    }
+    let light = "How an MCP server is doing: 3 green, 2 yellow, 1 red, 0 off";
+    let light: Family<Labels, Gauge> = new(r, "server_light", light);
+    let latency: Family<Labels, Gauge<f64, AtomicU64>> = Family::default();
+    let latency = seconds(r, "server_latency", "How long an MCP server took to answer last", latency);
+    let tools: Family<Labels, Gauge> = new(r, "server_tools", "Tools of an MCP server");
+    for status in servers {
+        let label = labels([("project", &status.project), ("server", &status.id)]);
+        light.get_or_create(&label).set(match status.health {
+            HealthStatus::Green => 3,
+            HealthStatus::Yellow => 2,
+            HealthStatus::Red => 1,
+            HealthStatus::Off => 0,
+        });
+        tools.get_or_create(&label).set(gauge(status.tools as u64));
+        if let Some(ms) = status.latency_ms {
+            latency.get_or_create(&label).set(ms / 1000.0);
+        }
+    }
+    registry
 }

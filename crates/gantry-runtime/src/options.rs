@@ -1,4 +1,4 @@
-//! What a runtime is set up with: limits, policies, agents, servers, and how each provider's tools are run.
+//! The options of a runtime: limits, policies, agents, servers, and how each provider's tools are run.
 
 use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
@@ -6,8 +6,10 @@ use gantry_core::policy::Policies;
 use gantry_core::tool::{Effect, Origin, Settings, ToolSpec};
 use gantry_core::toolset::Selection;
 use gantry_provider::Provider;
+use gantry_provider::options::Secret;
 use gantry_provider::server::{NoServers, ServerConfig, ServerFactory};
-use std::collections::HashMap;
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use std::time::Duration;
 /// A project as it is to be run: everything that a runtime of it is built from, any number of times.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The set-up.
+    /// The options.
     pub options: Options,
     /// Gantry's own providers.
     pub providers: Vec<Arc<dyn Provider>>,
@@ -38,7 +40,7 @@ impl ServerPlan {
     }
 }
 
-/// The set-up of a runtime.
+/// The options of a runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The project's name.
@@ -53,7 +55,7 @@ pub struct Options {
     pub response_max_bytes: usize,
     /// Tokens of tool results that a session may take, if limited.
     pub context_budget: Option<u64>,
-    /// How long stored outputs and standing sessions outlive their last use.
+    /// How long stored outputs and shared sessions outlive their last use.
     pub retention: Duration,
     /// How deep agents may call agents.
     pub max_depth: u32,
@@ -62,7 +64,7 @@ pub struct Options {
     /// How calls that wait for a person are put to one.
     pub approvals: ApprovalOptions,
     /// The agents.
-    pub agents: HashMap<Arc<str>, AgentOptions>,
+    pub agents: BTreeMap<Arc<str>, AgentOptions>,
     /// How the tools of each provider are run, by the provider's id.
     pub providers: HashMap<Arc<str>, ProviderOptions>,
     /// The servers.
@@ -86,7 +88,7 @@ impl Options {
             max_depth: 2,
             policies: Arc::default(),
             approvals: ApprovalOptions::default(),
-            agents: HashMap::new(),
+            agents: BTreeMap::new(),
             providers: HashMap::new(),
             servers: Vec::new(),
             server_factory: Arc::new(NoServers),
@@ -95,7 +97,8 @@ impl Options {
 }
 
 /// How a held call reaches a person, and how its caller is kept waiting.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Delivery {
     /// By the best way that the client has: a task, an address to open, a form, a call that is held open, a result that
     /// says where it waits.
@@ -107,34 +110,10 @@ pub enum Delivery {
     Url,
     /// By a form in the client, where the person behind it may decide.
     Form,
-    /// The call is held open; the client hears of progress if it wants to.
+    /// The call is held open; the client is sent progress if it wants that.
     Hold,
-    /// The caller is told at once where the call waits.
+    /// The reply says at once where the call waits.
     Pending,
-}
-
-impl Delivery {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::Auto, Self::Tasks, Self::Url, Self::Form, Self::Hold, Self::Pending];
-
-    /// The word in the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Tasks => "tasks",
-            Self::Url => "url",
-            Self::Form => "form",
-            Self::Hold => "hold",
-            Self::Pending => "pending",
-        }
-    }
-
-    /// The way of that word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.as_str() == word)
-    }
 }
 
 /// How calls that wait for a person are put to one.
@@ -146,7 +125,7 @@ pub struct ApprovalOptions {
     pub auto_reject: bool,
     /// How it reaches a person (`delivery`).
     pub delivery: Delivery,
-    /// How long a call is held open for a client that hears of progress (`holdMs`).
+    /// How long a call is held open for a client that is sent progress (`holdMs`).
     pub hold: Duration,
     /// How many calls of one caller may wait at once (`maxPending`).
     pub max_pending: u32,
@@ -168,20 +147,14 @@ impl Default for ApprovalOptions {
 }
 
 /// Where requests and decisions are announced.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// The address that they are sent to.
     pub url: Arc<str>,
     /// The secret that they are signed with.
-    pub secret: Arc<str>,
+    pub secret: Secret,
     /// Private addresses that it may be at.
     pub allow_private: Vec<Arc<str>>,
-}
-
-impl std::fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
-    }
 }
 
 /// An agent.
@@ -191,7 +164,7 @@ pub struct AgentOptions {
     pub description: Option<String>,
     /// The model that it is meant for.
     pub model: Option<String>,
-    /// What it is told to be.
+    /// Its system prompt.
     pub prompt: Option<String>,
     /// The tools that it sees.
     pub selection: Selection,
@@ -272,7 +245,7 @@ fn own_names<'a>(origin: &'a Origin, tool: &'a str) -> OwnNames<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gantry_core::tool::{Annotations, OwnRule, ToolKind};
+    use gantry_core::tool::{Annotations, ApprovalRule, ToolKind};
 
     fn spec(name: &str, read_only: Option<bool>) -> ToolSpec {
         ToolSpec {
@@ -282,7 +255,7 @@ mod tests {
             input_schema: serde_json::json!({}).into(),
             output_schema: None,
             annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         }

@@ -6,24 +6,14 @@ use crate::outputs::Outputs;
 use gantry_core::Permit;
 use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
-use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
-use serde::Deserialize;
 use serde_json::json;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "tool_output";
-
-/// What a caller asks to see of an output.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Arguments {
-    handle: String,
-    #[serde(flatten)]
-    view: slice::View,
-}
 
 /// Reads stored outputs.
 #[derive(Debug)]
@@ -35,12 +25,10 @@ pub(crate) struct OutputTool {
 }
 
 impl OutputTool {
-    pub(crate) fn new(outputs: Outputs, response_max_bytes: usize) -> Self {
+    pub(crate) fn new(outputs: Outputs) -> Self {
         let origin =
             Origin { provider: "outputs".into(), namespace: "outputs".into(), kind: ToolKind::Builtin };
-        let tool = Self { origin, outputs, limit: AtomicUsize::default() };
-        tool.answers_within(response_max_bytes);
-        tool
+        Self { origin, outputs, limit: AtomicUsize::default() }
     }
 
     /// From now on a result of this size is stored. An answer of this tool must never be stored itself, and escaping may
@@ -55,7 +43,7 @@ impl Provider for OutputTool {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         Style::Bare
     }
 
@@ -70,19 +58,17 @@ impl Provider for OutputTool {
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(async move {
             let failed = |code, message: String| Fault::without_effect(ToolError::new(code, message));
-            let arguments: Arguments = serde_json::from_str(permit.arguments()).map_err(|error| {
+            let view: slice::View = serde_json::from_str(permit.arguments()).map_err(|error| {
                 failed(ErrorCode::InvalidArguments, format!("the arguments do not fit: {error}"))
             })?;
             let (outputs, session, limit) =
                 (self.outputs.clone(), cx.session, self.limit.load(Ordering::Relaxed));
             let read = tokio::task::spawn_blocking(move || {
-                let text = outputs.read(session, &arguments.handle)?;
-                Ok::<_, io::Error>(
-                    slice::cut(&text, &arguments.view, limit).map(|slice| (arguments.handle, slice)),
-                )
+                let text = outputs.read(session, &view.handle)?;
+                Ok::<_, io::Error>(slice::cut(&text, &view, limit))
             });
             match read.await {
-                Ok(Ok(Ok((handle, slice)))) => Ok(RawOutput::Json(slice.to_json(&handle).to_string())),
+                Ok(Ok(Ok(slice))) => Ok(RawOutput::Json(json!(slice).to_string())),
                 Ok(Ok(Err(message))) => Err(failed(ErrorCode::InvalidArguments, message)),
                 Ok(Err(_)) => Err(failed(
                     ErrorCode::FileNotFound,
@@ -97,7 +83,8 @@ impl Provider for OutputTool {
     }
 }
 
-fn spec() -> ToolSpec {
+/// The tool's definition.
+pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.into(),
         title: Some("Read a stored output".into()),
@@ -144,7 +131,7 @@ fn spec() -> ToolSpec {
             idempotent_hint: Some(true),
             open_world_hint: Some(false),
         },
-        own_rule: OwnRule::Never,
+        approval_rule: ApprovalRule::Never,
         raw: None,
         target: None,
     }

@@ -14,88 +14,82 @@ mod resolve;
 mod shape;
 pub(crate) mod timer;
 
-pub(crate) use admit::until;
+use admit::eviction_suffix;
+pub(crate) use admit::sleep_until_opt;
 
 use crate::cache::{Answer, WaitLimits};
-use crate::context::CallCx;
-use crate::reply::{Reply, Shaped};
-use crate::runtime::{Runtime, State};
+use crate::context::PipelineContext;
+use crate::reply::{Receipt, Reply, Shaped};
+use crate::runtime::{Runtime, Snapshot};
 use gantry_core::{CallError, CallRequest, Permit, Verdict};
 use gantry_provider::RawOutput;
 use record::Entry;
 
 /// Runs one call from request to reply.
-pub(crate) async fn run(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Reply {
+pub(crate) async fn run(rt: &Runtime, cx: &PipelineContext, request: &CallRequest) -> Reply {
     rt.record_session(&cx.session).await;
     let mut entry = record::open(cx, request);
     let outcome = record::catch_panic(stages(rt, cx, request, &mut entry)).await;
-    record::close(rt, cx, entry, outcome).await.into_reply()
+    let Receipt(reply) = record::close(rt, cx, entry, outcome).await;
+    reply
 }
 
 /// What is decided about a call: the first stages, without an effect.
-pub(crate) async fn verdict(rt: &Runtime, cx: &CallCx, request: &CallRequest) -> Verdict {
-    let mut state = rt.state();
-    let judged = match resolve::tool(rt, &mut state, cx, request).await {
-        Ok(call) => authorise::judge(&state, cx, call),
-        Err(refusal) => Err(refusal),
-    };
-    match judged {
-        Ok(judged) => authorise::verdict(rt, &state, cx, judged).await,
+pub(crate) async fn verdict(rt: &Runtime, cx: &PipelineContext, request: &CallRequest) -> Verdict {
+    let mut snapshot = rt.snapshot();
+    let resolved = resolve::tool(rt, &mut snapshot, cx, request).await;
+    let scope = CallScope { rt, snapshot: &snapshot, cx, request };
+    match resolved.and_then(|call| authorise::judge(&scope, call)) {
+        Ok(judged) => authorise::verdict(&scope, judged).await,
         Err(refusal) => Verdict::Deny(refusal),
     }
 }
 
 async fn stages(
     rt: &Runtime,
-    cx: &CallCx,
+    cx: &PipelineContext,
     request: &CallRequest,
     entry: &mut Entry,
 ) -> Result<Shaped, CallError> {
-    let mut state = rt.state();
-    let call = resolve::tool(rt, &mut state, cx, request).await?;
+    let mut snapshot = rt.snapshot();
+    let call = resolve::tool(rt, &mut snapshot, cx, request).await?;
     entry.resolved(&call);
-    let state = &*state;
-    let judged = authorise::judge(state, cx, call)?;
-    if let Some(earlier) = idempotency::earlier(rt, cx, request, judged.call(), entry).await? {
+    let scope = &CallScope { rt, snapshot: &snapshot, cx, request };
+    let judged = authorise::judge(scope, call)?;
+    if let Some(earlier) = idempotency::earlier(scope, judged.call(), entry).await? {
         return Ok(earlier);
     }
-    let at = At { rt, state, cx };
-    approve::joined(&at, request, &judged, entry).await?;
-    let permit = match authorise::verdict(rt, state, cx, judged).await {
-        Verdict::Allow(permit) => approve::in_time(&at, request, permit, entry).await?,
-        Verdict::Ask(question) => approve::obtain(&at, request, question, entry).await?,
+    approve::join_duplicate(scope, &judged, entry).await?;
+    let permit = match authorise::verdict(scope, judged).await {
+        Verdict::Allow(permit) => approve::apply_delay(scope, permit, entry).await?,
+        Verdict::Ask(question) => approve::approve(scope, question, entry).await?,
         Verdict::Deny(refusal) => return Err(refusal.into()),
     };
     entry.permitted(&permit);
     let entry = &*entry;
     // A key promises one execution and its result, and so does a decision: the cache has no say.
     let answer = if request.idempotency_key.is_some() || request.resumed.is_some() {
-        Answer::fresh(dispatch(&at, request, &permit, entry).await?)
+        Answer::fresh(dispatch(scope, &permit, entry).await?)
     } else {
-        let limit = execute::time_limit(state, request, &permit);
-        let provider = state.number_of(&permit.tool().key.provider);
-        let limits = WaitLimits { cancel: &cx.cancel, deadline: entry.deadline(), limit, provider };
-        rt.cache.get_or_execute(&permit, &limits, || dispatch(&at, request, &permit, entry)).await?
+        let limit = execute::time_limit(scope, &permit);
+        let provider = snapshot.instance_of(&permit.tool().key.provider);
+        let limits = WaitLimits { cancel: &cx.cancel, deadline: entry.deadline, limit, provider };
+        rt.cache.get_or_execute(&permit, &limits, || dispatch(scope, &permit, entry)).await?
     };
-    shape::apply(rt, state, cx, answer).await
+    shape::apply(scope, answer).await
 }
 
 /// What only one of several equal calls does: wait for its turn, put the intent on record, and execute.
-async fn dispatch(
-    at: &At<'_>,
-    request: &CallRequest,
-    permit: &Permit,
-    entry: &Entry,
-) -> Result<RawOutput, CallError> {
-    let At { rt, cx, .. } = at;
-    let slot = admit::slot(rt, cx, request, permit, entry.deadline()).await?;
-    let on_record = record::intend(rt, cx, request, permit, entry).await?;
-    execute::run(at, request, permit, &slot, on_record).await
+async fn dispatch(scope: &CallScope<'_>, permit: &Permit, entry: &Entry) -> Result<RawOutput, CallError> {
+    let slot = admit::slot(scope, permit, entry.deadline).await?;
+    let on_record = record::intend(scope, permit, entry).await?;
+    execute::run(scope, permit, &slot, on_record).await
 }
 
-/// Where a call is: in which runtime, under what holds there since it began.
-struct At<'a> {
-    rt: &'a Runtime,
-    state: &'a State,
-    cx: &'a CallCx,
+/// A call in its stages: the runtime, the snapshot that it goes by to its end, its context and its request.
+pub(crate) struct CallScope<'a> {
+    pub(crate) rt: &'a Runtime,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) cx: &'a PipelineContext,
+    pub(crate) request: &'a CallRequest,
 }

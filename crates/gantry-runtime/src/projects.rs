@@ -1,7 +1,7 @@
 //! The projects of a process, and the runtime that a caller of one of them belongs to.
 //!
 //! A project has a *shared* runtime, in which every caller sees what its agent may see. While an agent is *active*, that
-//! agent has a runtime for itself: its own connections, its own processes, nothing shared. Callers who name no
+//! agent has a runtime for itself: its own connections, its own processes, nothing shared. Callers that name no
 //! agent are then callers of the active one. Other agents can still be named; the shared runtime is for them, and is there
 //! as long as a caller needs it.
 
@@ -11,7 +11,7 @@ mod servers;
 mod slots;
 mod switch;
 
-pub use reload::{Load, Loading, Plans, Reloaded};
+pub use reload::{Load, Plans, Reloaded};
 pub use switch::Switched;
 
 use crate::approvals;
@@ -22,17 +22,20 @@ use crate::runtime::{Error, Relocation, Runtime};
 use crate::serial_gate::SerialGate;
 use crate::services::Services;
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_provider::task;
 use gantry_store::Store;
 use servers::Overlay;
-use slots::{ActiveSlot, RuntimeSlots};
+use slots::{ActiveSlot, Slots};
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The project that the configuration file itself describes.
@@ -41,7 +44,14 @@ pub const DEFAULT: &str = "default";
 /// How long calls may take to end when their agent, their server or their project goes away.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 
-/// How often a caller whose place is gone when he gets there is shown the next one, before he is turned away.
+/// How long a caller waits while a project switches agents: running calls end or are cut off, and the runtime of the new
+/// agent is built.
+const SWITCH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long after a background task that has failed is started again.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a caller whose runtime is gone when it gets there is given the next one, before it is refused.
 pub const MOVES: usize = 4;
 
 /// The projects of a process.
@@ -49,7 +59,8 @@ pub const MOVES: usize = 4;
 pub struct Projects {
     services: Arc<Services>,
     projects: ArcSwap<BTreeMap<Arc<str>, Arc<Project>>>,
-    loading: Loading,
+    /// Reads the configuration anew; none for one that never changes.
+    loader: Option<Arc<dyn Load>>,
     /// Held while a new configuration is applied.
     reloading: SerialGate,
     /// What was wrong with the configuration that was refused last, until one is accepted.
@@ -64,14 +75,14 @@ struct Project {
     name: Arc<str>,
     plan: ArcSwap<Plan>,
     overlay: Mutex<Overlay>,
-    slots: RuntimeSlots,
+    slots: watch::Sender<Slots>,
     /// Held while its runtimes come and go.
     changing: SerialGate,
     /// Whether it is not configured any more. Set while `changing` is held.
     ended: AtomicBool,
 }
 
-/// Where a caller has come to.
+/// The runtime that a caller belongs to.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The runtime.
@@ -80,7 +91,7 @@ pub struct Context {
     pub agent: Option<Arc<str>>,
 }
 
-/// An agent of a project, for those who list them.
+/// An agent of a project, as it is listed.
 #[derive(Debug, Clone)]
 pub struct Agent {
     /// The project.
@@ -101,33 +112,43 @@ impl Projects {
     pub async fn start(
         services: Arc<Services>,
         plans: BTreeMap<Arc<str>, Plan>,
-        loading: Loading,
+        loader: Option<Arc<dyn Load>>,
     ) -> Result<Arc<Self>, Error> {
         let mut projects = BTreeMap::new();
         for (name, plan) in plans {
             let project = Project::start(Arc::clone(&name), plan, &services).await?;
             projects.insert(name, project);
         }
-        let stopping = CancellationToken::new();
         let projects = Arc::new(Self {
             services,
             projects: ArcSwap::from_pointee(projects),
-            loading,
+            loader,
             reloading: SerialGate::default(),
             refused: Mutex::new(None),
-            stopping: stopping.clone(),
+            stopping: CancellationToken::new(),
         });
-        task::spawn("approvals", approvals::run_due(Arc::downgrade(&projects), stopping.clone()));
-        task::spawn(
-            "approval changes",
-            approvals::publish_changes(Arc::downgrade(&projects), stopping.clone()),
-        );
-        task::spawn("webhooks", approvals::deliver_webhooks(Arc::downgrade(&projects), stopping));
+        projects.keep_running("approvals", approvals::run_due);
+        projects.keep_running("approval changes", approvals::publish_changes);
+        projects.keep_running("webhooks", approvals::deliver_webhooks);
         Ok(projects)
     }
 
-    /// The runtime for a caller of this project, as this agent or as none in particular. Waits while the project turns to
-    /// another agent.
+    /// Runs a background task of the process until Gantry stops; one that panics is started again.
+    fn keep_running<F>(self: &Arc<Self>, name: &'static str, run: fn(Weak<Self>, CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (projects, stop) = (Arc::downgrade(self), self.stopping.clone());
+        task::spawn(name, async move {
+            while AssertUnwindSafe(run(Weak::clone(&projects), stop.clone())).catch_unwind().await.is_err() {
+                tracing::error!("the task of {name} failed; it is started again");
+                tokio::time::sleep(RESTART_PAUSE).await;
+            }
+        });
+    }
+
+    /// The runtime for a caller of this project, as this agent or as none in particular. Waits while the project switches
+    /// agents.
     ///
     /// # Errors
     /// There is no such project, or its active agent cannot be had.
@@ -136,10 +157,10 @@ impl Projects {
         project.context(&self.services, agent).await
     }
 
-    /// The same for those who cannot wait: nothing while there is nothing yet.
+    /// The same for callers that cannot wait: none while there is no runtime yet.
     #[must_use]
     pub fn peek(&self, project: &str, agent: Option<&str>) -> Option<Context> {
-        self.project(project).ok()?.slots.peek(agent)
+        self.project(project).ok()?.slots.borrow().find(agent).ok()?
     }
 
     fn project(&self, name: &str) -> Result<Arc<Project>, Refusal> {
@@ -170,13 +191,13 @@ impl Projects {
     /// The active agent of a project.
     #[must_use]
     pub fn active(&self, project: &str) -> Option<Arc<str>> {
-        self.projects.load().get(project)?.slots.active()
+        self.projects.load().get(project)?.slots.borrow().active_agent().cloned()
     }
 
     /// All runtimes that are there.
     #[must_use]
     pub fn runtimes(&self) -> Vec<Arc<Runtime>> {
-        self.projects.load().values().flat_map(|project| project.slots.runtimes()).collect()
+        self.projects.load().values().flat_map(|project| project.runtimes()).collect()
     }
 
     /// The ledger.
@@ -229,14 +250,14 @@ impl Projects {
     /// # Errors
     /// The store failed, and calls that wait may wait on.
     pub async fn cancel_session(&self, id: SessionId) -> Result<bool, gantry_store::Error> {
-        // First, so that a caller who waits for one of them reads why it ended.
+        // First, so that a caller that waits for one of them reads why it ended.
         let held = self.services.withdraw_run(id).await;
         let mut is_live = false;
         for runtime in self.runtimes() {
             is_live |= runtime.cancel_session(id).await;
         }
         // What goes on in a session that was brought back for it, which no runtime remembers.
-        let running = self.services.cancel_these(|call| call.session == id);
+        let running = self.services.cancel_where(|call| call.session == id);
         // What was being held meanwhile.
         let late = self.services.withdraw_run(id).await?;
         Ok(is_live || held? + running + late > 0)
@@ -275,45 +296,38 @@ fn no_project(name: &str) -> Refusal {
 
 impl Project {
     async fn start(name: Arc<str>, plan: Plan, services: &Arc<Services>) -> Result<Arc<Self>, Error> {
-        let slot = match active::read(&plan.options.data) {
-            None => None,
-            Some(agent) => match plan.options.agents.get_key_value(&*agent) {
-                Some((agent, _)) => Some(Ok(Arc::clone(agent))),
-                None => Some(Err(agent)),
-            },
-        };
+        let last_active = active::read(&plan.options.data);
+        let known = last_active.as_ref().and_then(|agent| plan.options.agents.get_key_value(agent));
+        let known = known.map(|(agent, _)| Arc::clone(agent));
         let project = Arc::new(Self {
             name,
             plan: ArcSwap::from_pointee(plan),
             overlay: Mutex::default(),
-            slots: RuntimeSlots::default(),
+            slots: watch::Sender::default(),
             changing: SerialGate::default(),
             ended: AtomicBool::new(false),
         });
-        match slot {
-            None => project.slots.set_shared(project.build(None, services).await?),
-            Some(Ok(agent)) => {
-                let runtime = project.build(Some(&agent), services).await?;
-                project.slots.set_active(ActiveSlot::Active { agent, runtime });
+        let start = |agent| Box::pin(Runtime::start(project.effective(agent), services));
+        let slots = match (known, last_active) {
+            (None, None) => Slots { shared: Some(start(None).await?), ..Slots::default() },
+            (Some(agent), _) => {
+                let runtime = start(Some(&agent)).await?;
+                Slots { active: ActiveSlot::Ready { agent, runtime }, shared: None }
             }
-            Some(Err(agent)) => {
+            (None, Some(agent)) => {
                 let reason = "it was active when Gantry ran last, and is not configured any more".into();
                 tracing::warn!("agent {agent} of project {}: {reason}", project.name);
-                project.slots.set_active(ActiveSlot::Broken { agent, reason });
+                Slots { active: ActiveSlot::Failed { agent, reason }, shared: None }
             }
-        }
+        };
+        project.slots.send_replace(slots);
         Ok(project)
     }
 
-    /// A runtime for this agent alone, or for all.
-    async fn build(&self, agent: Option<&Arc<str>>, services: &Arc<Services>) -> Result<Arc<Runtime>, Error> {
-        Runtime::start(self.effective(agent), services).await
-    }
-
     async fn context(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<Context, Refusal> {
-        let mut is_new = self.slots.is_moving();
+        let mut is_new = self.slots.borrow().is_switching();
         loop {
-            if let Some(context) = self.slots.find(agent).await? {
+            if let Some(context) = self.find_runtime(agent).await? {
                 if is_new {
                     // A caller that has waited for it sees all tools, not those so far.
                     context.runtime.settled().await;
@@ -325,46 +339,66 @@ impl Project {
                 self.configured(agent)?;
             }
             is_new = true;
-            let _changing = self.changing.enter().await;
-            self.is_there()?;
-            // Another caller may have started it in the meantime, or the project may have turned to another agent.
-            if self.slots.peek(agent).is_some() || self.slots.is_moving() {
-                continue;
+            self.start_shared(services, agent).await?;
+        }
+    }
+
+    /// The runtime that a caller belongs to, once no switch is under way for it; none if the shared runtime has to be
+    /// started.
+    async fn find_runtime(&self, agent: Option<&str>) -> Result<Option<Context>, Refusal> {
+        let mut slots = self.slots.subscribe();
+        let switched = slots.wait_for(|slots| !slots.is_switching_for(agent));
+        match tokio::time::timeout(SWITCH_TIMEOUT, switched).await {
+            Ok(Ok(slots)) => slots.find(agent),
+            _ => {
+                let message = "the project is turning to another agent; nothing was run. Try again later.";
+                Err(Refusal::new(ErrorCode::UpstreamUnavailable, message))
             }
-            let shared = self.build(None, services).await.map_err(|error| {
-                let message = format!("the project cannot be started: {error}; nothing was run");
-                Refusal::new(ErrorCode::UpstreamUnavailable, message)
-            })?;
-            if let Some(agent) = self.slots.active() {
+        }
+    }
+
+    /// Starts the shared runtime for a caller, unless there is one for it by now.
+    async fn start_shared(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<(), Refusal> {
+        let _changing = self.changing.enter().await;
+        self.ensure_configured()?;
+        {
+            // Another caller may have started it in the meantime, or the project may have turned to another agent.
+            let slots = self.slots.borrow();
+            if slots.is_switching() || slots.find(agent)?.is_some() {
+                return Ok(());
+            }
+        }
+        let shared = Runtime::start(self.effective(None), services).await.map_err(|error| {
+            let message = format!("the project cannot be started: {error}; nothing was run");
+            Refusal::new(ErrorCode::UpstreamUnavailable, message)
+        })?;
+        self.slots.send_modify(|slots| {
+            if let Some(agent) = slots.active_agent().cloned() {
                 let why = format!("agent {agent} is active and has a place of its own").into();
                 shared.close_to(Some(Relocation { agent: Some(agent), why }));
             }
-            self.slots.set_shared(shared);
-        }
-    }
-
-    /// Whether it is configured still. To be asked once a turn has come.
-    fn is_there(&self) -> Result<(), Refusal> {
-        if self.ended.load(Ordering::Acquire) {
-            return Err(no_project(&self.name));
-        }
+            slots.shared = Some(shared);
+        });
         Ok(())
     }
 
+    fn runtimes(&self) -> Vec<Arc<Runtime>> {
+        self.slots.borrow().runtimes()
+    }
+
+    /// Whether it is configured still. To be asked in `changing`.
+    fn ensure_configured(&self) -> Result<(), Refusal> {
+        if self.ended.load(Ordering::Acquire) { Err(no_project(&self.name)) } else { Ok(()) }
+    }
+
     fn agents(&self) -> Vec<Agent> {
-        let (plan, active) = (self.plan.load(), self.slots.active());
-        let mut agents: Vec<Agent> = plan
-            .options
-            .agents
-            .iter()
-            .map(|(name, options)| Agent {
-                project: Arc::clone(&self.name),
-                name: Arc::clone(name),
-                options: options.clone(),
-                active: active.as_ref() == Some(name),
-            })
-            .collect();
-        agents.sort_by(|a, b| a.name.cmp(&b.name));
-        agents
+        let (plan, active) = (self.plan.load(), self.slots.borrow().active_agent().cloned());
+        let agent = |(name, options): (&Arc<str>, &AgentOptions)| Agent {
+            project: Arc::clone(&self.name),
+            name: Arc::clone(name),
+            options: options.clone(),
+            active: active.as_ref() == Some(name),
+        };
+        plan.options.agents.iter().map(agent).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Named queues: how many calls may run at once, and who goes next.
+//! Named queues: how many calls may run at once, and which one is next.
 //!
 //! Waiting is first in, first out within a priority, fair between sessions (each session's oldest call in turn), and
 //! bounded. A call made below one that holds a slot borrows that slot while its parent waits for it, so a queue can
@@ -9,7 +9,6 @@ use gantry_core::id::SessionId;
 use gantry_core::{Priority, ToolError};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -26,7 +25,7 @@ pub struct Options {
 }
 
 /// How a queue is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// Its name.
@@ -57,7 +56,7 @@ impl Queues {
     /// Sets the queues up.
     #[must_use]
     pub fn new(options: Vec<Options>) -> Self {
-        Self(options.into_iter().map(|o| (Arc::clone(&o.name), Arc::new(Queue::new(o)))).collect())
+        Self::default().changed(options)
     }
 
     /// These queues after a change. A queue that stays keeps the calls that run and wait in it, under its new bounds.
@@ -98,22 +97,14 @@ impl Queues {
 pub struct Queue {
     name: Arc<str>,
     state: Mutex<State>,
-    admitted: AtomicU64,
-    rejected: AtomicU64,
-    last_wait: AtomicU64,
-    total_wait: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Calls that may run at once.
-    concurrent: usize,
-    /// Calls that may wait.
-    max_waiting: usize,
-    in_use: usize,
-    waiting: usize,
+    /// The bounds, and what was counted so far.
+    now: Snapshot,
     next_ticket: u64,
-    /// One lane per priority, the most urgent first.
+    /// The most urgent first.
     by_priority: [PriorityQueue; 3],
 }
 
@@ -130,20 +121,13 @@ struct Waiter {
     grant: oneshot::Sender<Slot>,
 }
 
-/// The right to run, given back when dropped.
-#[derive(Debug)]
+/// The right to run, given back when dropped. The default is that of a call that passes no queue.
+#[derive(Debug, Default)]
 #[must_use = "a slot that is dropped is given back"]
 pub struct Slot {
     queue: Option<Arc<Queue>>,
     /// Held only to be given back.
     _borrowed: Option<OwnedSemaphorePermit>,
-}
-
-impl Slot {
-    /// The slot of a call that passes no queue.
-    pub fn unqueued() -> Self {
-        Self { queue: None, _borrowed: None }
-    }
 }
 
 impl Drop for Slot {
@@ -154,50 +138,29 @@ impl Drop for Slot {
     }
 }
 
-/// The queue slots that the calls above a call hold, each of which one descendant at a time may borrow.
+/// The queue slots that the calls above a call hold, the nearest last, each of which one descendant at a time may borrow.
 #[derive(Debug, Clone, Default)]
-pub struct Held(Option<Arc<HeldSlot>>);
-
-#[derive(Debug)]
-struct HeldSlot {
-    queue: Arc<str>,
-    lend: Arc<Semaphore>,
-    above: Held,
-}
+pub struct Held(Arc<[(Arc<str>, Arc<Semaphore>)]>);
 
 impl Held {
     /// The same, with a slot of this queue added.
     #[must_use]
     pub fn with(&self, queue: &Arc<str>) -> Self {
-        let lend = Arc::new(Semaphore::new(1));
-        Self(Some(Arc::new(HeldSlot { queue: Arc::clone(queue), lend, above: self.clone() })))
+        let slot = (Arc::clone(queue), Arc::new(Semaphore::new(1)));
+        Self(self.0.iter().cloned().chain([slot]).collect())
     }
 
     /// What can be borrowed of this queue, from the nearest holder.
     fn lender(&self, queue: &str) -> Option<Arc<Semaphore>> {
-        let mut at = self.0.as_ref();
-        while let Some(slot) = at {
-            if &*slot.queue == queue {
-                return Some(Arc::clone(&slot.lend));
-            }
-            at = slot.above.0.as_ref();
-        }
-        None
+        self.0.iter().rev().find(|(name, _)| **name == *queue).map(|(_, lender)| Arc::clone(lender))
     }
 }
 
 impl Queue {
     fn new(options: Options) -> Self {
-        let counter = || AtomicU64::new(0);
         let Options { name, concurrent, max_waiting } = options;
-        Self {
-            name,
-            state: Mutex::new(State { concurrent, max_waiting, ..State::default() }),
-            admitted: counter(),
-            rejected: counter(),
-            last_wait: counter(),
-            total_wait: counter(),
-        }
+        let now = Snapshot { name: Arc::clone(&name), concurrent, max_waiting, ..Snapshot::default() };
+        Self { name, state: Mutex::new(State { now, ..State::default() }) }
     }
 
     /// Waits for a slot.
@@ -230,13 +193,13 @@ impl Queue {
     async fn own(self: &Arc<Self>, session: SessionId, priority: Priority) -> Result<Slot, Refusal> {
         let (ticket, granted) = {
             let mut state = self.state();
-            if state.in_use < state.concurrent {
-                state.in_use += 1;
+            if state.now.in_use < state.now.concurrent {
+                state.now.in_use += 1;
                 return Ok(self.slot());
             }
-            if state.waiting >= state.max_waiting {
-                self.rejected.fetch_add(1, Ordering::Relaxed);
-                return Err(self.full(state.max_waiting));
+            if state.now.depth >= state.now.max_waiting {
+                state.now.rejected += 1;
+                return Err(self.full(state.now.max_waiting));
             }
             state.enqueue(session, priority)
         };
@@ -254,19 +217,19 @@ impl Queue {
     /// Frees a slot, and lets the next in line run if there is room.
     fn release(self: Arc<Self>) {
         let mut state = self.state();
-        state.in_use = state.in_use.saturating_sub(1);
+        state.now.in_use = state.now.in_use.saturating_sub(1);
         self.fill(&mut state);
     }
 
     /// Lets as many run as there is room for.
     fn fill(self: &Arc<Self>, state: &mut State) {
-        while state.in_use < state.concurrent {
+        while state.now.in_use < state.now.concurrent {
             let Some(waiter) = state.next() else { return };
-            state.in_use += 1;
+            state.now.in_use += 1;
             if let Err(mut slot) = waiter.grant.send(self.slot()) {
                 // It gave up a moment ago. Its slot is not to be given back: that would take the lock that is held.
                 slot.queue = None;
-                state.in_use -= 1;
+                state.now.in_use -= 1;
             }
         }
     }
@@ -274,7 +237,7 @@ impl Queue {
     /// Other bounds hold from now on. Calls that run go on, also if they are more than may run now.
     fn resize(self: &Arc<Self>, options: &Options) {
         let mut state = self.state();
-        (state.concurrent, state.max_waiting) = (options.concurrent, options.max_waiting);
+        (state.now.concurrent, state.now.max_waiting) = (options.concurrent, options.max_waiting);
         self.fill(&mut state);
     }
 
@@ -290,27 +253,14 @@ impl Queue {
 
     fn note_wait(&self, wait: Duration) {
         let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        self.admitted.fetch_add(1, Ordering::Relaxed);
-        self.last_wait.store(ms, Ordering::Relaxed);
-        self.total_wait.fetch_add(ms, Ordering::Relaxed);
+        let now = &mut self.state().now;
+        now.admitted += 1;
+        now.last_wait_ms = ms;
+        now.total_wait_ms = now.total_wait_ms.saturating_add(ms);
     }
 
     fn snapshot(&self) -> Snapshot {
-        let (concurrent, max_waiting, in_use, depth) = {
-            let state = self.state();
-            (state.concurrent, state.max_waiting, state.in_use, state.waiting)
-        };
-        Snapshot {
-            name: Arc::clone(&self.name),
-            concurrent,
-            max_waiting,
-            in_use,
-            depth,
-            admitted: self.admitted.load(Ordering::Relaxed),
-            rejected: self.rejected.load(Ordering::Relaxed),
-            last_wait_ms: self.last_wait.load(Ordering::Relaxed),
-            total_wait_ms: self.total_wait.load(Ordering::Relaxed),
-        }
+        self.state().now.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -333,11 +283,11 @@ impl State {
         let (grant, granted) = oneshot::channel();
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting += 1;
-        let queue_of = self.queue_of(priority);
-        let line = queue_of.waiters.entry(session).or_default();
+        self.now.depth += 1;
+        let queue = self.queue_of(priority);
+        let line = queue.waiters.entry(session).or_default();
         if line.is_empty() {
-            queue_of.turns.push_back(session);
+            queue.turns.push_back(session);
         }
         line.push_back(Waiter { ticket, grant });
         (ticket, granted)
@@ -346,21 +296,21 @@ impl State {
     /// The call whose turn it is.
     fn next(&mut self) -> Option<Waiter> {
         let waiter = self.by_priority.iter_mut().find_map(PriorityQueue::next)?;
-        self.waiting = self.waiting.saturating_sub(1);
+        self.now.depth = self.now.depth.saturating_sub(1);
         Some(waiter)
     }
 
     fn leave(&mut self, session: SessionId, priority: Priority, ticket: u64) {
-        let queue_of = self.queue_of(priority);
-        let Some(line) = queue_of.waiters.get_mut(&session) else { return };
+        let queue = self.queue_of(priority);
+        let Some(line) = queue.waiters.get_mut(&session) else { return };
         let before = line.len();
         line.retain(|waiter| waiter.ticket != ticket);
         let left = before - line.len();
         if line.is_empty() {
-            queue_of.waiters.remove(&session);
-            queue_of.turns.retain(|turn| *turn != session);
+            queue.waiters.remove(&session);
+            queue.turns.retain(|turn| *turn != session);
         }
-        self.waiting = self.waiting.saturating_sub(left);
+        self.now.depth = self.now.depth.saturating_sub(left);
     }
 }
 

@@ -1,12 +1,13 @@
-//! The reply: what every door makes its answer of. Only a receipt of the record stage becomes one.
+//! The reply, from which every entry point makes its answer. Only a receipt of the record stage becomes one.
 
+use crate::ledger_view::with_known;
 use gantry_core::error::{EffectState, Refusal, ToolError, Upstream};
 use gantry_core::id::CallId;
 use gantry_core::raw;
 use gantry_core::tool::Tool;
 use gantry_provider::RawOutput;
 use gantry_store::{ApprovalRow, State};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub struct Shaped {
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
     /// The output itself.
-    Whole(Arc<RawOutput>),
+    Inline(Arc<RawOutput>),
     /// The message that stands for a stored output, as JSON text.
     Stored(Arc<str>),
 }
@@ -28,7 +29,7 @@ pub(crate) enum Body {
 impl Body {
     pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Whole(output) => output.text(),
+            Self::Inline(output) => output.text(),
             Self::Stored(message) => message,
         }
     }
@@ -41,34 +42,30 @@ impl Shaped {
         self.body.text()
     }
 
+    /// The output itself, if it is shown whole.
+    fn inline(&self) -> Option<&RawOutput> {
+        if let Body::Inline(output) = &self.body { Some(output) } else { None }
+    }
+
     /// The result as JSON text, if the tool gave JSON and it is shown whole.
     #[must_use]
     pub fn structured(&self) -> Option<&str> {
-        match &self.body {
-            Body::Whole(output) => match &**output {
-                RawOutput::Json(text) => Some(text),
-                RawOutput::Content(content) => content.structured(),
-                RawOutput::Text(_) => None,
-            },
-            Body::Stored(_) => None,
+        match self.inline()? {
+            RawOutput::Json(text) => Some(text),
+            RawOutput::Content(content) => content.structured(),
+            RawOutput::Text(_) => None,
         }
     }
 
     /// The result of an MCP server word for word, if it is one and is shown whole.
     #[must_use]
     pub fn content(&self) -> Option<&Arc<str>> {
-        match &self.body {
-            Body::Whole(output) => match &**output {
-                RawOutput::Content(content) => Some(content.result()),
-                RawOutput::Json(_) | RawOutput::Text(_) => None,
-            },
-            Body::Stored(_) => None,
-        }
+        if let RawOutput::Content(content) = self.inline()? { Some(content.result()) } else { None }
     }
 
     fn write_json(&self, out: &mut String) {
         match &self.body {
-            Body::Whole(output) => output.write_json(out),
+            Body::Inline(output) => output.write_json(out),
             Body::Stored(message) => out.push_str(message),
         }
     }
@@ -77,12 +74,6 @@ impl Shaped {
 /// Proof that a call is on record.
 #[derive(Debug)]
 pub(crate) struct Receipt(pub(crate) Reply);
-
-impl Receipt {
-    pub(crate) fn into_reply(self) -> Reply {
-        self.0
-    }
-}
 
 /// The answer to a call.
 #[derive(Debug, Clone)]
@@ -99,7 +90,7 @@ pub struct Reply {
     pub latency: Duration,
     /// The tool, if one was found.
     pub tool: Option<Arc<Tool>>,
-    /// The person who said yes, if one was asked.
+    /// The person that approved it, if one was asked.
     pub approved_by: Option<Arc<str>>,
     /// The arguments that a person approved instead of those that were sent, as the ledger may show them.
     pub executed_arguments: Option<Arc<str>>,
@@ -114,7 +105,7 @@ pub struct Reply {
 impl Reply {
     /// The answer to a call that never entered the pipeline.
     #[must_use]
-    pub fn shed(id: CallId, refusal: &Refusal) -> Self {
+    pub fn rejected_before_entry(id: CallId, refusal: &Refusal) -> Self {
         Self {
             id,
             state: State::Refused,
@@ -144,7 +135,7 @@ impl Reply {
 
     /// What stands in a conversation: the result, or `(tool failed: …)`.
     #[must_use]
-    pub fn conversation(&self) -> String {
+    pub fn model_text(&self) -> String {
         match &self.outcome {
             Ok(shaped) => shaped.text().to_owned(),
             Err(error) => error.conversation(),
@@ -178,7 +169,7 @@ impl Reply {
                 out.push_str(&json!(error).to_string());
             }
         }
-        let mut rest = json!({
+        let rest = json!({
             "latencyMs": u64::try_from(self.latency.as_millis()).unwrap_or(u64::MAX),
             "kind": self.tool.as_ref().map(|tool| tool.kind.as_str()),
             "namespace": self.tool.as_ref().map(|tool| &*tool.namespace),
@@ -186,42 +177,26 @@ impl Reply {
             "id": self.id,
             "state": self.state.as_str(),
         });
-        if let (Some(approval), Some(rest)) = (&self.approval, rest.as_object_mut()) {
-            rest.insert("approvalId".into(), approval.id.to_string().into());
-        }
-        let rest = rest.to_string();
+        let approval = json!({ "approvalId": self.approval.as_ref().map(|approval| approval.id) });
+        let rest = with_known(rest, approval).to_string();
         out.push(',');
         out.push_str(rest.strip_prefix('{').unwrap_or_default());
         out
     }
 
     fn extras(&self) -> Value {
-        let mut extras = Map::new();
-        if let Some(tool) = &self.tool {
-            extras.insert("tool".into(), (*tool.name).into());
-        }
-        if self.outcome.as_ref().is_ok_and(|shaped| matches!(shaped.body, Body::Stored(_))) {
-            extras.insert("stored".into(), true.into());
-        }
-        if self.outcome.as_ref().is_ok_and(|shaped| shaped.cached) {
-            extras.insert("cached".into(), true.into());
-        }
-        if self.outcome.is_err() {
-            extras.insert("effect".into(), self.effect.as_str().into());
-        }
-        if let Some(person) = &self.approved_by {
-            extras.insert("approvedBy".into(), (**person).into());
-        }
-        if let Some(arguments) = &self.executed_arguments {
-            let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| (**arguments).into());
-            extras.insert("executedArguments".into(), arguments);
-        }
-        if let Some(earlier) = &self.repeats {
-            extras.insert("repeats".into(), earlier.to_string().into());
-        }
-        if self.budget_exceeded {
-            extras.insert("toolBudgetExceeded".into(), true.into());
-        }
-        extras.into()
+        let (shaped, arguments) = (self.outcome.as_ref().ok(), self.executed_arguments.as_deref());
+        let executed = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        let extras = json!({
+            "tool": self.tool.as_ref().map(|tool| &*tool.name),
+            "stored": shaped.filter(|shaped| shaped.inline().is_none()).map(|_| true),
+            "cached": shaped.filter(|shaped| shaped.cached).map(|_| true),
+            "effect": self.outcome.is_err().then_some(self.effect.as_str()),
+            "approvedBy": self.approved_by,
+            "executedArguments": arguments.map(executed),
+            "repeats": self.repeats,
+            "toolBudgetExceeded": self.budget_exceeded.then_some(true),
+        });
+        with_known(json!({}), extras)
     }
 }

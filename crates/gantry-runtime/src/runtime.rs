@@ -5,25 +5,25 @@ mod dry_run;
 mod explain;
 mod lifecycle;
 mod observer;
-mod opening;
 mod pool;
-mod rebuild;
-mod reconfigure;
+mod providers;
+mod refresh;
 mod resources;
-mod setup;
-mod sources;
-mod upstreams;
+mod servers;
+mod sessions;
+mod snapshot;
 mod view;
 
 use crate::approvals::RunningGuard;
 use crate::cache::Cache;
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::event::Events;
 use crate::output_tool::OutputTool;
 use crate::outputs::Outputs;
 use crate::pipeline;
 use crate::reply::Reply;
-use crate::services::{Call, Running, Services};
+use crate::serial_gate::SerialGate;
+use crate::services::{Admitted, InFlightCall, Services};
 use crate::session::{Session, Sessions};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use detach_on_drop::DetachOnDrop;
@@ -31,12 +31,13 @@ pub use dry_run::{DryRun, Outcome};
 pub use explain::Explanation;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::CallId;
-use gantry_core::{CallRequest, Tool, Verdict};
+use gantry_core::{CallRequest, Tool};
+use gantry_provider::server::ServerGroup;
 use gantry_store::Store;
-use rebuild::Upstreams;
-use setup::Toolsets;
-pub(crate) use setup::{Setup, State, unknown_agent};
+pub(crate) use snapshot::{Snapshot, unknown_agent};
 use std::sync::Arc;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -55,32 +56,47 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Runtime {
     /// Tells the runtimes of a process apart.
-    number: u64,
-    project: Arc<str>,
+    pub instance_id: u64,
+    /// The project's name.
+    pub project: Arc<str>,
     /// The agent that has this runtime for itself.
-    active: Option<Arc<str>>,
-    state: ArcSwap<State>,
-    upstreams: Upstreams,
-    toolsets: Toolsets,
+    pub active: Option<Arc<str>>,
+    snapshot: ArcSwap<Snapshot>,
+    /// The servers as a group.
+    servers: Arc<dyn ServerGroup>,
+    /// Entered by what replaces the snapshot.
+    building: SerialGate,
+    /// Woken when a provider has something else to offer.
+    changed: Arc<Notify>,
+    /// Counts the snapshots.
+    generation: watch::Sender<u64>,
+    /// Until when callers wait for servers that start.
+    discovery_deadline: Instant,
     pub(crate) output_tool: Arc<Tool>,
     output_provider: Arc<OutputTool>,
     pub(crate) services: Arc<Services>,
     pub(crate) cache: Cache,
     pub(crate) outputs: Outputs,
-    pub(crate) store: Store,
-    pub(crate) events: Events,
-    sessions: Sessions,
+    /// The ledger.
+    pub store: Store,
+    /// The stream of events.
+    pub events: Events,
+    pub(crate) sessions: Sessions,
     tasks: TaskTracker,
-    closing: CancellationToken,
+    /// Fires when this runtime takes no more calls.
+    pub(crate) closing: CancellationToken,
     /// The active agent, if it has its own runtime; sessions of that agent are refused here.
-    elsewhere: ArcSwapOption<Relocation>,
+    relocation: ArcSwapOption<Relocation>,
 }
 
-/// A call that was let in; it counts as running from here on.
-#[derive(Debug)]
-pub struct Admitted(#[expect(dead_code, reason = "held for its end")] Running);
+impl Drop for Runtime {
+    /// Ends the tasks of a runtime whose start was given up.
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}
 
-/// The agent that has a runtime for itself. Callers of that agent, and callers who name none, belong there; if it is
+/// The agent that has a runtime for itself. Callers of that agent, and callers that name none, belong there; if it is
 /// none, no caller belongs here any more.
 #[derive(Debug)]
 pub(crate) struct Relocation {
@@ -90,29 +106,34 @@ pub(crate) struct Relocation {
 
 impl Runtime {
     /// Runs one call, to its end even if its caller is gone. One that is held is waited for.
-    pub async fn call(self: &Arc<Self>, cx: CallCx, request: CallRequest) -> Reply {
+    pub async fn call(self: &Arc<Self>, cx: PipelineContext, request: CallRequest) -> Reply {
         match self.enter(&cx) {
             Ok(entered) => {
                 let reply = self.run(entered, cx.clone(), request).await;
-                let reply = self.attend(&cx, reply).await;
+                let reply = self.wait_if_held(&cx, reply).await;
                 self.collect(&reply).await;
                 reply
             }
-            Err(refusal) => Reply::shed(cx.id, &refusal),
+            Err(refusal) => Reply::rejected_before_entry(cx.id, &refusal),
         }
     }
 
     /// Runs one call that was admitted, to its end even if its caller is gone. One that has to wait for a person or for
     /// its time is held, and the reply says so. The entry point that hands the reply to the caller confirms it by
     /// [`Self::collect`].
-    pub async fn run(self: &Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) -> Reply {
-        DetachOnDrop::new(&self.tasks, Arc::clone(self).through(entered, cx, request)).await
+    pub async fn run(
+        self: &Arc<Self>,
+        entered: Admitted,
+        cx: PipelineContext,
+        request: CallRequest,
+    ) -> Reply {
+        DetachOnDrop::new(&self.tasks, Arc::clone(self).run_admitted(entered, cx, request)).await
     }
 
     /// Waits with the caller of a held call, by the best way there is to ask the person behind it. The reply is what came of
     /// it, or that it still waits. The reply of a call that is not held is returned as it is. The entry point that hands the
     /// reply to the caller confirms it by [`Self::collect`].
-    pub async fn attend(self: &Arc<Self>, cx: &CallCx, reply: Reply) -> Reply {
+    pub async fn wait_if_held(self: &Arc<Self>, cx: &PipelineContext, reply: Reply) -> Reply {
         if !reply.is_held() {
             return reply;
         }
@@ -120,38 +141,23 @@ impl Runtime {
     }
 
     /// Runs one call that was admitted and whose caller does not wait; it is found by its id.
-    pub fn defer(self: &Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) {
-        self.tasks.spawn(Arc::clone(self).through(entered, cx, request));
+    pub fn defer(self: &Arc<Self>, entered: Admitted, cx: PipelineContext, request: CallRequest) {
+        self.tasks.spawn(Arc::clone(self).run_admitted(entered, cx, request));
     }
 
     /// Runs a held call; `running` is let go of when it has ended.
     pub(crate) fn resume(
         self: &Arc<Self>,
         entered: Admitted,
-        cx: CallCx,
+        cx: PipelineContext,
         request: CallRequest,
         running: RunningGuard,
     ) {
-        let run = Arc::clone(self).through(entered, cx, request);
+        let run = Arc::clone(self).run_admitted(entered, cx, request);
         self.tasks.spawn(async move {
             let reply = run.await;
             running.ended(&reply);
         });
-    }
-
-    /// What would be decided about a call. Nothing is run.
-    pub(crate) async fn verdict(&self, cx: &CallCx, request: &CallRequest) -> Verdict {
-        pipeline::verdict(self, cx, request).await
-    }
-
-    /// Ends when this runtime takes no more calls.
-    pub(crate) async fn stopping(&self) {
-        self.closing.cancelled().await;
-    }
-
-    /// Whether this runtime takes no more calls.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.is_cancelled()
     }
 
     /// Lets a call in, unless there are too many or its session leaves. If it leaves, there may be another place for its
@@ -159,38 +165,43 @@ impl Runtime {
     ///
     /// # Errors
     /// It was not let in, and nothing will run.
-    pub fn enter(&self, cx: &CallCx) -> Result<Admitted, Refusal> {
-        let call = self.counted(&cx.session, cx.cancel.clone());
+    pub fn enter(&self, cx: &PipelineContext) -> Result<Admitted, Refusal> {
+        let call = self.in_flight_entry(cx.id, &cx.session, cx.cancel.clone());
         // Order: counted first, so that the eviction of its session either waits for the call or is seen here.
-        let running = self.services.enter(cx.id, call, cx.parent.is_some())?;
+        let admitted = self.services.enter(call, cx.parent.is_some())?;
         // A call below one that runs still belongs to it: its parent is waited for.
-        let leaves = cx.session.leaves_because().filter(|_| cx.parent.is_none());
+        let leaves = cx.session.eviction_reason().filter(|_| cx.parent.is_none());
         if self.closing.is_cancelled() || leaves.is_some() {
             let why = leaves.as_deref().unwrap_or("Gantry is shutting down");
             let message = format!("{why}; nothing was run. Try again later.");
             return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
         }
-        Ok(Admitted(running))
+        Ok(admitted)
     }
 
     /// Counts a request that is no tool call as running, for as long as it does.
-    fn enter_request(&self, session: &Session) -> Result<Running, Refusal> {
+    fn enter_request(&self, session: &Session) -> Result<Admitted, Refusal> {
         let cancel = session.cancellation().child_token();
-        let running = self.services.enter(CallId::mint(), self.counted(session, cancel), false)?;
-        if let Some(why) = session.leaves_because() {
+        let running = self.services.enter(self.in_flight_entry(CallId::mint(), session, cancel), false)?;
+        if let Some(why) = session.eviction_reason() {
             let message = format!("{why}; nothing was asked. Try again later.");
             return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
         }
         Ok(running)
     }
 
-    fn counted(&self, session: &Session, cancel: CancellationToken) -> Call {
+    fn in_flight_entry(&self, id: CallId, session: &Session, cancel: CancellationToken) -> InFlightCall {
         let principal = Arc::clone(&session.caller().principal);
-        Call { cancel, principal, session: session.id(), runtime: self.number }
+        InFlightCall { id, cancel, principal, session: session.id(), runtime: self.instance_id }
     }
 
     /// Takes a call through the pipeline; it counts as running until then.
-    async fn through(self: Arc<Self>, entered: Admitted, cx: CallCx, request: CallRequest) -> Reply {
+    async fn run_admitted(
+        self: Arc<Self>,
+        entered: Admitted,
+        cx: PipelineContext,
+        request: CallRequest,
+    ) -> Reply {
         let reply = pipeline::run(&self, &cx, &request).await;
         drop(entered);
         match &reply.approval {

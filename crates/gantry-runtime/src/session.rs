@@ -6,33 +6,28 @@ use gantry_core::budget::Budget;
 use gantry_core::id::{CallId, SessionId};
 use gantry_core::toolset::{Place, Warning};
 use gantry_core::{Caller, Door, Role, Toolset};
+use gantry_store::SessionKey;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio_util::sync::CancellationToken;
 
-/// Live sessions that are remembered; the longest idle ones are forgotten beyond that. More than the MCP door keeps,
-/// so that it is the door that decides which of its clients has to begin anew.
+/// Live sessions that are remembered; the longest idle ones are forgotten beyond that. More than the MCP
+/// entry point keeps, so that it decides which of its clients has to begin anew.
 const MAX_SESSIONS: usize = 20_000;
 
 /// One session.
 #[derive(Debug)]
 pub struct Session {
-    id: SessionId,
-    caller: Arc<Caller>,
-    door: Door,
-    home: Weak<Runtime>,
-    place: Place,
-    standing: bool,
-    root: Option<Arc<str>>,
-    parent: Option<CallId>,
+    pub(crate) head: SessionHead,
+    runtime: Weak<Runtime>,
     resolved: ArcSwap<Resolved>,
     budget: Option<Budget>,
     has_outputs: AtomicBool,
     recorded: AtomicBool,
-    /// Why its runtime lets go of it, once it does.
-    leaving: OnceLock<Arc<str>>,
-    started_us: i64,
+    /// Why its runtime has evicted it, once it has.
+    evicted: OnceLock<Arc<str>>,
+    pub(crate) started_us: i64,
     last_used_us: AtomicI64,
     cancel: CancellationToken,
 }
@@ -42,47 +37,45 @@ pub struct Session {
 pub(crate) struct Resolved {
     pub(crate) revision: u64,
     pub(crate) toolset: Arc<Toolset>,
-    /// What was odd about it.
+    /// What looks wrong about it.
     pub(crate) warnings: Arc<[Warning]>,
-    /// Whether every server had given its verdict by then; if not, more tools may have come since.
-    pub(crate) settled: bool,
+    /// Whether every server was ready once or had failed by then; if not, more tools may have come since.
+    pub(crate) discovered: bool,
 }
 
-/// What a session begins with.
+/// What a session is opened with.
 #[derive(Debug)]
-pub(crate) struct Begin {
+pub(crate) struct SessionHead {
     pub(crate) id: SessionId,
-    pub(crate) caller: Caller,
+    pub(crate) caller: Arc<Caller>,
     pub(crate) door: Door,
     pub(crate) place: Place,
     /// Whether requests without a connection of their own share it.
-    pub(crate) standing: bool,
+    pub(crate) shared: bool,
     /// The agent at the top, for a session below a call.
-    pub(crate) root: Option<Arc<str>>,
+    pub(crate) root_agent: Option<Arc<str>>,
     /// The call that it is below, and what stops that.
     pub(crate) parent: Option<(CallId, CancellationToken)>,
 }
 
 impl Session {
-    pub(crate) fn new(begin: Begin, home: Weak<Runtime>, resolved: Resolved, budget: Option<Budget>) -> Self {
+    pub(crate) fn new(
+        head: SessionHead,
+        runtime: Weak<Runtime>,
+        resolved: Resolved,
+        budget: Option<Budget>,
+    ) -> Self {
         let now = crate::clock::now_us();
-        let Begin { id, caller, door, place, standing, root, parent } = begin;
         // What stops the call stops all that is below it.
-        let cancel = parent.as_ref().map_or_else(CancellationToken::new, |(_, call)| call.child_token());
+        let cancel = head.parent.as_ref().map_or_else(CancellationToken::new, |(_, call)| call.child_token());
         Self {
-            id,
-            caller: Arc::new(caller),
-            door,
-            home,
-            place,
-            standing,
-            root,
-            parent: parent.map(|(call, _)| call),
+            head,
+            runtime,
             resolved: ArcSwap::from_pointee(resolved),
             budget,
             has_outputs: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
-            leaving: OnceLock::new(),
+            evicted: OnceLock::new(),
             started_us: now,
             last_used_us: AtomicI64::new(now),
             cancel,
@@ -91,64 +84,54 @@ impl Session {
 
     /// The runtime that it belongs to, as long as that is there.
     #[must_use]
-    pub fn home(&self) -> Option<Arc<Runtime>> {
-        self.home.upgrade()
+    pub fn runtime(&self) -> Option<Arc<Runtime>> {
+        self.runtime.upgrade()
     }
 
-    /// Whether its runtime lets go of it, because the project turns to another agent or the project is gone. Its client
-    /// may begin a new one where the project is now.
+    /// Whether its runtime has evicted it, because the project switches to another agent or the project is gone. Its client
+    /// may open a new one in the runtime where it belongs now.
     #[must_use]
-    pub fn is_displaced(&self) -> bool {
-        self.leaving.get().is_some()
+    pub fn is_evicted(&self) -> bool {
+        self.evicted.get().is_some()
     }
 
-    /// Why its runtime lets go of it, if it does.
-    pub(crate) fn leaves_because(&self) -> Option<Arc<str>> {
-        self.leaving.get().cloned()
+    /// Why its runtime has evicted it, if it has.
+    pub(crate) fn eviction_reason(&self) -> Option<Arc<str>> {
+        self.evicted.get().cloned()
     }
 
     /// From here on it takes no more calls, for this reason.
-    pub(crate) fn leave(&self, why: &Arc<str>) {
-        self.leaving.set(Arc::clone(why)).ok(); // The first reason is the one that began it.
+    pub(crate) fn evict(&self, why: &Arc<str>) {
+        self.evicted.set(Arc::clone(why)).ok(); // The first reason is the one that began it.
     }
 
-    /// Where it stands among agents that call agents.
+    /// Its depth among agents that call agents.
     #[must_use]
     pub fn place(&self) -> &Place {
-        &self.place
-    }
-
-    /// Whether requests without a connection of their own share it.
-    pub(crate) fn is_standing(&self) -> bool {
-        self.standing
+        &self.head.place
     }
 
     /// The agent for which all this began: its own, or that of the session at the top.
-    pub(crate) fn root(&self) -> Option<&Arc<str>> {
-        if self.parent.is_some() { self.root.as_ref() } else { self.caller.agent.as_ref() }
-    }
-
-    /// The call that it is below.
-    pub(crate) fn parent(&self) -> Option<CallId> {
-        self.parent
+    pub(crate) fn root_agent(&self) -> Option<&Arc<str>> {
+        if self.head.parent.is_some() { self.head.root_agent.as_ref() } else { self.caller().agent.as_ref() }
     }
 
     /// Its id.
     #[must_use]
     pub fn id(&self) -> SessionId {
-        self.id
+        self.head.id
     }
 
-    /// Who it is for.
+    /// The caller that it is for.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
-        &self.caller
+        &self.head.caller
     }
 
-    /// By which door it came.
+    /// The entry point by which it came.
     #[must_use]
     pub fn door(&self) -> Door {
-        self.door
+        self.head.door
     }
 
     /// The tools that it sees.
@@ -188,17 +171,12 @@ impl Session {
         &self.cancel
     }
 
-    /// When it began.
-    pub(crate) fn started_us(&self) -> i64 {
-        self.started_us
-    }
-
     /// Whether it is still to be recorded; true once, for the call that is to do it.
     pub(crate) fn is_unrecorded(&self) -> bool {
         !self.recorded.swap(true, Ordering::AcqRel)
     }
 
-    pub(crate) fn touch(&self, now_us: i64) {
+    pub(crate) fn mark_used(&self, now_us: i64) {
         self.last_used_us.store(now_us, Ordering::Relaxed);
     }
 
@@ -207,26 +185,17 @@ impl Session {
     }
 }
 
-/// What makes two requests without a connection of their own belong to one session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct StandingKey {
-    project: Arc<str>,
-    principal: Arc<str>,
-    agent: Option<Arc<str>>,
-    /// A key that was made anew under an old name may be of another role.
-    role: Role,
-    door: Door,
-}
+/// What makes two requests without a connection of their own belong to one session. The role is part of it: a key that was
+/// made anew under an old name may be of another one.
+pub(crate) type SharedKey = (SessionKey, Role);
 
-impl StandingKey {
-    pub(crate) fn of(caller: &Caller, door: Door) -> Self {
-        Self {
-            project: Arc::clone(&caller.project),
-            principal: Arc::clone(&caller.principal),
-            agent: caller.agent.clone(),
-            role: caller.role,
-            door,
-        }
+/// The identity, agent and entry point of a session, as the store keeps them.
+pub(crate) fn session_key(caller: &Caller, door: Door) -> SessionKey {
+    SessionKey {
+        project: Arc::clone(&caller.project),
+        principal: Arc::clone(&caller.principal),
+        agent: caller.agent.clone(),
+        door: door.as_str().into(),
     }
 }
 
@@ -237,27 +206,27 @@ pub(crate) struct Sessions(Mutex<Live>);
 #[derive(Debug, Default)]
 struct Live {
     by_id: HashMap<SessionId, Arc<Session>>,
-    standing: HashMap<StandingKey, SessionId>,
+    shared: HashMap<SharedKey, SessionId>,
 }
 
 impl Sessions {
     /// Remembers a session and returns those that had to be forgotten for it.
     ///
     /// # Errors
-    /// Another request has opened the same standing session in the meantime: here it is.
+    /// Another request has opened the same shared session in the meantime: here it is.
     pub(crate) fn insert(
         &self,
         session: &Arc<Session>,
-        key: Option<StandingKey>,
+        key: Option<SharedKey>,
     ) -> Result<Vec<Arc<Session>>, Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = key.as_ref().and_then(|key| live.standing.get(key)).and_then(|id| live.by_id.get(id));
+        let first = key.as_ref().and_then(|key| live.shared.get(key)).and_then(|id| live.by_id.get(id));
         if let Some(first) = first {
             return Err(Arc::clone(first));
         }
         live.by_id.insert(session.id(), Arc::clone(session));
         if let Some(key) = key {
-            live.standing.insert(key, session.id());
+            live.shared.insert(key, session.id());
         }
         let mut forgotten = Vec::new();
         while live.by_id.len() > MAX_SESSIONS {
@@ -265,14 +234,14 @@ impl Sessions {
                 break;
             };
             forgotten.extend(live.by_id.remove(&oldest));
-            live.standing.retain(|_, id| *id != oldest);
+            live.shared.retain(|_, id| *id != oldest);
         }
         Ok(forgotten)
     }
 
-    pub(crate) fn standing(&self, key: &StandingKey) -> Option<Arc<Session>> {
+    pub(crate) fn shared(&self, key: &SharedKey) -> Option<Arc<Session>> {
         let live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        live.standing.get(key).and_then(|id| live.by_id.get(id)).cloned()
+        live.shared.get(key).and_then(|id| live.by_id.get(id)).cloned()
     }
 
     pub(crate) fn get(&self, id: SessionId) -> Option<Arc<Session>> {
@@ -281,7 +250,7 @@ impl Sessions {
 
     pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        live.standing.retain(|_, standing| *standing != id);
+        live.shared.retain(|_, shared| *shared != id);
         live.by_id.remove(&id)
     }
 

@@ -4,10 +4,10 @@
 use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
-use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
-use gantry_runtime::CallCx;
+use gantry_runtime::PipelineContext;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ impl Coordination {
     /// Lets the agent see its tools and make its calls, and tells what came of them.
     async fn spawn(&self, cx: &CallContext, arguments: &str) -> Result<RawOutput, Fault> {
         let spawn: Spawn = serde_json::from_str(arguments).map_err(|error| fault(&error.to_string()))?;
-        let cx = &CallCx::of(cx).ok_or_else(|| fault("no engine"))?;
-        let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
+        let cx = &PipelineContext::from_provider(cx).ok_or_else(|| fault("no engine"))?;
+        let runtime = cx.session.runtime().ok_or_else(|| fault("no runtime"))?;
         let narrow = spawn.narrow.map(|texts| texts.iter().flat_map(|text| Pattern::parse(text)).collect());
         let child = runtime.spawn_session(cx, &spawn.agent, narrow).await;
         let child = child.map_err(|refusal| fault(&refusal.error().message))?;
@@ -72,7 +72,7 @@ impl Provider for Coordination {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         Style::Bare
     }
 
@@ -89,8 +89,8 @@ impl Provider for Coordination {
             if &*permit.tool().key.tool == "spawn_agents" {
                 return self.spawn(cx, permit.arguments()).await;
             }
-            let cx = CallCx::of(cx).ok_or_else(|| fault("no engine"))?;
-            let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
+            let cx = PipelineContext::from_provider(cx).ok_or_else(|| fault("no engine"))?;
+            let runtime = cx.session.runtime().ok_or_else(|| fault("no runtime"))?;
             Ok(RawOutput::Json(json!({ "agents": runtime.agents() }).to_string()))
         })
     }
@@ -109,7 +109,7 @@ fn tool(name: &str) -> ToolSpec {
         output_schema: None,
         // What agents that are started do has effects; to list them has none.
         annotations: Annotations { read_only_hint: Some(name != "spawn_agents"), ..Annotations::default() },
-        own_rule: OwnRule::Never,
+        approval_rule: ApprovalRule::Never,
         raw: None,
         target: None,
     }

@@ -2,10 +2,10 @@
 
 use gantry_core::error::{ErrorCode, Fault, ToolError};
 use gantry_core::names::Style;
-use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
-use gantry_runtime::CallCx;
+use gantry_runtime::PipelineContext;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -44,7 +44,7 @@ impl Provider for TestTools {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         Style::Prefixed
     }
 
@@ -139,15 +139,15 @@ impl TestTools {
 
 /// Calls another tool from inside a tool, as agents do.
 async fn nested(cx: &CallContext, arguments: Arguments) -> Result<RawOutput, Fault> {
-    let cx = CallCx::of(cx).ok_or_else(|| fault("no engine"))?;
-    let runtime = cx.session.home().ok_or_else(|| fault("no runtime"))?;
+    let cx = PipelineContext::from_provider(cx).ok_or_else(|| fault("no engine"))?;
+    let runtime = cx.session.runtime().ok_or_else(|| fault("no runtime"))?;
     let request = CallRequest {
         tool: arguments.tool,
         arguments: arguments.arguments.map(|raw| raw.get().into()),
         ..CallRequest::default()
     };
     let reply = runtime.call(cx.child(), request).await;
-    Ok(RawOutput::Text(reply.conversation()))
+    Ok(RawOutput::Text(reply.model_text()))
 }
 
 fn append(file: &str, line: &str) {
@@ -170,7 +170,7 @@ fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
         input_schema: json!({ "type": "object", "properties": properties }).into(),
         output_schema: None,
         annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
-        own_rule: OwnRule::Never,
+        approval_rule: ApprovalRule::Never,
         raw: None,
         target: None,
     }

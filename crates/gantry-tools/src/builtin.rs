@@ -3,11 +3,12 @@
 //! The families of a workspace share one id, so that no name of a configured server (`git`, `web`, `search`) is taken;
 //! an entry of the tool catalogue is a single family under its own id.
 
-use crate::toolbox::ToolFamily;
+use crate::failure;
+use crate::toolbox::ToolBox;
 use gantry_core::names::Style;
-use gantry_core::policy::OwnVerdict;
+use gantry_core::policy::Preflight;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall, ToolError, ToolKind};
+use gantry_core::{Fault, Permit, Refusal, ResolvedCall, ToolKind};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use std::time::Duration;
 
@@ -19,35 +20,32 @@ pub const NAMESPACE: &str = "workspace";
 pub struct BuiltinProvider {
     origin: Origin,
     style: Style,
-    families: Vec<Box<dyn ToolFamily>>,
+    families: Vec<ToolBox>,
 }
 
 impl BuiltinProvider {
     /// The tools of a workspace.
     #[must_use]
-    pub fn workspace(families: Vec<Box<dyn ToolFamily>>) -> Self {
+    pub fn workspace(families: Vec<ToolBox>) -> Self {
         Self { origin: origin(NAMESPACE), style: Style::Bare, families }
     }
 
     /// The tools of an entry of the tool catalogue, under the entry's id.
     #[must_use]
-    pub fn entry(id: &str, family: Box<dyn ToolFamily>) -> Self {
+    pub fn entry(id: &str, family: ToolBox) -> Self {
         Self { origin: origin(id), style: Style::Prefixed, families: vec![family] }
     }
 
     /// The tools whose calls may take longer than those of others, and how long.
     #[must_use]
     pub fn time_limits(&self) -> Vec<(&'static str, Duration)> {
-        self.families.iter().flat_map(|family| family.time_limits()).collect()
+        self.families.iter().flat_map(ToolBox::time_limits).copied().collect()
     }
 
     /// The family that a tool is of.
-    fn family(&self, tool: &str) -> Result<&dyn ToolFamily, ToolError> {
-        let mut families = self.families.iter().map(|family| &**family);
-        families.find(|family| family.tools().iter().any(|spec| spec.name == tool)).ok_or_else(|| {
-            let message = format!("{} has no tool {tool}", self.origin.provider);
-            ToolError::new(ErrorCode::ToolNotFound, message)
-        })
+    fn family(&self, tool: &str) -> Result<&ToolBox, Fault> {
+        let is_of = |family: &&ToolBox| family.tools().iter().any(|spec| spec.name == tool);
+        self.families.iter().find(is_of).ok_or_else(|| failure::unknown_tool(&self.origin.provider, tool))
     }
 }
 
@@ -60,7 +58,7 @@ impl Provider for BuiltinProvider {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         self.style
     }
 
@@ -72,15 +70,16 @@ impl Provider for BuiltinProvider {
         self.family(name).is_ok()
     }
 
-    fn objection(&self, tool: &str) -> Option<String> {
+    fn quarantine_reason(&self, tool: &str) -> Option<String> {
         self.family(tool).ok()?.unavailable_reason()
     }
 
-    fn inspect<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<OwnVerdict, Refusal>> {
-        match self.family(&call.tool().spec.name) {
-            Ok(family) => family.preflight(call),
-            Err(error) => Box::pin(std::future::ready(Err(error.into()))),
-        }
+    fn preflight<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<Preflight, Refusal>> {
+        Box::pin(async {
+            let tool = &call.tool().spec.name;
+            let looked = async { self.family(tool)?.preflight(tool, call.arguments()).await };
+            looked.await.map_err(|fault| Refusal::from(fault.error))
+        })
     }
 
     fn execute<'a>(
@@ -89,21 +88,13 @@ impl Provider for BuiltinProvider {
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(async {
-            let family = self.family(&permit.tool().spec.name).map_err(Fault::without_effect)?;
+            let family = self.family(&permit.tool().spec.name)?;
             family.execute(cx, permit).await.map(RawOutput::Json)
         })
     }
 
     fn instructions(&self) -> Option<String> {
-        let all: Vec<&str> = self.families.iter().filter_map(|family| family.instructions()).collect();
+        let all: Vec<&str> = self.families.iter().filter_map(ToolBox::instructions).collect();
         (!all.is_empty()).then(|| all.join("\n"))
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            for family in &self.families {
-                family.close().await;
-            }
-        })
     }
 }

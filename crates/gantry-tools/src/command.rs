@@ -3,18 +3,16 @@
 mod code;
 pub mod runner;
 mod shell;
-pub mod toolchains;
+pub(crate) mod toolchains;
 
 pub use code::code_tools;
 pub use shell::shell_tools;
 
-use crate::failure;
 use gantry_core::Fault;
 use gantry_sandbox::jail::{Access, Captured};
 use runner::{CommandRunner, CommandSpec, NetworkAccess};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::time::Duration;
 
 /// The longest time that a call can ask for, in seconds.
 pub const MAX_TIMEOUT: u64 = 3600;
@@ -24,15 +22,6 @@ const MAX_WORDS: usize = 1000;
 /// The time that a program has without asking, in seconds.
 fn default_timeout() -> f64 {
     60.0
-}
-
-/// How long a program may run of which a call says this.
-fn wall_limit(seconds: f64) -> Result<Duration, Fault> {
-    let wall = Duration::try_from_secs_f64(seconds).ok();
-    let fitting = wall.filter(|wall| !wall.is_zero() && wall.as_secs() <= MAX_TIMEOUT);
-    fitting.ok_or_else(|| {
-        failure::invalid(format!("the timeout is a number of seconds, more than 0 and up to {MAX_TIMEOUT}"))
-    })
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -65,11 +54,11 @@ async fn run_program(
     mut command: CommandSpec,
     name: &str,
 ) -> Result<ProgramResult, Fault> {
-    let limits = (command.wall, command.quota);
+    let (wall, limits) = (command.wall, command.limits);
     command.access = Access::Write;
-    command.network = runner.options().network.then(NetworkAccess::default);
+    command.network = runner.options.network.then(NetworkAccess::default);
     let ran = runner.run(command).await?;
-    if let Some(fault) = runner::limit_fault(&ran, name, limits) {
+    if let Some(fault) = runner.limit_fault(&ran, name, wall, limits) {
         return Err(fault);
     }
     let total_if_cut = |captured: &Captured| captured.is_truncated().then_some(captured.total);

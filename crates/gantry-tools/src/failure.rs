@@ -5,10 +5,16 @@
 
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use rustix::io::Errno;
+use serde_json::Value;
 use std::io;
 
 fn without_effect(code: ErrorCode, message: impl Into<String>) -> Fault {
     Fault::without_effect(ToolError::new(code, message))
+}
+
+/// A fault with what is known about it besides.
+pub(crate) fn with_details(fault: Fault, details: Value) -> Fault {
+    Fault { error: fault.error.with_details(details), ..fault }
 }
 
 /// The arguments make no sense.
@@ -47,6 +53,21 @@ pub(crate) fn failed(message: impl Into<String>) -> Fault {
     without_effect(ErrorCode::ExecutionError, message)
 }
 
+/// What was to be reached is not there.
+pub(crate) fn unavailable(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::UpstreamUnavailable, message)
+}
+
+/// It took too long; nothing was changed.
+pub(crate) fn timeout(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::Timeout, message)
+}
+
+/// Gantry itself could not do it; nothing was changed.
+pub(crate) fn internal(message: impl Into<String>) -> Fault {
+    without_effect(ErrorCode::InternalError, message)
+}
+
 /// It was tried, and how far it got is not known.
 pub(crate) fn effect_unknown(message: impl Into<String>) -> Fault {
     Fault::with_possible_effect(ToolError::new(ErrorCode::ExecutionError, message))
@@ -64,27 +85,12 @@ pub(crate) fn canceled() -> Fault {
 /// A permit without the precondition that the preflight check would have given it: nothing was looked at, so nothing is
 /// done.
 pub(crate) fn missing_precondition() -> Fault {
-    without_effect(ErrorCode::InternalError, "the call was not inspected before it was permitted; call again")
+    internal("the call was not inspected before it was permitted; call again")
 }
 
-/// A precondition that no preflight check of this version gives.
-pub(crate) fn unknown_precondition(text: &str) -> Fault {
-    without_effect(ErrorCode::InternalError, format!("the precondition {text:?} is not known; call again"))
-}
-
-/// A conditional approval rule that the tool does not answer.
-pub(crate) fn no_preflight(tool: &str) -> Fault {
-    without_effect(
-        ErrorCode::InternalError,
-        format!(
-            "internal error: {tool} declares a conditional approval rule, but has no preflight check; nothing was run"
-        ),
-    )
-}
-
-/// A call that came to the wrong family of tools.
-pub(crate) fn unknown_tool(tool: &str) -> Fault {
-    without_effect(ErrorCode::ToolNotFound, format!("there is no tool {tool} here"))
+/// A call of a tool that its provider or its family does not have.
+pub(crate) fn unknown_tool(place: &str, tool: &str) -> Fault {
+    without_effect(ErrorCode::ToolNotFound, format!("{place} has no tool {tool}"))
 }
 
 /// The tool has run, but its result is no JSON.
@@ -101,14 +107,14 @@ pub(crate) fn not_synced(path: &str, error: Errno) -> Fault {
 
 /// The work of a tool ended in a panic or with the program.
 pub(crate) fn crashed(crash: &tokio::task::JoinError, effect: EffectState) -> Fault {
-    let error = ToolError::new(ErrorCode::ExecutionError, format!("the file tool crashed: {crash}"));
-    Fault { error, effect }
-}
-
-/// Looking at what a call would do ended in a panic or with the program.
-pub(crate) fn preflight_crashed(crash: &tokio::task::JoinError) -> Fault {
-    let message = format!("looking at the files failed: {crash}. Nothing was changed.");
-    without_effect(ErrorCode::InternalError, message)
+    let message = match effect {
+        EffectState::None => format!("the tool crashed and changed nothing: {crash}"),
+        EffectState::Possible => format!("the tool crashed, and what it changed is not known: {crash}"),
+        EffectState::Done => {
+            format!("the program has run, but what it left and said could not be read: {crash}")
+        }
+    };
+    Fault { error: ToolError::new(ErrorCode::ExecutionError, message), effect }
 }
 
 /// An error of the operating system, with what was being done.

@@ -10,38 +10,28 @@ mod read_file;
 mod write_file;
 
 use crate::failure;
+use crate::options::FilePolicy;
+use crate::tool;
 use crate::toolbox::{PermittedCall, ToolBox};
 use crate::workspace::allow::Allowed;
 use crate::workspace::root::WorkspaceRoot;
 use crate::workspace::{Error, ProtectedPaths};
 use delete_file::DeleteFile;
-use gantry_core::policy::OwnVerdict;
+use gantry_core::policy::Preflight;
 use gantry_core::{EffectState, Fault};
 use list_directory::ListDirectory;
 use move_file::MoveFile;
 use read_file::ReadFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
-use tokio_util::sync::CancellationToken;
 use write_file::WriteFile;
 
 /// What an agent should know before it uses any of them.
 const INSTRUCTIONS: &str = "Files are named by paths relative to the workspace root, with forward \
 slashes (\"src/main.rs\"); \".\" is the root. Absolute paths and paths that lead outside are refused. Overwriting \
 and deleting wait for a person's approval; creating, reading, listing and moving to a free name do not.";
-
-/// What an entry of the tool catalogue offers to do with files.
-#[derive(Debug, Clone)]
-pub struct FilePolicy {
-    /// The tools that it gives.
-    pub tools: FsTools,
-    /// Where they work: at these paths in the workspace, files or folders that may not exist yet, and below them. No
-    /// path at all means the whole workspace.
-    pub allowed: Vec<PathBuf>,
-}
 
 /// The file tools that one entry gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +59,11 @@ pub fn catalogue_tools(
     id: &str,
     root: &Path,
     protected: ProtectedPaths,
+    tools: FsTools,
     policy: &FilePolicy,
 ) -> Result<ToolBox, Error> {
     let opened = WorkspaceRoot::open(root, protected)?;
-    Ok(some_tools(&Arc::new(opened.confined(Allowed::new(id, root, &policy.allowed)?)), policy.tools))
+    Ok(some_tools(&Arc::new(opened.confined(Allowed::new(id, root, &policy.allowed_paths)?)), tools))
 }
 
 fn all_tools(root: &Arc<WorkspaceRoot>) -> ToolBox {
@@ -113,73 +104,41 @@ enum Encoding {
     Base64,
 }
 
-/// A permitted call on a thread that may block. There is no other way to one than a permit.
-#[derive(Debug)]
-struct FileCall<Args> {
-    args: Args,
-    precondition: Option<Precondition>,
-    stop: CancellationToken,
-}
-
 /// Says on a thread that may block what a call would do.
 async fn preflight_blocking<Args: Send + 'static>(
     root: &Arc<WorkspaceRoot>,
     args: Args,
-    preflight: fn(&WorkspaceRoot, &Args) -> Result<OwnVerdict, Fault>,
-) -> Result<OwnVerdict, Fault> {
+    preflight: fn(&WorkspaceRoot, &Args) -> Result<Preflight, Fault>,
+) -> Result<Preflight, Fault> {
     let root = Arc::clone(root);
-    let done = spawn_blocking(move || preflight(&root, &args)).await;
-    done.unwrap_or_else(|crash| Err(failure::preflight_crashed(&crash)))
+    tool::run_blocking(EffectState::None, move || preflight(&root, &args)).await?
 }
 
 /// Does what a call is for on a thread that may block. Dropping the future stops work that consists of many steps at its
 /// next step. `effect` is how far the work may have got if it crashes.
 async fn run_blocking<Args: Send + 'static, Output: Send + 'static>(
     root: &Arc<WorkspaceRoot>,
-    call: PermittedCall<'_, Args>,
+    call: PermittedCall<Args>,
     effect: EffectState,
-    run: fn(&WorkspaceRoot, &FileCall<Args>) -> Result<Output, Fault>,
+    run: fn(&WorkspaceRoot, &PermittedCall<Args>) -> Result<Output, Fault>,
 ) -> Result<Output, Fault> {
     let root = Arc::clone(root);
-    let stop = call.cancel().child_token();
-    let _stops_when_dropped = stop.clone().drop_guard();
-    let precondition = call.precondition().map(Precondition::parse).transpose()?;
-    let call = FileCall { args: call.args, precondition, stop };
-    let done =
-        spawn_blocking(
-            move || {
-                if call.stop.is_cancelled() { Err(failure::canceled()) } else { run(&root, &call) }
-            },
-        );
-    done.await.unwrap_or_else(|crash| Err(failure::crashed(&crash, effect)))
+    let work =
+        move || if call.cancel().is_cancelled() { Err(failure::canceled()) } else { run(&root, &call) };
+    tool::run_blocking(effect, work).await?
 }
 
-/// What was at the target when the call was judged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Precondition {
-    Absent,
-    /// Something with this fingerprint.
-    Unchanged(String),
+/// The precondition of a call whose target did not exist when it was judged.
+const ABSENT: &str = "absent";
+
+/// The precondition of a call whose target had this fingerprint when it was judged.
+fn unchanged(fingerprint: &str) -> String {
+    format!("unchanged:{fingerprint}")
 }
 
-impl Precondition {
-    const ABSENT: &str = "absent";
-    const UNCHANGED: &str = "unchanged:";
-
-    fn parse(text: &str) -> Result<Self, Fault> {
-        match text.strip_prefix(Self::UNCHANGED) {
-            Some(fingerprint) => Ok(Self::Unchanged(fingerprint.to_owned())),
-            None if text == Self::ABSENT => Ok(Self::Absent),
-            None => Err(failure::unknown_precondition(text)),
-        }
-    }
-
-    fn to_text(&self) -> Arc<str> {
-        match self {
-            Self::Absent => Self::ABSENT.into(),
-            Self::Unchanged(fingerprint) => format!("{}{fingerprint}", Self::UNCHANGED).into(),
-        }
-    }
+/// The answer of a preflight check.
+fn verdict(ask: Option<String>, precondition: impl Into<Arc<str>>) -> Preflight {
+    Preflight { ask, precondition: Some(precondition.into()) }
 }
 
 #[cfg(test)]

@@ -18,15 +18,12 @@ mod script;
 mod status;
 
 use crate::command::runner::CommandRunner;
-use crate::text as words;
+use crate::options::GitOptions;
 use crate::toolbox::ToolBox;
 use commit::GitCommit;
 use diff::GitDiff;
-use gantry_core::Fault;
 use log::GitLog;
 use push::GitPush;
-use remote::Credentials;
-use script::Repository;
 use status::GitStatus;
 use std::sync::Arc;
 
@@ -35,27 +32,10 @@ const INSTRUCTIONS: &str = "The git tools work on the repository that path is in
 default). Paths in their arguments and results are relative to the workspace root. git_commit and git_push always wait \
 for a person's approval, and are bound to what that person saw.";
 
-/// What the git tools are set up with.
-#[derive(Clone, Default)]
-pub struct GitOptions {
-    /// What servers want to see, by their origin such as `https://example.com`: `user:password`, or a token.
-    pub credentials: Vec<(String, String)>,
-    /// The name and the address of who commits, if the repository does not say.
-    pub author: Option<(String, String)>,
-}
-
-impl std::fmt::Debug for GitOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let origins: Vec<&String> = self.credentials.iter().map(|(origin, _secret)| origin).collect();
-        f.debug_struct("GitOptions").field("credentials", &origins).field("author", &self.author).finish()
-    }
-}
-
 /// The tools for repositories in the workspace of a runner.
 #[must_use]
 pub fn git_tools(runner: Arc<CommandRunner>, options: GitOptions) -> ToolBox {
-    let credentials = Credentials::new(options.credentials);
-    let git = Arc::new(GitContext { runner, credentials, author: options.author });
+    let git = Arc::new(GitContext { runner, options });
     ToolBox::new()
         .with(GitStatus(Arc::clone(&git)))
         .with(GitDiff(Arc::clone(&git)))
@@ -70,14 +50,7 @@ pub fn git_tools(runner: Arc<CommandRunner>, options: GitOptions) -> ToolBox {
 #[derive(Debug)]
 struct GitContext {
     runner: Arc<CommandRunner>,
-    credentials: Credentials,
-    author: Option<(String, String)>,
-}
-
-impl GitContext {
-    fn repository(&self, path: &str) -> Result<Repository<'_>, Fault> {
-        Repository::at(&self.runner, path)
-    }
+    options: GitOptions,
 }
 
 #[cfg(test)]

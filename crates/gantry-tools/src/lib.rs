@@ -2,12 +2,11 @@
 
 pub mod builtin;
 pub mod command;
-pub mod develop;
+pub mod dev;
 mod failure;
 pub mod files;
 pub mod git;
-pub mod own;
-mod schema;
+pub mod options;
 pub mod search;
 #[cfg(test)]
 mod testing;

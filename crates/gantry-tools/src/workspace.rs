@@ -1,20 +1,28 @@
 //! The workspace: the one folder that Gantry's own tools work in, and what in it they leave alone.
 //!
-//! The folder is opened once, at the start. A path is resolved beneath that handle by the kernel, down to the
-//! directory that holds its last name; everything after that happens on the opened directory with that single name.
+//! [`root::WorkspaceRoot`] is the handle on it, opened once. A path is resolved beneath that handle by the kernel, down to
+//! the directory that holds its last name; everything after that happens on the opened directory with that single name.
 //! So no path is ever checked as text and then used as text, and a folder that is swapped for a link in between
-//! leads nowhere.
+//! leads nowhere. What the tools use of it:
+//!
+//! * [`path::RelPath`]: a path of a caller, parsed.
+//! * `WorkspaceRoot::{resolve, resolve_entry, resolve_directory}`: what is at such a path, for tools that work on one
+//!   entry. An [`root::Entry`] says what may be done with it (`may_change`) and what it is now (`describe_target`).
+//! * `WorkspaceRoot::reader`, a [`reader::WorkspaceReader`] for tools that read many files in one call: `resolve`,
+//!   `kind`, `list`, `open_directory`, `open_file`, `read_bounded`, `digest`. It follows no link, except that `resolve`
+//!   follows those of a caller's path, and it leaves out what is hidden.
+//! * [`entry`]: the functions on a single name in an opened directory that both are made of.
+//!
+//! What is protected is decided by [`protected`] and [`definitions`], where a catalogue entry may work by [`allow`].
 
 pub(crate) mod allow;
 pub(crate) mod definitions;
+pub(crate) mod entry;
 pub(crate) mod path;
 pub(crate) mod protected;
+pub(crate) mod reader;
 pub(crate) mod root;
 pub(crate) mod state;
-pub(crate) mod within;
-
-/// The old name, which searching and the tools for developers still have.
-pub use ProtectedPaths as Fenced;
 
 use std::path::PathBuf;
 

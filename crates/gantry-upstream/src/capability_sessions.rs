@@ -9,177 +9,141 @@
 use crate::listing::Listing;
 use crate::replica::Replica;
 use crate::server::{Picked, UpstreamServer};
+use arc_swap::ArcSwapOption;
 use futures_util::FutureExt as _;
 use gantry_core::Tool;
-use gantry_mcp::client::{self, Connection, Declared, Event, Failure, Protocol, Target, Transport};
+use gantry_mcp::client::{self, Connection, Declared, Event, Failure, Protocol, Transport};
 use gantry_provider::client::ClientChannel;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 
-/// A session that is opened when a call first needs it.
-type Cell = Arc<OnceCell<Session>>;
+/// The sessions with a replica besides its first, by what they declare. They end with the first.
+#[derive(Debug)]
+pub(super) struct CapabilitySessions {
+    /// Where notifications of the server go.
+    events: mpsc::Sender<Event>,
+    /// Each is opened when a call first needs it. Limit: the sets of capabilities.
+    sessions: Mutex<HashMap<Declared, Arc<OnceCell<Session>>>>,
+}
 
 /// One session besides the first.
 #[derive(Debug)]
 struct Session {
     connection: Arc<Connection>,
-    seen: Mutex<Seen>,
+    /// What it listed, and what the first one had listed by then.
+    listed: ArcSwapOption<(Listing, Arc<Listing>)>,
 }
 
-/// What a session listed, and what the first one had listed by then.
-#[derive(Debug, Default)]
-struct Seen {
-    beside: Option<Arc<Listing>>,
-    own: Arc<OnceCell<Listing>>,
+impl CapabilitySessions {
+    /// No session yet; the notifications of later ones go to `events`.
+    pub(super) fn new(events: mpsc::Sender<Event>) -> Self {
+        Self { events, sessions: Mutex::default() }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Declared, Arc<OnceCell<Session>>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connections that are open.
+    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+        let sessions = self.sessions();
+        sessions.values().filter_map(|cell| Some(Arc::clone(&cell.get()?.connection))).collect()
+    }
+
+    /// The place of a session; one that has ended makes room for another.
+    fn cell(&self, declared: Declared) -> Arc<OnceCell<Session>> {
+        let has_ended = |cell: &Arc<OnceCell<Session>>| {
+            cell.get().is_some_and(|session| session.connection.closed().now_or_never().is_some())
+        };
+        let mut sessions = self.sessions();
+        sessions.retain(|_, cell| !has_ended(cell));
+        Arc::clone(sessions.entry(declared).or_default())
+    }
 }
 
 impl Session {
     /// Whether it has a tool as it was judged. It lists its tools again whenever the first session did: a change there may
     /// be a change here.
-    async fn defines(&self, tool: &Tool, beside: Option<Arc<Listing>>) -> Result<bool, Failure> {
-        let own = {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_same = match (&seen.beside, &beside) {
-                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
-                (None, _) | (_, None) => false,
-            };
-            if !is_same {
-                *seen = Seen { beside, own: Arc::default() };
-            }
-            Arc::clone(&seen.own)
-        };
-        // The connection learns from the list, too: which tools have to be run as tasks.
-        let listing = own.get_or_try_init(|| Listing::fetch_tools(&self.connection)).await?;
-        Ok(listing.defines(tool))
-    }
-}
-
-/// The sessions of a replica besides its first, by what they declare; at most one per set of capabilities.
-#[derive(Debug, Default)]
-pub(super) struct CapabilitySessions(Mutex<Inner>);
-
-#[derive(Debug, Default)]
-struct Inner {
-    /// Where notifications of the server go.
-    events: Option<mpsc::Sender<Event>>,
-    cells: HashMap<Declared, Cell>,
-}
-
-impl CapabilitySessions {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The replica has a new first connection, whose events go here.
-    pub(super) fn begin(&self, events: mpsc::Sender<Event>) {
-        *self.inner() = Inner { events: Some(events), cells: HashMap::new() };
-    }
-
-    /// The first connection is gone, and the others with it.
-    pub(super) fn end(&self) {
-        *self.inner() = Inner::default();
-    }
-
-    /// The connections that are open.
-    fn all(&self) -> Vec<Arc<Connection>> {
-        self.inner()
-            .cells
-            .values()
-            .filter_map(|cell| cell.get().map(|session| Arc::clone(&session.connection)))
-            .collect()
-    }
-
-    /// The cell of a session; a session that has ended is replaced by a new cell.
-    fn cell(&self, declared: Declared) -> Option<(Cell, mpsc::Sender<Event>)> {
-        let mut inner = self.inner();
-        let events = inner.events.clone()?;
-        let ended = |cell: &Cell| {
-            cell.get().is_some_and(|session| session.connection.closed().now_or_never().is_some())
-        };
-        if inner.cells.get(&declared).is_some_and(ended) {
-            inner.cells.remove(&declared);
+    async fn defines(&self, tool: &Tool, beside: Arc<Listing>) -> Result<bool, Failure> {
+        let listed = self.listed.load_full();
+        if let Some((own, _)) = listed.as_deref().filter(|(_, known)| Arc::ptr_eq(known, &beside)) {
+            return Ok(own.defines(tool));
         }
-        Some((Arc::clone(inner.cells.entry(declared).or_default()), events))
+        // The connection learns from the list, too: which tools have to be run as tasks.
+        let own = Listing::fetch_tools(&self.connection).await?;
+        let is_defined = own.defines(tool);
+        self.listed.store(Some(Arc::new((own, beside))));
+        Ok(is_defined)
     }
 }
 
 impl UpstreamServer {
     /// The connection for a call of this client at a replica: its first, or one that declares no more than the client can
     /// do, if that one has the tool as it was judged.
+    ///
+    /// # Errors
+    /// The replica has changed the tool while a session was opened.
     pub(super) async fn connection_for(
         &self,
         at: &Picked,
         tool: &Tool,
         client: &dyn ClientChannel,
-    ) -> Arc<Connection> {
-        let first = || Arc::clone(&at.connection);
-        let Some(replica) = self.replicas.get(at.replica) else { return first() };
-        let by_session =
-            matches!(replica.transport, Transport::Http { .. }) && !at.connection.about().version.is_modern();
-        let wanted = if by_session {
-            client_capabilities(client, self.settings.declared)
-        } else {
-            self.settings.declared
-        };
-        if wanted == self.settings.declared {
-            return first();
+    ) -> Result<Arc<Connection>, Failure> {
+        let first = || Arc::clone(&at.ready.connection);
+        let Some(replica) = self.replicas.get(at.replica) else { return Ok(first()) };
+        let is_by_session = matches!(replica.transport, Transport::Http { .. })
+            && !at.ready.connection.about().version.is_modern();
+        let declared = self.settings.options.declared();
+        let wanted = if is_by_session { client_capabilities(client, declared) } else { declared };
+        if wanted == declared {
+            return Ok(first());
         }
-        let Some((cell, events)) = replica.capability_sessions.cell(wanted) else { return first() };
-        let second = async {
-            let session =
-                cell.get_or_try_init(|| self.open_capability_session(replica, wanted, events)).await?;
-            let fits = session.defines(tool, replica.listing()).await?;
-            Ok(fits.then(|| Arc::clone(&session.connection)))
-        };
-        let limit = self.settings.startup_timeout;
-        let second =
-            timeout(limit, second).await.unwrap_or_else(|_| Err(Failure::Lost("no answer in time".into())));
-        match second {
-            Ok(Some(connection)) => connection,
-            Ok(None) => {
-                let (id, tool) = (&self.settings.id, &tool.name);
-                tracing::debug!(
-                    "{id}: {tool} is another for clients that can do less; the first session is used"
-                );
-                first()
-            }
-            Err(failure) => {
-                tracing::debug!("{}: no second session, so the first is used: {failure}", self.settings.id);
-                first()
-            }
+        let second = self.capability_session(at, replica, wanted, tool);
+        let second = timeout(self.settings.options.startup_timeout, second).await;
+        if self.listing_of(at.replica).is_some_and(|listing| !listing.defines(tool)) {
+            return Err(Failure::Unavailable(format!("it has changed what {} is", tool.name)));
         }
+        let why = match second {
+            Ok(Ok(Some(connection))) => return Ok(connection),
+            Ok(Ok(None)) => format!("{} is another for clients that can do less", tool.name),
+            Ok(Err(failure)) => format!("no second session: {failure}"),
+            Err(_) => "no second session: no answer in time".to_owned(),
+        };
+        tracing::debug!("{}: {why}; the first session is used", self.id());
+        Ok(first())
     }
 
-    /// Every connection that is ready, including those for clients that can do less.
-    pub(crate) fn all_connections(&self) -> Vec<Arc<Connection>> {
-        let others = self.replicas.iter().flat_map(|replica| replica.capability_sessions.all());
-        self.connections().into_iter().chain(others).collect()
+    /// What a replica listed last.
+    fn listing_of(&self, replica: usize) -> Option<Arc<Listing>> {
+        self.view.load().replicas.get(replica)?.listing.clone()
     }
 
-    async fn open_capability_session(
+    /// The session that declares this, which is opened if need be; `None` if it has the tool otherwise than it was judged.
+    async fn capability_session(
         &self,
+        at: &Picked,
         replica: &Replica,
         declared: Declared,
-        events: mpsc::Sender<Event>,
+        tool: &Tool,
+    ) -> Result<Option<Arc<Connection>>, Failure> {
+        let cell = at.ready.sessions.cell(declared);
+        let session = cell.get_or_try_init(|| self.open_session(at, replica, declared)).await?;
+        let Some(beside) = self.listing_of(at.replica) else { return Ok(None) };
+        Ok(session.defines(tool, beside).await?.then(|| Arc::clone(&session.connection)))
+    }
+
+    async fn open_session(
+        &self,
+        at: &Picked,
+        replica: &Replica,
+        declared: Declared,
     ) -> Result<Session, Failure> {
-        let target = Target {
-            name: Arc::clone(&self.settings.id),
-            transport: replica.transport.clone(),
-            protocol: Protocol::Legacy,
-            declared,
-            startup_timeout: self.settings.startup_timeout,
-            trace: Some(self.frame_tap(replica)),
-            events,
-        };
-        let connection = client::connect(&target, Protocol::Legacy).await?;
-        if let Some(level) = self.context.subscriptions.level()
-            && let Err(failure) = connection.set_log_level(level).await
-        {
-            tracing::debug!("{}: it does not take a log level: {failure}", self.settings.id);
-        }
-        Ok(Session { connection: Arc::new(connection), seen: Mutex::default() })
+        let target = self.target(replica, Protocol::Legacy, declared, at.ready.sessions.events.clone());
+        let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
+        self.push_log_level(std::slice::from_ref(&connection)).await;
+        Ok(Session { connection, listed: ArcSwapOption::empty() })
     }
 }
 

@@ -1,24 +1,24 @@
 //! The catalog of what servers offer besides tools, under the names and URIs that clients see.
 
 use crate::server::UpstreamServer;
-use crate::uri_map::{MessageKind, SCHEME, with_string_member};
+use crate::uri_map::{MessageKind, with_string_at};
 use gantry_core::names::{Beginnings, Style, Unnamed, assign, owners};
 use gantry_core::raw;
 use gantry_provider::resources::ListKind;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The lists that the catalog holds.
+/// The lists of the catalog.
 const KINDS: [ListKind; 3] = [ListKind::Resources, ListKind::Templates, ListKind::Prompts];
 
 /// Everything that the servers offer besides tools.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceCatalog {
     items: HashMap<ListKind, Vec<CatalogItem>>,
-    /// Prompts by the name that clients see.
+    /// The places of prompts in their list, by the name that clients see.
     prompts: HashMap<String, usize>,
-    /// Resources by their servers' own URIs; none where several servers have one.
-    own: HashMap<String, Option<usize>>,
+    /// The servers of resources, by the servers' own URIs; none where several servers have one.
+    owners: HashMap<String, Option<Arc<str>>>,
 }
 
 /// A resource, a template or a prompt.
@@ -40,126 +40,104 @@ impl ResourceCatalog {
         beginnings: &Beginnings<'_>,
         before: Option<&Self>,
     ) -> Self {
-        let plain: HashSet<&str> = servers
-            .iter()
-            .filter(|server| server.uri_map().is_plain())
-            .map(|server| &**server.id())
-            .collect();
-        let had =
-            |kind| before.and_then(|catalog| catalog.items.get(&kind)).map(Vec::as_slice).unwrap_or_default();
+        let plain: HashSet<&str> =
+            servers.iter().filter(|server| server.uri_map.is_plain()).map(|server| &**server.id()).collect();
+        let had = |kind| before.map(|catalog| catalog.items(kind)).unwrap_or_default();
         let mut catalog = Self::default();
-        for kind in [ListKind::Resources, ListKind::Templates] {
-            let items = servers.iter().flat_map(|server| resources(server, kind)).collect();
+        for kind in KINDS {
+            let items = servers.iter().flat_map(|server| offered(server, kind, beginnings)).collect();
             catalog.items.insert(kind, resolve_conflicts(items, &plain, had(kind)));
         }
-        for (n, item) in catalog.list(ListKind::Resources).iter().enumerate() {
-            catalog.own.entry(item.own.clone()).and_modify(|only| *only = None).or_insert(Some(n));
+        for CatalogItem { server, own, .. } in catalog.items.get(&ListKind::Resources).into_iter().flatten() {
+            let owner = catalog.owners.entry(own.clone());
+            owner.and_modify(|only| *only = None).or_insert_with(|| Some(Arc::clone(server)));
         }
-        let prompts = servers.iter().flat_map(|server| prompts(server, beginnings)).collect();
-        let (prompts, names) = named(resolve_conflicts(prompts, &plain, had(ListKind::Prompts)), &plain);
+        let prompts = catalog.items.remove(&ListKind::Prompts).unwrap_or_default();
+        let (prompts, names) = name_prompts(prompts, &plain);
         catalog.prompts = names.into_iter().enumerate().map(|(n, name)| (name, n)).collect();
         catalog.items.insert(ListKind::Prompts, prompts);
         catalog
     }
 
-    fn list(&self, kind: ListKind) -> Vec<CatalogItem> {
-        self.items.get(&kind).cloned().unwrap_or_default()
+    fn items(&self, kind: ListKind) -> &[CatalogItem] {
+        self.items.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The items of a kind that those servers have, as one JSON array.
-    pub(crate) fn text(&self, kind: ListKind, visible: impl Fn(&str) -> bool) -> String {
-        let items = self.items.get(&kind).map(Vec::as_slice).unwrap_or_default();
-        let texts: Vec<&str> =
-            items.iter().filter(|item| visible(&item.server)).map(|item| &*item.text).collect();
-        format!("[{}]", texts.join(","))
+    pub(crate) fn list_json(&self, kind: ListKind, visible: impl Fn(&str) -> bool) -> String {
+        let items = self.items(kind).iter().filter(|item| visible(&item.server));
+        format!("[{}]", items.map(|item| &*item.text).collect::<Vec<_>>().join(","))
     }
 
     /// The prompt that clients know by this name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&CatalogItem> {
-        self.items.get(&ListKind::Prompts)?.get(*self.prompts.get(name)?)
+        self.items(ListKind::Prompts).get(*self.prompts.get(name)?)
     }
 
     /// The server that has a resource of this URI, given as the server itself spells it: listed there and nowhere else,
     /// or covered by a template of it.
     pub(crate) fn server_of(&self, uri: &str, visible: impl Fn(&str) -> bool) -> Option<&Arc<str>> {
-        let listed = self.own.get(uri).copied().flatten();
-        let listed = listed.and_then(|n| self.items.get(&ListKind::Resources)?.get(n));
-        if let Some(item) = listed.filter(|item| visible(&item.server)) {
-            return Some(&item.server);
-        }
-        let templates = self.items.get(&ListKind::Templates).map(Vec::as_slice).unwrap_or_default();
-        let covers = templates.iter().filter(|item| visible(&item.server) && covers(&item.own, uri));
-        covers.max_by_key(|item| literal(&item.own).len()).map(|item| &item.server)
+        let owner = self.owners.get(uri).and_then(Option::as_ref).filter(|server| visible(server));
+        let templates = self.items(ListKind::Templates).iter();
+        let covering = templates.filter(|item| visible(&item.server) && covers(&item.own, uri));
+        owner.or_else(|| covering.max_by_key(|item| literal_prefix(&item.own).len()).map(|item| &item.server))
     }
 
     /// The servers whose items of a kind are others than before, and the kind.
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<(Arc<str>, ListKind)> {
-        let changed = |kind| self.changed(before, kind).into_iter().map(move |server| (server, kind));
-        KINDS.into_iter().flat_map(changed).collect()
-    }
-
-    fn changed(&self, before: &Self, kind: ListKind) -> Vec<Arc<str>> {
-        let of = |catalog: &Self| {
-            let mut by_server: HashMap<Arc<str>, Vec<Box<str>>> = HashMap::new();
-            for item in catalog.list(kind) {
-                by_server.entry(item.server).or_default().push(item.text);
-            }
-            by_server
-        };
-        let (new, old) = (of(self), of(before));
-        let differs = |server: &&Arc<str>| new.get(*server) != old.get(*server);
-        let mut servers: Vec<Arc<str>> = new.keys().chain(old.keys()).filter(differs).cloned().collect();
-        servers.sort();
-        servers.dedup();
-        servers
+        KINDS.into_iter().flat_map(|kind| changes(self.items(kind), before.items(kind), kind)).collect()
     }
 }
 
+/// The servers whose part of a list is another now.
+fn changes(now: &[CatalogItem], before: &[CatalogItem], kind: ListKind) -> Vec<(Arc<str>, ListKind)> {
+    fn part<'a>(items: &'a [CatalogItem], server: &Arc<str>) -> Vec<&'a str> {
+        items.iter().filter(|item| item.server == *server).map(|item| &*item.text).collect()
+    }
+    let servers: BTreeSet<&Arc<str>> = now.iter().chain(before).map(|item| &item.server).collect();
+    let changed = servers.into_iter().filter(|server| part(now, server) != part(before, server));
+    changed.map(|server| (Arc::clone(server), kind)).collect()
+}
+
 /// The part of a template before its first variable.
-fn literal(template: &str) -> &str {
+fn literal_prefix(template: &str) -> &str {
     template.split('{').next().unwrap_or_default()
 }
 
 /// Whether a template can make this URI, as far as its fixed beginning and end tell.
 fn covers(template: &str, uri: &str) -> bool {
     let end = template.rsplit('}').next().unwrap_or_default();
-    let start = literal(template);
+    let start = literal_prefix(template);
     uri.len() >= start.len() && uri.starts_with(start) && (!template.contains('{') || uri.ends_with(end))
 }
 
-fn resources(server: &Arc<UpstreamServer>, kind: ListKind) -> Vec<CatalogItem> {
-    let member = if kind == ListKind::Templates { "uriTemplate" } else { "uri" };
-    let Some(listing) = server.listing() else { return Vec::new() };
-    let item = |text: &str| {
-        let own = raw::string_member(text, member)?.into_owned();
-        let shown = server.uri_map().rewrite(MessageKind::Item(kind), text);
-        Some(CatalogItem { server: Arc::clone(server.id()), own, text: shown.into() })
+/// What a server offers of a kind, under its own names; without prompts that are shown unchanged and would pass for a prompt
+/// of another server.
+fn offered(server: &Arc<UpstreamServer>, kind: ListKind, beginnings: &Beginnings<'_>) -> Vec<CatalogItem> {
+    let member = match kind {
+        ListKind::Prompts | ListKind::Tools => "name",
+        ListKind::Resources => "uri",
+        ListKind::Templates => "uriTemplate",
     };
-    listing.items(kind).iter().filter_map(|text| item(text)).collect()
-}
-
-/// The prompts under the servers' own names, without those that are shown unchanged and would pass for a prompt of another
-/// server.
-fn prompts(server: &Arc<UpstreamServer>, beginnings: &Beginnings<'_>) -> Vec<CatalogItem> {
     let Some(listing) = server.listing() else { return Vec::new() };
-    let mut bare = HashSet::new();
+    let (id, mut bare) = (server.id(), HashSet::new());
     let mut item = |text: &str| {
-        let own = raw::string_member(text, "name")?.into_owned();
-        if server.uri_map().is_plain() {
-            if let Some(other) = beginnings.imitated(&own, server.id()) {
-                let id = server.id();
+        let own = raw::string_member(text, member)?.into_owned();
+        if kind == ListKind::Prompts && server.uri_map.is_plain() {
+            if let Some(other) = beginnings.imitated(&own, id) {
                 tracing::warn!("prompt {own:?} of {id} is left out: it would pass for one of {other}");
                 return None;
             }
             bare.insert(own.clone()).then_some(())?;
         }
-        Some(CatalogItem { server: Arc::clone(server.id()), own, text: text.into() })
+        let text = server.uri_map.rewrite(MessageKind::Item(kind), text).into();
+        Some(CatalogItem { server: Arc::clone(id), own, text })
     };
-    listing.items(ListKind::Prompts).iter().filter_map(|text| item(text)).collect()
+    listing.items(kind).iter().filter_map(|text| item(text)).collect()
 }
 
 /// The prompts under the names that clients see, and these names.
-fn named(prompts: Vec<CatalogItem>, plain: &HashSet<&str>) -> (Vec<CatalogItem>, Vec<String>) {
+fn name_prompts(prompts: Vec<CatalogItem>, plain: &HashSet<&str>) -> (Vec<CatalogItem>, Vec<String>) {
     let style =
         |item: &CatalogItem| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
     let unnamed: Vec<Unnamed<'_>> = prompts
@@ -169,7 +147,7 @@ fn named(prompts: Vec<CatalogItem>, plain: &HashSet<&str>) -> (Vec<CatalogItem>,
     let (names, _) = assign(&unnamed);
     let shown = prompts.into_iter().zip(&names).map(|(item, name)| {
         let text =
-            if item.own == *name { item.text } else { with_string_member(&item.text, "name", name).into() };
+            if item.own == *name { item.text } else { with_string_at(&item.text, &["name"], name).into() };
         CatalogItem { text, ..item }
     });
     (shown.collect(), names)
@@ -198,11 +176,6 @@ fn resolve_conflicts(
         (!lost).then_some(item)
     });
     left.collect()
-}
-
-/// Whether a URI is one that Gantry has mapped.
-pub(crate) fn is_mapped(uri: &str) -> bool {
-    uri.starts_with(SCHEME)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the MCP servers of one runtime share, and the engine's way to all of them: a [`ServerGroup`].
 
 use crate::catalog::ResourceCatalog;
-use crate::config::ServerSettings;
 use crate::eras::Eras;
 use crate::listing::Listing;
+use crate::options::ServerSettings;
 use crate::pins::PinFile;
 use crate::server::UpstreamServer;
 use crate::subscriptions::Subscriptions;
@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use gantry_core::id::SessionId;
 use gantry_core::names::Beginnings;
 use gantry_core::raw;
-use gantry_provider::resources::{Change, Features, ListKind, Outgoing};
+use gantry_provider::resources::{Features, ListKind, Outgoing};
 use gantry_provider::server::{
     Observer, PublishCatalog, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
 };
@@ -49,9 +49,9 @@ impl ServerFactory for UpstreamOptions {
     }
 
     fn unstarted(&self) -> Arc<dyn ServerGroup> {
-        let (data, lock_file) = (PathBuf::new(), PathBuf::new());
-        let options = Self { data, lock_file, ..self.clone() };
-        Arc::new(UpstreamContext::open(&options, Arc::new(NoObserver)))
+        // No file has an empty name, so nothing is pinned and nothing is read.
+        let (pins, eras) = (PinFile::open(PathBuf::new()), Eras::default());
+        Arc::new(UpstreamContext::new(self, pins, eras, Arc::new(NoObserver)))
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct UpstreamContext {
     pub(crate) eras: Arc<Eras>,
     /// Signs the ids of tasks.
     pub(crate) task_signer: TaskSigner,
-    /// Is told what happens at the servers.
+    /// Hears of what happens at the servers.
     pub(crate) observer: Arc<dyn Observer>,
     /// Limits how many servers start at once.
     pub(crate) starts: Semaphore,
@@ -83,10 +83,15 @@ pub(crate) struct UpstreamContext {
 impl UpstreamContext {
     /// Reads the lock file and the eras. Blocks.
     pub(crate) fn open(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
+        let pins = PinFile::open(options.lock_file.clone());
+        Self::new(options, pins, Eras::open(options.data.join(ERAS)), observer)
+    }
+
+    fn new(options: &UpstreamOptions, pins: PinFile, eras: Eras, observer: Arc<dyn Observer>) -> Self {
         Self {
             project: Arc::clone(&options.project),
-            pins: PinFile::open(options.lock_file.clone()),
-            eras: Arc::new(Eras::open(options.data.join(ERAS))),
+            pins,
+            eras: Arc::new(eras),
             task_signer: TaskSigner::new(),
             observer,
             starts: Semaphore::new(options.init_concurrency.max(1)),
@@ -103,14 +108,14 @@ impl UpstreamContext {
     }
 
     /// Remembers a server that was made.
-    pub(crate) fn add(&self, server: &Arc<UpstreamServer>) {
+    pub(crate) fn register(&self, server: &Arc<UpstreamServer>) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|server| server.strong_count() > 0);
         servers.push(Arc::downgrade(server));
     }
 
     /// The servers that exist, in the order of their ids.
-    pub(crate) fn all(&self) -> Vec<Arc<UpstreamServer>> {
+    pub(crate) fn servers(&self) -> Vec<Arc<UpstreamServer>> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut servers: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
         servers.sort_by(|a, b| a.id().cmp(b.id()));
@@ -118,15 +123,15 @@ impl UpstreamContext {
     }
 
     /// Those of them that are selected.
-    pub(crate) fn selected(&self, selected: ServerFilter<'_>) -> Vec<Arc<UpstreamServer>> {
-        let mut servers = self.all();
+    pub(crate) fn selected_servers(&self, selected: ServerFilter<'_>) -> Vec<Arc<UpstreamServer>> {
+        let mut servers = self.servers();
         servers.retain(|server| selected(&**server));
         servers
     }
 
     /// The present definitions of one server, or of all that are selected, as far as they are known.
     fn listings(&self, server: Option<&str>, selected: ServerFilter<'_>) -> Vec<(Arc<str>, Arc<Listing>)> {
-        let servers = self.selected(selected).into_iter();
+        let servers = self.selected_servers(selected).into_iter();
         let named = servers.filter(|known| server.is_none_or(|id| *id == **known.id()));
         named.filter_map(|server| Some((Arc::clone(server.id()), server.listing()?))).collect()
     }
@@ -161,7 +166,7 @@ impl ServerGroup for UpstreamContext {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.pins.trouble().into_iter().collect()
+        self.pins.read_error().into_iter().collect()
     }
 
     fn prepare_catalog(
@@ -171,8 +176,11 @@ impl ServerGroup for UpstreamContext {
         keep_owners: bool,
     ) -> PublishCatalog {
         let before = self.catalog.load();
-        let new =
-            ResourceCatalog::build(&self.selected(selected), beginnings, keep_owners.then_some(&**before));
+        let new = ResourceCatalog::build(
+            &self.selected_servers(selected),
+            beginnings,
+            keep_owners.then_some(&**before),
+        );
         let catalog = Arc::clone(&self.catalog);
         Box::new(move || {
             let new = Arc::new(new);
@@ -182,14 +190,14 @@ impl ServerGroup for UpstreamContext {
     }
 
     fn catalog(&self, kind: ListKind, selected: ServerFilter<'_>) -> String {
-        let servers = self.selected(selected);
+        let servers = self.selected_servers(selected);
         let visible: BTreeSet<&str> = servers.iter().map(|server| &**server.id()).collect();
-        self.catalog.load().text(kind, |server| visible.contains(server))
+        self.catalog.load().list_json(kind, |server| visible.contains(server))
     }
 
     fn features(&self, selected: ServerFilter<'_>) -> Features {
         let (mut features, mut extensions) = (Features::default(), Vec::<(String, String)>::new());
-        for listing in self.selected(selected).iter().filter_map(|server| server.listing()) {
+        for listing in self.selected_servers(selected).iter().filter_map(|server| server.listing()) {
             features.resources |= listing.offers("resources");
             features.prompts |= listing.offers("prompts");
             features.completions |= listing.offers("completions");
@@ -223,12 +231,4 @@ impl ServerGroup for UpstreamContext {
 #[derive(Debug)]
 pub(crate) struct NoObserver;
 
-impl Observer for NoObserver {
-    fn ready(&self, _server: &Arc<str>, _era: &'static str, _tools: usize) {}
-
-    fn down(&self, _server: &Arc<str>, _reason: String) {}
-
-    fn frame(&self, _server: &Arc<str>, _sent: bool, _text: String) {}
-
-    fn changed(&self, _change: Change) {}
-}
+impl Observer for NoObserver {}

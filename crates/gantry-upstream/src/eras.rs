@@ -2,12 +2,11 @@
 //!
 //! Only a hint: a server that speaks another era by now is probed again, so a failure here costs time and nothing else.
 
-use crate::config::{ServerSettings, TransportConfig};
+use crate::options::ServerSettings;
 use crate::pins::write_atomically;
 use gantry_core::digest::Digest;
 use gantry_mcp::Version;
 use gantry_mcp::client::Protocol;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,39 +17,30 @@ const MAX_SERVERS: usize = 1000;
 /// The size of a file that is still read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What is remembered, by the digest of a server's id and how it is reached.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Remembered(BTreeMap<String, Era>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Era {
-    Legacy,
-    Modern,
-}
-
 /// The eras of the servers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Eras {
-    file: PathBuf,
-    known: Mutex<Remembered>,
+    /// None for servers that are never started.
+    file: Option<PathBuf>,
+    /// Whether a server spoke the modern era, by the digest of its id and how it is reached.
+    known: Mutex<BTreeMap<String, bool>>,
 }
 
 impl Eras {
     /// Reads what was remembered; a file that is missing or unreadable remembers nothing.
     pub(crate) fn open(file: PathBuf) -> Self {
-        let small = std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
-        let text = small.then(|| std::fs::read_to_string(&file).ok()).flatten();
+        let is_small = std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
+        let text = is_small.then(|| std::fs::read_to_string(&file).ok()).flatten();
         let known = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Self { file, known: Mutex::new(known) }
+        Self { file: Some(file), known: Mutex::new(known) }
     }
 
     /// The era that a server spoke last.
-    pub(crate) fn of(&self, server: &ServerSettings) -> Protocol {
+    pub(crate) fn last_spoken(&self, server: &ServerSettings) -> Protocol {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.0.get(&key(server)) {
-            Some(Era::Legacy) => Protocol::Legacy,
-            Some(Era::Modern) => Protocol::Modern,
+        match known.get(&key(server)) {
+            Some(true) => Protocol::Modern,
+            Some(false) => Protocol::Legacy,
             None => Protocol::Auto,
         }
     }
@@ -65,50 +55,37 @@ impl Eras {
 
     /// Remembers the era of a server. Returns whether it is another than before.
     fn note(&self, server: &ServerSettings, version: Version) -> bool {
-        let era = if version.is_modern() { Era::Modern } else { Era::Legacy };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0.insert(key(server), era) == Some(era) {
-            return false;
+        let before = known.insert(key(server), version.is_modern());
+        while known.len() > MAX_SERVERS {
+            known.pop_first();
         }
-        while known.0.len() > MAX_SERVERS {
-            known.0.pop_first();
-        }
-        true
+        before != Some(version.is_modern())
     }
 
     fn write(&self) {
+        let Some(file) = &self.file else { return };
         // Written under the lock, so that an older state never overwrites a newer one.
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = serde_json::to_string_pretty(&*known)
-            .map_err(std::io::Error::from)
-            .and_then(|text| write_atomically(&self.file, &text));
-        if let Err(error) = written {
-            tracing::debug!("{} cannot be written: {error}", self.file.display());
+        let text = serde_json::to_string_pretty(&*known).unwrap_or_default();
+        if let Err(error) = write_atomically(file, &text) {
+            tracing::debug!("{} cannot be written: {error}", file.display());
         }
     }
 }
 
-/// A server that is reached otherwise is another one. Arguments and headers may hold secrets, hence the digest.
+/// A server that is reached otherwise is another one. Arguments and addresses may hold secrets, hence the digest.
 fn key(server: &ServerSettings) -> String {
-    let endpoint = match &server.transport {
-        TransportConfig::Stdio { command, args, .. } => format!("{command}\n{args:?}"),
-        TransportConfig::Http(remote) | TransportConfig::Sse(remote) | TransportConfig::WebSocket(remote) => {
-            format!("{:?}", remote.urls)
-        }
-        TransportConfig::Tcp(addresses) => format!("{addresses:?}"),
-    };
-    Digest::of_parts(&[server.id.as_bytes(), server.transport.kind().as_bytes(), endpoint.as_bytes()])
-        .short(32)
+    Digest::of_parts(&[server.id.as_bytes(), server.options.endpoint_digest().as_bytes()]).short(32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Remote;
+    use crate::options::ServerOptions;
 
     fn server(url: &str) -> ServerSettings {
-        let remote = Remote { urls: vec![url.into()], headers: Vec::new() };
-        ServerSettings { id: "s".into(), ..crate::tests::settings(TransportConfig::Http(remote)) }
+        crate::tests::settings(ServerOptions { url: Some(url.into()), ..ServerOptions::default() })
     }
 
     #[test]
@@ -116,14 +93,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("eras.json");
         let eras = Eras::open(file.clone());
-        assert_eq!(eras.of(&server("http://a/")), Protocol::Auto);
+        assert_eq!(eras.last_spoken(&server("http://a/")), Protocol::Auto);
         assert!(eras.note(&server("http://a/"), Version::V2025_06_18));
         assert!(!eras.note(&server("http://a/"), Version::V2025_06_18));
         eras.write();
         let again = Eras::open(file.clone());
-        assert_eq!(again.of(&server("http://a/")), Protocol::Legacy);
-        assert_eq!(again.of(&server("http://b/")), Protocol::Auto);
+        assert_eq!(again.last_spoken(&server("http://a/")), Protocol::Legacy);
+        assert_eq!(again.last_spoken(&server("http://b/")), Protocol::Auto);
         std::fs::write(&file, "nonsense").unwrap();
-        assert_eq!(Eras::open(file).of(&server("http://a/")), Protocol::Auto);
+        assert_eq!(Eras::open(file).last_spoken(&server("http://a/")), Protocol::Auto);
     }
 }

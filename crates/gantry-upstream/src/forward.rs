@@ -1,13 +1,12 @@
 //! Requests that are no tool calls: resources, prompts, completions, subscriptions, log levels and tasks, sent to the
 //! server that has what is asked for, under the server's own names.
 //!
-//! What a caller cannot see does not exist for it: the engine says which servers that are, and everything else is
-//! answered like something that is not there.
+//! The engine says which servers a caller can see. A request about any other server is answered like one about something
+//! that does not exist.
 
-use crate::catalog::is_mapped;
 use crate::context::UpstreamContext;
 use crate::server::{Picked, UpstreamServer};
-use crate::uri_map::{MessageKind, with_nested_member, with_string_member};
+use crate::uri_map::{MessageKind, with_string_at};
 use gantry_core::raw;
 use gantry_mcp::client::Failure;
 use gantry_provider::ErrorObject;
@@ -16,6 +15,9 @@ use gantry_provider::resources::{Method, Outgoing};
 use gantry_provider::server::RequestScope;
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The result of a request, the text of an object; or the error that the client gets.
+pub(crate) type Answer = Result<String, ErrorObject>;
 
 /// A resource or a template as a client names it.
 pub(crate) struct ResourceTarget {
@@ -32,30 +34,28 @@ impl UpstreamContext {
     ///
     /// # Errors
     /// What the server answered instead of a result; `-32602` for what is not there or not to be seen.
-    pub(crate) async fn forward(
-        &self,
-        request: Outgoing<'_>,
-        scope: &dyn RequestScope,
-    ) -> Result<String, ErrorObject> {
+    pub(crate) async fn forward(&self, request: Outgoing<'_>, scope: &dyn RequestScope) -> Answer {
         match request.method {
-            Method::ReadResource => self.read(scope, request).await,
-            Method::GetPrompt => self.prompt(scope, request).await,
+            Method::ReadResource => self.read_resource(scope, request).await,
+            Method::GetPrompt => self.get_prompt(scope, request).await,
             Method::Complete => self.complete(scope, request).await,
-            Method::Subscribe => self.subscribe(scope, &uri(&request.params)?).await,
-            Method::Unsubscribe => self.unsubscribe(scope, &uri(&request.params)?).await,
+            Method::Subscribe => self.subscribe(scope, &string_param(&request.params, "uri")?).await,
+            Method::Unsubscribe => self.unsubscribe(scope, &string_param(&request.params, "uri")?).await,
             Method::SetLevel => self.set_level(scope.session(), &request.params).await,
-            Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => self.task(scope, request).await,
+            Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => {
+                self.forward_task(scope, request).await
+            }
         }
     }
 
-    async fn read(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Result<String, ErrorObject> {
-        let target = self.resource(scope, &uri(&request.params)?)?;
-        let params = with_string_member(&request.params, "uri", &target.upstream_uri).into_owned();
+    async fn read_resource(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+        let target = self.find_resource(scope, &string_param(&request.params, "uri")?)?;
+        let params = with_string_at(&request.params, &["uri"], &target.upstream_uri);
         let answer = send(&target.server, scope, Outgoing { params, ..request }).await;
         if !target.mapped {
             return answer;
         }
-        let rewrite = |kind, text: &str| target.server.uri_map().rewrite(kind, text).into_owned();
+        let rewrite = |kind, text: &str| target.server.uri_map.rewrite(kind, text).into_owned();
         match answer {
             Ok(result) => Ok(rewrite(MessageKind::Contents, &result)),
             // A resource that is not there is named in the error.
@@ -65,48 +65,47 @@ impl UpstreamContext {
         }
     }
 
-    async fn prompt(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Result<String, ErrorObject> {
-        let name = raw::string_member(&request.params, "name").ok_or_else(|| missing("name"))?.into_owned();
-        let (server, own) = self.prompt_of(scope, &name)?;
-        let params = with_string_member(&request.params, "name", &own).into_owned();
+    async fn get_prompt(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+        let name = string_param(&request.params, "name")?;
+        let (server, own) = self.find_prompt(scope, &name)?;
+        let params = with_string_at(&request.params, &["name"], &own);
         let result = send(&server, scope, Outgoing { params, ..request }).await?;
-        Ok(server.uri_map().rewrite(MessageKind::Messages, &result).into_owned())
+        Ok(server.uri_map.rewrite(MessageKind::Messages, &result).into_owned())
     }
 
-    async fn complete(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Result<String, ErrorObject> {
-        let reference = raw::member(&request.params, "ref").ok_or_else(|| missing("ref"))?;
+    async fn complete(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+        let reference = raw::member(&request.params, "ref").ok_or_else(|| missing_param("ref"))?;
         let (server, params) = if let Some(uri) = raw::string_member(reference, "uri") {
-            let target = self.resource(scope, &uri)?;
-            let params = with_nested_member(&request.params, "ref", "uri", &target.upstream_uri).into_owned();
-            (target.server, params)
+            let target = self.find_resource(scope, &uri)?;
+            (target.server, with_string_at(&request.params, &["ref", "uri"], &target.upstream_uri))
         } else {
-            let name = raw::string_member(reference, "name").ok_or_else(|| missing("ref.name"))?;
-            let (server, own) = self.prompt_of(scope, &name)?;
-            (server, with_nested_member(&request.params, "ref", "name", &own).into_owned())
+            let name = raw::string_member(reference, "name").ok_or_else(|| missing_param("ref.name"))?;
+            let (server, own) = self.find_prompt(scope, &name)?;
+            (server, with_string_at(&request.params, &["ref", "name"], &own))
         };
         send(&server, scope, Outgoing { params, ..request }).await
     }
 
-    async fn task(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Result<String, ErrorObject> {
-        let token =
-            raw::string_member(&request.params, "taskId").ok_or_else(|| missing("taskId"))?.into_owned();
+    async fn forward_task(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+        let token = string_param(&request.params, "taskId")?;
         let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
         let task = self.task_signer.verify(&token, scope.caller()).ok_or_else(unknown)?;
-        let server = self.visible(scope, &task.server).ok_or_else(unknown)?;
-        let picked = server.of_task(&task).map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
+        let server = self.visible_server(scope, &task.server).ok_or_else(unknown)?;
+        let picked =
+            server.pick_for_task(&task).map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
         let picked = picked.ok_or_else(unknown)?;
-        let params = with_string_member(&request.params, "taskId", &task.id).into_owned();
+        let params = with_string_at(&request.params, &["taskId"], &task.id);
         let result = exchange(&server, &picked, scope, Outgoing { params, ..request }).await?;
-        let result = server.uri_map().rewrite(MessageKind::Task, &result);
-        Ok(with_string_member(&result, "taskId", &token).into_owned())
+        let result = server.uri_map.rewrite(MessageKind::Task, &result);
+        Ok(with_string_at(&result, &["taskId"], &token))
     }
 
     /// The server of this id, if the caller can see it.
-    fn visible(&self, scope: &dyn RequestScope, id: &str) -> Option<Arc<UpstreamServer>> {
-        self.selected(&|server| scope.can_see(server)).into_iter().find(|server| **server.id() == *id)
+    fn visible_server(&self, scope: &dyn RequestScope, id: &str) -> Option<Arc<UpstreamServer>> {
+        self.selected_servers(&|server| scope.can_see(server)).into_iter().find(|server| **server.id() == *id)
     }
 
-    fn prompt_of(
+    fn find_prompt(
         &self,
         scope: &dyn RequestScope,
         name: &str,
@@ -114,57 +113,52 @@ impl UpstreamContext {
         let catalog = self.catalog.load();
         let found = catalog
             .prompt(name)
-            .and_then(|item| Some((self.visible(scope, &item.server)?, item.own.clone())));
-        found.ok_or_else(|| ErrorObject::new(INVALID_PARAMS, format!("there is no prompt {:?}", cut(name))))
+            .and_then(|item| Some((self.visible_server(scope, &item.server)?, item.own.clone())));
+        found.ok_or_else(|| {
+            ErrorObject::new(INVALID_PARAMS, format!("there is no prompt {:?}", shorten(name)))
+        })
     }
 
     /// The resource or template that a client names: by the URI that Gantry shows, or by the server's own if only one
     /// server can have it.
-    pub(crate) fn resource(
+    pub(crate) fn find_resource(
         &self,
         scope: &dyn RequestScope,
         shown: &str,
     ) -> Result<ResourceTarget, ErrorObject> {
-        let visible = self.selected(&|server| scope.can_see(server));
-        if is_mapped(shown) {
-            let found = visible.iter().filter(|server| !server.uri_map().is_plain()).find_map(|server| {
-                let upstream_uri = server.uri_map().upstream_uri(shown)?.to_owned();
-                Some(ResourceTarget { server: Arc::clone(server), upstream_uri, mapped: true })
-            });
-            if let Some(target) = found {
-                return Ok(target);
-            }
-        }
-        let target = |server: &Arc<UpstreamServer>| ResourceTarget {
+        let visible = self.selected_servers(&|server| scope.can_see(server));
+        let target = |server: &Arc<UpstreamServer>, uri: &str, mapped| ResourceTarget {
             server: Arc::clone(server),
-            upstream_uri: shown.to_owned(),
-            mapped: false,
+            upstream_uri: uri.to_owned(),
+            mapped,
         };
+        let mut prefixed = visible.iter().filter(|server| !server.uri_map.is_plain());
+        let found =
+            prefixed.find_map(|server| Some(target(server, server.uri_map.upstream_uri(shown)?, true)));
+        if let Some(target) = found {
+            return Ok(target);
+        }
         let catalog = self.catalog.load();
         let find = |id: &str| visible.iter().find(|server| **server.id() == *id);
         if let Some(server) = catalog.server_of(shown, |id| find(id).is_some()).and_then(|id| find(id)) {
-            return Ok(target(server));
+            return Ok(target(server, shown, false));
         }
         let offers =
             |server: &&Arc<UpstreamServer>| server.listing().is_some_and(|known| known.offers("resources"));
-        let mut plain = visible.iter().filter(|server| server.uri_map().is_plain()).filter(offers);
+        let mut plain = visible.iter().filter(|server| server.uri_map.is_plain()).filter(offers);
         match (plain.next(), plain.next()) {
-            (Some(only), None) => Ok(target(only)),
+            (Some(only), None) => Ok(target(only, shown, false)),
             _ => {
                 let error =
-                    ErrorObject::new(INVALID_PARAMS, format!("there is no resource {:?}", cut(shown)));
+                    ErrorObject::new(INVALID_PARAMS, format!("there is no resource {:?}", shorten(shown)));
                 Err(error.with_data(raw::object([("uri", raw::quoted(shown).as_str())])))
             }
         }
     }
 }
 
-async fn send(
-    server: &UpstreamServer,
-    scope: &dyn RequestScope,
-    request: Outgoing<'_>,
-) -> Result<String, ErrorObject> {
-    let picked = server.pick().map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
+async fn send(server: &UpstreamServer, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+    let picked = server.pick_any().map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
     exchange(server, &picked, scope, request).await
 }
 
@@ -173,11 +167,11 @@ async fn exchange(
     at: &Picked,
     scope: &dyn RequestScope,
     request: Outgoing<'_>,
-) -> Result<String, ErrorObject> {
+) -> Answer {
     // Cancel-safety: a request that is dropped is withdrawn.
     tokio::select! {
-        answer = at.connection.request(request) => {
-            answer.map_err(|failure| error(server.id(), server.hidden(failure)))
+        answer = at.ready.connection.request(request) => {
+            answer.map_err(|failure| to_error_object(server.id(), server.mask_failure(failure)))
         },
         limit = scope.timed_out(server.id()) => {
             let message = format!("server {} did not answer within {} ms", server.id(), limit.as_millis());
@@ -186,21 +180,22 @@ async fn exchange(
     }
 }
 
-fn uri(params: &str) -> Result<String, ErrorObject> {
-    raw::string_member(params, "uri").map(Cow::into_owned).ok_or_else(|| missing("uri"))
+/// A text in the params of a request.
+pub(crate) fn string_param(params: &str, member: &str) -> Result<String, ErrorObject> {
+    raw::string_member(params, member).map(Cow::into_owned).ok_or_else(|| missing_param(member))
 }
 
-pub(crate) fn missing(member: &str) -> ErrorObject {
+fn missing_param(member: &str) -> ErrorObject {
     ErrorObject::new(INVALID_PARAMS, format!("params.{member} is missing or of the wrong kind"))
 }
 
-/// What a message repeats of a client's words.
-fn cut(text: &str) -> String {
+/// The part of a client's text that an error message repeats.
+fn shorten(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// A failure as the client is told.
-pub(crate) fn error(server: &str, failure: Failure) -> ErrorObject {
+/// The error that a client gets for a failure.
+pub(crate) fn to_error_object(server: &str, failure: Failure) -> ErrorObject {
     match failure {
         Failure::Answered(error) => error,
         Failure::Unavailable(why) => {

@@ -5,9 +5,10 @@
 //! the pinned definitions, the catalog of resources and prompts, the subscriptions of sessions, and the key that signs
 //! the ids of tasks.
 //!
-//! A server (`server.rs`) has one or more replicas, each kept alive by its own task (`supervise.rs`). Tool calls go
-//! through [`gantry_provider::Provider::execute`] and need a permit (`call.rs`); every other request goes through
-//! `forward.rs`, which finds the server that has what is asked for.
+//! A server (`server.rs`) has one or more replicas, each kept alive by its own task (`supervise.rs`). The states of all
+//! replicas make up the server's view (`view.rs`), which every request reads. Tool calls go through
+//! [`gantry_provider::Provider::execute`] and need a permit (`call.rs`); every other request goes through `forward.rs`,
+//! which finds the server that has what is asked for.
 //!
 //! What this crate guarantees: a call is sent at most once, to a replica that has the tool as it was judged; new or
 //! changed tools of a pinned server are not called before a person accepts them; a caller reaches only servers that it
@@ -18,21 +19,17 @@ mod backoff;
 mod call;
 mod capability_sessions;
 mod catalog;
-pub mod config;
 mod context;
 mod duplicate_keys;
 mod eras;
 mod forward;
-mod frame_tap;
 mod health;
-mod in_flight;
 mod listing;
+pub mod options;
 mod output_check;
 mod pins;
 mod process;
 mod replica;
-mod resubscribe;
-mod secrets;
 mod server;
 mod status;
 mod subscribe;
@@ -42,9 +39,10 @@ mod suspicious;
 mod task_token;
 mod trace;
 mod uri_map;
+mod view;
 
-pub use config::ServerSettings;
 pub use context::UpstreamOptions;
+pub use options::ServerSettings;
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,17 @@
 //! What a server has: its tools, resources, templates and prompts, as it defined them.
 
+use crate::output_check::OutputCheck;
 use crate::{duplicate_keys, suspicious};
 use gantry_core::Tool;
 use gantry_core::digest::Digest;
 use gantry_core::raw;
-use gantry_core::tool::{Annotations, OwnRule, ToolSpec};
+use gantry_core::tool::{Annotations, ApprovalRule, ToolSpec};
 use gantry_mcp::client::{About, Connection, Failure};
 use gantry_provider::code::METHOD_NOT_FOUND;
 use gantry_provider::resources::ListKind;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// A tool's name; longer ones are typing accidents or attacks.
 const NAME_BYTES: usize = 512;
@@ -24,12 +26,8 @@ pub(crate) struct Listing {
     index: HashMap<String, usize>,
     /// The digest of the names and fingerprints of its tools, in any order.
     pub(crate) tools_digest: Digest,
-    /// Its resources, as it sent them.
-    pub(crate) resources: Vec<Box<str>>,
-    /// Its resource templates, as it sent them.
-    pub(crate) templates: Vec<Box<str>>,
-    /// Its prompts, as it sent them.
-    pub(crate) prompts: Vec<Box<str>>,
+    /// Its resources, templates and prompts, as it sent them.
+    items: HashMap<ListKind, Vec<Box<str>>>,
     /// What could not be used.
     pub(crate) warnings: Vec<String>,
 }
@@ -43,6 +41,8 @@ pub(crate) struct Definition {
     pub(crate) fingerprint: Digest,
     /// What looks suspicious in it.
     pub(crate) flags: Vec<String>,
+    /// Whether its results are what it says; shared by all listings that have the definition.
+    pub(crate) output_check: Arc<OutputCheck>,
 }
 
 impl Definition {
@@ -59,36 +59,30 @@ impl Listing {
         let mut warnings = Vec::new();
         let has = |what: &str| offers(&about, what);
         // Tools are asked for in any case: some servers have them without saying so.
-        let tools = list(connection, ListKind::Tools, has("tools"), &mut warnings).await?;
-        let mut lists = [Vec::new(), Vec::new(), Vec::new()];
-        let kinds = [ListKind::Resources, ListKind::Templates, ListKind::Prompts];
-        for (list_of, kind) in lists.iter_mut().zip(kinds) {
+        let tools = fetch_list(connection, ListKind::Tools, has("tools"), &mut warnings).await?;
+        let mut items = HashMap::new();
+        for kind in [ListKind::Resources, ListKind::Templates, ListKind::Prompts] {
             if has(if kind == ListKind::Prompts { "prompts" } else { "resources" }) {
-                *list_of = list(connection, kind, false, &mut warnings).await?;
+                items.insert(kind, fetch_list(connection, kind, false, &mut warnings).await?);
             }
         }
-        let [resources, templates, prompts] = lists;
-        let mut listing = Self::of_tools(about, tools, warnings);
-        (listing.resources, listing.templates, listing.prompts) = (resources, templates, prompts);
-        Ok(listing)
+        Ok(Self { items, ..Self::from_tools(about, tools, warnings) })
     }
 
     /// Asks a session of a server for its tools only.
     pub(super) async fn fetch_tools(connection: &Connection) -> Result<Self, Failure> {
         let tools = connection.list(ListKind::Tools).await?;
-        Ok(Self::of_tools(connection.about().clone(), tools, Vec::new()))
+        Ok(Self::from_tools(connection.about().clone(), tools, Vec::new()))
     }
 
-    fn of_tools(about: About, raws: Vec<Box<str>>, mut warnings: Vec<String>) -> Self {
+    fn from_tools(about: About, raws: Vec<Box<str>>, mut warnings: Vec<String>) -> Self {
         let mut tools: Vec<Definition> = Vec::with_capacity(raws.len());
         let mut index = HashMap::new();
         for (n, raw) in raws.into_iter().enumerate() {
-            match define(&raw) {
+            match read_definition(&raw) {
                 Ok(definition) if index.contains_key(&definition.spec.name) => {
-                    warnings.push(format!(
-                        "tool {:?} is listed twice; the first one counts",
-                        definition.spec.name
-                    ));
+                    let name = definition.spec.name;
+                    warnings.push(format!("tool {name:?} is listed twice; the first one counts"));
                 }
                 Ok(definition) => {
                     index.insert(definition.spec.name.clone(), tools.len());
@@ -99,15 +93,17 @@ impl Listing {
                 }
             }
         }
-        Self {
-            about,
-            tools_digest: digest(&tools),
-            tools,
-            index,
-            resources: Vec::new(),
-            templates: Vec::new(),
-            prompts: Vec::new(),
-            warnings,
+        Self { about, tools_digest: digest_tools(&tools), tools, index, items: HashMap::new(), warnings }
+    }
+
+    /// Goes on with the checks of results that an earlier listing began, for tools that are defined as they were there.
+    pub(crate) fn keep_output_checks(&mut self, earlier: Option<&Self>) {
+        let Some(earlier) = earlier else { return };
+        for tool in &mut self.tools {
+            let known = earlier.tool(&tool.spec.name);
+            if let Some(known) = known.filter(|known| known.fingerprint == tool.fingerprint) {
+                tool.output_check = Arc::clone(&known.output_check);
+            }
         }
     }
 
@@ -116,9 +112,14 @@ impl Listing {
         self.index.get(name).and_then(|n| self.tools.get(*n))
     }
 
+    /// The definition of a tool, if it is exactly the one that was judged.
+    pub(super) fn definition(&self, tool: &Tool) -> Option<&Definition> {
+        self.tool(&tool.key.tool).filter(|definition| definition.fingerprint == tool.fingerprint)
+    }
+
     /// Whether it has a tool exactly as it was judged.
     pub(super) fn defines(&self, tool: &Tool) -> bool {
-        self.tool(&tool.key.tool).is_some_and(|definition| definition.fingerprint == tool.fingerprint)
+        self.definition(tool).is_some()
     }
 
     /// Whether the server has a capability.
@@ -126,23 +127,19 @@ impl Listing {
         offers(&self.about, capability)
     }
 
+    /// The digest of the server's instructions, if it has some.
+    pub(crate) fn instructions_digest(&self) -> Option<Digest> {
+        self.about.instructions.as_ref().map(|text| Digest::of(text.as_bytes()))
+    }
+
     /// The items of a kind other than tools.
     pub(crate) fn items(&self, kind: ListKind) -> &[Box<str>] {
-        match kind {
-            ListKind::Resources => &self.resources,
-            ListKind::Templates => &self.templates,
-            ListKind::Prompts => &self.prompts,
-            ListKind::Tools => &[],
-        }
+        self.items.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Whether another listing says the same.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.tools_digest == other.tools_digest
-            && self.about == other.about
-            && self.resources == other.resources
-            && self.templates == other.templates
-            && self.prompts == other.prompts
+        self.tools_digest == other.tools_digest && self.about == other.about && self.items == other.items
     }
 
     /// The tools that another listing has otherwise, or that only one of the two has.
@@ -174,7 +171,7 @@ impl Listing {
             server_info: None,
             instructions: instructions.map(str::to_owned),
         };
-        Self::of_tools(about, raws, Vec::new())
+        Self::from_tools(about, raws, Vec::new())
     }
 }
 
@@ -183,7 +180,7 @@ fn offers(about: &About, capability: &str) -> bool {
 }
 
 /// Asks for one list. What a server refuses to list it does not have, unless it has promised it.
-async fn list(
+async fn fetch_list(
     connection: &Connection,
     kind: ListKind,
     promised: bool,
@@ -201,7 +198,7 @@ async fn list(
 }
 
 /// Reads what Gantry has to know of a definition; the rest of it is passed on unread.
-fn define(text: &str) -> Result<Definition, String> {
+fn read_definition(text: &str) -> Result<Definition, String> {
     let members = raw::members(text).ok_or("it is not an object")?;
     let find = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
     let string = |key: &str| find(key).and_then(raw::string).map(std::borrow::Cow::into_owned);
@@ -226,17 +223,18 @@ fn define(text: &str) -> Result<Definition, String> {
         description: string("description").unwrap_or_default(),
         input_schema: value("inputSchema")?.unwrap_or_else(|| serde_json::json!({ "type": "object" })).into(),
         output_schema: value("outputSchema")?.map(Into::into),
-        annotations: hints(annotations),
-        own_rule: OwnRule::Never,
+        annotations: read_hints(annotations),
+        approval_rule: ApprovalRule::Never,
         name,
         raw: Some(text.into()),
         target: None,
     };
-    Ok(Definition { fingerprint: spec.fingerprint(), flags: suspicious::scan(text), spec })
+    let (fingerprint, flags) = (spec.fingerprint(), suspicious::scan(text));
+    Ok(Definition { spec, fingerprint, flags, output_check: Arc::default() })
 }
 
 /// A digest of the names and fingerprints of tools, in any order.
-fn digest(tools: &[Definition]) -> Digest {
+fn digest_tools(tools: &[Definition]) -> Digest {
     let mut names: Vec<(&str, &Digest)> =
         tools.iter().map(|tool| (tool.spec.name.as_str(), &tool.fingerprint)).collect();
     names.sort_unstable_by_key(|(name, _)| *name);
@@ -244,7 +242,7 @@ fn digest(tools: &[Definition]) -> Digest {
     Digest::of_parts(&parts.collect::<Vec<_>>())
 }
 
-fn hints(annotations: &str) -> Annotations {
+fn read_hints(annotations: &str) -> Annotations {
     let hint = |key: &str| match raw::member(annotations, key) {
         Some("true") => Some(true),
         Some("false") => Some(false),
@@ -306,6 +304,20 @@ mod tests {
         assert_eq!(names, ["c"], "odd numbers cost nothing");
         let twice = |warning: &&String| warning.contains("appears twice in one object");
         assert_eq!(listing.warnings.iter().filter(twice).count(), 2, "{:?}", listing.warnings);
+    }
+
+    #[test]
+    fn checks_of_results_go_on_for_as_long_as_a_definition_stays() {
+        let (before, mut now) = (
+            listing(&[r#"{"name":"a"}"#, r#"{"name":"b"}"#]),
+            listing(&[r#"{"name":"a"}"#, r#"{"name":"b","x":1}"#]),
+        );
+        now.keep_output_checks(Some(&before));
+        let is_kept = |name| {
+            let [before, now] = [&before, &now].map(|listing| &listing.tool(name).unwrap().output_check);
+            Arc::ptr_eq(before, now)
+        };
+        assert_eq!(["a", "b"].map(is_kept), [true, false]);
     }
 
     #[test]

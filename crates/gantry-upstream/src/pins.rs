@@ -41,14 +41,14 @@ impl Default for Pinned {
 #[serde(deny_unknown_fields)]
 struct PinnedServer {
     /// The digest of its instructions; none if it had none.
-    instructions: Option<String>,
+    instructions: Option<Digest>,
     tools: BTreeMap<String, PinnedTool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PinnedTool {
-    fingerprint: String,
+    fingerprint: Digest,
     /// For people; the fingerprint decides.
     definition: Value,
 }
@@ -57,7 +57,8 @@ struct PinnedTool {
 #[derive(Debug)]
 pub(crate) struct PinFile {
     file: PathBuf,
-    read: ArcSwap<Result<Option<Pinned>, String>>,
+    /// What it holds, or why it cannot be used. A file that is not there pins nothing.
+    read: ArcSwap<Result<Pinned, String>>,
     /// Held while the file is written.
     writing: Mutex<()>,
 }
@@ -65,7 +66,7 @@ pub(crate) struct PinFile {
 impl PinFile {
     /// Reads the file, which need not be there.
     pub(crate) fn open(file: PathBuf) -> Self {
-        let read = ArcSwap::from_pointee(read(&file));
+        let read = ArcSwap::from_pointee(read_file(&file));
         if let Err(reason) = &**read.load() {
             tracing::error!("{reason}");
         }
@@ -73,7 +74,7 @@ impl PinFile {
     }
 
     /// Why the file cannot be used, if it cannot.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn read_error(&self) -> Option<String> {
         self.read.load().as_ref().as_ref().err().cloned()
     }
 
@@ -82,11 +83,10 @@ impl PinFile {
         let read = self.read.load();
         let pinned = match &**read {
             Err(reason) => return Some(reason.clone()),
-            Ok(None) => return None,
-            Ok(Some(pinned)) => pinned.servers.get(server)?,
+            Ok(pinned) => pinned.servers.get(server)?,
         };
         let what = match pinned.tools.get(tool) {
-            Some(known) if known.fingerprint == fingerprint.to_string() => return None,
+            Some(known) if known.fingerprint == fingerprint => return None,
             Some(_) => "its definition is not the pinned one any more",
             None => "it is new on a pinned server",
         };
@@ -97,18 +97,18 @@ impl PinFile {
     pub(crate) fn admits_instructions(&self, server: &str, instructions: &str) -> bool {
         match &**self.read.load() {
             Err(_) => false,
-            Ok(None) => true,
-            Ok(Some(pinned)) => pinned.servers.get(server).is_none_or(|server| {
-                server.instructions.as_deref() == Some(&*Digest::of(instructions.as_bytes()).to_string())
-            }),
+            Ok(pinned) => {
+                let digest = Some(Digest::of(instructions.as_bytes()));
+                pinned.servers.get(server).is_none_or(|server| server.instructions == digest)
+            }
         }
     }
 
     /// The differences between the file and what a server has now.
     pub(crate) fn diff(&self, server: &Arc<str>, listing: &Listing) -> Vec<PinDiff> {
         match &**self.read.load() {
-            Ok(Some(pinned)) => difference(pinned, server, listing),
-            Ok(None) | Err(_) => difference(&Pinned::default(), server, listing),
+            Ok(pinned) => difference(pinned, server, listing),
+            Err(_) => difference(&Pinned::default(), server, listing),
         }
     }
 
@@ -124,13 +124,13 @@ impl PinFile {
     ) -> Result<Vec<PinDiff>, String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // Another process may have written meanwhile, and what it accepted stays accepted.
-        let before = read(&self.file)?;
-        let mut pinned = before.clone().unwrap_or_default();
+        let before = read_file(&self.file)?;
+        let mut pinned = before.clone();
         let mut accepted = Vec::new();
         for (server, listing) in servers {
             let mut found = difference(&pinned, server, listing);
             found.retain(|diff| tool.is_none_or(|tool| diff.tool.as_deref() == Some(tool)));
-            pin(&mut pinned, server, listing, tool);
+            pin_listing(&mut pinned, server, listing, tool);
             accepted.extend(found);
         }
         if seen.is_some_and(|seen| seen != PinDiff::revision(&accepted)) {
@@ -138,29 +138,24 @@ impl PinFile {
                 "the definitions changed since you looked at them, so nothing is pinned; look again".into()
             );
         }
-        if pinned == before.unwrap_or_default() {
+        if pinned == before {
             return Ok(accepted);
         }
         let text = serde_json::to_string_pretty(&pinned).map_err(|error| error.to_string())?;
         write_atomically(&self.file, &format!("{text}\n")).map_err(|error| {
             format!("{} cannot be written: {error}; nothing is pinned", self.file.display())
         })?;
-        self.read.store(Arc::new(Ok(Some(pinned))));
+        self.read.store(Arc::new(Ok(pinned)));
         Ok(accepted)
     }
 
-    /// Reads the file again, for what another process accepted. Blocks. Returns whether it has changed.
-    pub(crate) fn refresh(&self) -> bool {
-        let fresh = read(&self.file);
-        let changed = **self.read.load() != fresh;
-        if changed {
-            self.read.store(Arc::new(fresh));
-        }
-        changed
+    /// Reads the file again, for what another process accepted. Blocks.
+    pub(crate) fn refresh(&self) {
+        self.read.store(Arc::new(read_file(&self.file)));
     }
 }
 
-fn read(file: &Path) -> Result<Option<Pinned>, String> {
+fn read_file(file: &Path) -> Result<Pinned, String> {
     let failed = |why: String| {
         format!(
             "{} pins tools and cannot be read: {why}. Correct it, or delete it and pin anew; until then no tool of an \
@@ -178,60 +173,61 @@ fn read(file: &Path) -> Result<Option<Pinned>, String> {
         fs::read_to_string(file)
     }) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Pinned::default()),
         Err(error) => return Err(failed(error.to_string())),
     };
     let pinned: Pinned = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
     if pinned.version != VERSION {
         return Err(failed(format!("its version is {}, and this program reads {VERSION}", pinned.version)));
     }
-    Ok(Some(pinned))
+    Ok(pinned)
 }
 
+/// The differences between what is pinned of a server and what it has now. Digests decide; values are for people.
 fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<PinDiff> {
     let known = pinned.servers.get(&**server);
-    let mut found = Vec::new();
-    let mut add = |tool: Option<&str>, change, pinned, current, fingerprint, flags| {
-        let (server, tool) = (Arc::clone(server), tool.map(str::to_owned));
-        found.push(PinDiff { server, tool, change, pinned, current, fingerprint, flags });
+    let diff =
+        |tool: Option<&str>, before: Option<(Digest, Value)>, now: Option<(Digest, Value, Vec<String>)>| {
+            let change = match (known, &before, &now) {
+                (_, Some((before, _)), Some((now, _, _))) if before == now => return None,
+                (_, None, None) => return None,
+                (None, _, _) => "unpinned",
+                (Some(_), None, Some(_)) => "added",
+                (Some(_), Some(_), None) => "removed",
+                (Some(_), Some(_), Some(_)) => "changed",
+            };
+            let (server, tool) = (Arc::clone(server), tool.map(str::to_owned));
+            let pinned = before.map(|(_, value)| value);
+            let (fingerprint, current, flags) = match now {
+                Some((digest, value, flags)) => (Some(digest.to_string()), Some(value), flags),
+                None => (None, None, Vec::new()),
+            };
+            Some(PinDiff { server, tool, change, pinned, current, fingerprint, flags })
+        };
+    let pinned_tool = |name: &str| {
+        let tool = known.and_then(|server| server.tools.get(name))?;
+        Some((tool.fingerprint, tool.definition.clone()))
     };
-    let text = listing.about.instructions.as_deref();
-    let digest = text.map(|text| Digest::of(text.as_bytes()).to_string());
-    let pinned_digest = known.and_then(|server| server.instructions.clone());
-    if digest != pinned_digest {
-        let change = match (known, &pinned_digest, &digest) {
-            (None, _, _) => "unpinned",
-            (Some(_), None, _) => "added",
-            (Some(_), Some(_), None) => "removed",
-            (Some(_), Some(_), Some(_)) => "changed",
-        };
-        let flags = text.map(|text| crate::suspicious::scan_text(text, "instructions")).unwrap_or_default();
-        let before = pinned_digest.map(|digest| json!({ "digest": digest }));
-        add(None, change, before, text.map(|text| json!({ "instructions": text })), digest, flags);
-    }
-    for tool in &listing.tools {
-        let (name, fingerprint) = (tool.spec.name.as_str(), tool.fingerprint.to_string());
-        let old = known.and_then(|server| server.tools.get(name));
-        let change = match (known, old) {
-            (None, _) => "unpinned",
-            (Some(_), None) => "added",
-            (Some(_), Some(old)) if old.fingerprint == fingerprint => continue,
-            (Some(_), Some(_)) => "changed",
-        };
-        let (before, now) = (old.map(|old| old.definition.clone()), duplicate_keys::displayed(tool.raw()));
-        add(Some(name), change, before, Some(now), Some(fingerprint), tool.flags.clone());
-    }
-    for (name, old) in known.into_iter().flat_map(|server| &server.tools) {
-        if listing.tool(name).is_none() {
-            add(Some(name), "removed", Some(old.definition.clone()), None, None, Vec::new());
-        }
-    }
-    found
+    let instructions = listing.about.instructions.as_deref().map(|text| {
+        let flags = crate::suspicious::scan_text(text, "instructions");
+        (Digest::of(text.as_bytes()), json!({ "instructions": text }), flags)
+    });
+    let pinned_instructions = known.and_then(|server| server.instructions);
+    let first =
+        diff(None, pinned_instructions.map(|digest| (digest, json!({ "digest": digest }))), instructions);
+    let present = listing.tools.iter().map(|tool| {
+        let (name, value) = (tool.spec.name.as_str(), duplicate_keys::displayed(tool.raw()));
+        diff(Some(name), pinned_tool(name), Some((tool.fingerprint, value, tool.flags.clone())))
+    });
+    let pinned_names = known.into_iter().flat_map(|server| server.tools.keys());
+    let removed = pinned_names.filter(|name| listing.tool(name).is_none());
+    let removed = removed.map(|name| diff(Some(name), pinned_tool(name), None));
+    std::iter::once(first).chain(present).chain(removed).flatten().collect()
 }
 
 /// Pins everything, or one tool only: then the instructions, and the other tools of a server that was not pinned before,
 /// wait until a person accepts them.
-fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>) {
+fn pin_listing(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>) {
     if only.is_some_and(|only| {
         listing.tool(only).is_none()
             && pinned.servers.get(server).is_none_or(|server| !server.tools.contains_key(only))
@@ -240,14 +236,12 @@ fn pin(pinned: &mut Pinned, server: &str, listing: &Listing, only: Option<&str>)
     }
     let entry = pinned.servers.entry(server.to_owned()).or_default();
     if only.is_none() {
-        entry.instructions =
-            listing.about.instructions.as_deref().map(|text| Digest::of(text.as_bytes()).to_string());
+        entry.instructions = listing.instructions_digest();
     }
     let selected = |name: &str| only.is_none_or(|only| only == name);
     entry.tools.retain(|name, _| !selected(name) || listing.tool(name).is_some());
     for tool in listing.tools.iter().filter(|tool| selected(&tool.spec.name)) {
-        let definition = duplicate_keys::displayed(tool.raw());
-        let fingerprint = tool.fingerprint.to_string();
+        let (fingerprint, definition) = (tool.fingerprint, duplicate_keys::displayed(tool.raw()));
         entry.tools.insert(tool.spec.name.clone(), PinnedTool { fingerprint, definition });
     }
 }

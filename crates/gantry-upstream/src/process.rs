@@ -1,24 +1,22 @@
 //! The process of a stdio server: started by gantry-sandbox, its standard error read, its end noticed.
 
+use crate::options::ServerOptions;
 use gantry_core::shape::truncated;
 use gantry_mcp::client::{Dial, Wires};
 use gantry_provider::BoxFuture;
 use gantry_provider::redact::Redactor;
 use gantry_sandbox::{Child, Exit, Spec, spawn};
-use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsString;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 /// Bytes that are kept of one line of standard error.
 const LINE_BYTES: usize = 4096;
 
-/// Lines that are kept for the message when the process fails.
-const KEPT_LINES: usize = 20;
+/// Bytes that are read at once.
+const PART_BYTES: u64 = 8192;
 
 /// Lines that are logged per second; a server that writes more loses them.
 const LINES_PER_SECOND: u32 = 50;
@@ -46,7 +44,8 @@ pub(super) struct StdioProcess {
 /// The output and exit of one process.
 #[derive(Debug, Default)]
 struct ProcessLog {
-    lines: Mutex<VecDeque<String>>,
+    /// The last line of its standard error.
+    last_line: Mutex<Option<String>>,
     exit: tokio::sync::SetOnce<Option<Exit>>,
     /// Set once there is nothing more to read of its standard error.
     stderr_closed: tokio::sync::SetOnce<()>,
@@ -67,7 +66,7 @@ impl StdioProcess {
             // Its last lines may still be in the pipe, or a process that it started holds the pipe open.
             tokio::time::timeout(EXIT_CODE, log.stderr_closed.wait()).await.ok();
         }
-        let last = log.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned();
+        let last = log.last_line.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match (exit, last) {
             (Some(exit), Some(line)) => format!("{}: {line}", display_exit(exit)),
             (Some(exit), None) => format!("{} without a word ({failure})", display_exit(exit)),
@@ -87,12 +86,8 @@ impl StdioProcess {
             return Err("its pipes are not there".to_owned());
         };
         if let Some(stderr) = child.stderr.take() {
-            self.tasks.spawn(read_stderr(
-                stderr,
-                Arc::clone(&self.server),
-                Arc::clone(&self.secrets),
-                Arc::clone(&log),
-            ));
+            let (server, secrets) = (Arc::clone(&self.server), Arc::clone(&self.secrets));
+            self.tasks.spawn(read_stderr(stderr, server, secrets, Arc::clone(&log)));
         }
         let released = CancellationToken::new();
         let guard: DropGuard = released.clone().drop_guard();
@@ -102,11 +97,11 @@ impl StdioProcess {
 }
 
 /// A program with exactly this environment, besides what a process needs to find programs and files at all.
-pub(super) fn spec(command: &str, args: &[String], env: &BTreeMap<String, String>, cwd: &Path) -> Spec {
-    let mut spec = Spec::new(command);
-    spec.args = args.iter().map(OsString::from).collect();
-    spec.env.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-    spec.cwd = Some(cwd.to_owned());
+pub(super) fn spec(options: &ServerOptions) -> Spec {
+    let mut spec = Spec::new(options.command.as_deref().unwrap_or_default());
+    spec.args = options.args.iter().map(|arg| arg.expose().into()).collect();
+    spec.env.extend(options.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
+    spec.cwd.clone_from(&options.cwd);
     spec
 }
 
@@ -164,12 +159,7 @@ async fn read_stderr(
         if line.is_empty() {
             continue;
         }
-        let mut lines = log.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == KEPT_LINES {
-            lines.pop_front();
-        }
-        lines.push_back(line.clone());
-        drop(lines);
+        *log.last_line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
         match rate.admits(Instant::now()) {
             Some(0) => tracing::debug!(target: "gantry::server", "{server}: {line}"),
             Some(dropped) => {
@@ -181,29 +171,21 @@ async fn read_stderr(
     log.stderr_closed.set(()).ok(); // It is set only here.
 }
 
-/// The next line without characters that could pass for lines of their own, cut at a limit.
-async fn next_line(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Option<String> {
-    let mut line: Vec<u8> = Vec::new();
-    loop {
+/// The next line without characters that could pass for lines of their own, cut at a limit; none at the end of the input.
+async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
+    let (mut line, mut part) = (Vec::new(), Vec::new());
+    while part.last() != Some(&b'\n') {
+        part.clear();
         // What cannot be read any more has ended.
-        let buffer = reader.fill_buf().await.unwrap_or_default();
-        if buffer.is_empty() && line.is_empty() {
-            return None;
+        let read = reader.take(PART_BYTES).read_until(b'\n', &mut part).await.unwrap_or_default();
+        if read == 0 {
+            break;
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
-        let room = (LINE_BYTES + 1).saturating_sub(line.len()).min(part.len());
-        line.extend_from_slice(part.get(..room).unwrap_or_default());
-        let (consumed, last) = (part.len() + usize::from(end.is_some()), end.is_some() || buffer.is_empty());
-        reader.consume(consumed);
-        if last {
-            let text = String::from_utf8_lossy(&line);
-            let text: String =
-                truncated(&text, LINE_BYTES).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            // An empty line is still a line: only the end of the input ends the reading.
-            return Some(text);
-        }
+        line.extend(part.iter().take((LINE_BYTES + 1).saturating_sub(line.len())));
     }
+    let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line));
+    let text = truncated(&text, LINE_BYTES).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    (!line.is_empty()).then_some(text)
 }
 
 /// How many lines may still be logged in this second.
@@ -234,14 +216,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_are_cut_and_the_last_ones_kept() {
+    async fn lines_are_cut_and_the_last_one_is_kept() {
         let long = "x".repeat(LINE_BYTES * 3);
         let text = format!("{long}\n\na\u{1b}[2Jb\r\n{}last", "line\n".repeat(30));
         let log = Arc::new(ProcessLog::default());
         read_stderr(text.as_bytes(), "s".into(), Arc::default(), Arc::clone(&log)).await;
-        let lines = log.lines.lock().unwrap().clone();
-        assert_eq!(lines.len(), KEPT_LINES);
-        assert_eq!(lines.back().map(String::as_str), Some("last"));
+        assert_eq!(log.last_line.lock().unwrap().as_deref(), Some("last"));
         let mut reader = BufReader::new(text.as_bytes());
         assert_eq!(next_line(&mut reader).await.map(|line| line.len()), Some(LINE_BYTES));
         assert_eq!(next_line(&mut reader).await.as_deref(), Some(""));
@@ -262,7 +242,7 @@ mod tests {
         let program = StdioProcess::new("s".into(), Spec::new("x"), Arc::default(), TaskTracker::new());
         assert_eq!(program.describe_exit("gone".into()).await, "gone");
         let log = Arc::clone(&program.log.lock().unwrap());
-        log.lines.lock().unwrap().push_back("no such module".into());
+        *log.last_line.lock().unwrap() = Some("no such module".into());
         assert!(program.describe_exit("gone".into()).await.ends_with("standard error: no such module"));
         log.exit.set(Some(Exit::Code(1))).unwrap();
         log.stderr_closed.set(()).unwrap();

@@ -5,44 +5,38 @@
 //! A call goes only to a replica that has the tool as it was judged. It is sent once: a call that may have been sent is
 //! never sent again.
 
-use crate::config::ServerSettings;
 use crate::context::UpstreamContext;
-use crate::frame_tap::FrameTap;
-use crate::in_flight::InFlightGuard;
 use crate::listing::Listing;
-use crate::output_check::OutputChecks;
-use crate::replica::{Load, Replica, choose, replicas};
-use crate::resubscribe::SubscriptionLocks;
-use crate::supervise;
+use crate::options::ServerSettings;
+use crate::replica::{Replica, replicas};
+use crate::subscribe::SubscriptionTurns;
 use crate::task_token::Task;
-use crate::trace::FrameLog;
+use crate::trace::FrameTap;
 use crate::uri_map::UriMap;
-use arc_swap::ArcSwapOption;
-use gantry_core::digest::Digest;
+use crate::view::{Ready, ReplicaState, ServerView};
+use arc_swap::ArcSwap;
 use gantry_core::error::Fault;
 use gantry_core::names::Style;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::{Permit, Tool};
-use gantry_mcp::client::{Connection, Failure, Trace, Transport};
+use gantry_mcp::client::{Connection, Declared, Event, Failure, Protocol, Target, Trace, Transport};
 use gantry_provider::redact::Redactor;
-use gantry_provider::server::{Server, ServerConfig};
-use gantry_provider::{BoxFuture, CallContext, Provider, ProviderStatus, RawOutput};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{SetOnce, watch};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Bytes of a server's instructions that agents get to read.
 const INSTRUCTIONS_BYTES: usize = 16 * 1024;
 
 /// How long the end of a server may take; its processes get this long to stop by themselves.
 const CLOSE: Duration = Duration::from_secs(15);
-
-/// How often a server that is to be closed is checked for requests under way.
-const IDLE_CHECK: Duration = Duration::from_millis(20);
 
 /// One MCP server.
 #[derive(Debug)]
@@ -51,82 +45,68 @@ pub(crate) struct UpstreamServer {
     /// Tells it from other servers that could have its id: a digest of how it is reached.
     identity: Arc<str>,
     pub(crate) settings: ServerSettings,
-    uri_map: UriMap,
+    /// How clients see its URIs.
+    pub(crate) uri_map: UriMap,
     pub(crate) context: Arc<UpstreamContext>,
     pub(crate) replicas: Vec<Replica>,
     /// The parts of its settings that are masked in what Gantry shows.
     pub(crate) secrets: Arc<Redactor>,
-    /// Results that did not match the output schema of their tool.
-    pub(crate) output_checks: OutputChecks,
-    /// What it has; none before it was ready for the first time.
-    pub(crate) current: ArcSwapOption<Listing>,
-    /// Counts the changes of what it has.
+    /// Its state.
+    pub(crate) view: ArcSwap<ServerView>,
+    /// Counts the changes of what it has. Its lock is held while the view is replaced ([`Self::update`]).
     version: watch::Sender<u64>,
-    /// Set once it was ready or has failed for the first time.
-    pub(crate) first_result: SetOnce<()>,
-    /// Whether the observer was last told that it is up.
-    up_announced: AtomicBool,
     /// Its own number: another server under the same id has another one.
     number: u64,
-    /// Held while what it has is taken over from the replicas, so that an older state never replaces a newer one.
-    refreshing: Mutex<()>,
     /// Lets equally loaded replicas take turns.
     turn: AtomicUsize,
-    /// Held while the server is told of a subscription, so that the newest state is what it hears last.
-    pub(crate) subscription_locks: SubscriptionLocks,
+    /// Puts requests about subscriptions in order.
+    pub(crate) subscription_turns: SubscriptionTurns,
     pub(crate) stop: CancellationToken,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 /// The replica that was chosen for a request, which counts as under way there for as long as this is held.
 #[derive(Debug)]
 pub(crate) struct Picked {
     pub(crate) replica: usize,
-    /// Its connection.
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) ready: Arc<Ready>,
     /// The epoch that tasks of the request belong to ([`Task::epoch`]).
     pub(crate) epoch: u64,
-    _guard: InFlightGuard,
+    _in_flight: TaskTrackerToken,
 }
 
 impl UpstreamServer {
     /// The server that these settings describe. Nothing is started yet.
     pub(crate) fn new(settings: ServerSettings, context: &Arc<UpstreamContext>) -> Arc<Self> {
-        let (secrets, tasks) = (Arc::new(crate::secrets::redactor(&settings)), TaskTracker::new());
-        let replicas = replicas(&settings, &secrets, &tasks);
-        Self::with_replicas(settings, context, replicas, secrets, tasks)
+        Self::with_replicas(settings, context, replicas)
     }
 
-    /// The same with these replicas, whose processes belong to `tasks`.
+    /// The same with other replicas.
     pub(crate) fn with_replicas(
         settings: ServerSettings,
         context: &Arc<UpstreamContext>,
-        replicas: Vec<Replica>,
-        secrets: Arc<Redactor>,
-        tasks: TaskTracker,
+        replicas: impl FnOnce(&ServerSettings, &Arc<Redactor>, &TaskTracker) -> Vec<Replica>,
     ) -> Arc<Self> {
+        let (secrets, tasks) = (Arc::new(settings.options.redactor()), TaskTracker::new());
+        let replicas = replicas(&settings, &secrets, &tasks);
         let (id, namespace) = (Arc::clone(&settings.id), Arc::clone(&settings.id));
         let server = Arc::new(Self {
             origin: Origin { provider: id, namespace, kind: ToolKind::Mcp },
-            identity: settings.transport.digest().to_string().into(),
-            uri_map: UriMap::new(&settings.id, settings.prefix),
+            identity: settings.options.endpoint_digest().to_string().into(),
+            uri_map: UriMap::new(&settings.id, settings.options.prefix),
+            view: ArcSwap::from_pointee(ServerView::new(replicas.len())),
             replicas,
             secrets,
-            output_checks: OutputChecks::default(),
             context: Arc::clone(context),
-            current: ArcSwapOption::empty(),
             version: watch::Sender::new(0),
-            first_result: SetOnce::new(),
-            up_announced: AtomicBool::new(false),
             number: context.next_number(),
-            refreshing: Mutex::default(),
             turn: AtomicUsize::new(0),
-            subscription_locks: SubscriptionLocks::default(),
+            subscription_turns: SubscriptionTurns::default(),
             stop: CancellationToken::new(),
             tasks,
             settings,
         });
-        context.add(&server);
+        context.register(&server);
         server
     }
 
@@ -135,87 +115,106 @@ impl UpstreamServer {
         &self.settings.id
     }
 
-    /// How clients see its URIs.
-    pub(crate) fn uri_map(&self) -> &UriMap {
-        &self.uri_map
-    }
-
     /// What it has, once it was ready.
     pub(crate) fn listing(&self) -> Option<Arc<Listing>> {
-        self.current.load_full()
+        self.view.load().listing.clone()
+    }
+
+    /// Changes the state of a replica, and the view with it; the engine is notified if the server offers something else
+    /// then. Returns the view before.
+    pub(crate) fn update(&self, n: usize, change: impl FnOnce(&mut ReplicaState)) -> Arc<ServerView> {
+        let mut before = None;
+        // Order: changes are made one after the other, under the lock of the channel.
+        self.version.send_if_modified(|version| {
+            let old = before.insert(self.view.load_full());
+            let mut replicas = old.replicas.clone();
+            replicas.get_mut(n).map(change);
+            let new = ServerView::aggregate(replicas, old.listing.clone());
+            let is_news = !new.offers_the_same_as(old);
+            self.view.store(Arc::new(new));
+            *version += u64::from(is_news);
+            is_news
+        });
+        before.unwrap_or_else(|| self.view.load_full())
     }
 
     /// The replica that the next request goes to.
     ///
     /// # Errors
     /// None is ready; says why, and when it is tried again.
-    pub(crate) fn pick(&self) -> Result<Picked, String> {
-        self.pick_besides(&[], None).ok_or_else(|| self.why_unavailable())
+    pub(crate) fn pick_any(&self) -> Result<Picked, String> {
+        self.pick(&self.view.load(), &[], None).ok_or_else(|| self.why_unavailable())
     }
 
     /// The replica that the next request, or the next call of this tool, goes to; none of those that were tried.
-    pub(crate) fn pick_besides(&self, tried: &[usize], tool: Option<&Tool>) -> Option<Picked> {
-        let load = |(n, replica): (usize, &Replica)| {
-            let load = replica.load(tool);
-            Load { connected: load.connected && !tried.contains(&n), ..load }
-        };
-        let loads: Vec<Load> = self.replicas.iter().enumerate().map(load).collect();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let n = choose(&loads, turn)?;
-        self.take(n, tool)
+    pub(crate) fn pick(&self, view: &ServerView, tried: &[usize], tool: Option<&Tool>) -> Option<Picked> {
+        self.take(view, view.choose(tried, tool, self.turn.fetch_add(1, Ordering::Relaxed))?, tool)
     }
 
-    fn take(&self, n: usize, tool: Option<&Tool>) -> Option<Picked> {
-        let replica = self.replicas.get(n)?;
-        let (connection, number) = replica.ready(tool)?;
+    fn take(&self, view: &ServerView, n: usize, tool: Option<&Tool>) -> Option<Picked> {
+        let state = view.replicas.get(n)?;
+        let ready = Arc::clone(state.ready_for(tool)?);
         // A modern server over HTTP has no sessions: nothing there depends on the connection, so tasks outlive it.
-        let outlived =
-            matches!(replica.transport, Transport::Http { .. }) && connection.about().version.is_modern();
-        let epoch = if outlived { self.number } else { number };
-        Some(Picked { replica: n, connection, epoch, _guard: replica.in_flight.enter() })
+        let is_http = matches!(self.replicas.get(n)?.transport, Transport::Http { .. });
+        let outlived = is_http && ready.connection.about().version.is_modern();
+        let epoch = if outlived { self.number } else { ready.number };
+        Some(Picked { replica: n, ready, epoch, _in_flight: state.in_flight.enter() })
     }
 
     /// The replica that has a task; `None` if the task ended with the process or the connection that it was made for.
     ///
     /// # Errors
     /// Its replica is down, and may have it when it is back.
-    pub(crate) fn of_task(&self, task: &Task) -> Result<Option<Picked>, String> {
-        match self.take(task.replica, None) {
+    pub(crate) fn pick_for_task(&self, task: &Task) -> Result<Option<Picked>, String> {
+        match self.take(&self.view.load(), task.replica, None) {
             Some(picked) => Ok(Some(picked).filter(|picked| picked.epoch == task.epoch)),
             None if task.epoch == self.number => Err(self.why_unavailable()),
             None => Ok(None),
         }
     }
 
-    /// Every connection that is ready.
+    /// Every connection that is ready, besides those for clients that can do less.
     pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
-        self.replicas.iter().filter_map(Replica::connection).collect()
+        let view = self.view.load();
+        let ready = view.replicas.iter().filter_map(|state| state.ready.as_ref());
+        ready.map(|ready| Arc::clone(&ready.connection)).collect()
     }
 
-    pub(crate) fn on_ready(
-        &self,
-        n: usize,
-        connection: &Arc<Connection>,
-        listing: Listing,
-        latency: Duration,
-    ) {
-        let Some(replica) = self.replicas.get(n) else { return };
-        let number = self.context.next_number();
+    /// Every connection that is ready.
+    pub(crate) fn all_connections(&self) -> Vec<Arc<Connection>> {
+        let view = self.view.load();
+        let ready = view.replicas.iter().filter_map(|state| state.ready.as_ref());
+        let others = ready.flat_map(|ready| ready.sessions.connections());
+        self.connections().into_iter().chain(others).collect()
+    }
+
+    /// A replica is ready.
+    pub(crate) fn on_ready(&self, n: usize, ready: Ready, mut listing: Listing, latency: Duration) {
         for warning in &listing.warnings {
             tracing::warn!("{}: {warning}", self.settings.id);
         }
-        replica.up(connection, Arc::new(listing), latency, number);
-        self.refresh_view();
-        if !self.up_announced.swap(true, Ordering::AcqRel) {
-            let known = self.listing();
-            let tools = known.as_ref().map_or(0, |listing| listing.tools.len());
-            let era = connection.about().version.as_str();
+        let era = ready.connection.about().version.as_str();
+        listing.keep_output_checks(self.listing().as_deref());
+        let before = self.update(n, |state| state.up(ready, listing, latency));
+        if !before.is_ready() {
+            let tools = self.listing().map_or(0, |listing| listing.tools.len());
             self.context.observer.ready(&self.settings.id, era, tools);
         }
     }
 
+    /// A replica is down; `was_up` says whether it was ready until now.
+    pub(crate) fn on_down(&self, n: usize, was_up: bool, reason: String, retry: Duration) {
+        let reason = self.secrets.mask(reason);
+        let before = self.update(n, |state| state.down(reason.clone(), retry));
+        let last_error = before.replicas.get(n).and_then(|state| state.last_error.as_ref());
+        let is_news = was_up || last_error != Some(&reason);
+        if is_news && !self.view.load().is_ready() {
+            self.context.observer.down(&self.settings.id, reason);
+        }
+    }
+
     /// A failure with secrets masked.
-    pub(crate) fn hidden(&self, failure: Failure) -> Failure {
+    pub(crate) fn mask_failure(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Unavailable(why) => Failure::Unavailable(self.secrets.mask(why)),
             Failure::Lost(why) => Failure::Lost(self.secrets.mask(why)),
@@ -223,48 +222,34 @@ impl UpstreamServer {
         }
     }
 
-    pub(crate) fn on_down(&self, replica: &Replica, reason: String, retry: Duration) {
-        let reason = self.secrets.mask(reason);
-        let was_news = replica.state().last_error.as_deref() != Some(&reason);
-        replica.down(reason.clone(), retry);
-        self.refresh_view();
-        let none_left = self.replicas.iter().all(|replica| replica.connection().is_none());
-        if none_left && (self.up_announced.swap(false, Ordering::AcqRel) || was_news) {
-            self.context.observer.down(&self.settings.id, reason);
-        }
-    }
-
-    /// A replica drops its connection because a person asked for a restart.
-    pub(crate) fn on_restart(&self, replica: &Replica) {
-        replica.restarting();
-        if self.connections().is_empty() {
-            self.up_announced.store(false, Ordering::Release);
-        }
-    }
-
-    /// Takes over the list of the replica that has been ready for longest, and announces it if it is another.
-    pub(crate) fn refresh_view(&self) {
-        let _refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        let states: Vec<_> = self.replicas.iter().map(Replica::state).collect();
-        let ready = states.iter().filter(|state| state.ready.is_some());
-        let first = ready.min_by_key(|state| state.ready).and_then(|state| state.listing.clone());
-        let changed = first.is_some_and(|first| {
-            let same = self.current.load().as_ref().is_some_and(|known| known.is_like(&first));
-            self.current.store(Some(first));
-            !same
-        });
-        let tried =
-            states.iter().all(|state| state.tried) || states.iter().any(|state| state.ready.is_some());
-        let first_result = tried && self.first_result.set(()).is_ok();
-        if changed || first_result {
-            self.version.send_modify(|version| *version += 1);
+    /// A replica as it is connected to.
+    pub(crate) fn target(
+        &self,
+        replica: &Replica,
+        protocol: Protocol,
+        declared: Declared,
+        events: mpsc::Sender<Event>,
+    ) -> Target {
+        Target {
+            name: Arc::clone(self.id()),
+            transport: replica.transport.clone(),
+            protocol,
+            declared,
+            startup_timeout: self.settings.options.startup_timeout,
+            trace: Some(self.frame_tap(replica)),
+            events,
         }
     }
 
     /// Sees the messages of a replica.
     pub(crate) fn frame_tap(&self, replica: &Replica) -> Arc<dyn Trace> {
-        let log = || FrameLog::new(&self.settings.id, &self.secrets, &self.context.observer);
-        Arc::new(FrameTap { heard: Arc::clone(&replica.heard), log: self.settings.trace.then(log) })
+        let is_traced = self.settings.options.trace.unwrap_or(false);
+        Arc::new(FrameTap {
+            server: Arc::clone(self.id()),
+            secrets: Arc::clone(&self.secrets),
+            heard: Arc::clone(&replica.heard),
+            observer: is_traced.then(|| Arc::clone(&self.context.observer)),
+        })
     }
 }
 
@@ -277,24 +262,24 @@ impl Provider for UpstreamServer {
         &self.origin
     }
 
-    fn style(&self) -> Style {
-        if self.settings.prefix { Style::Prefixed } else { Style::Bare }
+    fn naming(&self) -> Style {
+        if self.settings.options.prefix { Style::Prefixed } else { Style::Bare }
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        self.listing().iter().flat_map(|known| &known.tools).map(|tool| tool.spec.clone()).collect()
+        self.listing().iter().flat_map(|listing| &listing.tools).map(|tool| tool.spec.clone()).collect()
     }
 
     fn has_tool(&self, name: &str) -> bool {
-        self.listing().is_some_and(|known| known.tool(name).is_some())
+        self.listing().is_some_and(|listing| listing.tool(name).is_some())
     }
 
-    fn objection(&self, tool: &str) -> Option<String> {
-        let known = self.listing()?;
-        self.context.pins.objection(self.id(), tool, known.tool(tool)?.fingerprint)
+    fn quarantine_reason(&self, tool: &str) -> Option<String> {
+        let listing = self.listing()?;
+        self.context.pins.objection(self.id(), tool, listing.tool(tool)?.fingerprint)
     }
 
-    fn changed(&self) -> Option<watch::Receiver<u64>> {
+    fn subscribe(&self) -> Option<watch::Receiver<u64>> {
         Some(self.version.subscribe())
     }
 
@@ -307,92 +292,23 @@ impl Provider for UpstreamServer {
     }
 
     fn instructions(&self) -> Option<String> {
-        let known = self.listing()?;
-        let text = known.about.instructions.as_deref().filter(|text| !text.trim().is_empty())?;
-        self.context
-            .pins
-            .admits_instructions(self.id(), text)
-            .then(|| truncated(text, INSTRUCTIONS_BYTES).into_owned())
+        let listing = self.listing()?;
+        let text = listing.about.instructions.as_deref().filter(|text| !text.trim().is_empty())?;
+        let is_admitted = self.context.pins.admits_instructions(self.id(), text);
+        is_admitted.then(|| truncated(text, INSTRUCTIONS_BYTES).into_owned())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.stop.cancel();
             for connection in self.all_connections() {
-                tokio::time::timeout(CLOSE, connection.close()).await.ok(); // Its process ends in any case.
+                timeout(CLOSE, connection.close()).await.ok(); // Its process ends in any case.
             }
-            self.replicas.iter().for_each(Replica::restarting);
+            (0..self.replicas.len()).for_each(|n| drop(self.update(n, ReplicaState::restarting)));
             self.tasks.close();
-            if tokio::time::timeout(CLOSE, self.tasks.wait()).await.is_err() {
+            if timeout(CLOSE, self.tasks.wait()).await.is_err() {
                 tracing::warn!("server {} did not end in time", self.settings.id);
             }
         })
-    }
-}
-
-impl Server for UpstreamServer {
-    fn config(&self) -> &dyn ServerConfig {
-        &self.settings
-    }
-
-    fn start(self: Arc<Self>) {
-        if self.settings.disabled.is_some() || self.replicas.is_empty() {
-            self.first_result.set(()).ok(); // There is nothing to wait for.
-            return;
-        }
-        for n in 0..self.replicas.len() {
-            self.tasks.spawn(supervise::replica(Arc::clone(&self), n));
-        }
-    }
-
-    fn restart(&self) {
-        for replica in &self.replicas {
-            // The status says at once that it is starting.
-            replica.restarting();
-            replica.restart.notify_one();
-        }
-    }
-
-    fn idle(&self, grace: Duration) -> BoxFuture<'_, ()> {
-        let idle = async {
-            while self.replicas.iter().any(|replica| replica.in_flight.count() > 0) {
-                tokio::time::sleep(IDLE_CHECK).await;
-            }
-        };
-        Box::pin(async move {
-            tokio::time::timeout(grace, idle).await.ok(); // The engine closes it then in any case.
-        })
-    }
-
-    fn startup_timeout(&self) -> Duration {
-        self.settings.startup_timeout
-    }
-
-    fn has_settled(&self) -> bool {
-        self.first_result.get().is_some()
-    }
-
-    fn tools_digest(&self) -> Option<Digest> {
-        self.listing().map(|known| known.tools_digest)
-    }
-
-    fn status(&self) -> ProviderStatus {
-        self.describe()
-    }
-
-    fn unavailable_reason(&self) -> Option<String> {
-        self.pick().err()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.list_warnings()
-    }
-
-    fn remarks(&self, tool: &str) -> Vec<String> {
-        let known = self.listing();
-        let flags = known.as_ref().and_then(|known| known.tool(tool)).map(|tool| tool.flags.clone());
-        let flags = flags.unwrap_or_default().into_iter().map(|flag| format!("it looks suspicious: {flag}"));
-        let violations = self.output_checks.violations(Some(tool));
-        self.unavailable_reason().into_iter().chain(flags).chain(violations).collect()
     }
 }

@@ -22,18 +22,25 @@ type Resource = (Arc<str>, Arc<str>);
 
 /// The subscriptions of all sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Subscriptions(Mutex<Held>);
+pub(crate) struct Subscriptions(Mutex<Sessions>);
 
 #[derive(Debug, Default)]
-struct Held {
-    /// The sessions that are subscribed to a resource, and how often.
-    watchers: HashMap<Resource, BTreeMap<SessionId, usize>>,
-    watched: HashMap<SessionId, BTreeSet<Resource>>,
-    levels: HashMap<SessionId, LogLevel>,
+struct Sessions {
+    by_id: HashMap<SessionId, SessionSubscriptions>,
+    /// How many sessions are subscribed to each resource.
+    subscribers: HashMap<Resource, usize>,
+}
+
+/// What one session is subscribed to.
+#[derive(Debug, Default)]
+struct SessionSubscriptions {
+    /// The resources, and how often it has subscribed to each.
+    resources: BTreeMap<Resource, usize>,
+    level: Option<LogLevel>,
 }
 
 impl Subscriptions {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,66 +49,69 @@ impl Subscriptions {
     /// # Errors
     /// There are too many subscriptions already.
     pub(crate) fn subscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
-        let mut held = self.held();
+        let mut guard = self.sessions();
+        let Sessions { by_id, subscribers } = &mut *guard;
         let resource = (Arc::clone(server), Arc::from(uri));
-        let own = held.watched.get(&session).map_or(0, BTreeSet::len);
-        let known = held.watchers.get(&resource).is_some_and(|watchers| watchers.contains_key(&session));
-        if !known && own >= PER_SESSION {
-            return Err(format!("this session watches {own} resources already; unsubscribe from some first"));
+        let own = by_id.get(&session).map(|own| &own.resources);
+        let n_own = own.map_or(0, BTreeMap::len);
+        if n_own >= PER_SESSION && own.is_some_and(|own| !own.contains_key(&resource)) {
+            return Err(format!(
+                "this session watches {n_own} resources already; unsubscribe from some first"
+            ));
         }
-        let is_new = !held.watchers.contains_key(&resource);
-        if is_new && held.watchers.len() >= TOTAL {
+        if subscribers.len() >= TOTAL && !subscribers.contains_key(&resource) {
             return Err(format!(
                 "all sessions together watch {TOTAL} resources, and no more are possible; try again when some of them \
                  are let go"
             ));
         }
-        held.watched.entry(session).or_default().insert(resource.clone());
-        let watchers = held.watchers.entry(resource).or_default();
-        *watchers.entry(session).or_default() += 1;
+        let count = by_id.entry(session).or_default().resources.entry(resource.clone()).or_default();
+        *count += 1;
+        if *count == 1 {
+            *subscribers.entry(resource).or_default() += 1;
+        }
         Ok(())
     }
 
     /// Takes one subscription of a session back. Returns whether it was the last one to the resource.
     pub(crate) fn unsubscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
-        let mut held = self.held();
+        let mut sessions = self.sessions();
         let resource = (Arc::clone(server), Arc::from(uri));
-        let count = held.watchers.get_mut(&resource).and_then(|watchers| watchers.get_mut(&session));
-        if let Some(count) = count.filter(|count| **count > 1) {
-            *count -= 1;
-            return false;
-        }
-        if let Some(own) = held.watched.get_mut(&session) {
-            own.remove(&resource);
-            if own.is_empty() {
-                held.watched.remove(&session);
+        let Some(own) = sessions.by_id.get_mut(&session) else { return false };
+        match own.resources.get_mut(&resource) {
+            None => return false,
+            Some(count) if *count > 1 => {
+                *count -= 1;
+                return false;
             }
+            Some(_) => drop(own.resources.remove(&resource)),
         }
-        held.forget(session, &resource)
+        sessions.remove_subscriber(&resource)
     }
 
     /// Whether any session is subscribed to a resource.
     pub(crate) fn has_subscriber(&self, server: &Arc<str>, uri: &str) -> bool {
-        self.held().watchers.contains_key(&(Arc::clone(server), Arc::from(uri)))
+        self.sessions().subscribers.contains_key(&(Arc::clone(server), Arc::from(uri)))
     }
 
     /// The resources of a server that sessions are subscribed to.
-    pub(crate) fn uris_of(&self, server: &str) -> Vec<Arc<str>> {
-        let held = self.held();
-        held.watchers.keys().filter(|(of, _)| **of == *server).map(|(_, uri)| Arc::clone(uri)).collect()
+    pub(crate) fn uris_of(&self, server: &str) -> BTreeSet<Arc<str>> {
+        let sessions = self.sessions();
+        let own = sessions.subscribers.keys().filter(|(of, _)| **of == *server);
+        own.map(|(_, uri)| Arc::clone(uri)).collect()
     }
 
-    /// Sets the log level of a session. Returns the level that servers are to use, if it is another now.
-    pub(crate) fn set_level(&self, session: SessionId, level: LogLevel) -> Option<LogLevel> {
-        let mut held = self.held();
-        let before = held.level();
-        held.levels.insert(session, level);
-        held.level().filter(|level| Some(*level) != before)
+    /// Sets the log level of a session. Returns whether servers are to use another level now.
+    pub(crate) fn set_level(&self, session: SessionId, level: LogLevel) -> bool {
+        let mut sessions = self.sessions();
+        let before = sessions.lowest_level();
+        sessions.by_id.entry(session).or_default().level = Some(level);
+        sessions.lowest_level() != before
     }
 
     /// The lowest level that any session has chosen.
     pub(crate) fn level(&self) -> Option<LogLevel> {
-        self.held().level()
+        self.sessions().lowest_level()
     }
 
     /// The lowest level that any session gets: those that have not chosen one get [`UNCHOSEN`] and above.
@@ -109,28 +119,28 @@ impl Subscriptions {
         self.level().map_or(UNCHOSEN, |level| level.min(UNCHOSEN))
     }
 
-    /// Ends the subscriptions of a session. Returns the resources that no session is subscribed to any more.
-    pub(crate) fn end(&self, session: SessionId) -> Vec<Resource> {
-        let mut held = self.held();
-        held.levels.remove(&session);
-        let own = held.watched.remove(&session).unwrap_or_default();
-        own.into_iter().filter(|resource| held.forget(session, resource)).collect()
+    /// Ends the subscriptions of a session. Returns the resources that no session is subscribed to any more, and whether
+    /// servers are to use another log level now.
+    pub(crate) fn end(&self, session: SessionId) -> (Vec<Resource>, bool) {
+        let mut sessions = self.sessions();
+        let before = sessions.lowest_level();
+        let own = sessions.by_id.remove(&session).unwrap_or_default().resources;
+        let level = sessions.lowest_level();
+        let unwatched = own.into_keys().filter(|resource| sessions.remove_subscriber(resource)).collect();
+        (unwatched, level.is_some() && level != before)
     }
 }
 
-impl Held {
-    fn level(&self) -> Option<LogLevel> {
-        self.levels.values().min().copied()
+impl Sessions {
+    /// Counts one subscriber less of a resource. Returns whether it was the last one.
+    fn remove_subscriber(&mut self, resource: &Resource) -> bool {
+        let Some(count) = self.subscribers.get_mut(resource) else { return false };
+        *count -= 1;
+        *count == 0 && self.subscribers.remove(resource).is_some()
     }
 
-    /// Removes a session from a resource. Returns whether it was there and the last one.
-    fn forget(&mut self, session: SessionId, resource: &Resource) -> bool {
-        let Some(watchers) = self.watchers.get_mut(resource) else { return false };
-        let last = watchers.remove(&session).is_some() && watchers.is_empty();
-        if last {
-            self.watchers.remove(resource);
-        }
-        last
+    fn lowest_level(&self) -> Option<LogLevel> {
+        self.by_id.values().filter_map(|session| session.level).min()
     }
 }
 
@@ -152,7 +162,7 @@ mod tests {
         assert!(subscriptions.unsubscribe(ann, &server, "a:b"));
         assert!(!subscriptions.unsubscribe(ann, &server, "a:b"), "what is not wanted cannot be taken back");
         assert_eq!(subscriptions.subscribe(bob, &server, "a:b"), Ok(()));
-        assert_eq!(subscriptions.end(bob), [(server, Arc::from("a:b"))]);
+        assert_eq!(subscriptions.end(bob), (vec![(server, Arc::from("a:b"))], false));
         assert!(subscriptions.uris_of("s").is_empty());
     }
 
@@ -160,11 +170,12 @@ mod tests {
     fn servers_talk_as_much_as_the_most_curious_session_wants() {
         let subscriptions = Subscriptions::default();
         let (ann, bob) = (SessionId::mint(), SessionId::mint());
-        assert_eq!(subscriptions.set_level(ann, LogLevel::Error), Some(LogLevel::Error));
-        assert_eq!(subscriptions.set_level(bob, LogLevel::Debug), Some(LogLevel::Debug));
-        assert_eq!(subscriptions.set_level(ann, LogLevel::Info), None);
-        subscriptions.end(bob);
+        assert!(subscriptions.set_level(ann, LogLevel::Error));
+        assert!(subscriptions.set_level(bob, LogLevel::Debug));
+        assert!(!subscriptions.set_level(ann, LogLevel::Info));
+        assert!(subscriptions.end(bob).1);
         assert_eq!(subscriptions.level(), Some(LogLevel::Info));
+        assert!(!subscriptions.end(ann).1, "no session is left whose level could be sent");
     }
 
     #[test]

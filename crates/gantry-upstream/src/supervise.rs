@@ -1,14 +1,16 @@
 //! Keeps one replica of a server alive: connects, lists, checks its health, and reconnects for as long as it takes.
 
-use crate::backoff::Backoff;
+use crate::backoff::wait_after;
+use crate::capability_sessions::CapabilitySessions;
 use crate::context::CHANGE_BYTES;
 use crate::health::{HealthState, PingResult};
 use crate::listing::Listing;
 use crate::replica::Replica;
 use crate::server::UpstreamServer;
 use crate::uri_map::MessageKind;
+use crate::view::{Ready, ReplicaState};
 use gantry_core::raw;
-use gantry_mcp::client::{self, Connection, Event, Failure, Target};
+use gantry_mcp::client::{self, Connection, Event, Failure};
 use gantry_provider::HealthStatus;
 use gantry_provider::client::LogLevel;
 use gantry_provider::resources::{Change, ListKind};
@@ -46,180 +48,189 @@ enum End {
     Lost(String),
 }
 
-/// A connection that is ready.
-struct Started {
-    connection: Arc<Connection>,
-    listing: Listing,
-    /// How long the first list took.
-    latency: Duration,
-    events: mpsc::Receiver<Event>,
-}
-
 /// Keeps a replica alive until its server is stopped.
-pub(super) async fn replica(server: Arc<UpstreamServer>, n: usize) {
+pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
     let Some(replica) = server.replicas.get(n) else { return };
-    let mut backoff = Backoff::default();
-    let mut first = true;
+    let supervisor = Supervisor { server: &server, n, replica };
+    let (mut failures, mut is_first) = (0_usize, true);
     loop {
         // Cancel-safety: a start that is given up leaves nothing behind.
         let started = tokio::select! {
             () = server.stop.cancelled() => return,
-            started = start(&server, replica, first) => started,
+            started = supervisor.start(is_first) => started,
         };
-        first = false;
-        let reason = match started {
-            Ok(started) => match serve(&server, n, replica, started, &mut backoff).await {
-                End::Stopped => return,
-                End::Restarted => {
-                    server.on_restart(replica);
-                    continue;
-                }
-                End::Lost(reason) => reason,
-            },
-            Err(reason) => reason,
+        is_first = false;
+        let was_up = started.is_ok();
+        let end = match started {
+            Ok((connection, events)) => supervisor.serve(&connection, events, &mut failures).await,
+            Err(reason) => End::Lost(reason),
         };
-        let wait = backoff.next();
-        server.on_down(replica, reason, wait);
+        let reason = match end {
+            End::Stopped => return,
+            End::Restarted => {
+                server.update(n, ReplicaState::restarting);
+                continue;
+            }
+            End::Lost(reason) => reason,
+        };
+        let wait = wait_after(failures);
+        failures = failures.saturating_add(1);
+        server.on_down(n, was_up, reason, wait);
         tokio::select! {
             () = server.stop.cancelled() => return,
-            () = replica.restart.notified() => backoff.reset(),
+            () = replica.restart.notified() => failures = 0,
             () = sleep(wait) => {}
         }
     }
 }
 
-/// Connects and lists. The first attempt waits for its turn among the servers that start at once.
-async fn start(server: &UpstreamServer, replica: &Replica, first: bool) -> Result<Started, String> {
-    let _turn = if first { server.context.starts.acquire().await.ok() } else { None };
-    let limit = server.settings.startup_timeout;
-    let failure = match timeout(limit, connect(server, replica)).await {
-        Ok(Ok(started)) => return Ok(started),
-        Ok(Err(failure)) => failure.to_string(),
-        Err(_) => format!("it was not ready within {} ms (startupTimeoutMs)", limit.as_millis()),
-    };
-    Err(match &replica.process {
-        Some(process) => process.describe_exit(failure).await,
-        None => failure,
-    })
-}
-
-async fn connect(server: &UpstreamServer, replica: &Replica) -> Result<Started, Failure> {
-    let settings = &server.settings;
-    let (sender, events) = mpsc::channel(EVENTS);
-    let target = Target {
-        name: Arc::clone(&settings.id),
-        transport: replica.transport.clone(),
-        protocol: settings.protocol,
-        declared: settings.declared,
-        startup_timeout: settings.startup_timeout,
-        trace: Some(server.frame_tap(replica)),
-        events: sender.clone(),
-    };
-    let connection = Arc::new(client::connect(&target, server.context.eras.of(settings)).await?);
-    server.context.eras.remember(settings, connection.about().version);
-    let asked = Instant::now();
-    let listing = Listing::fetch(&connection).await?;
-    replica.capability_sessions.begin(sender);
-    Ok(Started { connection, listing, latency: asked.elapsed(), events })
-}
-
-/// Watches a connection until it ends, and ends it.
-async fn serve(
-    server: &UpstreamServer,
+/// The task of one replica.
+struct Supervisor<'a> {
+    server: &'a UpstreamServer,
+    /// The place of the replica.
     n: usize,
-    replica: &Replica,
-    started: Started,
-    backoff: &mut Backoff,
-) -> End {
-    let Started { connection, listing, latency, events } = started;
-    let since = Instant::now();
-    server.on_ready(n, &connection, listing, latency);
-    let end = tokio::select! {
-        end = watch(server, replica, &connection, events) => end,
-        never = server.resubscribe(&connection) => match never {},
-    };
-    if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
-        backoff.reset();
-    }
-    if let End::Lost(reason) = &end {
-        // Calls fail fast from now on, however long the end of the connection takes.
-        replica.down(server.secrets.mask(reason.clone()), Duration::ZERO);
-    }
-    if timeout(CLOSE, connection.close()).await.is_err() {
-        tracing::debug!("{}: the connection did not close in time", server.settings.id);
-    }
-    match (end, &replica.process) {
-        (End::Lost(reason), Some(process)) => End::Lost(process.describe_exit(reason).await),
-        (end, _) => end,
-    }
+    replica: &'a Replica,
 }
 
-async fn watch(
-    server: &UpstreamServer,
-    replica: &Replica,
-    connection: &Connection,
-    mut events: mpsc::Receiver<Event>,
-) -> End {
-    let health = server.settings.health;
-    let interval = health.interval.max(MIN_INTERVAL);
-    let mut checks = interval_at(Instant::now() + interval, interval);
-    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut checked, mut relist_at, mut listed_at) =
-        (HealthState::default(), None::<Instant>, None::<Instant>);
-    loop {
-        tokio::select! {
-            () = server.stop.cancelled() => return End::Stopped,
-            () = replica.restart.notified() => return End::Restarted,
-            reason = connection.closed() => return End::Lost(reason),
-            Some(event) = events.recv() => {
-                if announce(server, event).is_some() {
-                    let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
-                    relist_at = Some(relist_at.unwrap_or(soonest.max(Instant::now() + DEBOUNCE)));
+/// A connection that is ready, and the notifications that come over it.
+type Started = (Arc<Connection>, mpsc::Receiver<Event>);
+
+impl Supervisor<'_> {
+    /// Connects and lists. The first attempt waits for its turn among the servers that start at once.
+    async fn start(&self, is_first: bool) -> Result<Started, String> {
+        let _turn = if is_first { self.server.context.starts.acquire().await.ok() } else { None };
+        let limit = self.server.settings.options.startup_timeout;
+        let failure = match timeout(limit, self.connect()).await {
+            Ok(Ok(started)) => return Ok(started),
+            Ok(Err(failure)) => failure.to_string(),
+            Err(_) => format!("it was not ready within {} ms (startupTimeoutMs)", limit.as_millis()),
+        };
+        Err(self.describe_exit(failure).await)
+    }
+
+    /// A failure with what the process of the replica says about it, if there is one.
+    async fn describe_exit(&self, failure: String) -> String {
+        match &self.replica.process {
+            Some(process) => process.describe_exit(failure).await,
+            None => failure,
+        }
+    }
+
+    async fn connect(&self) -> Result<Started, Failure> {
+        let Self { server, n, replica } = *self;
+        let (settings, eras) = (&server.settings, &server.context.eras);
+        let (protocol, declared) = (settings.options.protocol, settings.options.declared());
+        let (sender, events) = mpsc::channel(EVENTS);
+        let target = server.target(replica, protocol, declared, sender.clone());
+        let connection = Arc::new(client::connect(&target, eras.last_spoken(settings)).await?);
+        eras.remember(settings, connection.about().version);
+        let asked = Instant::now();
+        let listing = Listing::fetch(&connection).await?;
+        let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(sender));
+        let ready = Ready { number, connection: Arc::clone(&connection), sessions };
+        server.on_ready(n, ready, listing, asked.elapsed());
+        Ok((connection, events))
+    }
+
+    /// Watches a connection until it ends, and ends it.
+    async fn serve(
+        &self,
+        connection: &Arc<Connection>,
+        events: mpsc::Receiver<Event>,
+        failures: &mut usize,
+    ) -> End {
+        let (server, since) = (self.server, Instant::now());
+        let end = tokio::select! {
+            end = self.watch(connection, events) => end,
+            never = server.resubscribe(connection) => match never {},
+        };
+        if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
+            *failures = 0;
+        }
+        if let End::Lost(reason) = &end {
+            // Calls fail fast from now on, however long the end of the connection takes.
+            server.update(self.n, |state| state.down(server.secrets.mask(reason.clone()), Duration::ZERO));
+        }
+        if timeout(CLOSE, connection.close()).await.is_err() {
+            tracing::debug!("{}: the connection did not close in time", server.id());
+        }
+        match end {
+            End::Lost(reason) => End::Lost(self.describe_exit(reason).await),
+            End::Stopped | End::Restarted => end,
+        }
+    }
+
+    async fn watch(&self, connection: &Connection, mut events: mpsc::Receiver<Event>) -> End {
+        let health = self.server.settings.options.health_check;
+        let interval = health.interval.max(MIN_INTERVAL);
+        let mut checks = interval_at(Instant::now() + interval, interval);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut checked, mut relist_at, mut listed_at) =
+            (HealthState::default(), None::<Instant>, None::<Instant>);
+        loop {
+            tokio::select! {
+                () = self.server.stop.cancelled() => return End::Stopped,
+                () = self.replica.restart.notified() => return End::Restarted,
+                reason = connection.closed() => return End::Lost(reason),
+                Some(event) = events.recv() => {
+                    if pass_on(self.server, event).is_some() {
+                        let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
+                        relist_at = Some(relist_at.unwrap_or(soonest.max(Instant::now() + DEBOUNCE)));
+                    }
                 }
-            }
-            () = at(relist_at) => {
-                listed_at = Some(Instant::now());
-                relist_at = relist(server, replica, connection).await.err().map(|()| Instant::now() + RELIST_AGAIN);
-            }
-            _ = checks.tick() => {
-                if !checked.has_missed() {
-                    replica.heard.store(false, Ordering::Relaxed);
+                () = sleep_until(relist_at.unwrap_or_else(Instant::now)), if relist_at.is_some() => {
+                    listed_at = Some(Instant::now());
+                    relist_at = self.relist(connection).await.err().map(|()| Instant::now() + RELIST_AGAIN);
                 }
-                let ping = check(replica, connection, health.timeout).await;
-                let latency = match ping { PingResult::Answered(time) => Some(time), PingResult::Late | PingResult::Missed => None };
-                let status = checked.record(ping, health.timeout, &replica.in_flight);
-                if status == HealthStatus::Red {
-                    return End::Lost(format!("it did not answer two health checks within {} ms each", health.timeout.as_millis()));
+                _ = checks.tick() => {
+                    if self.check(connection, &mut checked).await == HealthStatus::Red {
+                        let limit = health.timeout.as_millis();
+                        return End::Lost(format!("it did not answer two health checks within {limit} ms each"));
+                    }
                 }
-                replica.checked(status, latency);
             }
         }
     }
-}
 
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Pings a replica. Any message that came from it since the last missed ping proves that it is there, above all a late
-/// answer.
-async fn check(replica: &Replica, connection: &Connection, limit: Duration) -> PingResult {
-    let asked = Instant::now();
-    match connection.ping(limit).await {
-        Ok(time) => PingResult::Answered(time),
-        // It does not know `ping`, but it answers.
-        Err(Failure::Answered(_)) => PingResult::Answered(asked.elapsed()),
-        Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => {
-            if replica.heard.swap(false, Ordering::Relaxed) { PingResult::Late } else { PingResult::Missed }
+    /// Pings the replica, and sets its health. Any message that came from it since the last missed ping proves that it is
+    /// there, above all a late answer.
+    async fn check(&self, connection: &Connection, checked: &mut HealthState) -> HealthStatus {
+        let (heard, limit) = (&self.replica.heard, self.server.settings.options.health_check.timeout);
+        if !checked.has_missed() {
+            heard.store(false, Ordering::Relaxed);
         }
+        let (ping, latency) = match connection.ping(limit).await {
+            Ok(time) => (PingResult::Answered(time), Some(time)),
+            Err(_) if heard.swap(false, Ordering::Relaxed) => (PingResult::Late, None),
+            Err(_) => (PingResult::Missed, None),
+        };
+        let mut health = HealthStatus::Red;
+        self.server.update(self.n, |state| {
+            health = checked.record(ping, limit, &mut state.in_flight);
+            state.set_health(health, latency);
+        });
+        health
+    }
+
+    /// Reads the lists again; if that fails, the old ones stay.
+    async fn relist(&self, connection: &Connection) -> Result<(), ()> {
+        let (server, limit) = (self.server, self.server.settings.options.startup_timeout);
+        let failure = match timeout(limit, Listing::fetch(connection)).await {
+            Ok(Ok(mut listing)) => {
+                listing.keep_output_checks(server.listing().as_deref());
+                server.update(self.n, |state| state.listing = Some(Arc::new(listing)));
+                return Ok(());
+            }
+            Ok(Err(failure)) => failure.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::warn!("{}: its lists changed and cannot be read: {failure}", server.id());
+        Err(())
     }
 }
 
 /// Passes on a notification that sessions are subscribed to. Returns the list that has to be read again, if one has.
-pub(super) fn announce(server: &UpstreamServer, event: Event) -> Option<ListKind> {
+pub(super) fn pass_on(server: &UpstreamServer, event: Event) -> Option<ListKind> {
     let (provider, subscriptions) = (Arc::clone(&server.settings.id), &server.context.subscriptions);
     let change = match event {
         Event::Changed(kind) => return Some(kind),
@@ -234,7 +245,7 @@ pub(super) fn announce(server: &UpstreamServer, event: Event) -> Option<ListKind
             if !subscriptions.has_subscriber(&provider, &own) {
                 return None;
             }
-            let shown = server.uri_map().rewrite(MessageKind::Uri, &params);
+            let shown = server.uri_map.rewrite(MessageKind::Uri, &params);
             let uri = raw::string_member(&shown, "uri")?.into();
             Change::Updated { provider, uri, params: shown.into() }
         }
@@ -250,19 +261,4 @@ pub(super) fn announce(server: &UpstreamServer, event: Event) -> Option<ListKind
     };
     server.context.observer.changed(change);
     None
-}
-
-/// Reads the lists again; if that fails, the old ones stay.
-async fn relist(server: &UpstreamServer, replica: &Replica, connection: &Connection) -> Result<(), ()> {
-    let failure = match timeout(server.settings.startup_timeout, Listing::fetch(connection)).await {
-        Ok(Ok(listing)) => {
-            replica.listed(Arc::new(listing));
-            server.refresh_view();
-            return Ok(());
-        }
-        Ok(Err(failure)) => failure.to_string(),
-        Err(_) => "no answer in time".to_owned(),
-    };
-    tracing::warn!("{}: its lists changed and cannot be read: {failure}", server.settings.id);
-    Err(())
 }

@@ -35,7 +35,7 @@ const INJECTION_PHRASES: [&str; 14] = [
 pub(crate) fn scan(definition: &str) -> Vec<String> {
     let mut flags = Vec::new();
     match serde_json::from_str::<Value>(&duplicate_keys::mask_numbers(definition)) {
-        Ok(value) => walk(&value, &mut String::new(), &mut flags),
+        Ok(value) => scan_value(&value, "", &mut flags),
         Err(_) => scan_into(definition, "it", &mut flags),
     }
     flags
@@ -48,27 +48,22 @@ pub(crate) fn scan_text(text: &str, place: &str) -> Vec<String> {
     flags
 }
 
-fn walk(value: &Value, path: &mut String, flags: &mut Vec<String>) {
+fn scan_value(value: &Value, path: &str, flags: &mut Vec<String>) {
     if flags.len() >= MAX_FLAGS {
         return;
     }
-    let length = path.len();
     match value {
         Value::String(text) => scan_into(text, path, flags),
         Value::Array(items) => {
             for (n, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{n}]"));
-                walk(item, path, flags);
-                path.truncate(length);
+                scan_value(item, &format!("{path}[{n}]"), flags);
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
-                scan_into(key, &format!("the key {:?} of {path:?}", visible(key)), flags);
-                path.push_str(if length == 0 { "" } else { "." });
-                path.push_str(&visible(key));
-                walk(member, path, flags);
-                path.truncate(length);
+                scan_into(key, &format!("the key {:?} of {path:?}", escape_key(key)), flags);
+                let dot = if path.is_empty() { "" } else { "." };
+                scan_value(member, &format!("{path}{dot}{}", escape_key(key)), flags);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -114,7 +109,9 @@ fn invisible_char(text: &str) -> Option<(char, &'static str)> {
             | '\u{1160}'
             | '\u{FFA0}' => Some("characters without width"),
             // One selector picks a form of the character before it; a row of them carries data.
-            _ if selects(c) && selects(before) => Some("a row of variation selectors"),
+            _ if is_variation_selector(c) && is_variation_selector(before) => {
+                Some("a row of variation selectors")
+            }
             '\n' | '\r' | '\t' => None,
             _ if c.is_control() => Some("control characters"),
             _ => None,
@@ -127,12 +124,12 @@ fn invisible_char(text: &str) -> Option<(char, &'static str)> {
     None
 }
 
-fn selects(c: char) -> bool {
+fn is_variation_selector(c: char) -> bool {
     matches!(c, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
 /// A key as a flag may show it.
-fn visible(key: &str) -> String {
+fn escape_key(key: &str) -> String {
     key.chars().take(64).flat_map(char::escape_default).collect()
 }
 

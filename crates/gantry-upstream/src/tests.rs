@@ -3,15 +3,16 @@
 mod memory;
 
 use crate::answer;
-use crate::config::{DisabledReason, HealthCheck, ServerSettings, TransportConfig};
 use crate::context::{self, UpstreamContext, UpstreamOptions};
 use crate::listing::Listing;
+use crate::options::{DisabledReason, ServerOptions, ServerSettings, TransportType};
 use crate::replica::Replica;
 use crate::server::UpstreamServer;
 use crate::supervise;
+use crate::view::ServerView;
 use gantry_core::Tool;
 use gantry_core::error::ErrorCode;
-use gantry_mcp::client::{Declared, Protocol, Transport};
+use gantry_mcp::client::{Protocol, Transport};
 use gantry_provider::resources::Change;
 use gantry_provider::server::{Observer, Server as _};
 use gantry_provider::{BoxFuture, HealthStatus, Provider as _};
@@ -19,20 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio_util::task::TaskTracker;
 
-pub(crate) fn settings(transport: TransportConfig) -> ServerSettings {
-    ServerSettings {
-        id: "s".into(),
-        transport,
-        protocol: Protocol::Auto,
-        prefix: true,
-        declared: Declared::default(),
-        startup_timeout: Duration::from_secs(1),
-        health: HealthCheck { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
-        trace: false,
-        disabled: None,
-    }
+pub(crate) fn settings(options: ServerOptions) -> ServerSettings {
+    let options = ServerOptions { startup_timeout: Duration::from_secs(1), ..options };
+    ServerSettings { id: "s".into(), options, disabled: None }
 }
 
 /// Keeps the changes that clients would be told of.
@@ -40,12 +31,6 @@ pub(crate) fn settings(transport: TransportConfig) -> ServerSettings {
 struct Changes(Mutex<Vec<Change>>);
 
 impl Observer for Changes {
-    fn ready(&self, _server: &Arc<str>, _era: &'static str, _tools: usize) {}
-
-    fn down(&self, _server: &Arc<str>, _reason: String) {}
-
-    fn frame(&self, _server: &Arc<str>, _sent: bool, _text: String) {}
-
     fn changed(&self, change: Change) {
         self.0.lock().unwrap().push(change);
     }
@@ -59,8 +44,12 @@ fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
 }
 
 fn two_replicas(disabled: Option<DisabledReason>) -> ServerSettings {
-    let transport = TransportConfig::Tcp(vec!["127.0.0.1:1".into(), "127.0.0.1:2".into()]);
-    ServerSettings { disabled, ..settings(transport) }
+    let options = ServerOptions {
+        transport: Some(TransportType::Tcp),
+        urls: vec!["127.0.0.1:1".into(), "127.0.0.1:2".into()],
+        ..ServerOptions::default()
+    };
+    ServerSettings { disabled, ..settings(options) }
 }
 
 fn server(disabled: Option<DisabledReason>) -> Arc<UpstreamServer> {
@@ -90,13 +79,13 @@ fn a_server_that_is_off_says_why_and_counts_as_tried() {
 #[test]
 fn a_server_that_is_down_says_why_and_when_it_is_tried_again() {
     let server = server(None);
-    assert!(server.pick().unwrap_err().contains("still starting"));
-    server.on_down(&server.replicas[0], "refused".into(), Duration::from_secs(5));
+    assert!(server.pick_any().unwrap_err().contains("still starting"));
+    server.on_down(0, false, "refused".into(), Duration::from_secs(5));
     assert_eq!((server.status().status, server.has_settled()), ("starting", false));
-    server.on_down(&server.replicas[1], "refused".into(), Duration::from_secs(5));
+    server.on_down(1, false, "refused".into(), Duration::from_secs(5));
     let status = server.status();
     assert_eq!((status.health, status.status, server.has_settled()), (HealthStatus::Red, "down", true));
-    let reason = server.pick().unwrap_err();
+    let reason = server.pick_any().unwrap_err();
     assert!(reason.contains("refused") && reason.contains(&status.retry_at.unwrap()), "{reason}");
     assert_eq!(status.replicas.len(), 2);
 }
@@ -105,8 +94,8 @@ fn a_server_that_is_down_says_why_and_when_it_is_tried_again() {
 fn tools_stay_listed_while_the_server_is_down() {
     let server = server(None);
     assert!(server.tools().is_empty());
-    server.current.store(Some(listing(&["a"])));
-    server.on_down(&server.replicas[0], "gone".into(), Duration::ZERO);
+    server.view.store(Arc::new(ServerView { listing: Some(listing(&["a"])), ..ServerView::new(2) }));
+    server.on_down(0, false, "gone".into(), Duration::ZERO);
     assert!(server.has_tool("a"));
     assert_eq!(server.tools().len(), 1);
 }
@@ -135,8 +124,10 @@ fn each_failure_says_how_far_the_call_may_have_got() {
         (Canceled, ErrorCode::Canceled, Nothing, ErrorCode::Canceled, Possible),
     ];
     for (failure, read_code, read_effect, write_code, write_effect) in rows {
-        let (read, write) =
-            (answer::fault("s", &tool(true), failure.clone()), answer::fault("s", &tool(false), failure));
+        let (read, write) = (
+            answer::to_fault("s", &tool(true), failure.clone()),
+            answer::to_fault("s", &tool(false), failure),
+        );
         assert_eq!((read.error.code, read.effect), (read_code, read_effect));
         assert_eq!((write.error.code, write.effect), (write_code, write_effect));
         if let Some(gantry_core::error::Upstream::Error(text)) = read.error.upstream.as_deref() {
@@ -157,9 +148,9 @@ fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
         above: Arc::default(),
         project: "default".into(),
     };
-    let task = answer::output(
+    let task = answer::to_output(
         &server,
-        answer::At { replica: 1, epoch: 7 },
+        (1, 7),
         &ann,
         &tool,
         r#"{"resultType":"task","taskId":"t1","status":"working"}"#,
@@ -169,37 +160,14 @@ fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
     let opened = server.context.task_signer.verify(&id, &ann).unwrap();
     let opened = (opened.server.as_str(), opened.replica, opened.epoch, opened.id.as_str());
     assert_eq!(opened, ("s", 1, 7, "t1"));
-    let failed = answer::output(
+    let failed = answer::to_output(
         &server,
-        answer::At { replica: 0, epoch: 7 },
+        (0, 7),
         &ann,
         &tool,
         r#"{"isError":true,"content":[{"type":"text","text":"boom"}]}"#,
     );
     assert_eq!(failed.unwrap_err().error.message, "boom");
-}
-
-#[test]
-fn what_a_server_has_is_never_older_than_what_its_first_replica_listed() {
-    let server = server(None);
-    let first = &server.replicas[0];
-    first.pretend_ready(1);
-    for _ in 0..500 {
-        let newest = listing(&["a"]);
-        let begin = std::sync::Barrier::new(4);
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    begin.wait();
-                    (0..20).for_each(|_| server.refresh_view());
-                });
-            }
-            begin.wait();
-            first.listed(Arc::clone(&newest));
-            server.refresh_view();
-        });
-        assert!(Arc::ptr_eq(&server.listing().unwrap(), &newest));
-    }
 }
 
 #[test]
@@ -211,7 +179,7 @@ fn a_notification_that_no_session_subscribed_to_is_dropped() {
     let session = gantry_core::id::SessionId::mint();
     server.context.subscriptions.subscribe(session, server.id(), "a:watched").unwrap();
     let heard = |event| {
-        assert_eq!(supervise::announce(&server, event), None);
+        assert_eq!(supervise::pass_on(&server, event), None);
         changes.0.lock().unwrap().pop()
     };
     let updated = |uri: &str| Event::Updated(format!(r#"{{"uri":"{uri}"}}"#).into());

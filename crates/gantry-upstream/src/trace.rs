@@ -1,5 +1,7 @@
-//! Emits every message of a server as an event (`traceMCP`), with secrets masked: values under keys that name a secret,
-//! also in JSON that a message carries as text, and values that the server's configuration gives it.
+//! Sees the messages of a replica: notes for health checks that one came in and, with `traceMCP`, emits each as an event.
+//!
+//! Secrets are masked in what is emitted: values under keys that name a secret, also in JSON that a message carries as
+//! text, and values that the server's configuration gives it.
 
 use gantry_core::{json, redact, shape};
 use gantry_mcp::client::Trace;
@@ -7,6 +9,7 @@ use gantry_provider::redact::Redactor;
 use gantry_provider::server::Observer;
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of one message that are shown.
 const FRAME_BYTES: usize = 4096;
@@ -17,63 +20,66 @@ const MARGIN_BYTES: usize = 16 * 1024;
 /// How deep JSON may be carried as text in JSON.
 const DEPTH: usize = 4;
 
-/// Emits the messages of one server.
+/// Sees every message from and to one replica.
 #[derive(Debug)]
-pub(super) struct FrameLog {
-    server: Arc<str>,
-    observer: Arc<dyn Observer>,
-    secrets: Arc<Redactor>,
+pub(super) struct FrameTap {
+    pub(super) server: Arc<str>,
+    pub(super) secrets: Arc<Redactor>,
+    /// Set by every message that comes in.
+    pub(super) heard: Arc<AtomicBool>,
+    /// Gets every message, if that is wanted.
+    pub(super) observer: Option<Arc<dyn Observer>>,
 }
 
-impl FrameLog {
-    /// Emits the messages of this server to the observer.
-    pub(super) fn new(server: &Arc<str>, secrets: &Arc<Redactor>, observer: &Arc<dyn Observer>) -> Self {
-        Self { server: Arc::clone(server), observer: Arc::clone(observer), secrets: Arc::clone(secrets) }
-    }
-
-    /// A message with secrets masked. One that cannot be parsed, and so not be searched for secrets, is not shown.
-    fn redacted(&self, frame: &str) -> String {
-        let masked = match masked(frame, DEPTH) {
-            Ok(masked) => masked,
-            Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
-        };
-        // Cut first: a frame may have megabytes. A secret that the first cut splits lies beyond the second.
-        let start = shape::truncated(&masked, FRAME_BYTES + MARGIN_BYTES);
-        shape::truncated(&self.secrets.mask(start.into_owned()), FRAME_BYTES).into_owned()
-    }
-}
-
-impl Trace for FrameLog {
+impl Trace for FrameTap {
     fn frame(&self, sent: bool, text: &str) {
-        self.observer.frame(&self.server, sent, self.redacted(text));
+        // Text that a program prints besides its messages does not prove that it still answers requests.
+        if !sent && text.trim_start().starts_with(['{', '[']) {
+            self.heard.store(true, Ordering::Relaxed);
+        }
+        if let Some(observer) = &self.observer {
+            observer.frame(&self.server, sent, redacted(text, &self.secrets));
+        }
     }
 }
 
-/// JSON text with the values of secret keys masked; unchanged if there are none.
+/// A message with secrets masked. One that cannot be parsed, and so not be searched for secrets, is not shown.
+fn redacted(frame: &str, secrets: &Redactor) -> String {
+    let masked = match masked(frame, DEPTH) {
+        Ok(masked) => masked,
+        Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
+    };
+    // Cut first: a frame may have megabytes. A secret that the first cut splits lies beyond the second.
+    let start = shape::truncated(&masked, FRAME_BYTES + MARGIN_BYTES);
+    shape::truncated(&secrets.mask(start.into_owned()), FRAME_BYTES).into_owned()
+}
+
+/// JSON text with secrets masked; unchanged if it has none.
 fn masked(text: &str, depth: usize) -> Result<String, json::Error> {
-    let canonical = json::canonical(text)?;
-    let text = if canonical.is_sensitive() { redact::shown(&canonical, usize::MAX) } else { text.to_owned() };
-    if depth == 0 || !text.contains('\\') {
-        return Ok(text);
-    }
-    let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return Ok(text) };
-    Ok(if mask_carried(&mut value, depth) { value.to_string() } else { text })
+    json::check(text)?;
+    // Cannot happen for a text that was checked; if it does, nothing of it is shown.
+    let Ok(mut value) = serde_json::from_str(text) else { return Ok(redact::MASK.to_owned()) };
+    Ok(if mask_secrets(&mut value, depth) { value.to_string() } else { text.to_owned() })
 }
 
-/// Masks secrets in JSON that is carried as text. Returns whether anything was masked.
-fn mask_carried(value: &mut Value, depth: usize) -> bool {
+/// Masks values under keys that name a secret, also in JSON that is carried as text. Returns whether there were any.
+fn mask_secrets(value: &mut Value, depth: usize) -> bool {
     match value {
-        Value::String(text) if text.starts_with(['{', '[']) => match masked(text, depth - 1) {
+        Value::String(text) if depth > 0 && text.starts_with(['{', '[']) => match masked(text, depth - 1) {
             Ok(masked) if masked != *text => {
                 *text = masked;
                 true
             }
             Ok(_) | Err(_) => false,
         },
-        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_carried(item, depth) | found),
-        Value::Object(members) => {
-            members.values_mut().fold(false, |found, member| mask_carried(member, depth) | found)
-        }
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_secrets(item, depth) | found),
+        Value::Object(members) => members.iter_mut().fold(false, |found, (key, member)| {
+            if redact::names_a_secret(key) {
+                *member = redact::MASK.into();
+                return true;
+            }
+            mask_secrets(member, depth) | found
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
@@ -81,19 +87,15 @@ fn mask_carried(value: &mut Value, depth: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Remote, TransportConfig};
-    use crate::context::NoObserver;
+    use crate::options::ServerOptions;
     use gantry_core::redact::MASK;
 
-    fn shown(transport: TransportConfig, frame: &str) -> String {
-        let settings = crate::tests::settings(transport);
-        let secrets = Arc::new(crate::secrets::redactor(&settings));
-        let observer: Arc<dyn Observer> = Arc::new(NoObserver);
-        FrameLog::new(&settings.id, &secrets, &observer).redacted(frame)
+    fn shown(options: &ServerOptions, frame: &str) -> String {
+        redacted(frame, &options.redactor())
     }
 
     fn plainly(frame: &str) -> String {
-        shown(TransportConfig::Tcp(Vec::new()), frame)
+        shown(&ServerOptions::default(), frame)
     }
 
     #[test]
@@ -117,11 +119,11 @@ mod tests {
     #[test]
     fn what_the_configuration_gives_a_server_is_masked_wherever_it_stands() {
         let headers =
-            vec![("Authorization".into(), "Bearer hunter2-\"x\"".into()), ("X-Flag".into(), "on".into())];
-        let transport = TransportConfig::Http(Remote { urls: vec!["http://a/".into()], headers });
+            [("Authorization", "Bearer hunter2-\"x\""), ("X-Flag", "on")].map(|(k, v)| (k.into(), v.into()));
+        let options = ServerOptions { headers: headers.into(), ..ServerOptions::default() };
         let inner = serde_json::json!({ "seen": "hunter2-\"x\"", "flag": "on" }).to_string();
         for frame in [serde_json::json!({ "t": "hunter2-\"x\" on" }), serde_json::json!({ "t": inner })] {
-            let shown = shown(transport.clone(), &frame.to_string());
+            let shown = shown(&options, &frame.to_string());
             assert!(!shown.contains("hunter2") && shown.contains("on"), "{shown}");
         }
     }

@@ -5,11 +5,14 @@
 
 use gantry_core::raw;
 use gantry_provider::resources::ListKind;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// The scheme of mapped URIs.
-pub(crate) const SCHEME: &str = "gantry:";
+const SCHEME: &str = "gantry:";
+
+/// What is percent-encoded of a server's id in a URI: everything but letters, digits, `-`, `_` and `.`.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// How clients see the URIs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +41,8 @@ pub(crate) enum MessageKind {
 impl UriMap {
     /// The map of a server.
     pub(crate) fn new(server: &str, prefix: bool) -> Self {
-        Self { prefix: prefix.then(|| format!("{SCHEME}{}/", encoded(server)).into()) }
+        let prefixed = || format!("{SCHEME}{}/", utf8_percent_encode(server, ENCODED)).into();
+        Self { prefix: prefix.then(prefixed) }
     }
 
     /// The server's own URI, if the client's is one of this server.
@@ -61,119 +65,69 @@ impl UriMap {
         if !text.contains("uri") && !text.contains("\\u") {
             return text.into();
         }
-        let mut edits = Edits::of(text);
-        for uri in uris(kind, text) {
+        let with_prefix = |uri: &'a str| {
             let inner = uri.strip_prefix('"').unwrap_or_default();
-            edits.replace(uri, format!("\"{prefix}{inner}"));
-        }
-        edits.done()
+            (uri, format!("\"{prefix}{inner}"))
+        };
+        replaced(text, uris(kind, text).into_iter().map(with_prefix).collect())
     }
 }
 
-/// The object with another value of this string member, and nothing else changed.
-pub(crate) fn with_string_member<'a>(text: &'a str, member: &str, name: &str) -> Cow<'a, str> {
-    let mut edits = Edits::of(text);
-    for value in named(text, member) {
-        edits.replace(value, raw::quoted(name));
-    }
-    edits.done()
-}
-
-/// The object with another value of a string member inside another member.
-pub(crate) fn with_nested_member<'a>(text: &'a str, outer: &str, member: &str, name: &str) -> Cow<'a, str> {
-    let mut edits = Edits::of(text);
-    for value in named(text, outer).flat_map(|object| named(object, member)) {
-        edits.replace(value, raw::quoted(name));
-    }
-    edits.done()
-}
-
-/// A server's id as part of a URI: letters, digits, `-`, `_` and `.`; the rest is percent-encoded.
-fn encoded(server: &str) -> String {
-    let mut out = String::with_capacity(server.len());
-    for byte in server.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").unwrap_or_default();
-        }
-    }
-    out
+/// The object with another text in the member at this path, and nothing else changed.
+pub(crate) fn with_string_at(text: &str, path: &[&str], new: &str) -> String {
+    let parts = values_at(text, path).into_iter().map(|value| (value, raw::quoted(new)));
+    replaced(text, parts.collect()).into_owned()
 }
 
 /// The URIs in a message, as the texts of JSON strings.
 fn uris(kind: MessageKind, text: &str) -> Vec<&str> {
-    let found: Vec<&str> = match kind {
-        MessageKind::Item(ListKind::Templates) => named(text, "uriTemplate").collect(),
-        MessageKind::Item(ListKind::Resources) | MessageKind::Uri => named(text, "uri").collect(),
-        MessageKind::Item(ListKind::Tools | ListKind::Prompts) => Vec::new(),
-        MessageKind::Contents => each(text, "contents").flat_map(|content| named(content, "uri")).collect(),
-        MessageKind::ToolResult => each(text, "content").flat_map(in_block).collect(),
-        MessageKind::Task => {
-            named(text, "result").flat_map(|result| uris(MessageKind::ToolResult, result)).collect()
-        }
-        MessageKind::Messages => {
-            let contents = each(text, "messages").flat_map(|message| named(message, "content"));
-            contents
-                .flat_map(|content| raw::elements(content).unwrap_or_else(|| vec![content]))
-                .flat_map(in_block)
-                .collect()
-        }
+    let plain: &[&[&str]] = &[&["uri"]];
+    // Of a content block: a link has a URI, an embedded resource holds one.
+    let block: &[&[&str]] = &[&["uri"], &["resource", "uri"]];
+    let (objects, places): (&[&str], &[&[&str]]) = match kind {
+        MessageKind::Item(ListKind::Tools | ListKind::Prompts) => return Vec::new(),
+        MessageKind::Item(ListKind::Templates) => (&[], &[&["uriTemplate"]]),
+        MessageKind::Item(ListKind::Resources) | MessageKind::Uri => (&[], plain),
+        MessageKind::Contents => (&["contents", "*"], plain),
+        MessageKind::ToolResult => (&["content", "*"], block),
+        MessageKind::Task => (&["result", "content", "*"], block),
+        MessageKind::Messages => (&["messages", "*", "content", "*"], block),
     };
-    found.into_iter().filter(|uri| uri.starts_with('"')).collect()
+    let objects = values_at(text, objects).into_iter();
+    let found = objects.flat_map(|object| places.iter().flat_map(move |place| values_at(object, place)));
+    found.filter(|uri| uri.starts_with('"')).collect()
 }
 
-/// The URIs of a content block: a link has one, an embedded resource holds one.
-fn in_block(block: &str) -> impl Iterator<Item = &str> {
-    named(block, "uri").chain(named(block, "resource").flat_map(|resource| named(resource, "uri")))
+/// The values at a path. A name stands for all members of that name: usually there is one; with several, readers differ in
+/// which one counts. `*` stands for the elements of an array, or for the value itself if it is none.
+fn values_at<'t>(text: &'t str, path: &[&str]) -> Vec<&'t str> {
+    path.iter().fold(vec![text], |values, step| {
+        let next = |value: &'t str| match *step {
+            "*" => raw::elements(value).unwrap_or_else(|| vec![value]),
+            name => {
+                let members = raw::members(value).unwrap_or_default().into_iter();
+                members.filter(|(key, _)| key == name).map(|(_, value)| value).collect()
+            }
+        };
+        values.into_iter().flat_map(next).collect()
+    })
 }
 
-/// The values of all members of this name. Usually there is one; with several, readers differ in which one counts.
-fn named<'t>(text: &'t str, key: &str) -> std::vec::IntoIter<&'t str> {
-    let members = raw::members(text).unwrap_or_default();
-    let values: Vec<&str> =
-        members.into_iter().filter(|(name, _)| name == key).map(|(_, value)| value).collect();
-    values.into_iter()
-}
-
-/// The elements of the arrays under this name.
-fn each<'t>(text: &'t str, key: &str) -> impl Iterator<Item = &'t str> {
-    named(text, key).flat_map(|array| raw::elements(array).unwrap_or_default())
-}
-
-/// Changes to parts of a text.
-struct Edits<'t> {
-    text: &'t str,
-    parts: Vec<(usize, usize, String)>,
-}
-
-impl<'t> Edits<'t> {
-    fn of(text: &'t str) -> Self {
-        Self { text, parts: Vec::new() }
+/// The text with other texts in place of some slices of it.
+fn replaced<'t>(text: &'t str, mut parts: Vec<(&'t str, String)>) -> Cow<'t, str> {
+    if parts.is_empty() {
+        return text.into();
     }
-
-    /// Puts something in place of a part, which must be a slice of the text; parts come in their order.
-    fn replace(&mut self, part: &'t str, with: String) {
-        if let Some(start) = part.as_ptr().addr().checked_sub(self.text.as_ptr().addr()) {
-            self.parts.push((start, start + part.len(), with));
-        }
+    let start = |part: &str| part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    parts.sort_by_key(|(part, _)| start(part));
+    let (mut out, mut at) = (String::with_capacity(text.len() + parts.len() * 32), 0);
+    for (part, with) in parts {
+        out.push_str(text.get(at..start(part)).unwrap_or_default());
+        out.push_str(&with);
+        at = start(part) + part.len();
     }
-
-    fn done(mut self) -> Cow<'t, str> {
-        if self.parts.is_empty() {
-            return self.text.into();
-        }
-        self.parts.sort_by_key(|part| part.0);
-        let mut out = String::with_capacity(self.text.len() + self.parts.len() * 32);
-        let mut at = 0;
-        for (start, end, with) in self.parts {
-            out.push_str(self.text.get(at..start).unwrap_or_default());
-            out.push_str(&with);
-            at = end;
-        }
-        out.push_str(self.text.get(at..).unwrap_or_default());
-        out.into()
-    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out.into()
 }
 
 #[cfg(test)]
@@ -191,11 +145,9 @@ mod tests {
         }
 
         fn unshow(&self, kind: MessageKind, text: &str) -> Option<String> {
-            let mut edits = Edits::of(text);
-            for uri in uris(kind, text) {
-                edits.replace(uri, raw::quoted(self.upstream_uri(&raw::string(uri)?)?));
-            }
-            Some(edits.done().into_owned())
+            let own = |uri| Some((uri, raw::quoted(self.upstream_uri(&raw::string(uri)?)?)));
+            let parts: Option<Vec<_>> = uris(kind, text).into_iter().map(own).collect();
+            Some(replaced(text, parts?).into_owned())
         }
     }
 
@@ -254,11 +206,11 @@ mod tests {
     #[test]
     fn a_name_is_replaced_where_it_stands() {
         assert_eq!(
-            with_string_member(r#"{ "name" : "a", "x":1.0}"#, "name", "s__a"),
+            with_string_at(r#"{ "name" : "a", "x":1.0}"#, &["name"], "s__a"),
             r#"{ "name" : "s__a", "x":1.0}"#
         );
         assert_eq!(
-            with_nested_member(r#"{"ref":{"name":"s__a"},"name":"b"}"#, "ref", "name", "a"),
+            with_string_at(r#"{"ref":{"name":"s__a"},"name":"b"}"#, &["ref", "name"], "a"),
             r#"{"ref":{"name":"a"},"name":"b"}"#
         );
     }

@@ -32,7 +32,6 @@ mod transport;
 mod tree;
 mod yaml;
 
-use gantry_rest::SpecPlace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,7 +135,8 @@ impl Config {
         governing.extend(config.all().map(|(_, project)| project.lock.clone()));
         governing.extend(parsed.links);
         // Who can write them can have credentials sent elsewhere.
-        governing.extend(config.all().flat_map(|(_, project)| documents(project)));
+        let apis = config.all().flat_map(|(_, project)| project.rest.apis.values());
+        governing.extend(apis.flat_map(|api| api.documents.paths().cloned()));
         // The working folder counts for the next start, as the files in it do that are found by name.
         let mut catalogues = vec![folder];
         catalogues.extend(config.all().map(|(_, project)| project.folder.clone()));
@@ -145,14 +145,6 @@ impl Config {
         let Base { folder, data } = base;
         Ok(Loaded { config, file, folder, data, governing, catalogues, warnings })
     }
-}
-
-/// The files of the OpenAPI documents of a project.
-fn documents(project: &Project) -> impl Iterator<Item = PathBuf> {
-    project.rest.apis.values().flat_map(|api| match &api.spec {
-        SpecPlace::File(file) => gantry_rest::files(file),
-        SpecPlace::Url(_) => Vec::new(),
-    })
 }
 
 fn workspace_problem(project: &Project, name: &Path) -> Option<Problem> {

@@ -10,11 +10,10 @@ pub(crate) use plan::{api_options, policies, private, rule};
 use crate::Extra;
 use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};
 use anyhow::Context as _;
-use gantry_runtime::projects::Loading;
 use gantry_runtime::{Plan, Projects, Services};
 use gantry_server::ParseServer;
 use gantry_store::Store;
-use gantry_upstream::config::DisabledReason;
+use gantry_upstream::options::DisabledReason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,8 +32,7 @@ pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyho
     let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
     let (store, recovery) = opened.context("cannot open the ledger")?;
     let services = Services::new(store, &recovery, Configuration::process(&held));
-    let loading = Loading(Arc::clone(&configuration) as _);
-    let projects = Projects::start(services, plans, loading).await?;
+    let projects = Projects::start(services, plans, Some(Arc::clone(&configuration) as _)).await?;
     Ok(Started { projects, configuration })
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::names::Style;
-use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind};
+use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind};
 use crate::toolset::{Candidate, Place, Pool, Selection};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn candidate(tool: &str, style: Style, schema: Value) -> Candidate {
             input_schema: schema.into(),
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         },

@@ -76,7 +76,7 @@ impl Policies {
         if gates.requires_approval(tool) {
             note("requiresApprovalTools", Says::Asked, false);
         }
-        if gates.effect_ask(tool).is_some() && !gates.lifts_own_rule(tool) {
+        if gates.effect_ask(tool).is_some() && !gates.lifts_approval_rule(tool) {
             note("requiresApprovalEffects", Says::Asked, false);
         }
         if gates.is_dear(tool) {

@@ -8,7 +8,7 @@ use super::names;
 use super::rule::RuleError;
 use crate::digest::Digest;
 use crate::pattern::Pattern;
-use crate::tool::{Effect, OwnRule, Tool, ToolKind};
+use crate::tool::{ApprovalRule, Effect, Tool, ToolKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,14 +156,14 @@ impl Gates {
     /// own goes by that.
     #[must_use]
     pub fn effect_ask(&self, tool: &Tool) -> Option<String> {
-        let gated = tool.kind != ToolKind::Builtin && tool.spec.own_rule == OwnRule::Never;
+        let gated = tool.kind != ToolKind::Builtin && tool.spec.approval_rule == ApprovalRule::Never;
         (gated && self.effects.contains(&tool.effect))
             .then(|| format!("{} is marked as {}", tool.name, tool.effect.as_str()))
     }
 
     /// Whether the tool's own rule is lifted.
     #[must_use]
-    pub fn lifts_own_rule(&self, tool: &Tool) -> bool {
+    pub fn lifts_approval_rule(&self, tool: &Tool) -> bool {
         matches!(self.rule(tool), Some(ToolRule::Never))
     }
 

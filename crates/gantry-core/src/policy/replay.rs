@@ -9,7 +9,7 @@ use super::rule::Decide;
 use super::{OWN_RULE, Policies, names};
 use crate::digest::Digest;
 use crate::principal::Caller;
-use crate::tool::{Annotations, Effect, Origin, OwnRule, Settings, Tool, ToolSpec};
+use crate::tool::{Annotations, ApprovalRule, Effect, Origin, Settings, Tool, ToolSpec};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,13 @@ pub struct Recorded {
 impl Recorded {
     /// A tool that was called, as far as the record says what it was. It takes any arguments.
     #[must_use]
-    pub fn tool(origin: &Origin, original: &str, name: &str, effect: Effect, own_rule: OwnRule) -> Tool {
+    pub fn tool(
+        origin: &Origin,
+        original: &str,
+        name: &str,
+        effect: Effect,
+        approval_rule: ApprovalRule,
+    ) -> Tool {
         let annotations = Annotations {
             read_only_hint: (effect == Effect::Read).then_some(true),
             destructive_hint: (effect == Effect::Destructive).then_some(true),
@@ -45,7 +51,7 @@ impl Recorded {
             input_schema: serde_json::json!({ "type": "object" }).into(),
             output_schema: None,
             annotations,
-            own_rule,
+            approval_rule,
             raw: None,
             target: None,
         };
@@ -128,11 +134,11 @@ pub fn foresee(policies: &Policies, call: &Recorded) -> Foreseen {
         },
         Some(ToolRule::Never) | None => {}
     }
-    if !gates.lifts_own_rule(tool) && !call.auto_approved {
-        match tool.spec.own_rule {
-            OwnRule::Always => found.add(Applies::Yes, OWN_RULE),
-            OwnRule::Never => found.asks.extend(gates.effect_ask(tool).map(|_| OWN_RULE.into())),
-            OwnRule::Depends => found.add(Applies::Unknown(Untold::World), OWN_RULE),
+    if !gates.lifts_approval_rule(tool) && !call.auto_approved {
+        match tool.spec.approval_rule {
+            ApprovalRule::Always => found.add(Applies::Yes, OWN_RULE),
+            ApprovalRule::Never => found.asks.extend(gates.effect_ask(tool).map(|_| OWN_RULE.into())),
+            ApprovalRule::Depends => found.add(Applies::Unknown(Untold::World), OWN_RULE),
         }
     }
     found.conclude()

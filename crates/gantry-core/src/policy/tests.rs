@@ -9,7 +9,7 @@ use crate::call::CallRequest;
 use crate::names::Style;
 use crate::principal::Role;
 use crate::schema::SchemaText;
-use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
 use crate::toolset::{Candidate, Place, Pool, Selection, Toolset};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn taking(input_schema: SchemaText) -> Toolset {
             input_schema,
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         },
@@ -71,7 +71,7 @@ fn rule(when: &str, decide: Decide) -> RuleSpec {
     }
 }
 
-fn verdict(rules: &[RuleSpec], requires: RequiresApproval, arguments: &str, own: OwnVerdict) -> String {
+fn verdict(rules: &[RuleSpec], requires: RequiresApproval, arguments: &str, own: Preflight) -> String {
     let policies = Policies::compile(rules, requires).unwrap();
     match judge(&policies, &caller("p"), call(arguments)) {
         Err(refusal) => format!("deny {}", refusal.error().code),
@@ -109,8 +109,8 @@ fn a_schema_that_turns_out_to_be_unusable_is_no_fault_of_the_arguments() {
 fn the_order_is_deny_then_schema_then_ask() {
     let deny = rule("args.env == 'prod'", Decide::Deny);
     let ask = rule("has(args.env)", Decide::Ask);
-    let own = || OwnVerdict { ask: Some("own".into()), precondition: None };
-    let none = OwnVerdict::default;
+    let own = || Preflight { ask: Some("own".into()), precondition: None };
+    let none = Preflight::default;
     let all = RequiresApproval::Everything;
     let listed = || RequiresApproval::Listed(vec![Pattern::parse("@db/drop-table").unwrap()]);
     let rows = [
@@ -155,7 +155,7 @@ fn conditions_see_the_caller_and_the_tool() {
     let text = "agent == 'helper' && principal == 'p' && project == 'default' && role == 'agent' && tool.provider == 'db' \
                 && tool.name == 'db__drop_table' && tool.original == 'drop-table' && tool.effect == 'write' && tool.kind == 'mcp'";
     assert_eq!(
-        verdict(&[rule(text, Decide::Deny)], RequiresApproval::Nothing, "{}", OwnVerdict::default()),
+        verdict(&[rule(text, Decide::Deny)], RequiresApproval::Nothing, "{}", Preflight::default()),
         "deny PERMISSION_DENIED"
     );
 }
@@ -170,7 +170,7 @@ fn nam_5_a_rule_means_the_tool_and_not_its_displayed_name() {
             ..RuleSpec::default()
         };
         assert_eq!(
-            verdict(&[rule], RequiresApproval::Nothing, "{}", OwnVerdict::default()),
+            verdict(&[rule], RequiresApproval::Nothing, "{}", Preflight::default()),
             "deny PERMISSION_DENIED",
             "{pattern}"
         );
@@ -199,7 +199,7 @@ fn rules_are_checked_at_load() {
 fn question(principal: &str, arguments: &str, precondition: Option<&str>) -> Question {
     let policies = Policies::compile(&[], RequiresApproval::Everything).unwrap();
     let judged = judge(&policies, &caller(principal), call(arguments)).unwrap();
-    let own = OwnVerdict { ask: None, precondition: precondition.map(Into::into) };
+    let own = Preflight { ask: None, precondition: precondition.map(Into::into) };
     match judged.into_verdict(&caller(principal), own) {
         Verdict::Ask(question) => question,
         other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),

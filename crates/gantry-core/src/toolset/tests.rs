@@ -7,7 +7,7 @@ mod spelling;
 use super::*;
 use crate::names::Style;
 use crate::pattern::Pattern;
-use crate::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
 use serde_json::json;
 
 fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
@@ -21,7 +21,7 @@ fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
             input_schema: json!({ "type": "object" }).into(),
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         },

@@ -1,6 +1,5 @@
 //! Answers the requests of a job: by a tunnel, by forwarding them, or by forwarding them with a credential.
 
-use super::connect::connect;
 use super::rules::Credential;
 use super::session::{ProxySession, Refused, Target};
 use crate::{HOP_BY_HOP, HttpError, Url};
@@ -14,24 +13,18 @@ use hyper::client::conn::http1::handshake;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
+
+/// How long connecting may take, for all addresses of a host together.
+const CONNECT: Duration = Duration::from_secs(10);
 
 type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The tunnel that a connection becomes once the answer to `CONNECT` is sent.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TunnelSlot(Arc<Mutex<Option<Tunnel>>>);
-
-impl TunnelSlot {
-    pub(super) fn take(&self) -> Option<Tunnel> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn put(&self, tunnel: Tunnel) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(tunnel);
-    }
-}
+pub(super) type TunnelSlot = Arc<Mutex<Option<Tunnel>>>;
 
 /// The two ends of a tunnel.
 #[derive(Debug)]
@@ -73,9 +66,10 @@ async fn open_tunnel(
     slot: &TunnelSlot,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
-    let target = Target::of_tunnel(request.uri())?;
+    let target = Target::from_connect(request.uri())?;
     let stream = connect(session, &target).await?;
-    slot.put(Tunnel { job: hyper::upgrade::on(request), target: stream });
+    let tunnel = Tunnel { job: hyper::upgrade::on(request), target: stream };
+    slot.lock().unwrap_or_else(PoisonError::into_inner).replace(tunnel);
     Ok(respond(StatusCode::OK, String::new()))
 }
 
@@ -99,9 +93,27 @@ async fn forward(session: &ProxySession, mut request: Request<Incoming>) -> Resu
     if let Some((credential, secure)) = session.credential(&url) {
         return forward_with_credential(session, credential, &secure, request).await;
     }
-    let target = Target::of(&url)?;
+    let target = Target::from_url(&url)?;
     let stream = connect(session, &target).await?;
     forward_plain(stream, &url, request).await
+}
+
+/// A connection to the target, if the job may have one. The session reports what came of it.
+async fn connect(session: &ProxySession, target: &Target) -> Result<TcpStream, Refused> {
+    let addresses = session.authorise(target).await.inspect_err(|refused| {
+        if refused.status == StatusCode::FORBIDDEN {
+            session.note_refused(target);
+        }
+    })?;
+    let unreachable = |reason: String| {
+        Refused::new(StatusCode::BAD_GATEWAY, format!("{target} cannot be connected to: {reason}"))
+    };
+    let connected = timeout(CONNECT, TcpStream::connect(&*addresses)).await;
+    let connected = connected.map_err(|_elapsed| unreachable("it does not answer".into()))?;
+    let stream = connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
+    let stream = stream.map_err(|error| unreachable(error.to_string()))?;
+    session.note_reached(target);
+    Ok(stream)
 }
 
 /// Forwards a request over a plain connection.
@@ -141,7 +153,7 @@ async fn forward_with_credential(
     url: &Url,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
-    let target = Target::of(url)?;
+    let target = Target::from_url(url)?;
     session.has_bytes().inspect_err(|_refused| session.note_refused(&target))?;
     let client = session.secure()?;
     let (mut parts, body) = request.into_parts();

@@ -37,20 +37,14 @@ impl Default for Rules {
 }
 
 /// An `Authorization` header for a server, which the job never sees.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Credential {
     host: String,
     port: u16,
     /// The path prefix that it is for; empty for the whole server.
     path: String,
+    /// Marked as sensitive, so debug output hides it.
     authorization: HeaderValue,
-}
-
-impl std::fmt::Debug for Credential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { host, port, path, .. } = self;
-        write!(f, "Credential(https://{host}:{port}{path})")
-    }
 }
 
 /// A credential that cannot be used.

@@ -48,7 +48,7 @@ impl std::fmt::Display for Target {
 }
 
 impl Target {
-    pub(super) fn of(url: &Url) -> Result<Self, Refused> {
+    pub(super) fn from_url(url: &Url) -> Result<Self, Refused> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Refused::unclear("addresses with a user are not taken"));
         }
@@ -58,12 +58,12 @@ impl Target {
     }
 
     /// The target of `CONNECT host:port`.
-    pub(super) fn of_tunnel(uri: &Uri) -> Result<Self, Refused> {
+    pub(super) fn from_connect(uri: &Uri) -> Result<Self, Refused> {
         let unclear = || Refused::unclear("CONNECT needs host:port");
         let authority =
             uri.authority().filter(|authority| authority.port_u16().is_some()).ok_or_else(unclear)?;
         let url = Url::parse(&format!("http://{authority}/")).map_err(|_unread| unclear())?;
-        Self::of(&url)
+        Self::from_url(&url)
     }
 }
 
@@ -155,13 +155,13 @@ impl ProxySession {
 
     pub(super) fn note_reached(&self, target: &Target) {
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        note(&mut report.hosts, target, Report::HOSTS);
+        push_new(&mut report.hosts, target, Report::HOSTS);
     }
 
     pub(super) fn note_refused(&self, target: &Target) {
         tracing::debug!(%target, "a job was not let to a host");
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        note(&mut report.refused, target, Report::REFUSED);
+        push_new(&mut report.refused, target, Report::REFUSED);
     }
 
     pub(super) fn report(&self) -> Report {
@@ -170,7 +170,7 @@ impl ProxySession {
     }
 }
 
-fn note(list: &mut Vec<String>, target: &Target, most: usize) {
+fn push_new(list: &mut Vec<String>, target: &Target, most: usize) {
     let name = target.to_string();
     if list.len() < most && !list.contains(&name) {
         list.push(name);

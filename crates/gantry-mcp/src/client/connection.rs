@@ -124,7 +124,7 @@ impl Connection {
         meta: Option<&str>,
         turn: RequestContext,
     ) -> Result<String, Failure> {
-        let RequestContext { audience, cancel } = turn;
+        let RequestContext { client: audience, cancel } = turn;
         if cancel.is_cancelled() {
             return Err(Failure::Canceled);
         }

@@ -199,7 +199,7 @@ impl<H: Handler> Server<H> {
         let params = raw::object([("uri", raw::quoted(uri).as_str())]);
         let inquiry = Inquiry { method, params, meta: None, version: Version::MODERN };
         let nobody = Caller::new(Arc::new(Capabilities::default()), 0, Manner::Mute, Wishes::default());
-        let turn = RequestContext { audience: Arc::new(nobody), cancel: CancellationToken::new() };
+        let turn = RequestContext { client: Arc::new(nobody), cancel: CancellationToken::new() };
         self.inner.handler.request(session, inquiry, turn).await.map(drop)
     }
 }

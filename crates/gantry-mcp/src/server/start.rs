@@ -99,7 +99,7 @@ impl<H: Handler> Server<H> {
         cancel: CancellationToken,
     ) -> impl Future<Output = Outcome> + Send + 'static {
         let inner = Arc::clone(&self.inner);
-        let turn = RequestContext { audience, cancel };
+        let turn = RequestContext { client: audience, cancel };
         let work = async move { inner.perform(&session, task, habits.as_deref(), turn).await };
         AssertUnwindSafe(work).catch_unwind().map(|outcome| {
             outcome.unwrap_or_else(|_panic| {

@@ -159,7 +159,7 @@ impl Handler for Fake {
         call: ToolCall,
         turn: RequestContext,
     ) -> Result<Answer, ErrorObject> {
-        let RequestContext { audience, cancel } = turn;
+        let RequestContext { client: audience, cancel } = turn;
         self.tokens.lock().unwrap().push(cancel.clone());
         let arguments = call.arguments.as_deref().unwrap_or("none");
         let answer = match call.name.as_str() {
@@ -238,7 +238,7 @@ impl Handler for Fake {
             self.gate.acquire().await.unwrap().forget();
         }
         if params.contains("asking") {
-            let heard = turn.audience.ask(vec![question("name", 0)]).await;
+            let heard = turn.client.ask(vec![question("name", 0)]).await;
             let heard = heard.map_or_else(|unanswered| unanswered.to_string(), |_| "answered".to_owned());
             return Ok(Answer::Raw { result: format!(r#"{{"heard":"{heard}"}}"#).into() });
         }

@@ -1,7 +1,6 @@
 //! What is masked, and in which spellings.
 
 use super::*;
-use serde_json::json;
 
 fn hidden(secret: &str, text: &str) -> String {
     let mut redactor = Redactor::default();
@@ -50,7 +49,7 @@ fn short_values_are_masked_where_their_name_says_that_they_are_secret() {
     let expected = format!("{mask} {mask} {mask} {mask} blue {mask} {mask} Bearer session");
     assert_eq!(redactor.mask(text), expected);
     redactor.add("1234567");
-    assert_eq!(redactor.mask_value(json!({ "n": 1234567, "m": 1 })), json!({ "n": mask, "m": 1 }));
+    assert_eq!(redactor.mask(r#"{"n":1234567,"m":1}"#.to_owned()), format!(r#"{{"n":{mask},"m":1}}"#));
 }
 
 #[test]

@@ -1,28 +1,14 @@
-//! The request of an operation, without and with what is shown to the API.
+//! The request of an operation, without and with credentials.
 
-use crate::client::Request;
+use crate::client::{ACCEPT, Request, header_name, header_value};
 use crate::encode;
 use crate::options::{ApiOptions, SpecPlace};
-use crate::security::{Badge, Shown};
-use crate::show;
 use gantry_egress::Url;
-use gantry_openapi::{Operation, Prepared};
+use gantry_openapi::{KeyPlace, Operation, Prepared};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Headers that no argument sets.
 const NOT_BY_ARGUMENT: [HeaderName; 3] = [header::HOST, header::COOKIE, header::CONTENT_LENGTH];
-
-/// Whether the headers that go with every request can be sent.
-///
-/// # Errors
-/// Names the one that cannot.
-pub(super) fn check(options: &ApiOptions) -> Result<(), String> {
-    for (name, value) in &options.headers {
-        named(name)?;
-        valued(name, value)?;
-    }
-    Ok(())
-}
 
 /// The request, without credentials.
 ///
@@ -36,71 +22,68 @@ pub(super) fn build(
     let Prepared { path, query, headers: own, cookies, body } = prepared;
     let url = address(&operation.server, &path, &query)?;
     let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, HeaderValue::from_static(show::ACCEPT));
-    for (name, value) in &own {
-        let parsed = HeaderName::try_from(name).map_err(|_bad| format!("{name:?} is no name of a header"))?;
-        if NOT_BY_ARGUMENT.contains(&parsed) {
-            continue;
-        }
-        headers.insert(named(name)?, valued(name, value)?);
+    headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
+    let is_left_out = |name: &str| NOT_BY_ARGUMENT.iter().any(|it| name.eq_ignore_ascii_case(it.as_str()));
+    for (name, value) in own.iter().filter(|(name, _)| !is_left_out(name)) {
+        headers.insert(header_name(name)?, header_value(name, value)?);
     }
     if !cookies.is_empty() {
-        headers.insert(header::COOKIE, valued("Cookie", &cookies)?);
+        headers.insert(header::COOKIE, header_value("Cookie", &cookies)?);
     }
     for (name, value) in &options.headers {
-        let (parsed, value) = (named(name)?, valued(name, value)?);
+        let (parsed, value) = (header_name(name)?, header_value(name, value)?);
         let value = if parsed == header::COOKIE { cookies_with(&headers, &value)? } else { value };
         headers.insert(parsed, value);
     }
-    let mut bytes = Vec::new();
-    if let Some((media, body)) = body {
-        // It may hold what tells the parts of the body apart, so it is not for others to say.
-        headers.insert(header::CONTENT_TYPE, valued("Content-Type", &media)?);
-        bytes = body;
+    if let Some((media, _)) = &body {
+        // It may hold the boundary of a multipart body, so neither arguments nor options set it.
+        headers.insert(header::CONTENT_TYPE, header_value("Content-Type", media)?);
     }
-    let public_only = is_led_elsewhere(&url, options);
-    Ok(Request { method: operation.method, url, headers, body: bytes, public_only })
-}
-
-/// Whether a document from the web says where the request goes, and that is not where the document is. What such a
-/// document says must not reach what was opened for others.
-fn is_led_elsewhere(url: &Url, options: &ApiOptions) -> bool {
-    match &options.spec {
+    let body = body.map(|(_, bytes)| bytes).unwrap_or_default();
+    // Private addresses were allowed for what the configuration names, and not for what a document from the web names.
+    let public_only = match &options.spec {
         SpecPlace::Url(document) => options.base_url.is_none() && document.origin() != url.origin(),
         SpecPlace::File(_) => false,
-    }
+    };
+    Ok(Request { method: operation.method, url, headers, body, public_only })
 }
 
-/// Adds what is shown to the API. No argument can stand in for it.
+/// Adds a credential. It replaces arguments of the same name.
 ///
 /// # Errors
 /// It cannot be sent.
-pub(super) fn signed(mut request: Request, badge: &Badge) -> Result<Request, String> {
-    for shown in &badge.shown {
-        match shown {
-            Shown::Header(name, value) => {
-                let mut secret = valued(name, value)?;
-                secret.set_sensitive(true);
-                request.headers.insert(named(name)?, secret);
-            }
-            Shown::Query(pair) => {
-                let name = name_of(pair);
-                let mut pairs: Vec<&str> = request.url.query().unwrap_or_default().split('&').collect();
-                pairs.retain(|other| !other.is_empty() && !name_of(other).eq_ignore_ascii_case(&name));
-                pairs.push(pair);
-                let query = pairs.join("&");
-                request.url.set_query(Some(&query));
-            }
-            Shown::Cookie(pair) => {
-                let cookies = cookies_with(&request.headers, &valued("Cookie", pair)?)?;
-                request.headers.insert(header::COOKIE, cookies);
-            }
+pub(crate) fn add_credential(
+    request: &mut Request,
+    place: KeyPlace,
+    name: &str,
+    value: &str,
+) -> Result<(), String> {
+    match place {
+        KeyPlace::Header => {
+            let mut secret = header_value(name, value)?;
+            secret.set_sensitive(true);
+            request.headers.insert(header_name(name)?, secret);
+        }
+        KeyPlace::Query => {
+            let is_other = |pair: &&str| {
+                let other = encode::query_decoded(pair.split('=').next().unwrap_or_default());
+                !pair.is_empty() && !other.eq_ignore_ascii_case(name)
+            };
+            let own = format!("{}={}", encode::component(name), encode::component(value));
+            let others = request.url.query().unwrap_or_default().split('&').filter(is_other);
+            let query = others.chain([own.as_str()]).collect::<Vec<_>>().join("&");
+            request.url.set_query(Some(&query));
+        }
+        KeyPlace::Cookie => {
+            let own = header_value("Cookie", &format!("{name}={value}"))?;
+            let cookies = cookies_with(&request.headers, &own)?;
+            request.headers.insert(header::COOKIE, cookies);
         }
     }
-    Ok(request)
+    Ok(())
 }
 
-/// The cookies of a request and these, which no other of the same name can stand in for.
+/// The cookies of a request and these, which replace others of the same name.
 fn cookies_with(headers: &HeaderMap, ours: &HeaderValue) -> Result<HeaderValue, String> {
     fn pairs(cookies: &[u8]) -> impl Iterator<Item = &[u8]> {
         cookies.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(|cookie| !cookie.is_empty())
@@ -116,12 +99,7 @@ fn cookies_with(headers: &HeaderMap, ours: &HeaderValue) -> Result<HeaderValue, 
         .map_err(|_bad| "the cookies have characters that cannot be sent".to_owned())
 }
 
-/// The name that a pair of a query has.
-fn name_of(pair: &str) -> String {
-    encode::query_decoded(pair.split('=').next().unwrap_or_default())
-}
-
-/// The address, which has to be below that of the server.
+/// The URL of a request, which has to be below that of the server.
 fn address(server: &Url, path: &str, query: &str) -> Result<Url, String> {
     let base = server.path().trim_end_matches('/');
     let mut url = server.clone();
@@ -132,26 +110,13 @@ fn address(server: &Url, path: &str, query: &str) -> Result<Url, String> {
     }
     url.set_fragment(None);
     let slashes = |path: &str| path.bytes().filter(|byte| *byte == b'/').count();
-    // What leads up and away is taken out when an address is read, and leaves fewer parts behind.
+    // The URL parser removes `..` and what it leads out of, which leaves fewer slashes.
     let stays = url.path().starts_with(&format!("{base}/")) && slashes(url.path()) == slashes(&whole);
-    // A `\` counts as a `/` to some.
+    // Some parsers read `\` as `/`.
     if !stays || path.contains('\\') || url.origin() != server.origin() {
         return Err("the arguments lead to another place than the operation's".to_owned());
     }
     Ok(url)
-}
-
-fn named(name: &str) -> Result<HeaderName, String> {
-    let parsed = HeaderName::try_from(name).map_err(|_bad| format!("{name:?} is no name of a header"))?;
-    if show::is_of_connection(&parsed) {
-        return Err(format!("the header {name} is not set by hand"));
-    }
-    Ok(parsed)
-}
-
-fn valued(name: &str, value: &str) -> Result<HeaderValue, String> {
-    let value = HeaderValue::from_bytes(value.as_bytes());
-    value.map_err(|_bad| format!("the header {name} cannot have line breaks or control characters"))
 }
 
 #[cfg(test)]

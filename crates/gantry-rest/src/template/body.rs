@@ -19,21 +19,13 @@ pub(crate) enum Media {
     Other,
 }
 
-/// A body. It may hold secrets, so `Debug` shows nothing of it.
-#[derive(Clone)]
+/// A body.
 pub(crate) enum BodyTemplate {
     Json(Node),
     Text(Text),
 }
 
-impl std::fmt::Debug for BodyTemplate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BodyTemplate").finish_non_exhaustive()
-    }
-}
-
 /// A JSON value whose texts may have placeholders.
-#[derive(Clone)]
 pub(crate) enum Node {
     Text(Text),
     List(Vec<Node>),
@@ -84,11 +76,11 @@ impl BodyTemplate {
         all
     }
 
-    /// Calls `look` with each text and the name of the member that holds it.
-    pub(crate) fn each_text<'a>(&'a self, look: &mut impl FnMut(&'a str, &'a Text)) {
+    /// Calls a function with each text and the name of the member that holds it.
+    pub(crate) fn each_text<'a>(&'a self, visit: &mut impl FnMut(&'a str, &'a Text)) {
         match self {
-            Self::Json(node) => node.each_text("", look),
-            Self::Text(text) => look("", text),
+            Self::Json(node) => node.each_text("", visit),
+            Self::Text(text) => visit("", text),
         }
     }
 
@@ -130,11 +122,11 @@ impl Node {
         })
     }
 
-    fn each_text<'a>(&'a self, name: &'a str, look: &mut impl FnMut(&'a str, &'a Text)) {
+    fn each_text<'a>(&'a self, name: &'a str, visit: &mut impl FnMut(&'a str, &'a Text)) {
         match self {
-            Self::Text(text) => look(name, text),
-            Self::List(items) => items.iter().for_each(|item| item.each_text(name, look)),
-            Self::Object(members) => members.iter().for_each(|(name, node)| node.each_text(name, look)),
+            Self::Text(text) => visit(name, text),
+            Self::List(items) => items.iter().for_each(|item| item.each_text(name, visit)),
+            Self::Object(members) => members.iter().for_each(|(name, node)| node.each_text(name, visit)),
             Self::Plain(_) => {}
         }
     }
@@ -144,7 +136,7 @@ impl Node {
         Some(match self {
             Self::Plain(value) => value.clone(),
             Self::Text(text) => match text.sole() {
-                Some(path) => encode::whole(path.find(arguments)?),
+                Some(path) => encode::with_whole_numbers(path.find(arguments)?),
                 None => text.fill(arguments).into(),
             },
             Self::List(items) => items.iter().map(|item| item.fill(arguments).unwrap_or_default()).collect(),

@@ -4,24 +4,15 @@ use super::Arguments;
 use crate::encode;
 use serde_json::Value;
 
-/// A text with placeholders. It may hold secrets, and shows nothing of itself.
-#[derive(Clone, PartialEq, Eq)]
+/// A text with placeholders. It may hold secrets, so it has no `Debug`.
 pub(crate) struct Text(Vec<Piece>);
 
-impl std::fmt::Debug for Text {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Text").finish_non_exhaustive()
-    }
-}
-
-#[derive(Clone, PartialEq, Eq)]
 enum Piece {
     Literal(String),
     Argument(Path),
 }
 
-/// Which argument, and what of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The names in a placeholder: an argument, then members or elements of it.
 pub(crate) struct Path(Vec<String>);
 
 impl Path {
@@ -30,7 +21,7 @@ impl Path {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// What stands there; null counts as something.
+    /// The value there, which may be null.
     pub(crate) fn find<'a>(&self, arguments: &'a Arguments) -> Option<&'a Value> {
         let (first, rest) = self.0.split_first()?;
         rest.iter().try_fold(arguments.get(first)?, |value, key| match value {
@@ -48,10 +39,10 @@ impl std::fmt::Display for Path {
 }
 
 impl Text {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// It has a placeholder that stands for nothing.
+    /// A placeholder is malformed.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -71,7 +62,7 @@ impl Text {
         Ok(Self(pieces))
     }
 
-    /// The placeholder that it is, if it is nothing else.
+    /// The placeholder, if the text is nothing else.
     pub(crate) fn sole(&self) -> Option<&Path> {
         match self.0.as_slice() {
             [Piece::Argument(path)] => Some(path),
@@ -96,7 +87,7 @@ impl Text {
         })
     }
 
-    /// Its other parts.
+    /// Its parts between placeholders.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Literal(text) => Some(text.as_str()),
@@ -104,7 +95,7 @@ impl Text {
         })
     }
 
-    /// Whether it has placeholders and there is a value for none of them.
+    /// Whether it has placeholders, and the arguments have a value for none of them.
     pub(crate) fn is_void(&self, arguments: &Arguments) -> bool {
         let mut paths = self.paths().peekable();
         paths.peek().is_some() && paths.all(|path| path.find(arguments).is_none_or(Value::is_null))
@@ -112,21 +103,25 @@ impl Text {
 
     /// The text with each value in its place; nothing where there is none.
     pub(crate) fn fill(&self, arguments: &Arguments) -> String {
-        self.fill_with(arguments, str::to_owned, |value| value)
+        self.fill_with(arguments, |value| value)
     }
 
-    /// The same with literals and values changed on their way.
-    pub(crate) fn fill_with(
-        &self,
-        arguments: &Arguments,
-        literal: impl Fn(&str) -> String,
-        value: impl Fn(String) -> String,
-    ) -> String {
+    /// The same, with each value changed by a function.
+    pub(crate) fn fill_with(&self, arguments: &Arguments, change: impl Fn(String) -> String) -> String {
         let piece = |piece: &Piece| match piece {
-            Piece::Literal(text) => literal(text),
-            Piece::Argument(path) => value(path.find(arguments).map(encode::text).unwrap_or_default()),
+            Piece::Literal(text) => text.clone(),
+            Piece::Argument(path) => change(path.find(arguments).map(encode::value_text).unwrap_or_default()),
         };
         self.0.iter().map(piece).collect()
+    }
+
+    /// The same text as a part of a query.
+    pub(crate) fn with_encoded_literals(self) -> Self {
+        let piece = |piece| match piece {
+            Piece::Literal(text) => Piece::Literal(encode::component(&text)),
+            Piece::Argument(path) => Piece::Argument(path),
+        };
+        Self(self.0.into_iter().map(piece).collect())
     }
 }
 

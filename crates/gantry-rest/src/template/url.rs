@@ -6,30 +6,17 @@ use crate::encode;
 use gantry_egress::Url;
 use serde_json::Value;
 
+/// Characters that end a part of a URL, so that the name of a placeholder in it must not have them.
+const DELIMITERS: [char; 5] = ['/', '?', '#', '&', '='];
+
 /// A URL whose path and query are filled from arguments; scheme, host and port are fixed.
-#[derive(Clone)]
 pub(crate) struct UrlTemplate {
     /// Scheme, host and port, without a `/` at the end.
     origin: String,
     /// The segments of the path.
     segments: Vec<Text>,
-    query: Vec<Pair>,
-}
-
-impl std::fmt::Debug for UrlTemplate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UrlTemplate").finish_non_exhaustive()
-    }
-}
-
-/// A pair of the query.
-#[derive(Clone)]
-struct Pair {
-    name: Text,
-    /// None if there is no `=`.
-    value: Option<Text>,
-    /// The pair is written in the URL, so that its literals are percent-encoded already.
-    encoded: bool,
+    /// The pairs of the query, with literals that are percent-encoded; without a value if there is no `=`.
+    query: Vec<(Text, Option<Text>)>,
 }
 
 impl UrlTemplate {
@@ -38,10 +25,10 @@ impl UrlTemplate {
     /// # Errors
     /// It is no URL, its host has a placeholder, or a placeholder is malformed.
     pub(crate) fn parse(url: &str, query: &[(String, String)]) -> Result<Self, String> {
-        let (scheme, rest) = url.split_once("://").ok_or("the url has to begin with https:// or http://")?;
-        if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
-            return Err("the url has to begin with https:// or http://".to_owned());
-        }
+        let is_web =
+            |(scheme, _): &(&str, &str)| ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it));
+        let (scheme, rest) =
+            url.split_once("://").filter(is_web).ok_or("the url has to begin with https:// or http://")?;
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
         if authority.contains("${") {
@@ -49,30 +36,36 @@ impl UrlTemplate {
         }
         let origin = format!("{scheme}://{authority}");
         Url::parse(&origin).map_err(|error| format!("the url cannot be read: {error}"))?;
-        let rest = cut_once(rest, '#').map_or(rest, |(before, _)| before);
-        let (path, own) = cut_once(rest, '?').unwrap_or((rest, ""));
+        if let Some(path) = Text::parse(rest)?.paths().find(|path| path.to_string().contains(DELIMITERS)) {
+            return Err(format!(
+                "${{parameters.{path}}} cannot be a part of the url: its name has / ? # & or ="
+            ));
+        }
+        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+        let (path, own) = rest.split_once('?').unwrap_or((rest, ""));
         if path.contains('\\') {
             // URL parsers read it as `/`, which would split a segment in two.
             return Err("the path of the url has a \\; write / instead".to_owned());
         }
         let path = path.strip_prefix('/').unwrap_or(path);
-        let segments = cut(path, '/').into_iter().map(Text::parse).collect::<Result<_, _>>()?;
+        let segments = path.split('/').map(Text::parse).collect::<Result<_, _>>()?;
         let mut pairs = Vec::new();
-        for pair in cut(own, '&').into_iter().filter(|pair| !pair.is_empty()) {
-            let (name, value) = cut_once(pair, '=').map_or((pair, None), |(name, value)| (name, Some(value)));
-            let value = value.map(Text::parse).transpose()?;
-            pairs.push(Pair { name: Text::parse(name)?, value, encoded: true });
+        for pair in own.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) =
+                pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
+            pairs.push((Text::parse(name)?, value.map(Text::parse).transpose()?));
         }
         for (name, value) in query {
-            pairs.push(Pair { name: Text::parse(name)?, value: Some(Text::parse(value)?), encoded: false });
+            let encoded = |text| Text::parse(text).map(Text::with_encoded_literals);
+            pairs.push((encoded(name)?, Some(encoded(value)?)));
         }
         Ok(Self { origin, segments, query: pairs })
     }
 
     /// Its placeholders.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        let texts = self.segments.iter().chain(self.query.iter().flat_map(Pair::texts));
-        texts.flat_map(Text::paths)
+        let pairs = self.query.iter().flat_map(|(name, value)| std::iter::once(name).chain(value));
+        self.segments.iter().chain(pairs).flat_map(Text::paths)
     }
 
     /// Scheme, host and port. A user or a password may be among it.
@@ -81,12 +74,16 @@ impl UrlTemplate {
     }
 
     /// The literal parts of the query: names, each with a part of its value, both decoded.
-    pub(crate) fn fixed(&self) -> Vec<(String, String)> {
-        self.query.iter().flat_map(Pair::fixed).collect()
+    pub(crate) fn literal_pairs(&self) -> impl Iterator<Item = (String, String)> {
+        self.query.iter().flat_map(|(name, value)| {
+            let name: String = name.literals().map(encode::query_decoded).collect();
+            let parts = value.iter().flat_map(Text::literals);
+            parts.map(move |part| (name.clone(), encode::query_decoded(part)))
+        })
     }
 
     /// The literal parts of the path.
-    pub(crate) fn fixed_segments(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn literal_segments(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flat_map(Text::literals)
     }
 
@@ -101,7 +98,17 @@ impl UrlTemplate {
             address.push_str(&fill_segment(segment, arguments)?);
         }
         let mut pairs = Vec::new();
-        self.query.iter().for_each(|pair| pair.fill(arguments, &mut pairs));
+        for (name, value) in &self.query {
+            let filled = |text: &Text| text.fill_with(arguments, |value| encode::component(&value));
+            match value {
+                Some(value) if let Some(path) = value.sole() => {
+                    let value = path.find(arguments).unwrap_or(&Value::Null);
+                    encode::add_pairs(&mut pairs, &encode::query_decoded(&filled(name)), value, false);
+                }
+                Some(value) => pairs.push(format!("{}={}", filled(name), filled(value))),
+                None => pairs.push(filled(name)),
+            }
+        }
         if !pairs.is_empty() {
             address.push('?');
             address.push_str(&pairs.join("&"));
@@ -110,53 +117,17 @@ impl UrlTemplate {
     }
 }
 
-impl Pair {
-    fn texts(&self) -> impl Iterator<Item = &Text> {
-        std::iter::once(&self.name).chain(&self.value)
-    }
-
-    fn decoded(&self, literal: &str) -> String {
-        if self.encoded { encode::query_decoded(literal) } else { literal.to_owned() }
-    }
-
-    /// The name without its placeholders, with each part of the value that no argument changes.
-    fn fixed(&self) -> Vec<(String, String)> {
-        let name: String = self.name.literals().map(|part| self.decoded(part)).collect();
-        let parts = self.value.iter().flat_map(Text::literals);
-        parts.map(|part| (name.clone(), self.decoded(part))).collect()
-    }
-
-    fn fill(&self, arguments: &Arguments, pairs: &mut Vec<String>) {
-        if let Some(path) = self.value.as_ref().and_then(Text::sole) {
-            let name = self.name.fill_with(arguments, |literal| self.decoded(literal), |value| value);
-            encode::add_pairs(pairs, &name, path.find(arguments).unwrap_or(&Value::Null));
-            return;
-        }
-        let literal = |text: &str| if self.encoded { text.to_owned() } else { encode::component(text) };
-        let filled = |text: &Text| text.fill_with(arguments, literal, |value| encode::component(&value));
-        let value = self.value.as_ref().map(|value| format!("={}", filled(value)));
-        pairs.push(filled(&self.name) + &value.unwrap_or_default());
-    }
-}
-
 fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String> {
     for path in segment.paths() {
-        match path.find(arguments) {
-            None | Some(Value::Null) => {
-                return Err(format!("the argument {path} is needed: it is a part of the address"));
-            }
-            Some(Value::String(text)) if text.is_empty() => {
-                return Err(format!("the argument {path} must not be empty: it is a part of the address"));
-            }
-            Some(Value::Array(_) | Value::Object(_)) => {
-                return Err(format!(
-                    "the argument {path} is a part of the address and cannot be a list or an object"
-                ));
-            }
-            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
-        }
+        let what = match path.find(arguments) {
+            None | Some(Value::Null) => "is needed",
+            Some(Value::String(text)) if text.is_empty() => "must not be empty",
+            Some(Value::Array(_) | Value::Object(_)) => "cannot be a list or an object",
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => continue,
+        };
+        return Err(format!("the argument {path} {what}: it is a part of the address"));
     }
-    let filled = segment.fill_with(arguments, str::to_owned, |value| encode::component(&value));
+    let filled = segment.fill_with(arguments, |value| encode::component(&value));
     let leads_away = matches!(filled.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     match segment.paths().next() {
         Some(path) if leads_away => {
@@ -164,33 +135,4 @@ fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String>
         }
         _ => Ok(filled),
     }
-}
-
-/// Splits a text, but not within a placeholder.
-fn cut(text: &str, at: char) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = text;
-    while let Some((part, behind)) = cut_once(rest, at) {
-        parts.push(part);
-        rest = behind;
-    }
-    parts.push(rest);
-    parts
-}
-
-fn cut_once(text: &str, at: char) -> Option<(&str, &str)> {
-    let mut depth = false;
-    let mut before = ' ';
-    for (n, c) in text.char_indices() {
-        match c {
-            '{' if before == '$' => depth = true,
-            '}' => depth = false,
-            _ if c == at && !depth => {
-                return Some((text.get(..n)?, text.get(n + c.len_utf8()..)?));
-            }
-            _ => {}
-        }
-        before = c;
-    }
-    None
 }

@@ -14,11 +14,11 @@ pub(super) fn api(spec: SpecPlace) -> ApiOptions {
         id: "a".into(),
         spec,
         base_url: None,
-        variables: Default::default(),
+        server_variables: Default::default(),
         headers: Vec::new(),
-        credentials: Default::default(),
-        methods: Vec::new(),
-        tags: Vec::new(),
+        auth: Default::default(),
+        include_methods: Vec::new(),
+        tag_filter: Vec::new(),
         include: None,
         exclude: Vec::new(),
         effects: Vec::new(),
@@ -57,13 +57,13 @@ pub(super) async fn ready(document: &Value, change: impl FnOnce(&mut ApiOptions)
     let folder = tempfile::tempdir().unwrap();
     let mut options = api(place(folder.path(), document));
     change(&mut options);
-    let api = Api::new(options, &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    api.warm_up().await.unwrap();
+    let api = Api::new(options, &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap();
     api
 }
 
 pub(super) async fn ask(api: &Api, tool: &str, arguments: Value) -> Result<RawOutput, Fault> {
-    api.run(&NoClient::default(), &permit(api, tool, &arguments), None).await
+    api.execute(&cx(LIMIT), &permit(api, tool, &arguments)).await
 }
 
 fn names(api: &Api) -> Vec<String> {
@@ -136,13 +136,13 @@ async fn rst_2_credentials_are_shown_where_the_scheme_says_and_only_where_it_is_
         "/n": of("n", json!([])), "/m": of("m", json!([need(&["absent"])]))
     });
     let api = ready(&document(&server.url(""), paths, schemes), |options| {
-        let key = |text: &str| Credential::Key(text.into());
-        options.credentials.extend([
+        let key = |text: &str| Credential::Key { api_key: text.into() };
+        options.auth.extend([
             ("inQuery".into(), key("query key")),
             ("inHeader".into(), key("header-key")),
             ("inCookie".into(), key("cookie-key")),
             ("basic".into(), Credential::Basic { username: "ann".into(), password: "pw".into() }),
-            ("bearer".into(), Credential::Token("tok".into())),
+            ("bearer".into(), Credential::Token { token: "tok".into() }),
         ]);
     })
     .await;
@@ -212,8 +212,8 @@ async fn credentials_do_not_follow_a_document_from_the_web_elsewhere() {
         base_url: Some(Url::parse(&home.url("/v1")).unwrap()),
         ..api(SpecPlace::Url(Url::parse(&web.url("/api.json")).unwrap()))
     };
-    let api = Api::new(options, &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    api.warm_up().await.unwrap();
+    let api = Api::new(options, &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap();
     for tool in names(&api) {
         ask(&api, &tool, json!({})).await.unwrap();
     }
@@ -232,26 +232,22 @@ async fn rst_2_a_changed_file_changes_the_tools_and_a_broken_one_does_not() {
     let with = |id: &str| {
         document("https://x.test", json!({ "/x": { "get": operation(id, json!([])) } }), json!({}))
     };
-    let api = Api::new(api(write(&with("one"))), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    api.warm_up().await.unwrap();
-    let mut version = api.changed().unwrap();
-    version.mark_unchanged();
+    let api = Api::new(api(write(&with("one"))), &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap();
+    let mut version = api.subscribe().unwrap();
     assert_eq!(names(&api), ["a_one"]);
     let permit = permit(&api, "a_one", &json!({}));
-    // What says the same in other words changes nothing, and what cannot be read changes nothing either.
-    let path = folder.path().join("api.json");
-    let mut attempts = api.attempts();
-    for text in [format!("{:#}", with("one")), "{ broken".to_owned()] {
-        attempts.mark_unchanged();
-        std::fs::write(&path, &text).unwrap();
-        attempts.changed().await.unwrap();
-        assert!(!version.has_changed().unwrap(), "{text}");
-        assert_eq!(names(&api), ["a_one"]);
-    }
+    // Files that are as they were are not read again, and one that cannot be read changes nothing.
+    version.mark_unchanged();
+    api.prepare().await.unwrap();
+    std::fs::write(folder.path().join("api.json"), "{ broken").unwrap();
+    api.prepare().await.unwrap();
+    assert!(!version.has_changed().unwrap());
+    assert_eq!(names(&api), ["a_one"]);
     write(&with("other"));
-    tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
+    api.prepare().await.unwrap();
     assert_eq!(names(&api), ["a_other"]);
-    let fault = api.run(&NoClient::default(), &permit, None).await.unwrap_err();
+    let fault = api.execute(&cx(LIMIT), &permit).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::ToolNotFound, "what was judged is not there any more");
 }
 
@@ -270,22 +266,20 @@ async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_wi
     let schema = json!({ "type": "object", "properties": { "a": text, "b": text } });
     let turned = json!({ "type": "object", "properties": { "b": text, "a": text } });
     let spec = place(folder.path(), &with("/x", schema));
-    let api = Api::new(api(spec), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    api.warm_up().await.unwrap();
+    let api = Api::new(api(spec), &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap();
     let (before, permit) = (api.tools().remove(0), permit(&api, "a_x", &json!({ "q": { "a": "y" } })));
-    let mut version = api.changed().unwrap();
-    let mut put = async |document: &Value| {
-        version.mark_unchanged();
+    let put = async |document: &Value| {
         place(folder.path(), document);
-        tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
+        api.prepare().await.unwrap();
     };
     put(&with("/x", turned.clone())).await;
     let now = api.tools().remove(0);
     assert!(before != now && before.fingerprint() == now.fingerprint(), "{now:?}");
-    api.run(&NoClient::default(), &permit, None).await.unwrap();
+    api.execute(&cx(LIMIT), &permit).await.unwrap();
     assert!(server.request().starts_with("GET /x?a=y "));
     put(&with("/y", turned)).await;
-    let fault = api.run(&NoClient::default(), &permit, None).await.unwrap_err();
+    let fault = api.execute(&cx(LIMIT), &permit).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::ToolNotFound);
 }
 
@@ -293,17 +287,15 @@ async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_wi
 async fn rst_2_a_file_that_comes_late_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("api.json");
-    let api = Api::new(api(SpecPlace::File(path)), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    let error = api.warm_up().await.unwrap_err();
+    let api = Api::new(api(SpecPlace::File(path)), &BTreeSet::new(), &client()).unwrap();
+    let error = api.prepare().await.unwrap_err();
     assert!(error.contains("api.json"), "{error}");
-    let mut version = api.changed().unwrap();
     place(
         folder.path(),
         &document("https://x.test", json!({ "/x": { "get": operation("x", json!([])) } }), json!({})),
     );
-    tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
+    api.prepare().await.unwrap();
     assert_eq!(names(&api), ["a_x"]);
-    api.warm_up().await.unwrap();
 }
 
 #[tokio::test]
@@ -321,11 +313,11 @@ async fn rst_2_a_document_from_the_web_that_is_not_there_yet_is_tried_again() {
     })
     .await;
     let place = SpecPlace::Url(Url::parse(&server.url("/api.json?key=hidden")).unwrap());
-    let api = Api::new(api(place), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    let error = api.warm_up().await.unwrap_err();
+    let api = Api::new(api(place), &BTreeSet::new(), &client()).unwrap();
+    let error = api.prepare().await.unwrap_err();
     assert!(error.contains("503") && !error.contains("hidden"), "{error}");
     assert!(api.tools().is_empty());
-    let mut version = api.changed().unwrap();
+    let mut version = api.subscribe().unwrap();
     up.store(true, Ordering::SeqCst);
     tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
     assert_eq!(names(&api), ["a_x"]);
@@ -333,20 +325,14 @@ async fn rst_2_a_document_from_the_web_that_is_not_there_yet_is_tried_again() {
 
 #[tokio::test]
 async fn what_runs_in_the_background_ends_with_the_provider() {
-    let folder = tempfile::tempdir().unwrap();
-    let spec = place(folder.path(), &document("https://x.test", json!({}), json!({})));
-    let client = client();
-    let api = Api::new(api(spec), &BTreeSet::new(), (&client, &Arc::default())).unwrap();
-    api.warm_up().await.unwrap();
-    let shared = api.weak();
+    let gone = Url::parse("http://127.0.0.1:1/api.json").unwrap();
+    let api = Api::new(api(SpecPlace::Url(gone)), &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap_err();
+    let mut version = api.subscribe().unwrap();
+    version.mark_unchanged();
     drop(api);
-    for _ in 0..100 {
-        if shared.upgrade().is_none() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("somebody still holds the API");
+    let ended = tokio::time::timeout(Duration::from_secs(2), version.changed()).await;
+    ended.expect("the task has ended").unwrap_err();
 }
 
 #[tokio::test]
@@ -367,9 +353,8 @@ async fn rst_2_other_files_are_read_only_below_the_folder_of_the_document() {
         paths.insert(format!("/p{n}"), json!({ "get": get }));
     }
     let document = document("https://x.test", Value::Object(paths), json!({}));
-    let api = Api::new(api(place(folder.path(), &document)), &BTreeSet::new(), (&client(), &Arc::default()))
-        .unwrap();
-    api.warm_up().await.unwrap();
+    let api = Api::new(api(place(folder.path(), &document)), &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap();
     let shown = format!("{:?}", api.tools());
     assert!(shown.contains("NEAR"), "{shown}");
     assert!(!shown.contains("TOP-SECRET"), "{shown}");

@@ -13,7 +13,7 @@ async fn rst_1_a_request_is_made_from_its_templates() {
             ("X-Who".into(), "user ${parameters.user.name}".into()),
             ("X-None".into(), "a ${parameters.no}".into()),
         ],
-        body: Some(json!({ "n": "${parameters.n}", "say": "hi ${parameters.user.name}" })),
+        body_template: Some(json!({ "n": "${parameters.n}", "say": "hi ${parameters.user.name}" })),
         ..inline(Method::Post, server.url("/u/${parameters.id}?q=${parameters.q}"))
     };
     let arguments = json!({ "id": "a/b", "q": "x&y", "tags": ["1", 2], "n": 5, "user": { "name": "Ann" } });
@@ -48,7 +48,7 @@ async fn rst_1_forms_and_texts_are_sent_as_their_headers_say() {
     let server = Server::saying(ok("text/plain", "ok")).await;
     let typed = |kind: &str, body: Value| Inline {
         headers: vec![("Content-Type".into(), kind.into())],
-        body: Some(body),
+        body_template: Some(body),
         ..inline(Method::Post, server.url("/"))
     };
     let form = "application/x-www-form-urlencoded";
@@ -57,7 +57,8 @@ async fn rst_1_forms_and_texts_are_sent_as_their_headers_say() {
     called(typed(form, object), arguments).await;
     called(typed("text/xml", json!("${parameters.a}")), json!({ "a": "<a>5</a>" })).await;
     called(typed("application/sparql-query", json!("${parameters.a}")), json!({ "a": "SELECT" })).await;
-    let none = Inline { body: Some(json!("${parameters.a}")), ..inline(Method::Post, server.url("/")) };
+    let none =
+        Inline { body_template: Some(json!("${parameters.a}")), ..inline(Method::Post, server.url("/")) };
     called(none, json!({})).await;
     let ends = ["a=x%20y%26z&l=1&l=2&o%5Bk%5D%5B0%5D=true", "\r\n\r\n<a>5</a>", "\r\n\r\nSELECT", "\r\n\r\n"];
     for (request, end) in server.asked().iter().zip(ends) {
@@ -164,10 +165,10 @@ async fn secrets_that_a_server_repeats_are_masked_in_errors() {
             ("X-Team".into(), "blue-team-key".into()),
             ("Accept".into(), "application/vnd.x+json".into()),
         ],
-        body: Some(json!({ "client_secret": "in-the-body", "plain": "seen-value" })),
+        body_template: Some(json!({ "client_secret": "in-the-body", "plain": "seen-value" })),
         ..inline(Method::Post, server.url("/?api_key=in+the+query&page=visible"))
     };
-    let shown = format!("{:?} {tool:?}", InlineTools::new(vec![tool.clone()], &client()).unwrap());
+    let shown = format!("{:?} {tool:?}", InlineTools::new(std::slice::from_ref(&tool), &client()).unwrap());
     let fault = failed(tool, json!({})).await;
     for text in [format!("{} {}", fault.error.message, fault.error.details.unwrap()), shown] {
         for secret in ["tok/en", "blue-team-key", "in-the-body", "in+the+query"] {
@@ -180,14 +181,14 @@ async fn secrets_that_a_server_repeats_are_masked_in_errors() {
 
 #[test]
 fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
-    let wrong = |tool: Inline| InlineTools::new(vec![tool], &client()).map(drop).unwrap_err();
+    let wrong = |tool: Inline| InlineTools::new(&[tool], &client()).map(drop).unwrap_err();
     let at = |url: &str| inline(Method::Get, url);
     let with = |name: &str, value: &str| Inline {
         headers: vec![(name.into(), value.into())],
         ..at("https://x.test/")
     };
     let schema = json!({ "properties": { "userId": {} } });
-    let typo = |url: &str, schema: &Value| Inline { schema: schema.clone(), ..at(url) };
+    let typo = |url: &str, schema: &Value| Inline { parameters_schema: schema.clone(), ..at(url) };
     for (tool, says) in [
         (at("https://${parameters.host}/"), "the host of the url must not depend on arguments"),
         (at("https://x.test:${parameters.port}/"), "the host of the url must not depend on arguments"),
@@ -199,7 +200,7 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
         (with("Connection", "close"), "is not set by hand"),
         (with("Host", "${parameters.h}"), "is not set by hand"),
         (
-            Inline { body: Some(json!("{\"a\":1,}")), ..with("Content-Type", "application/json") },
+            Inline { body_template: Some(json!("{\"a\":1,}")), ..with("Content-Type", "application/json") },
             "bodyTemplate is no JSON",
         ),
         (at("https://x.test/a\\${parameters.h}"), "write / instead"),
@@ -208,13 +209,13 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
         (with("Content-Type", "multipart/form-data"), "multipart"),
         (typo("https://x.test/${parameters.userid}", &schema), "did you mean userId?"),
         (typo("https://x.test/?q=${parameters.other.x}", &schema), "there are userId"),
-        (Inline { schema: json!([]), ..at("https://x.test/") }, "no JSON Schema object"),
+        (Inline { parameters_schema: json!([]), ..at("https://x.test/") }, "no JSON Schema object"),
     ] {
         let error = wrong(tool);
         assert!(error.starts_with("restTools.t: ") && error.contains(says), "{error} says {says}");
     }
     let open = json!({ "properties": {}, "additionalProperties": true });
-    assert!(InlineTools::new(vec![typo("https://x.test/${parameters.any}", &open)], &client()).is_ok());
+    assert!(InlineTools::new(&[typo("https://x.test/${parameters.any}", &open)], &client()).is_ok());
     let twice = RestOptions { inline: vec![at("https://x.test/"); 2], ..RestOptions::default() };
     assert!(providers(twice).unwrap_err().contains("two tools of this name"));
 }
@@ -223,7 +224,7 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
 fn tools_tell_what_they_may_change() {
     let spec = |method, effect| {
         let tool = Inline { effect, ..inline(method, "https://x.test/") };
-        InlineTools::new(vec![tool], &client()).unwrap().tools().remove(0)
+        InlineTools::new(&[tool], &client()).unwrap().tools().remove(0)
     };
     for (method, effect, idempotent) in [
         (Method::Get, Effect::Read, true),
@@ -246,9 +247,9 @@ fn rst_1_whatever_decides_where_a_call_goes_is_part_of_what_a_person_agrees_to()
             inline(Method::Post, "https://x.test/bot123456:AAbbccddeeffgghhiijjkk/${parameters.a}?q=1");
         tool.headers =
             vec![("X-Key".into(), "first-secret".into()), ("X-A".into(), "${parameters.a}".into())];
-        tool.schema = json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } } });
+        tool.parameters_schema = json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } } });
         change(&mut tool);
-        let spec = InlineTools::new(vec![tool], &client()).unwrap().tools().remove(0);
+        let spec = InlineTools::new(&[tool], &client()).unwrap().tools().remove(0);
         (spec.fingerprint(), spec.target.unwrap().shown.to_string())
     };
     let (before, shown) = fingerprint(&|_| {});
@@ -261,7 +262,7 @@ fn rst_1_whatever_decides_where_a_call_goes_is_part_of_what_a_person_agrees_to()
         &|tool| tool.url = tool.url.replace("q=1", "q=2"),
         &|tool| tool.query = vec![("op".into(), "wipe".into())],
         &|tool| tool.headers[1].1 = "${parameters.b}".into(),
-        &|tool| tool.body = Some(json!({ "op": "wipe" })),
+        &|tool| tool.body_template = Some(json!({ "op": "wipe" })),
     ];
     for (n, change) in others.into_iter().enumerate() {
         assert_ne!(fingerprint(change).0, before, "{n}");

@@ -2,7 +2,7 @@
 
 use super::server::{HANGING, answer, open};
 use super::*;
-use crate::answer::Purpose;
+use crate::response::{ReadOptions, reading_end};
 use std::time::Duration;
 
 const JSON: &str = "content-type: application/json\r\n";
@@ -27,7 +27,7 @@ async fn secrets_are_masked_however_a_server_escapes_them() {
                 ("X-Key".into(), "k/1+".into()),
             ],
             query: vec![("pw".into(), "hunter/2+".into()), ("sig".into(), "v1/5-${parameters.x}".into())],
-            body: Some(json!({ "password": "p/w+d\"9876" })),
+            body_template: Some(json!({ "password": "p/w+d\"9876" })),
             ..inline(Method::Post, server.url("/?apikey=Zx/9+qwerty"))
         };
         let fault = failed(tool, json!({ "x": 1 })).await;
@@ -101,21 +101,20 @@ async fn rst_1_who_did_not_wait_to_the_end_does_not_say_that_nothing_happened() 
 async fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
     let stuck = "HTTP/1.1 500 Oops\r\ncontent-length: 999\r\ncontent-type: text/plain\r\n\r\nsorry";
     let server = Server::saying([stuck.as_bytes(), HANGING].concat()).await;
-    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &client()).unwrap();
+    let tools = InlineTools::new(&[inline(Method::Get, server.url("/"))], &client()).unwrap();
     let permit = permit(&tools, "t", &json!({}));
     let limit = Duration::from_secs(2);
-    let nobody = NoClient::default();
-    let called = tokio::time::timeout(limit, tools.run(&nobody, &permit, Some(limit))).await;
+    let called = tokio::time::timeout(limit, tools.execute(&cx(limit), &permit)).await;
     let fault = called.expect("before the call is over").unwrap_err();
     assert!(fault.error.message.contains("HTTP 500") && fault.error.message.contains("sorry"), "{fault:?}");
 }
 
 /// What a tool with its own limit and this promise makes of an answer.
-async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value>) -> RawOutput {
+async fn read_for(said: Vec<u8>, timeout: Duration, schema: Option<Value>) -> RawOutput {
     let server = Server::saying(said).await;
     let schema = schema.map(Into::into);
-    let purpose = Purpose { schema: schema.as_ref(), ..Purpose::default() }.within(timeout);
-    let url = gantry_egress::Url::parse(&server.url("/")).unwrap();
+    let options = ReadOptions { schema: schema.as_ref(), streaming: None, until: reading_end(timeout) };
+    let url = Url::parse(&server.url("/")).unwrap();
     let request = client::Request {
         method: Method::Get,
         url: url.clone(),
@@ -126,14 +125,14 @@ async fn read_for(said: Vec<u8>, timeout: Option<Duration>, schema: Option<Value
     let reached = client().send(&request).await.unwrap();
     let secrets = gantry_provider::redact::Redactor::default();
     let context =
-        fault::ErrorContext { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
-    answer::read(reached, &context, &NoClient::default(), purpose).await.unwrap()
+        error::ErrorContext { method: Method::Get, url: &url, reads: true, secrets: &secrets, advice: None };
+    response::read(reached, &context, &NoClient::default(), options).await.unwrap()
 }
 
 #[tokio::test]
 async fn rst_1_a_stream_without_end_is_given_back_before_the_call_is_over() {
     let endless = [open("text/event-stream", "data: 1\n\n"), HANGING.to_vec()].concat();
-    let output = read_for(endless, Some(Duration::from_secs(4)), None).await;
+    let output = read_for(endless, Duration::from_secs(4), None).await;
     assert_eq!(output, RawOutput::Json(r#"{"items":[{"data":1}],"truncated":"timeout"}"#.into()));
 }
 
@@ -141,8 +140,8 @@ async fn rst_1_a_stream_without_end_is_given_back_before_the_call_is_over() {
 async fn rst_2_an_empty_answer_does_not_pass_for_what_a_tool_promises() {
     let object = |required: Value| Some(json!({ "type": "object", "required": required }));
     let none = || answer("204 No Content", "", "");
-    assert_eq!(read_for(none(), None, None).await, RawOutput::Json(r#"{"status":204}"#.into()));
-    assert_eq!(read_for(none(), None, object(json!([]))).await, RawOutput::Json("{}".into()));
-    let RawOutput::Text(text) = read_for(none(), None, object(json!(["id"]))).await else { panic!() };
+    assert_eq!(read_for(none(), LIMIT, None).await, RawOutput::Json(r#"{"status":204}"#.into()));
+    assert_eq!(read_for(none(), LIMIT, object(json!([]))).await, RawOutput::Json("{}".into()));
+    let RawOutput::Text(text) = read_for(none(), LIMIT, object(json!(["id"]))).await else { panic!() };
     assert!(text.contains("succeeded (HTTP 204 No Content)"), "{text}");
 }

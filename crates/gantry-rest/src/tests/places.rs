@@ -5,7 +5,6 @@ use super::server::answer;
 use super::*;
 use gantry_core::ErrorCode;
 use gantry_egress::Url;
-use std::time::Duration;
 
 #[tokio::test]
 async fn rst_2_no_argument_stands_in_for_a_key() {
@@ -23,7 +22,7 @@ async fn rst_2_no_argument_stands_in_for_a_key() {
     let paths = json!({ "/q": of("q", "query"), "/c": of("c", "cookie") });
     let api = ready(&document(&server.url(""), paths, schemes), |options| {
         for name in ["q", "c"] {
-            options.credentials.insert(name.into(), Credential::Key("ours".into()));
+            options.auth.insert(name.into(), Credential::Key { api_key: "ours".into() });
         }
     })
     .await;
@@ -46,9 +45,9 @@ async fn a_document_from_the_web_does_not_reach_what_was_opened_for_others() {
     let said = document(&inner.url(""), paths.clone(), json!({})).to_string();
     let web = Server::saying(ok("application/json", said)).await;
     let place = SpecPlace::Url(Url::parse(&web.url("/api.json")).unwrap());
-    let made = |options| Api::new(options, &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
+    let made = |options| Api::new(options, &BTreeSet::new(), &client()).unwrap();
     let led = made(api(place.clone()));
-    led.warm_up().await.unwrap();
+    led.prepare().await.unwrap();
     let fault = ask(&led, "a_x", json!({})).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::UpstreamUnavailable);
     assert!(fault.error.message.contains("set baseUrl") && inner.asked().is_empty(), "{fault:?}");
@@ -59,11 +58,11 @@ async fn a_document_from_the_web_does_not_reach_what_was_opened_for_others() {
     })
     .await;
     let at_home = made(api(SpecPlace::Url(Url::parse(&own.url("/api.json")).unwrap())));
-    at_home.warm_up().await.unwrap();
+    at_home.prepare().await.unwrap();
     assert_eq!(ask(&at_home, "a_x", json!({})).await.unwrap(), RawOutput::Json("2".into()));
     let base_url = Some(Url::parse(&inner.url("")).unwrap());
     let said_here = made(ApiOptions { base_url, ..api(place) });
-    said_here.warm_up().await.unwrap();
+    said_here.prepare().await.unwrap();
     assert_eq!(ask(&said_here, "a_x", json!({})).await.unwrap(), RawOutput::Json("1".into()));
 }
 
@@ -104,13 +103,11 @@ async fn rst_2_a_file_that_is_missing_is_waited_for_and_a_pipe_is_not() {
     let root = referring(folder.path(), &["late.json", "pipe.json"]);
     let late = folder.path().canonicalize().unwrap().join("late.json");
     assert!(files(&root).contains(&late), "{:?}", files(&root));
-    let api = Api::new(api(SpecPlace::File(root)), &BTreeSet::new(), (&client(), &Arc::default())).unwrap();
-    api.warm_up().await.unwrap();
+    let api = Api::new(api(SpecPlace::File(root)), &BTreeSet::new(), &client()).unwrap();
+    api.prepare().await.unwrap();
     assert!(!format!("{:?}", api.tools()).contains("LATE"));
-    let mut version = api.changed().unwrap();
-    version.mark_unchanged();
     std::fs::write(&late, r#"{"X":{"type":"string","enum":["LATE"]}}"#).unwrap();
-    tokio::time::timeout(Duration::from_secs(20), version.changed()).await.unwrap().unwrap();
+    api.prepare().await.unwrap();
     assert!(format!("{:?}", api.tools()).contains("LATE"));
 }
 

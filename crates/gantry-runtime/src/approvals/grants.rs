@@ -1,4 +1,4 @@
-//! A yes that holds for more than one call: what it is for, and when there can be none.
+//! Grants: which calls a yes covers besides the one that was decided, and when none can be made.
 
 use super::decide::DecisionError;
 use crate::clock;

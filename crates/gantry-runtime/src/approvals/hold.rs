@@ -1,23 +1,23 @@
-//! The rows of calls that have to wait, and what their callers are told.
+//! The rows of calls that have to wait, and the errors that their callers get.
 
 use crate::clock;
-use crate::context::CallCx;
-use crate::runtime::Setup;
+use crate::pipeline::CallScope;
 use gantry_core::approval::Question;
 use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, Held, Refusal};
 use gantry_core::id::{ApprovalId, NodeId};
 use gantry_core::{CallRequest, Permit, State, Tool, ToolKind};
-use gantry_store::{Announced, ApprovalRow, Asked, CallHead, HoldLimits, IdempotencyKey, NewApproval};
+use gantry_store::{Announced, ApprovalRow, Asked, CallHead, IdempotencyKey, NewApproval};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Calls that may wait in all.
-const TOTAL: u32 = 100_000;
+pub(crate) const TOTAL: u32 = 100_000;
 
 /// What makes two requests the same one: which caller asks for which tool with which arguments, and under which idempotency
 /// key. Preconditions, such as what a file holds, are no part of it: the first request may have changed them.
-pub(crate) fn dedup_key(cx: &CallCx, tool: &Tool, arguments: Digest, key: Option<&str>) -> Digest {
+pub(crate) fn dedup_key(scope: &CallScope<'_>, tool: &Tool, arguments: Digest) -> Digest {
+    let CallScope { cx, request, .. } = scope;
     let caller = cx.caller();
     // A call below another belongs to that one: equal calls of two parents are two.
     let parent = cx.parent.map(|parent| parent.to_string()).unwrap_or_default();
@@ -28,61 +28,45 @@ pub(crate) fn dedup_key(cx: &CallCx, tool: &Tool, arguments: Digest, key: Option
         tool.key.provider.as_bytes(),
         tool.key.tool.as_bytes(),
         arguments.as_bytes(),
-        key.unwrap_or_default().as_bytes(),
+        request.idempotency_key.as_deref().unwrap_or_default().as_bytes(),
         parent.as_bytes(),
     ])
 }
 
 /// The row of a call that waits for a person. If the call had an approval already, this one supersedes it.
-pub(crate) fn pending(
-    cx: &CallCx,
-    setup: &Setup,
-    request: &CallRequest,
-    question: &Question,
-    head: &CallHead,
-) -> NewApproval {
-    let (call, options, before) = (question.call(), &setup.approvals, request.resumed.as_deref());
-    let mut asked = asked(cx, setup, request, call.tool());
+pub(crate) fn pending(scope: &CallScope<'_>, question: &Question, head: &CallHead) -> NewApproval {
+    let (call, before) = (question.call(), scope.request.resumed.as_deref());
+    let approvals = &scope.snapshot.options.approvals;
+    let mut asked = asked(scope, call.tool());
     asked.arguments = Arc::clone(call.arguments());
     asked.binding = question.binding();
     asked.policy = question.revision();
-    let reason = sending(question.reason(), call.tool());
-    asked.reason = match before {
-        None => reason.into(),
-        Some(_) => format!("{reason} (asked again: what was approved has changed)").into(),
-    };
+    let target = call.tool().spec.target.as_ref();
+    let sends = target.map_or_else(String::new, |target| format!("; it sends {}", target.shown));
+    let again = if before.is_some() { " (asked again: what was approved has changed)" } else { "" };
+    asked.reason = format!("{}{sends}{again}", question.reason()).into();
     asked.rules = question.rules().cloned().collect();
     asked.approvers = question.approvers().map(<[_]>::to_vec).collect();
-    asked.auto_reject = options.auto_reject;
+    asked.auto_reject = approvals.auto_reject;
     asked.source = source(call.tool(), question.precondition());
     asked.sent = before.filter(|before| before.edited).map(|before| before.sent);
-    let wait = options.auto_reject.then_some(options.timeout);
+    let wait = approvals.auto_reject.then_some(approvals.timeout);
     let sent = call.arguments_digest();
-    let mut row = row(cx, setup, call.tool(), asked, (State::PendingApproval, wait, sent));
+    let mut row = row(scope, call.tool(), asked, (State::PendingApproval, wait, sent));
     if let Some(before) = before {
         (row.supersedes, row.dedup_key) = (Some(before.approval), before.dedup_key);
     }
-    NewApproval { head: head.clone(), idempotency: idempotency(request, sent), row }
-}
-
-/// Why a person is asked, and where the call would go.
-fn sending(reason: String, tool: &Tool) -> String {
-    match &tool.spec.target {
-        Some(target) => format!("{reason}; it sends {}", target.shown),
-        None => reason,
-    }
+    NewApproval { head: head.clone(), idempotency: idempotency(scope.request, sent), row }
 }
 
 /// The row of a call that waits for its time.
 pub(crate) fn scheduled(
-    cx: &CallCx,
-    setup: &Setup,
-    request: &CallRequest,
+    scope: &CallScope<'_>,
     permit: &Permit,
     head: &CallHead,
     delay: Duration,
 ) -> NewApproval {
-    let mut asked = asked(cx, setup, request, permit.tool());
+    let mut asked = asked(scope, permit.tool());
     asked.arguments = permit.arguments().into();
     asked.binding = permit.binding();
     asked.reason = format!("{} runs after {} ms", permit.tool().name, delay.as_millis()).into();
@@ -90,8 +74,8 @@ pub(crate) fn scheduled(
     let sent = permit.arguments_digest();
     NewApproval {
         head: head.clone(),
-        idempotency: idempotency(request, sent),
-        row: row(cx, setup, permit.tool(), asked, (State::ScheduledForExecution, Some(delay), sent)),
+        idempotency: idempotency(scope.request, sent),
+        row: row(scope, permit.tool(), asked, (State::ScheduledForExecution, Some(delay), sent)),
     }
 }
 
@@ -107,8 +91,9 @@ pub(crate) fn idempotency(request: &CallRequest, arguments: Digest) -> Option<Id
     Some(IdempotencyKey { key, arguments })
 }
 
-fn asked(cx: &CallCx, setup: &Setup, request: &CallRequest, tool: &Tool) -> Asked {
-    let (caller, gates) = (cx.caller(), setup.policies.gates());
+fn asked(scope: &CallScope<'_>, tool: &Tool) -> Asked {
+    let CallScope { snapshot, cx, request, .. } = scope;
+    let (caller, gates) = (cx.caller(), snapshot.options.policies.gates());
     Asked {
         role: caller.role,
         door: cx.session.door().as_str().into(),
@@ -131,20 +116,21 @@ fn asked(cx: &CallCx, setup: &Setup, request: &CallRequest, tool: &Tool) -> Aske
         priority: request.priority,
         turn: cx.turn,
         source: None,
-        own_session: !cx.session.is_standing(),
+        own_session: !cx.session.head.shared,
         sent: None,
     }
 }
 
 fn row(
-    cx: &CallCx,
-    setup: &Setup,
+    scope: &CallScope<'_>,
     tool: &Tool,
     asked: Asked,
     (state, wait, sent): (State, Option<Duration>, Digest),
 ) -> ApprovalRow {
+    let CallScope { snapshot, cx, .. } = scope;
     let (caller, now) = (cx.caller(), clock::steady_us());
-    let dedup_key = dedup_key(cx, tool, sent, asked.idempotency_key.as_deref());
+    let dedup_key = dedup_key(scope, tool, sent);
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 2);
     ApprovalRow {
         seq: 0,
         id: ApprovalId::mint(),
@@ -163,8 +149,8 @@ fn row(
         deadline_us: wait.map(|wait| now.saturating_add(micros(wait))),
         ended_us: None,
         collected: false,
-        // A webhook hears of what waits for a person, not of what waits for its time.
-        announced: match (&setup.approvals.webhook, state) {
+        // Webhooks are sent what waits for a person, not what waits for its time.
+        announced: match (&snapshot.options.approvals.webhook, state) {
             (Some(_), State::PendingApproval) => Announced::Nothing,
             _ => Announced::All,
         },
@@ -177,22 +163,13 @@ fn row(
     }
 }
 
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 2)
-}
-
-/// How many calls may wait.
-pub(crate) fn limits(setup: &Setup) -> HoldLimits {
-    HoldLimits { per_caller: setup.approvals.max_pending, total: TOTAL }
-}
-
-/// What the caller of a held call is told.
+/// The error that the caller of a held call gets.
 pub(crate) fn describe_held(row: &ApprovalRow) -> Held {
     let state = if row.state.is_over() { State::PendingApproval } else { row.state };
     Held { approval: row.id, state, reason: Arc::clone(&row.asked.reason), rules: row.asked.rules.clone() }
 }
 
-/// What the caller is told of a call that could not be held.
+/// The refusal of a call that could not be held.
 pub(crate) fn refused(error: &gantry_store::Error) -> Refusal {
     if matches!(error, gantry_store::Error::TooManyHeld { .. }) {
         let message = format!("{error}. Nothing was run; try again when some are decided.");

@@ -7,7 +7,7 @@
 use crate::clock;
 use crate::projects::Projects;
 use crate::services::Services;
-use gantry_store::{ApprovalRow, Error, Standing};
+use gantry_store::{ApprovalFilter, ApprovalRow, Error, Standing};
 use std::sync::Arc;
 
 /// Keys, and callers, that are taken care of at a time.
@@ -29,10 +29,9 @@ impl Services {
     /// # Errors
     /// The store failed; some may have ended.
     pub async fn withdraw_ended(&self, principal: &Arc<str>) -> Result<usize, Error> {
-        match self.key_ended(principal).await? {
-            Some(why) => self.withdraw_all(principal, why).await,
-            None => Ok(0),
-        }
+        let Some(why) = self.key_ended(principal).await? else { return Ok(0) };
+        let principal = Some(Arc::clone(principal));
+        self.withdraw_where(ApprovalFilter { principal, ..ApprovalFilter::default() }, why).await
     }
 
     /// Ends a held call, if the key of its caller has ended. Returns whether that is so.

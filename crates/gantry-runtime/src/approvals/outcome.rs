@@ -1,6 +1,6 @@
 //! Replies about calls that were held: what came of them, for the callers that made them.
 
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::options::Delivery;
 use crate::pipeline::idempotency;
 use crate::reply::{Reply, Shaped};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 impl Runtime {
     /// The reply to a caller whose call was held and is over.
-    pub(crate) async fn outcome(&self, cx: &CallCx, row: ApprovalRow) -> Reply {
+    pub(crate) async fn outcome(&self, cx: &PipelineContext, row: ApprovalRow) -> Reply {
         let call = match self.store.call(row.call).await {
             Ok(call) => call,
             Err(error) => {
@@ -53,7 +53,7 @@ impl Runtime {
             row.project == caller.project && row.principal == caller.principal && row.agent == caller.agent
         };
         let Some(row) = row.filter(is_own) else { return Ok(None) };
-        let mut cx = CallCx::new(session);
+        let mut cx = PipelineContext::new(session);
         cx.id = row.call;
         if row.state.is_over() {
             return Ok(Some(self.outcome(&cx, row).await));
@@ -62,7 +62,7 @@ impl Runtime {
         Ok(Some(Reply {
             state: row.state,
             approval: Some(Arc::new(row)),
-            ..Reply::shed(call, &Refusal::from(waits))
+            ..Reply::rejected_before_entry(call, &Refusal::from(waits))
         }))
     }
 
@@ -91,18 +91,18 @@ impl Runtime {
     /// How held calls reach a person.
     #[must_use]
     pub fn delivery(&self) -> Delivery {
-        self.setup().approvals.delivery
+        self.snapshot().options.approvals.delivery
     }
 
     async fn result_of(
         &self,
-        cx: &CallCx,
+        cx: &PipelineContext,
         row: &ApprovalRow,
         call: Option<&CallRow>,
     ) -> (Result<Shaped, ToolError>, EffectState) {
         let kept = call.and_then(|call| call.outcome.as_ref()).and_then(|outcome| outcome.result.as_deref());
         if let (State::CompletedSuccess | State::CompletedFailure, Some(kept)) = (row.state, kept) {
-            return match idempotency::replayed(self, cx, kept).await {
+            return match idempotency::replay(self, cx, kept).await {
                 Ok(body) => (Ok(Shaped { body, cached: false }), EffectState::Done),
                 Err(error) => (Err(error.error()), error.effect()),
             };

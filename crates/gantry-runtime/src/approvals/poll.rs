@@ -1,5 +1,5 @@
-//! Tells callers that wait of the rows that changed: one task per process reads them from the store, whichever process has
-//! changed them. A caller that waits reads nothing itself.
+//! Publishes changed rows to waiting callers: one task per process reads them from the store, whichever process has changed
+//! them. A waiting caller reads nothing itself.
 
 use super::Approvals;
 use crate::projects::Projects;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// How often the store is asked whether another process has changed something, while callers wait.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Publishes changed rows to those who wait for them, until it is told to stop.
+/// Publishes changed rows to the callers that wait for them, until Gantry stops.
 pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
     let approvals = projects.upgrade().map(|alive| Arc::clone(alive.services().approvals()));
     let Some(approvals) = approvals else { return };
@@ -79,7 +79,7 @@ fn is_abandoned(store: &Store, row: &ApprovalRow) -> bool {
     row.state == State::Executing && !store.is_alive(row.node)
 }
 
-/// An approval as callers are told of it. How a call ended whose process is gone is unknown: the next start records that,
+/// An approval as it is published to callers. How a call ended whose process is gone is unknown: the next start records that,
 /// and callers need not wait for it.
 async fn current(store: &Store, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
     match store.approval(id).await? {

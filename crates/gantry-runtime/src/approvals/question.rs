@@ -1,7 +1,7 @@
-//! What the person behind a client is asked about a held call, by which method, and what their answer means.
+//! The question about a held call for the person behind a client: how it is put, and what the answer means.
 
 use super::decide::DecisionInput;
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
 use gantry_core::raw;
 use gantry_core::shape::truncated;
@@ -27,30 +27,28 @@ pub(super) enum DeliveryMethod {
 pub(super) fn delivery_method(
     options: &ApprovalOptions,
     page: Option<&str>,
-    cx: &CallCx,
+    cx: &PipelineContext,
     row: &ApprovalRow,
 ) -> DeliveryMethod {
     let can = |mode: &str| {
         let params = format!("{{\"mode\":\"{mode}\"}}");
-        cx.audience.capabilities().can("elicitation/create", &params)
+        cx.client.capabilities().can("elicitation/create", &params)
     };
     let url = page.is_some() && can("url");
     // A person whose decision would not count is not asked.
-    let may_form = cx.person.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
+    let may_form = cx.decider.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
     let form = may_form && is_shown_whole(row);
-    match options.delivery {
+    let (by_url, by_form) = match options.delivery {
         // A client that knows tasks has been given one before it came to this.
-        Delivery::Auto | Delivery::Tasks if url => DeliveryMethod::Url,
-        Delivery::Auto | Delivery::Tasks if form => DeliveryMethod::Form,
-        Delivery::Url if url => DeliveryMethod::Url,
-        Delivery::Form if form => DeliveryMethod::Form,
-        Delivery::Form if may_form && url => DeliveryMethod::Url,
-        Delivery::Auto
-        | Delivery::Tasks
-        | Delivery::Url
-        | Delivery::Form
-        | Delivery::Hold
-        | Delivery::Pending => DeliveryMethod::Hold,
+        Delivery::Auto | Delivery::Tasks => (url, form),
+        Delivery::Url => (url, false),
+        Delivery::Form => (url && may_form && !form, form),
+        Delivery::Hold | Delivery::Pending => (false, false),
+    };
+    match (by_url, by_form) {
+        (true, _) => DeliveryMethod::Url,
+        (false, true) => DeliveryMethod::Form,
+        (false, false) => DeliveryMethod::Hold,
     }
 }
 
@@ -60,43 +58,37 @@ pub(super) fn question(
     method: DeliveryMethod,
     page: Option<&str>,
 ) -> Option<ClientRequest> {
-    match (method, page) {
-        (DeliveryMethod::Url, Some(page)) => Some(url(row, page)),
-        (DeliveryMethod::Form, _) => Some(form(row)),
-        (DeliveryMethod::Url | DeliveryMethod::Hold, _) => None,
-    }
-}
-
-fn form(row: &ApprovalRow) -> ClientRequest {
-    let scopes: &[&str] =
-        if row.asked.own_session { &["once", "session", "always"] } else { &["once", "always"] };
-    let params = json!({
-        "mode": "form",
-        "message": message(row),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                "decision": { "type": "string", "title": "Decision", "enum": ["approve", "deny"] },
-                "scope": {
-                    "type": "string", "title": "For how long", "enum": scopes,
-                    "default": "once"
+    let params = match method {
+        DeliveryMethod::Hold => return None,
+        DeliveryMethod::Url => json!({
+            "mode": "url",
+            "message": format!("{}\nOpen the page to decide.", message(row)),
+            "url": format!("{}{}", page?, row.id),
+            "elicitationId": row.id,
+        }),
+        DeliveryMethod::Form => json!({
+            "mode": "form",
+            "message": message(row),
+            "requestedSchema": {
+                "type": "object",
+                "properties": {
+                    "decision": { "type": "string", "title": "Decision", "enum": ["approve", "deny"] },
+                    "scope": {
+                        "type": "string", "title": "For how long", "enum": scopes(row),
+                        "default": "once"
+                    },
+                    "reason": { "type": "string", "title": "Reason, which the agent reads" }
                 },
-                "reason": { "type": "string", "title": "Reason, which the agent reads" }
-            },
-            "required": ["decision"]
-        }
-    });
-    ClientRequest { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
+                "required": ["decision"]
+            }
+        }),
+    };
+    let (key, params) = (row.id.to_string(), params.to_string());
+    Some(ClientRequest { key, method: "elicitation/create".into(), params })
 }
 
-fn url(row: &ApprovalRow, page: &str) -> ClientRequest {
-    let params = json!({
-        "mode": "url",
-        "message": format!("{}\nOpen the page to decide.", message(row)),
-        "url": format!("{page}{}", row.id),
-        "elicitationId": row.id,
-    });
-    ClientRequest { key: row.id.to_string(), method: "elicitation/create".into(), params: params.to_string() }
+fn scopes(row: &ApprovalRow) -> &'static [&'static str] {
+    if row.asked.own_session { &["once", "session", "always"] } else { &["once", "always"] }
 }
 
 /// Whether a question shows all of the arguments.

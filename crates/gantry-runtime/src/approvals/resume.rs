@@ -1,8 +1,9 @@
-//! Going on with a held call: the same pipeline runs again, under today's rules, with the decision to redeem.
+//! Resuming a held call: the same pipeline runs again, under the rules of now, with the decision to redeem.
 
 use super::RunningGuard;
 use super::decide::{Decider, DecisionError, DecisionInput};
-use crate::context::CallCx;
+use crate::context::PipelineContext;
+use crate::pipeline;
 use crate::projects::{Context, Projects};
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a held call goes on: the runtime, the context, and the session if it was brought back for it.
-type Place = (Arc<Runtime>, CallCx, Revived);
+type Place = (Arc<Runtime>, PipelineContext, Revived);
 
 impl Projects {
     /// Decides about a held call, and sees to it that it goes on.
@@ -71,7 +72,7 @@ impl Projects {
         let invalid = |refusal: Refusal| DecisionError::Invalid(refusal.error().clone());
         let (runtime, cx, _revived) = self.place_of(row).await.map_err(invalid)?;
         let request = request(row, Some(Arc::clone(arguments)));
-        match runtime.verdict(&cx, &request).await {
+        match pipeline::verdict(&runtime, &cx, &request).await {
             CallVerdict::Allow(permit) => Ok(permit.binding()),
             CallVerdict::Ask(question) => {
                 by.is_listed_approver(question.approvers()).map(|()| question.binding())
@@ -81,29 +82,22 @@ impl Projects {
     }
 
     /// Runs a held call, or ends it if it may not run any more. What cannot be done now is tried again later.
-    pub(super) async fn resume(
-        self: &Arc<Self>,
-        row: &ApprovalRow,
-        running: RunningGuard,
-    ) -> Result<(), Refusal> {
-        let (runtime, cx, _revived) = match self.place_to_resume(row).await {
-            Ok(Some(place)) => place,
-            Ok(None) => return Ok(()),
-            Err(refusal) => {
-                running.retry_later();
-                return refusal.map_or(Ok(()), Err);
-            }
+    pub(super) async fn resume(self: &Arc<Self>, row: &ApprovalRow, running: RunningGuard) {
+        let refusal = match self.place_to_resume(row).await {
+            Ok(None) => return,
+            Ok(Some((runtime, cx, _revived))) => match runtime.enter(&cx) {
+                Ok(entered) => {
+                    let modified = row.decision.as_ref().and_then(|decision| decision.modified_args.clone());
+                    return runtime.resume(entered, cx, request(row, modified), running);
+                }
+                Err(refusal) => Some(refusal),
+            },
+            Err(refusal) => refusal,
         };
-        let entered = match runtime.enter(&cx) {
-            Ok(entered) => entered,
-            Err(refusal) => {
-                running.retry_later();
-                return Err(refusal);
-            }
-        };
-        let modified = row.decision.as_ref().and_then(|decision| decision.modified_args.clone());
-        runtime.resume(entered, cx, request(row, modified), running);
-        Ok(())
+        running.retry_later();
+        if let Some(refusal) = refusal {
+            tracing::warn!("{} could not go on: {}", row.call, refusal.error().message);
+        }
     }
 
     /// Where a held call goes on; none if it may not run any more, and was ended. An error means that it is tried again
@@ -141,14 +135,14 @@ impl Projects {
     /// Where a held call runs, and as what: with the client that waits for it, if one does.
     async fn place_of(self: &Arc<Self>, row: &ApprovalRow) -> Result<Place, Refusal> {
         if let Some(cx) = self.services().approvals().waiter_of(row)
-            && let Some(home) = cx.session.home().filter(|home| !home.is_closing())
-            && !cx.session.is_displaced()
+            && let Some(home) = cx.session.runtime().filter(|home| !home.closing.is_cancelled())
+            && !cx.session.is_evicted()
         {
             // Others may wait for it besides this caller, so only a caller that waits alone stops it by leaving (`wait`). A
-            // call below another stops with that one, and so do all who wait for it.
+            // call below another stops with that one, and so do all callers that wait for it.
             let above = if row.parent.is_some() { &cx.cancel } else { cx.session.cancellation() };
             let cancel = above.child_token();
-            return Ok((home, CallCx { id: row.call, cancel, ..cx }, Revived::default()));
+            return Ok((home, PipelineContext { id: row.call, cancel, ..cx }, Revived::default()));
         }
         let Context { runtime, agent } = self.context(&row.project, row.agent.as_deref()).await?;
         if agent != row.agent {
@@ -165,8 +159,8 @@ impl Projects {
             above: above.into(),
             project: Arc::clone(&row.project),
         };
-        let (session, is_new) = runtime.session_again(row.session, caller, &row.asked.door).await?;
-        let mut cx = CallCx::new(&session);
+        let (session, is_new) = runtime.restore_session(row.session, caller, &row.asked.door).await?;
+        let mut cx = PipelineContext::new(&session);
         (cx.id, cx.turn, cx.parent) = (row.call, row.asked.turn, row.parent);
         let revived = Revived(is_new.then(|| (Arc::clone(&runtime), session)));
         Ok((runtime, cx, revived))
@@ -180,7 +174,7 @@ struct Revived(Option<(Arc<Runtime>, Arc<Session>)>);
 impl Drop for Revived {
     fn drop(&mut self) {
         if let Some((runtime, session)) = self.0.take() {
-            runtime.forget_session(&session);
+            runtime.sessions.remove(session.id());
         }
     }
 }

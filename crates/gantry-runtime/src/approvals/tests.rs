@@ -7,13 +7,13 @@ mod together;
 
 use super::*;
 use crate::options::{Options, Plan, ProviderOptions};
-use crate::projects::{Loading, Projects};
+use crate::projects::Projects;
 use crate::queue;
 use crate::runtime::Runtime;
-use crate::services::{Process, Services};
+use crate::services::{ProcessOptions, Services};
 use gantry_core::names::Style;
 use gantry_core::policy::{Decide, Gates, Policies, RequiresApproval, RuleSpec};
-use gantry_core::tool::{Annotations, Origin, OwnRule, ToolKind, ToolSpec};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Caller, Door, Fault, Permit, Role, State};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_store::{ApprovalFilter, Scope, Store};
@@ -36,12 +36,12 @@ impl Provider for Counter {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         Style::Bare
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        let tool = |name: &str, own_rule| {
+        let tool = |name: &str, approval_rule| {
             ToolSpec {
             name: name.into(),
             title: None,
@@ -49,17 +49,17 @@ impl Provider for Counter {
             input_schema: json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false }).into(),
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule,
+            approval_rule,
             raw: None,
             target: None,
         }
         };
         let rules = [
-            ("act", OwnRule::Always),
-            ("slow", OwnRule::Always),
-            ("free", OwnRule::Never),
-            ("stuck", OwnRule::Never),
-            ("unclear", OwnRule::Depends),
+            ("act", ApprovalRule::Always),
+            ("slow", ApprovalRule::Always),
+            ("free", ApprovalRule::Never),
+            ("stuck", ApprovalRule::Never),
+            ("unclear", ApprovalRule::Depends),
         ];
         rules.map(|(name, rule)| tool(name, rule)).into()
     }
@@ -111,11 +111,15 @@ impl Home {
         let database = gantry_store::Options::new(folder.path().join("gantry.db"));
         let (store, recovery) = Store::open(database).unwrap();
         let one = queue::Options { name: "one".into(), concurrent: 1, max_waiting: 8 };
-        let services = Services::new(store, &recovery, Process { queues: vec![one], ..Process::default() });
+        let services = Services::new(
+            store,
+            &recovery,
+            ProcessOptions { queues: vec![one], ..ProcessOptions::default() },
+        );
         let mut plan = plan(folder.path(), &ran, &[], gates);
         change(&mut plan);
         let plans = BTreeMap::from([("default".into(), plan)]);
-        let projects = Projects::start(services, plans, Loading::never()).await.unwrap();
+        let projects = Projects::start(services, plans, None).await.unwrap();
         Self { projects, ran, folder }
     }
 
@@ -127,7 +131,7 @@ impl Home {
         self.projects.peek("default", None).unwrap().runtime
     }
 
-    async fn cx(&self) -> CallCx {
+    async fn cx(&self) -> PipelineContext {
         let caller = Caller {
             principal: "bot".into(),
             role: Role::Agent,
@@ -135,7 +139,7 @@ impl Home {
             above: Arc::default(),
             project: "default".into(),
         };
-        CallCx::new(&self.runtime().standing_session(caller, Door::Http).await.unwrap())
+        PipelineContext::new(&self.runtime().shared_session(caller, Door::Http).await.unwrap())
     }
 
     async fn call(&self, tool: &str, arguments: &str) -> Reply {

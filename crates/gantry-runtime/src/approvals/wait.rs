@@ -5,7 +5,7 @@ use super::Waiter;
 use super::decide::Decider;
 use super::hold::describe_held;
 use super::question::{DeliveryMethod, decision_of, delivery_method, question};
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
 use crate::reply::Reply;
 use crate::runtime::Runtime;
@@ -19,28 +19,26 @@ use std::time::Duration;
 use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
-/// How long a client is kept waiting that hears nothing meanwhile: less than most of them wait for an answer.
+/// How long a client that gets no progress is kept waiting: less than most of them wait for an answer.
 const SILENT: Duration = Duration::from_secs(45);
 
-/// How often a client hears that its call still waits.
+/// How often a client is sent progress while its call waits.
 const PROGRESS: Duration = Duration::from_secs(5);
 
 /// What ended the waiting.
 enum Ended {
     Over(Arc<ApprovalRow>),
-    /// The caller has waited long enough.
-    TimedOut,
+    /// The caller has waited long enough, or Gantry, or this part of it, stops. The call waits on.
+    Left,
     /// The caller has withdrawn the call.
     Withdrawn,
-    /// Gantry, or this part of it, stops.
-    Stopping,
 }
 
 impl Runtime {
     /// Waits with the caller of a held call. The reply is what came of it, or that it still waits.
-    pub(crate) async fn wait_for_decision(self: Arc<Self>, cx: CallCx, reply: Reply) -> Reply {
+    pub(crate) async fn wait_for_decision(self: Arc<Self>, cx: PipelineContext, reply: Reply) -> Reply {
         let Some(mut row) = reply.approval.clone().filter(|_| reply.is_held()) else { return reply };
-        let options = self.setup().approvals.clone();
+        let options = self.snapshot().options.approvals.clone();
         if options.delivery == Delivery::Pending && cx.parent.is_none() {
             self.services.approvals.mark_reported(row.id);
             return reply;
@@ -56,7 +54,7 @@ impl Runtime {
                     }
                     None => return self.outcome(&cx, Arc::unwrap_or_clone(ended)).await,
                 },
-                Ended::TimedOut | Ended::Stopping => {
+                Ended::Left => {
                     self.services.approvals.mark_reported(row.id);
                     return self.leave(&cx, row, reply).await;
                 }
@@ -69,7 +67,7 @@ impl Runtime {
     async fn wait_with(
         &self,
         waiter: &mut Waiter,
-        cx: &CallCx,
+        cx: &PipelineContext,
         row: &ApprovalRow,
         options: &ApprovalOptions,
     ) -> Ended {
@@ -78,14 +76,14 @@ impl Runtime {
         let question = question(row, method, page.as_deref()).filter(|_| row.state == State::PendingApproval);
         let limit = wait_limit(options, cx, method, row);
         // The timers of the calls above stand still until the call proceeds.
-        let mut paused = cx.watches.stop();
+        let mut paused = cx.timers.stop();
         // Since when no question is open; none while the person behind the client has one to answer.
         let mut held_since = question.is_none().then(Instant::now);
-        // A client that was not asked anything hears at once that its call waits.
+        // A client that was not asked anything is sent progress at once.
         let first = Instant::now() + if question.is_some() { PROGRESS } else { Duration::ZERO };
-        let (mut progress, wants_progress) = (interval_at(first, PROGRESS), cx.audience.wants_progress());
+        let (mut progress, wants_progress) = (interval_at(first, PROGRESS), cx.client.wants_progress());
         let (mut is_answered, mut count) = (false, 0);
-        let mut asking = pin!(self.ask_client(cx, row, question));
+        let mut asking = pin!(self.ask_client(cx, row, method, question));
         let ended = loop {
             let now = Arc::clone(&waiter.row.borrow_and_update());
             if now.state.is_over() {
@@ -99,11 +97,11 @@ impl Runtime {
             let deadline = held_since.filter(|_| waits).and_then(|since| Some(since + limit?));
             tokio::select! {
                 biased;
-                () = self.stopping() => break Ended::Stopping,
+                () = self.closing.cancelled() => break Ended::Left,
                 () = cx.cancel.cancelled() => {
                     // Its session ends because Gantry turns elsewhere; the call waits on.
-                    let leaves = cx.session.is_displaced() || self.is_closing();
-                    break if leaves { Ended::Stopping } else { Ended::Withdrawn };
+                    let leaves = cx.session.is_evicted() || self.closing.is_cancelled();
+                    break if leaves { Ended::Left } else { Ended::Withdrawn };
                 }
                 _ = waiter.row.changed() => {}
                 () = &mut asking, if !is_answered => {
@@ -112,13 +110,13 @@ impl Runtime {
                 }
                 _ = progress.tick(), if waits && wants_progress => send_progress(cx, row, &mut count),
                 () = tokio::time::sleep_until(deadline.unwrap_or(first)), if deadline.is_some() => {
-                    break Ended::TimedOut;
+                    break Ended::Left;
                 }
             }
         };
         if method == DeliveryMethod::Url && matches!(ended, Ended::Over(_)) {
             let params = json!({ "elicitationId": row.id }).to_string().into();
-            cx.audience.notify(ServerNotification::Other {
+            cx.client.notify(ServerNotification::Other {
                 method: "notifications/elicitation/complete".into(),
                 params,
             });
@@ -130,7 +128,7 @@ impl Runtime {
     async fn withdraw_waiting(
         &self,
         mut waiter: Waiter,
-        cx: CallCx,
+        cx: PipelineContext,
         row: Arc<ApprovalRow>,
         reply: Reply,
     ) -> Reply {
@@ -149,11 +147,11 @@ impl Runtime {
             self.services.cancel_call(row.call, own);
         }
         // What came of it is read although the caller has left.
-        let cx = CallCx { cancel: CancellationToken::new(), ..cx };
+        let cx = PipelineContext { cancel: CancellationToken::new(), ..cx };
         let ended = tokio::select! {
             biased;
             ended = waiter.row.wait_for(|row| row.state.is_over()) => ended.ok().map(|row| Arc::clone(&row)),
-            () = self.stopping() => None,
+            () = self.closing.cancelled() => None,
             () = tokio::time::sleep(SILENT) => None,
         };
         match ended {
@@ -166,9 +164,9 @@ impl Runtime {
         }
     }
 
-    /// The reply to a caller who leaves a call that goes on: how it stands now. It may have begun, or been asked about anew,
+    /// The reply to a caller that leaves a call that goes on: how it stands now. It may have begun, or been asked about anew,
     /// under another id, since the reply was made.
-    async fn leave(&self, cx: &CallCx, row: Arc<ApprovalRow>, reply: Reply) -> Reply {
+    async fn leave(&self, cx: &PipelineContext, row: Arc<ApprovalRow>, reply: Reply) -> Reply {
         let row = match self.store.approval_of(row.call).await {
             // A caller that is gone is given nothing: another may come for the outcome.
             Ok(Some(now)) if now.state.is_over() && !cx.cancel.is_cancelled() => {
@@ -192,11 +190,15 @@ impl Runtime {
     }
 
     /// Puts the question to the person behind the client, if there is one for them, and decides by the answer.
-    async fn ask_client(&self, cx: &CallCx, row: &ApprovalRow, question: Option<ClientRequest>) {
+    async fn ask_client(
+        &self,
+        cx: &PipelineContext,
+        row: &ApprovalRow,
+        method: DeliveryMethod,
+        question: Option<ClientRequest>,
+    ) {
         let Some(question) = question else { return };
-        let is_form =
-            gantry_core::raw::string_member(&question.params, "mode").is_some_and(|mode| mode == "form");
-        let answers = match cx.audience.ask(vec![question]).await {
+        let answers = match cx.client.ask(vec![question]).await {
             Ok(answers) => answers,
             Err(unanswered) => {
                 tracing::debug!("{} was not put to the client: {unanswered}", row.id);
@@ -204,10 +206,8 @@ impl Runtime {
             }
         };
         // To have opened an address is not to have decided.
-        let (Some(answer), Some(person), true) = (answers.into_iter().next(), &cx.person, is_form) else {
-            return;
-        };
-        let Some(input) = decision_of(&answer) else { return };
+        let answer = answers.first().filter(|_| method == DeliveryMethod::Form);
+        let (Some(input), Some(person)) = (answer.and_then(decision_of), &cx.decider) else { return };
         let by = Decider { via: "elicitation".into(), ..(**person).clone() };
         let approved = input.approved;
         if let Err(error) = self.services.decide(row.id, &by, input, None).await {
@@ -219,14 +219,14 @@ impl Runtime {
 /// How long the caller is kept waiting while no question is open. A call below another is waited for as long as it takes.
 fn wait_limit(
     options: &ApprovalOptions,
-    cx: &CallCx,
+    cx: &PipelineContext,
     method: DeliveryMethod,
     row: &ApprovalRow,
 ) -> Option<Duration> {
     if cx.parent.is_some() {
         return None;
     }
-    if method == DeliveryMethod::Hold && !cx.audience.wants_progress() {
+    if method == DeliveryMethod::Hold && !cx.client.wants_progress() {
         return Some(SILENT.min(options.hold));
     }
     // A call that only waits for its time is worth waiting for.
@@ -236,12 +236,12 @@ fn wait_limit(
 }
 
 /// Tells the client that its call still waits.
-fn send_progress(cx: &CallCx, row: &ApprovalRow, count: &mut u32) {
+fn send_progress(cx: &PipelineContext, row: &ApprovalRow, count: &mut u32) {
     *count = count.saturating_add(1);
     // Small steps, so that the tool itself can still report more than this.
     let progress = f64::from(*count) / 1_000_000.0;
     let what = if row.state == State::ScheduledForExecution { "its time" } else { "approval" };
     let message = format!("waiting for {what} ({})", row.id);
     let params = json!({ "progress": progress, "message": message });
-    cx.audience.notify(ServerNotification::Progress(params.to_string().into()));
+    cx.client.notify(ServerNotification::Progress(params.to_string().into()));
 }

@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_millis(250);
 /// Rows that are taken care of at a time.
 const BATCH: u32 = 256;
 
-/// Runs and ends held calls until it is told to stop.
+/// Runs and ends held calls until Gantry stops.
 pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
     let mut next_key_check = Instant::now();
     loop {
@@ -121,9 +121,7 @@ impl Projects {
                     return tracing::warn!("{id}, which is due, could not be read: {error}");
                 }
             };
-            if let Err(refusal) = projects.resume(&row, running).await {
-                tracing::warn!("{} could not go on: {}", row.call, refusal.error().message);
-            }
+            projects.resume(&row, running).await;
         });
         true
     }

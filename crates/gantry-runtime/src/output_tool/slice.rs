@@ -2,8 +2,8 @@
 
 use gantry_core::shape::truncated;
 use regex::RegexBuilder;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json_path::JsonPath;
 
 /// Compiled size of a caller's regular expression.
@@ -21,10 +21,11 @@ const JSON_BYTES: usize = 16 * 1024 * 1024;
 /// Lines that head and tail show unless told otherwise.
 const DEFAULT_COUNT: usize = 100;
 
-/// The piece that is asked for.
+/// The piece of an output that a caller asks for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct View {
+    pub(super) handle: String,
     mode: Mode,
     page: Option<usize>,
     from: Option<usize>,
@@ -47,34 +48,21 @@ enum Mode {
     Tail,
 }
 
-/// A piece of a text.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// A piece of an output, as the tool returns it.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Slice {
+    handle: String,
     content: String,
     truncated: bool,
     total_bytes: usize,
     total_lines: usize,
-    page: Option<(usize, usize)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<usize>,
-}
-
-impl Slice {
-    pub(super) fn to_json(&self, handle: &str) -> Value {
-        let mut json = Map::new();
-        json.insert("handle".into(), handle.into());
-        json.insert("content".into(), self.content.as_str().into());
-        json.insert("truncated".into(), self.truncated.into());
-        json.insert("totalBytes".into(), self.total_bytes.into());
-        json.insert("totalLines".into(), self.total_lines.into());
-        if let Some((page, pages)) = self.page {
-            json.insert("page".into(), page.into());
-            json.insert("pages".into(), pages.into());
-        }
-        if let Some(matches) = self.matches {
-            json.insert("matches".into(), matches.into());
-        }
-        json.into()
-    }
 }
 
 /// Cuts the piece out, at most `limit` bytes of it. An error says what is wrong with the request.
@@ -94,6 +82,7 @@ pub(super) fn cut(text: &str, view: &View, limit: usize) -> Result<Slice, String
         slice.content = truncated(&slice.content, limit).into_owned();
         slice.truncated = true;
     }
+    slice.handle = view.handle.clone();
     slice.total_bytes = text.len();
     slice.total_lines = text.lines().count();
     Ok(slice)
@@ -119,7 +108,7 @@ fn page(text: &str, wanted: usize, limit: usize) -> Result<Slice, String> {
         starts.get(wanted - 1).ok_or_else(|| format!("there is no page {wanted}; the output has {pages}"))?;
     let end = starts.get(wanted).copied().unwrap_or(text.len());
     let content = text.get(*start..end).unwrap_or_default().to_owned();
-    Ok(Slice { content, page: Some((wanted, pages)), ..Slice::default() })
+    Ok(Slice { content, page: Some(wanted), pages: Some(pages), ..Slice::default() })
 }
 
 fn lines(text: &str, view: &View) -> Result<Slice, String> {
@@ -230,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_pages_together_are_the_text(text in "([a-zé]{0,9}\n?){0,30}", limit in 4usize..40) {
-            let pages = cut(&text, &view(json!({})), limit).unwrap().page.unwrap().1;
+            let pages = cut(&text, &view(json!({})), limit).unwrap().pages.unwrap();
             let all: String = (1..=pages)
                 .map(|page| {
                     let slice = cut(&text, &view(json!({ "page": page })), limit).unwrap();

@@ -1,25 +1,25 @@
-//! Authorise: policies, then the schema, then the tool's own rule, which may have to look at the world.
+//! Authorise: policies, then the schema, then the tool's own approval rule, for which its provider may run a preflight.
 
-use crate::context::CallCx;
-use crate::runtime::{Runtime, State};
+use super::CallScope;
 use gantry_core::error::{ErrorCode, Refusal};
-use gantry_core::policy::{self, Judged, OwnVerdict};
-use gantry_core::tool::OwnRule;
+use gantry_core::policy::{self, Judged, Preflight};
+use gantry_core::tool::ApprovalRule;
 use gantry_core::{ResolvedCall, Verdict};
 
 /// The policies and the schema.
-pub(super) fn judge(state: &State, cx: &CallCx, call: ResolvedCall) -> Result<Judged, Refusal> {
-    policy::judge(&state.setup.policies, cx.caller(), call)
+pub(super) fn judge(scope: &CallScope<'_>, call: ResolvedCall) -> Result<Judged, Refusal> {
+    policy::judge(&scope.snapshot.options.policies, scope.cx.caller(), call)
 }
 
 /// The tool's own rule, and the verdict.
-pub(super) async fn verdict(rt: &Runtime, state: &State, cx: &CallCx, judged: Judged) -> Verdict {
-    match own_rule(state, cx, judged.call()).await {
+pub(super) async fn verdict(scope: &CallScope<'_>, judged: Judged) -> Verdict {
+    let CallScope { snapshot, cx, .. } = scope;
+    match approval_rule(scope, judged.call()).await {
         Ok(mut own) => {
             // The precondition stays: what was looked at must still be so when the call runs.
             let lifted = || {
-                state.setup.policies.gates().lifts_own_rule(judged.call().tool())
-                    || rt.auto_approves(state, &cx.session, judged.call())
+                snapshot.options.policies.gates().lifts_approval_rule(judged.call().tool())
+                    || snapshot.auto_approves(&cx.session, judged.call())
             };
             if own.ask.is_some() && lifted() {
                 own.ask = None;
@@ -30,25 +30,26 @@ pub(super) async fn verdict(rt: &Runtime, state: &State, cx: &CallCx, judged: Ju
     }
 }
 
-async fn own_rule(state: &State, cx: &CallCx, call: &ResolvedCall) -> Result<OwnVerdict, Refusal> {
-    let provider = match call.tool().spec.own_rule {
+async fn approval_rule(scope: &CallScope<'_>, call: &ResolvedCall) -> Result<Preflight, Refusal> {
+    let CallScope { snapshot, cx, .. } = scope;
+    let provider = match call.tool().spec.approval_rule {
         // A tool of a server has no rule of its own, but says what it may do.
-        OwnRule::Never => {
-            let ask = state.setup.policies.gates().effect_ask(call.tool());
-            return Ok(OwnVerdict { ask, precondition: state.identity_of(&call.tool().key.provider) });
+        ApprovalRule::Never => {
+            let ask = snapshot.options.policies.gates().effect_ask(call.tool());
+            return Ok(Preflight { ask, precondition: snapshot.identity_of(&call.tool().key.provider) });
         }
-        OwnRule::Always => {
+        ApprovalRule::Always => {
             let reason = format!("{} always asks", call.tool().name);
-            return Ok(OwnVerdict { ask: Some(reason), precondition: None });
+            return Ok(Preflight { ask: Some(reason), precondition: None });
         }
-        OwnRule::Depends => state.provider(&call.tool().key.provider)?,
+        ApprovalRule::Depends => snapshot.provider(&call.tool().key.provider)?,
     };
-    let limit = state.setup.limits.tool_timeout;
+    let limit = snapshot.options.tool_timeout;
     // Cancel-safety: looking changes nothing, so it may be given up anywhere.
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(Refusal::new(ErrorCode::Canceled, "canceled; nothing was run")),
-        looked = tokio::time::timeout(limit, provider.inspect(call)) => {
+        looked = tokio::time::timeout(limit, provider.preflight(call)) => {
             looked.unwrap_or_else(|_elapsed| {
                 let message = "looking at what the call would change took too long; nothing was run";
                 Err(Refusal::new(ErrorCode::Timeout, message))

@@ -1,17 +1,18 @@
-//! Repeat: a request under an idempotency key that was used before gets the first answer, and nothing runs.
+//! Idempotency: a request under a key that was used before gets the first answer, and nothing runs.
 //!
-//! Looked up after the policies have had their say, and before anything looks at the world: the first call may have
-//! changed it.
+//! The key is looked up after the policies were applied and before a preflight runs: the first call may have changed what
+//! the preflight reads.
 
-use super::record::Entry;
+use super::CallScope;
+use super::record::{Entry, Stage};
 use super::shape;
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::event::EventKind;
 use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
 use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError, Upstream};
 use gantry_core::raw;
-use gantry_core::{CallError, CallRequest, ResolvedCall};
+use gantry_core::{CallError, ResolvedCall};
 use gantry_provider::{Content, RawOutput};
 use gantry_store::{CallRow, State};
 use serde::Deserialize;
@@ -22,9 +23,7 @@ use std::sync::Arc;
 
 /// The answer that the earlier call with this key got, if there was one.
 pub(super) async fn earlier(
-    rt: &Runtime,
-    cx: &CallCx,
-    request: &CallRequest,
+    CallScope { rt, cx, request, .. }: &CallScope<'_>,
     call: &ResolvedCall,
     entry: &Entry,
 ) -> Result<Option<Shaped>, CallError> {
@@ -45,7 +44,7 @@ pub(super) async fn earlier(
     if is_same && row.state.is_waiting() {
         return Ok(None);
     }
-    entry.repeats(row.head.id);
+    entry.enter(Stage::Repeats(row.head.id));
     if !is_same {
         return Err(conflict("this idempotency key was used for another call; choose a new key"));
     }
@@ -54,7 +53,7 @@ pub(super) async fn earlier(
     Ok(Some(Shaped { body, cached: true }))
 }
 
-fn is_same(cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> bool {
+fn is_same(cx: &PipelineContext, row: &CallRow, call: &ResolvedCall) -> bool {
     let (first, key) = (&row.head.tool, &call.tool().key);
     let same_tool = first.provider == key.provider && first.tool == key.tool;
     // The result of one agent is not for another one, also of the same principal.
@@ -64,7 +63,7 @@ fn is_same(cx: &CallCx, row: &CallRow, call: &ResolvedCall) -> bool {
     same_tool && same_agent && sent == Some(call.arguments_digest())
 }
 
-async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow) -> Result<Body, CallError> {
+async fn answer(rt: &Runtime, cx: &PipelineContext, row: &CallRow) -> Result<Body, CallError> {
     let id = row.head.id;
     match row.state {
         State::Executing | State::PendingApproval | State::ScheduledForExecution | State::ApprovedReady => {
@@ -84,7 +83,7 @@ async fn answer(rt: &Runtime, cx: &CallCx, row: &CallRow) -> Result<Body, CallEr
             let kept = kept.ok_or_else(|| {
                 conflict("the result of the first call with this key is no longer kept; choose a new key")
             })?;
-            replayed(rt, cx, kept).await
+            replay(rt, cx, kept).await
         }
     }
 }
@@ -100,10 +99,10 @@ pub(crate) fn ended(row: &CallRow) -> ToolError {
 
 /// A reply as it was kept.
 #[derive(Deserialize)]
-struct Kept<'a> {
+struct StoredReply<'a> {
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    error: Option<KeptError>,
+    error: Option<StoredError>,
     #[serde(borrow)]
     upstream: Option<&'a RawValue>,
     #[serde(default)]
@@ -119,30 +118,30 @@ struct Extras {
 }
 
 #[derive(Deserialize)]
-struct KeptError {
+struct StoredError {
     code: String,
     message: String,
     details: Option<Value>,
 }
 
 /// Reads a kept reply back.
-pub(crate) async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Body, CallError> {
+pub(crate) async fn replay(rt: &Runtime, cx: &PipelineContext, kept: &str) -> Result<Body, CallError> {
     let unreadable = || conflict("the kept result of this key cannot be read; choose a new key");
-    let Ok(kept) = serde_json::from_str::<Kept<'_>>(kept) else { return Err(unreadable()) };
+    let Ok(kept) = serde_json::from_str::<StoredReply<'_>>(kept) else { return Err(unreadable()) };
     match (kept.result, kept.error) {
-        (Some(handle), None) if kept.extras.stored => adopted(rt, cx, handle.get()).await,
+        (Some(handle), None) if kept.extras.stored => adopt_output(rt, cx, handle.get()).await,
         (Some(_), None) if let Some(upstream) = kept.upstream => {
-            Ok(Body::Whole(Arc::new(RawOutput::Content(Content::new(upstream.get())))))
+            Ok(Body::Inline(Arc::new(RawOutput::Content(Content::new(upstream.get())))))
         }
         (Some(result), None) => {
-            Ok(Body::Whole(Arc::new(match serde_json::from_str::<String>(result.get()) {
+            Ok(Body::Inline(Arc::new(match serde_json::from_str::<String>(result.get()) {
                 Ok(text) => RawOutput::Text(text),
                 Err(_) => RawOutput::Json(result.get().to_owned()),
             })))
         }
         (_, Some(error)) => {
             let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
-            let upstream = kept.upstream.map(|words| Box::new(own_words(words.get())));
+            let upstream = kept.upstream.map(|words| Box::new(upstream_payload(words.get())));
             let error = ToolError { details: error.details, upstream, ..ToolError::new(code, error.message) };
             let effect = kept.extras.effect.as_deref().and_then(EffectState::parse);
             Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into())
@@ -152,7 +151,7 @@ pub(crate) async fn replayed(rt: &Runtime, cx: &CallCx, kept: &str) -> Result<Bo
 }
 
 /// A failed result has content, an error object has a code.
-fn own_words(text: &str) -> Upstream {
+fn upstream_payload(text: &str) -> Upstream {
     if raw::member(text, "content").is_some() {
         Upstream::Result(text.into())
     } else {
@@ -162,18 +161,17 @@ fn own_words(text: &str) -> Upstream {
 
 /// A stored output belongs to the session that made it, which is given the same handle again; the same caller's new
 /// session gets one of its own, once.
-async fn adopted(rt: &Runtime, cx: &CallCx, message: &str) -> Result<Body, CallError> {
+async fn adopt_output(rt: &Runtime, cx: &PipelineContext, message: &str) -> Result<Body, CallError> {
     let gone = || conflict("the output of the first call with this key is no longer kept; choose a new key");
     let mut message: Value = serde_json::from_str(message).map_err(|_unreadable| gone())?;
     let named = message.pointer_mut("/tool_output/handle").ok_or_else(gone)?;
     let handle = named.as_str().ok_or_else(gone)?.to_owned();
     let (outputs, session) = (rt.outputs.clone(), cx.session.id());
     let adopted = tokio::task::spawn_blocking(move || outputs.adopt(session, &handle)).await;
-    let (handle, added) = match adopted {
-        Ok(Ok(adopted)) => adopted,
-        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
-        Ok(Err(error)) => return Err(shape::unstored(&error.to_string())),
-        Err(error) => return Err(shape::unstored(&error.to_string())),
+    let (handle, added) = match adopted.map_err(Into::into).flatten() {
+        Ok(adopted) => adopted,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Err(error) => return Err(shape::storing_failed(&error)),
     };
     *named = handle.as_str().into();
     cx.session.note_output();

@@ -1,15 +1,17 @@
 //! Record: the entry of a call in the ledger, opened first, closed last, on every way out.
 //!
 //! A call that can change something is on record, durably, before it is dispatched, and its outcome is durable before
-//! the caller hears of it. A read is recorded once, after it ended, with the next group. If closing fails after the
-//! effect, the caller hears that the call ran and was not recorded, and never that it may be repeated.
+//! the caller gets it. A read is recorded once, after it ended, with the next group. If closing fails after the
+//! effect, the reply says that the call ran and was not recorded, and never that it may be repeated.
 
+use super::CallScope;
 use crate::approvals::hold;
 use crate::clock;
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::event::{EventKind, Finished};
 use crate::reply::{Receipt, Reply, Shaped};
 use crate::runtime::Runtime;
+use crate::session::session_key;
 use futures_util::FutureExt as _;
 use gantry_core::approval::Resumed;
 use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
@@ -19,12 +21,10 @@ use gantry_core::permit::Basis;
 use gantry_core::shape::truncated;
 use gantry_core::tool::Tool;
 use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
-use gantry_store::{
-    ApprovalRow, CallHead, CalledTool, Intended, Intent, Outcome, SessionKey, State, WholeCall,
-};
+use gantry_store::{ApprovalRow, CallHead, CalledTool, Intended, Intent, Outcome, State, WholeCall};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How often an outcome that could not be written is tried again, and how long after.
@@ -37,10 +37,23 @@ const HELD_CLOSE_RETRIES: u32 = 600;
 /// Bytes of an error's message; a provider's own words may be long.
 const MESSAGE_BYTES: usize = 8 * 1024;
 
+/// How far a call has come, where that decides how its entry is closed.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// It waits for this approval, or has joined the call that does; that is on record already.
+    Held(Arc<ApprovalRow>),
+    /// It is given the answer of this earlier call.
+    Repeats(CallId),
+    /// Its intent is durable.
+    Intended,
+    /// Another process turned out to run it, and records it.
+    ClaimedElsewhere,
+}
+
 /// A call's entry while the call runs.
 #[derive(Debug)]
 pub(super) struct Entry {
-    head: CallHead,
+    pub(super) head: CallHead,
     tool: Option<Arc<Tool>>,
     approved_by: Option<Arc<str>>,
     /// The arguments that a person approved instead of those that were sent, as the ledger may show them.
@@ -48,25 +61,20 @@ pub(super) struct Entry {
     characters_in: u64,
     keep_result: bool,
     started: Instant,
-    deadline: Option<Instant>,
-    /// Set once the intent is durable.
-    intended: OnceLock<()>,
-    /// The earlier call whose result is repeated.
-    repeats: OnceLock<CallId>,
-    /// The approval that the call waits for, which is on record already.
-    held: Option<Arc<ApprovalRow>>,
+    /// When the caller gives up, if it said so.
+    pub(super) deadline: Option<Instant>,
+    /// Set at most once: a call takes one of these ways.
+    stage: OnceLock<Stage>,
     /// The approval under which it goes on.
     resumed: Option<Arc<Resumed>>,
-    /// Set when another process turns out to run it.
-    lost: OnceLock<()>,
     /// How often its execution was tried.
     attempts: AtomicU32,
 }
 
-/// Opens the entry of a call about which nothing is known yet but who asks for what.
-pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
+/// Opens the entry of a call of which only the caller and the request are known yet.
+pub(super) fn open(cx: &PipelineContext, request: &CallRequest) -> Entry {
     let now = clock::now_us();
-    cx.session.touch(now);
+    cx.session.mark_used(now);
     let caller = cx.caller();
     let asked: Arc<str> = truncated(&request.tool, 2 * TOOL_NAME_CHARS).into();
     let head = CallHead {
@@ -74,23 +82,18 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
         session: cx.session.id(),
         parent: cx.parent,
         turn: cx.turn,
-        caller: SessionKey {
-            project: Arc::clone(&caller.project),
-            principal: Arc::clone(&caller.principal),
-            agent: caller.agent.clone(),
-            door: cx.session.door().as_str().into(),
-        },
+        caller: session_key(caller, cx.session.door()),
         tool: CalledTool {
-            provider: nothing(),
+            provider: Arc::default(),
             tool: Arc::clone(&asked),
             name: asked,
             kind: "".into(),
-            namespace: nothing(),
+            namespace: Arc::default(),
             effect: "".into(),
             fingerprint: None,
         },
         arguments_digest: None,
-        arguments: nothing(),
+        arguments: Arc::default(),
         decision: None,
         started_us: now,
     };
@@ -104,19 +107,10 @@ pub(super) fn open(cx: &CallCx, request: &CallRequest) -> Entry {
         keep_result: request.keep_result || request.idempotency_key.is_some(),
         started,
         deadline: request.timeout.and_then(|timeout| started.checked_add(timeout)),
-        intended: OnceLock::new(),
-        repeats: OnceLock::new(),
-        held: None,
+        stage: OnceLock::new(),
         resumed: request.resumed.clone(),
-        lost: OnceLock::new(),
         attempts: AtomicU32::new(0),
     }
-}
-
-/// The empty text, shared.
-fn nothing() -> Arc<str> {
-    static NOTHING: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
-    Arc::clone(&NOTHING)
 }
 
 impl Entry {
@@ -153,24 +147,14 @@ impl Entry {
         }
     }
 
-    /// Notes that the call waits.
-    pub(super) fn held(&mut self, row: Arc<ApprovalRow>) {
-        self.held = Some(row);
+    /// Notes how far the call has come.
+    pub(super) fn enter(&self, stage: Stage) {
+        self.stage.set(stage).ok(); // Set once: the ways exclude each other.
     }
 
-    /// What is known of the call.
-    pub(super) fn head(&self) -> &CallHead {
-        &self.head
-    }
-
-    /// Notes whose answer this call is given.
-    pub(super) fn repeats(&self, call: CallId) {
-        self.repeats.set(call).ok(); // Set once: a call repeats one other.
-    }
-
-    /// When the caller gives up, if it said so.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+    /// The approval that the call waits for.
+    fn approval(&self) -> Option<&Arc<ApprovalRow>> {
+        if let Some(Stage::Held(row)) = self.stage.get() { Some(row) } else { None }
     }
 }
 
@@ -181,7 +165,7 @@ pub(super) struct OnRecord<'a>(&'a Entry);
 impl OnRecord<'_> {
     /// When the caller gives up, if it said so.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.0.deadline()
+        self.0.deadline
     }
 
     /// Counts an attempt to execute the call.
@@ -192,9 +176,7 @@ impl OnRecord<'_> {
 
 /// Puts the intent on record where the call can change something, must not run twice, or is asked for later.
 pub(super) async fn intend<'a>(
-    rt: &Runtime,
-    cx: &CallCx,
-    request: &CallRequest,
+    CallScope { rt, cx, request, .. }: &CallScope<'_>,
     permit: &Permit,
     entry: &'a Entry,
 ) -> Result<OnRecord<'a>, Refusal> {
@@ -211,7 +193,7 @@ pub(super) async fn intend<'a>(
     let intended = rt.store.intend(intent).await.map_err(|error| {
         if let gantry_store::Error::Taken { state, .. } = &error {
             // Another process was first, and the record is that of its run.
-            entry.lost.set(()).ok(); // Set once: an entry belongs to one dispatch.
+            entry.enter(Stage::ClaimedElsewhere);
             let message = format!("the call is {state} already; it was not run again");
             return Refusal::new(ErrorCode::AlreadyDecided, message);
         }
@@ -221,7 +203,7 @@ pub(super) async fn intend<'a>(
     })?;
     match intended {
         Intended::Fresh => {
-            entry.intended.set(()).ok(); // Set once: an entry belongs to one dispatch.
+            entry.enter(Stage::Intended);
             Ok(OnRecord(entry))
         }
         // Looked up a moment ago, the key was free: two equal requests came at once, and this is the second.
@@ -249,49 +231,47 @@ pub(super) fn catch_panic(
     })
 }
 
-/// Closes the entry and tells everybody.
+/// Closes the entry and emits the event.
 pub(super) async fn close(
     rt: &Runtime,
-    cx: &CallCx,
+    cx: &PipelineContext,
     entry: Entry,
     outcome: Result<Shaped, CallError>,
 ) -> Receipt {
     let mut reply = reply(cx, &entry, outcome);
-    if is_retryable_refusal(rt, cx, &entry, &reply) {
-        reply.state = State::ApprovedReady;
-        return Receipt(reply);
-    }
-    // What waits was put on record when it was held, and what another process runs is recorded there.
-    if entry.lost.get().is_some() {
-        return Receipt(reply);
-    }
-    if let Some(row) = &entry.held {
-        if entry.keep_result && row.call != cx.id {
-            record_duplicate(rt, &entry, row).await;
+    match entry.stage.get() {
+        None if is_retryable_refusal(rt, cx, &entry, &reply) => {
+            reply.state = State::ApprovedReady;
+            return Receipt(reply);
         }
-        return Receipt(reply);
+        // What waits was put on record when it was held.
+        Some(Stage::Held(row)) => {
+            if entry.keep_result && row.call != cx.id {
+                record_duplicate(rt, &entry, row, &reply).await;
+            }
+            return Receipt(reply);
+        }
+        Some(Stage::ClaimedElsewhere) => return Receipt(reply),
+        None | Some(Stage::Intended | Stage::Repeats(_)) => {}
     }
-    let characters_out = match &reply.outcome {
-        Ok(shaped) => shaped.text().chars().count() as u64,
-        Err(_) => 0,
-    };
+    let characters_out = reply.outcome.as_ref().map_or(0, |shaped| shaped.text().chars().count() as u64);
     let record = record(&entry, &reply, characters_out);
-    let intended = entry.intended.get().is_some();
-    let entry_resumed = entry.resumed.clone();
-    let (asked, characters_in) = (Arc::clone(&entry.head.tool.name), entry.characters_in);
-    let written = if intended || entry.resumed.is_some() {
-        let tries = if entry.resumed.is_some() { HELD_CLOSE_RETRIES } else { CLOSE_RETRIES };
+    let is_intended = matches!(entry.stage.get(), Some(Stage::Intended));
+    let Entry { head, characters_in, resumed, .. } = entry;
+    let asked = Arc::clone(&head.tool.name);
+    let written = if is_intended || resumed.is_some() {
+        let tries = if resumed.is_some() { HELD_CLOSE_RETRIES } else { CLOSE_RETRIES };
         close_intent(rt, cx.id, record, tries).await
     } else {
-        rt.store.record(WholeCall { head: entry.head, outcome: record }).await
+        rt.store.record(WholeCall { head, outcome: record }).await
     };
     if let Err(error) = written {
         tracing::error!("call {}: its outcome could not be recorded: {error}", cx.id);
-        reply = unrecorded(reply, intended);
+        reply = unrecorded(reply, is_intended);
     }
-    let finished = Finished { characters_in, characters_out, ..finished(cx, &reply, asked) };
+    let finished = finished(cx, &reply, asked, (characters_in, characters_out));
     rt.events.emit(Some(&cx.caller().principal), EventKind::ToolFinished(Box::new(finished)));
-    if let Some(resumed) = &entry_resumed {
+    if let Some(resumed) = &resumed {
         rt.services.approvals.changed(resumed.approval);
     }
     Receipt(reply)
@@ -299,47 +279,34 @@ pub(super) async fn close(
 
 /// Whether a held call could not begin for a reason that passes: there is no room, the record cannot be made, Gantry stops.
 /// It keeps its place and its yes, and is tried again.
-fn is_retryable_refusal(rt: &Runtime, cx: &CallCx, entry: &Entry, reply: &Reply) -> bool {
-    let is_unbegun = entry.resumed.is_some() && entry.intended.get().is_none() && entry.lost.get().is_none();
-    let Some(error) = reply.outcome.as_ref().err().filter(|_| is_unbegun && entry.held.is_none()) else {
-        return false;
-    };
-    let stops = || rt.is_closing() || cx.session.leaves_because().is_some();
-    let down = || {
-        let provider = entry.resumed.as_ref().map(|resumed| &*resumed.provider);
-        error.code == ErrorCode::ToolNotFound && provider.is_some_and(|id| rt.is_down(id))
-    };
+fn is_retryable_refusal(rt: &Runtime, cx: &PipelineContext, entry: &Entry, reply: &Reply) -> bool {
+    let (Some(resumed), Err(error)) = (&entry.resumed, &reply.outcome) else { return false };
     let passes = matches!(error.code, ErrorCode::QueueFull | ErrorCode::InternalError)
-        || down()
-        || (error.code == ErrorCode::Canceled && stops());
+        || (error.code == ErrorCode::ToolNotFound && rt.is_down(&resumed.provider))
+        || (error.code == ErrorCode::Canceled && (rt.closing.is_cancelled() || cx.session.is_evicted()));
     passes && reply.effect == EffectState::None
 }
 
-/// Records that an equal call waits already, and where: the caller of this one was told to come back for it.
-async fn record_duplicate(rt: &Runtime, entry: &Entry, row: &ApprovalRow) {
+/// Records that an equal call waits already, and where: the reply to this one names it.
+async fn record_duplicate(rt: &Runtime, entry: &Entry, row: &ApprovalRow, reply: &Reply) {
     let message = format!("the same call waits already as {} ({}); ask for that one", row.call, row.id);
+    let code = Some(ErrorCode::ApprovalRequired.as_str().into());
     let outcome = Outcome {
         state: State::Refused,
-        code: Some(ErrorCode::ApprovalRequired.as_str().into()),
+        code,
         message: Some(message),
         effect_state: EffectState::None.as_str().into(),
-        latency_us: 0,
-        characters_in: entry.characters_in,
-        characters_out: 0,
-        cost_micros: 0,
-        finished_us: clock::now_us(),
-        attempts: 0,
-        cached: false,
         result: None,
+        ..record(entry, reply, 0)
     };
     if let Err(error) = rt.store.record(WholeCall { head: entry.head.clone(), outcome }).await {
         tracing::warn!("call {} could not be recorded: {error}", entry.head.id);
     }
 }
 
-fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Reply {
+fn reply(cx: &PipelineContext, entry: &Entry, outcome: Result<Shaped, CallError>) -> Reply {
     let state = match &outcome {
-        Err(_) if let Some(row) = &entry.held => row.state,
+        Err(_) if let Some(row) = entry.approval() => row.state,
         Ok(_) => State::CompletedSuccess,
         Err(CallError::Failed(fault)) if fault.error.code == ErrorCode::OutcomeUnknown => {
             State::OutcomeUnknown
@@ -353,8 +320,8 @@ fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Repl
         Err(error) => error.effect(),
     };
     Reply {
-        // Who joined a call that waits already is told of that one.
-        id: entry.held.as_ref().map_or(cx.id, |row| row.call),
+        // A caller that joined a call that waits already is given that one's id.
+        id: entry.approval().map_or(cx.id, |row| row.call),
         state,
         outcome: outcome.map_err(|error| short(error.error())),
         effect,
@@ -362,8 +329,8 @@ fn reply(cx: &CallCx, entry: &Entry, outcome: Result<Shaped, CallError>) -> Repl
         tool: entry.tool.clone(),
         approved_by: entry.approved_by.clone(),
         executed_arguments: entry.executed.clone(),
-        approval: entry.held.clone(),
-        repeats: entry.repeats.get().copied(),
+        approval: entry.approval().cloned(),
+        repeats: if let Some(Stage::Repeats(call)) = entry.stage.get() { Some(*call) } else { None },
         budget_exceeded: cx.session.budget().is_some_and(gantry_core::budget::Budget::was_exceeded),
     }
 }
@@ -388,7 +355,7 @@ fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
         characters_in: entry.characters_in,
         characters_out,
         cost_micros: 0,
-        // Those who wait for a held call, or come back for it, go by the steady clock.
+        // Callers that wait for a held call, or come back for it, go by the steady clock.
         finished_us: if entry.resumed.is_some() { clock::steady_us() } else { clock::now_us() },
         attempts: entry.attempts.load(Ordering::Relaxed),
         cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
@@ -396,7 +363,7 @@ fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
     }
 }
 
-/// What the caller hears when the outcome is not on record.
+/// The reply when the outcome is not on record.
 fn unrecorded(mut reply: Reply, intended: bool) -> Reply {
     let message = if intended {
         reply.state = State::Executing;
@@ -430,7 +397,12 @@ async fn close_intent(
     }
 }
 
-fn finished(cx: &CallCx, reply: &Reply, asked: Arc<str>) -> Finished {
+fn finished(
+    cx: &PipelineContext,
+    reply: &Reply,
+    asked: Arc<str>,
+    (characters_in, characters_out): (u64, u64),
+) -> Finished {
     let error = reply.outcome.as_ref().err();
     Finished {
         call: cx.id,
@@ -442,8 +414,8 @@ fn finished(cx: &CallCx, reply: &Reply, asked: Arc<str>) -> Finished {
         error: error.map(|error| error.logged().into()),
         latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
         latency_us: u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX),
-        characters_in: 0,
-        characters_out: 0,
+        characters_in,
+        characters_out,
         cached: reply.outcome.as_ref().is_ok_and(|shaped| shaped.cached),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How soon a stopped watch is looked at again when the limit is close.
+/// How soon a paused timer is checked again when the limit is close.
 const RECHECK: Duration = Duration::from_millis(50);
 
 /// Counts the time of a call.
@@ -63,35 +63,23 @@ impl PausableTimer {
     }
 }
 
-/// The watches of a call and of those above it.
+/// The timers of a call and of those above it.
 #[derive(Debug, Clone, Default)]
-pub struct TimerChain(Option<Arc<Linked>>);
-
-#[derive(Debug)]
-struct Linked {
-    watch: Arc<PausableTimer>,
-    above: TimerChain,
-}
+pub struct TimerChain(Arc<[Arc<PausableTimer>]>);
 
 impl TimerChain {
     /// These and one more.
     pub(crate) fn with(&self, watch: &Arc<PausableTimer>) -> Self {
-        Self(Some(Arc::new(Linked { watch: Arc::clone(watch), above: self.clone() })))
+        Self(self.0.iter().chain([watch]).cloned().collect())
     }
 
-    /// All of them stand still until what is returned is dropped.
+    /// Pauses all of them until what is returned is dropped.
     pub(crate) fn stop(&self) -> Vec<PauseGuard> {
-        let mut stopped = Vec::new();
-        let mut next = &self.0;
-        while let Some(linked) = next {
-            stopped.push(linked.watch.stop());
-            next = &linked.above.0;
-        }
-        stopped
+        self.0.iter().map(PausableTimer::stop).collect()
     }
 }
 
-/// The watch stands still until this is dropped.
+/// The timer is paused until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PauseGuard(Arc<PausableTimer>);
 
@@ -106,7 +94,7 @@ impl Drop for PauseGuard {
     }
 }
 
-/// An audience whose answers cost the call no time.
+/// A client whose answers cost the call no time.
 #[derive(Debug)]
 pub(crate) struct PausingClient {
     pub(crate) audience: Arc<dyn ClientChannel>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The file in the project's data folder.
@@ -35,8 +35,7 @@ pub(super) fn write(data: &Path, agent: Option<&Arc<str>>) -> io::Result<()> {
         };
     };
     std::fs::create_dir_all(data)?;
-    let mut fresh: PathBuf = path.clone();
-    fresh.set_extension("json.new");
+    let fresh = path.with_extension("json.new");
     let mut file = std::fs::File::create(&fresh)?;
     file.write_all(&serde_json::to_vec(&Active { agent: Arc::clone(agent) })?)?;
     file.sync_all()?;

@@ -6,7 +6,7 @@ use crate::event::EventKind;
 use crate::options::Plan;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
-use crate::services::{Process, Services};
+use crate::services::{ProcessOptions, Services};
 use futures_util::future::join_all;
 use gantry_provider::task;
 use serde::Serialize;
@@ -15,24 +15,23 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// What is said to those who were in a project that is gone.
+/// Why the sessions of a project that is gone are evicted.
 const GONE: &str = "the project is not configured any more";
 
 /// What a configuration says, for all projects.
 #[derive(Debug)]
 pub struct Plans {
     /// For the process as a whole.
-    pub process: Process,
+    pub process: ProcessOptions,
     /// The projects; one that is as it was when they were read last is not among them.
     pub changed: BTreeMap<Arc<str>, Plan>,
     /// The names of all projects.
     pub names: Vec<Arc<str>>,
 }
 
-/// Reads the configuration anew; nothing if it is as it was. Blocks. The program brings it, because the configuration is
-/// the program's. What was read only counts as known once `keep` was called.
-pub trait Load: Send + Sync {
-    /// Reads it.
+/// Reads the configuration, which is the program's. What was read only counts as known once `keep` was called.
+pub trait Load: Send + Sync + fmt::Debug {
+    /// Reads it anew; nothing if it is as it was. Blocks.
     ///
     /// # Errors
     /// It cannot be used, for these reasons.
@@ -40,31 +39,6 @@ pub trait Load: Send + Sync {
 
     /// What was read last holds now.
     fn keep(&self);
-}
-
-/// Where the configuration comes from.
-#[derive(Clone)]
-pub struct Loading(pub Arc<dyn Load>);
-
-impl fmt::Debug for Loading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Loading").finish_non_exhaustive()
-    }
-}
-
-impl Loading {
-    /// A configuration that never changes.
-    #[must_use]
-    pub fn never() -> Self {
-        struct Never;
-        impl Load for Never {
-            fn load(&self) -> Result<Option<Plans>, String> {
-                Ok(None)
-            }
-            fn keep(&self) {}
-        }
-        Self(Arc::new(Never))
-    }
 }
 
 /// What a changed configuration came to.
@@ -82,28 +56,20 @@ impl Projects {
     /// # Errors
     /// Why it cannot be used.
     pub async fn reload(self: &Arc<Self>) -> Result<Reloaded, Arc<str>> {
-        self.reloaded(None).await
-    }
-
-    /// The same for a project that is about to turn to this agent: the one before may be gone.
-    pub(super) async fn reload_before_switch(
-        self: &Arc<Self>,
-        project: &str,
-        to: Option<&str>,
-    ) -> Result<Reloaded, Arc<str>> {
-        self.reloaded(Some(Leaving { project: project.into(), to: to.map(Into::into) })).await
-    }
-
-    async fn reloaded(self: &Arc<Self>, leaving: Option<Leaving>) -> Result<Reloaded, Arc<str>> {
         let this = Arc::clone(self);
-        let reload = task::spawn("reload", async move { this.reload_now(leaving.as_ref()).await });
+        let reload = task::spawn("reload", async move { this.reload_for(None).await });
         reload.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))))
     }
 
-    async fn reload_now(&self, leaving: Option<&Leaving>) -> Result<Reloaded, Arc<str>> {
+    /// The same in the task of its caller. A project that is about to switch is named with the agent that it switches to:
+    /// its active agent may be gone from the configuration.
+    pub(super) async fn reload_for(
+        &self,
+        switching: Option<(&str, Option<&str>)>,
+    ) -> Result<Reloaded, Arc<str>> {
         let _reloading = self.reloading.enter().await;
-        let load = Arc::clone(&self.loading.0);
-        let read = tokio::task::spawn_blocking(move || load.load()).await;
+        let Some(loader) = self.loader.clone() else { return Ok(Reloaded::default()) };
+        let read = tokio::task::spawn_blocking(move || loader.load()).await;
         let plans = match read.unwrap_or_else(|error| Err(format!("reading it broke off: {error}"))) {
             Ok(Some(plans)) => plans,
             Ok(None) => {
@@ -112,19 +78,24 @@ impl Projects {
             }
             Err(reason) => return Err(self.refuse(reason)),
         };
-        let queues = Queues::default().changed(plans.process.queues.clone());
-        if let Err(reason) = self.check(&plans, &queues, leaving) {
+        let queues = Queues::new(plans.process.queues.clone());
+        if let Err(reason) = self.check(&plans, &queues, switching) {
             return Err(self.refuse(reason));
         }
         let projects = self.apply(plans).await;
-        self.loading.0.keep();
+        self.loader.iter().for_each(|loader| loader.keep());
         self.note_refusal(None);
         self.services.events.emit(None, EventKind::ConfigurationApplied { projects: projects.clone() });
         Ok(Reloaded { projects })
     }
 
     /// What would be wrong if this held.
-    fn check(&self, plans: &Plans, queues: &Queues, leaving: Option<&Leaving>) -> Result<(), String> {
+    fn check(
+        &self,
+        plans: &Plans,
+        queues: &Queues,
+        switching: Option<(&str, Option<&str>)>,
+    ) -> Result<(), String> {
         let known = self.projects.load();
         for (name, plan) in &plans.changed {
             let said = |error: &dyn fmt::Display| format!("project {name}: {error}");
@@ -133,10 +104,12 @@ impl Projects {
                 None => plan.clone(),
             };
             Runtime::check(&effective, queues).map_err(|error| said(&error))?;
-            let is_there = |agent: &Arc<str>| plan.options.agents.contains_key(agent);
-            let leaves = leaving
-                .is_some_and(|leaving| leaving.project == *name && leaving.to.as_ref().is_none_or(is_there));
-            let active = known.get(name).and_then(|project| project.slots.available_agent());
+            let is_there = |agent: &str| plan.options.agents.contains_key(agent);
+            let leaves = switching.is_some_and(|(project, to)| *project == **name && to.is_none_or(is_there));
+            let active = known.get(name).and_then(|project| {
+                let slots = project.slots.borrow();
+                slots.active_runtime().and_then(|runtime| runtime.active.clone())
+            });
             if let Some(agent) = active.filter(|agent| !leaves && !is_there(agent)) {
                 return Err(said(&format_args!(
                     "agent {agent} is active and would be gone; make another one active first: gantry agents switch"
@@ -159,7 +132,7 @@ impl Projects {
         // Until every project goes by the new names, the old ones are there too.
         let queues = Arc::new(before.changed(process.queues));
         self.services.queues.store(Arc::new(queues.beside(&before)));
-        self.services.set_max_calls(process.max_calls);
+        self.services.max_calls.store(process.max_calls, Ordering::Relaxed);
         let known = self.projects.load_full();
         let mut projects: Vec<Arc<str>> = changed.keys().cloned().collect();
         let gone: Vec<_> =
@@ -167,15 +140,17 @@ impl Projects {
         let mut now: BTreeMap<_, _> = known.iter().map(|(n, p)| (Arc::clone(n), Arc::clone(p))).collect();
         now.retain(|name, _| names.contains(name));
         self.projects.store(Arc::new(now.clone()));
-        gone.iter().for_each(|project| project.leave());
+        gone.iter().for_each(|project| project.evict_sessions());
         let applied = changed.into_iter().map(|(name, plan)| {
             let known = known.get(&name);
             async move {
-                match known {
-                    Some(project) => project.reconfigure(plan, &self.services).await,
-                    None => return self.began(name, plan).await,
+                if let Some(project) = known {
+                    project.reconfigure(plan, &self.services).await;
+                    return None;
                 }
-                None
+                let began = Project::start(Arc::clone(&name), plan, &self.services).await;
+                // It was checked, so this is a race with the world; the others go on.
+                began.inspect_err(|error| tracing::error!("project {name} cannot be started: {error}")).ok()
             }
         });
         let began = join_all(applied).await;
@@ -187,15 +162,9 @@ impl Projects {
         projects
     }
 
-    async fn began(&self, name: Arc<str>, plan: Plan) -> Option<Arc<Project>> {
-        let began = Project::start(Arc::clone(&name), plan, &self.services).await;
-        // It was checked, so this is a race with the world; the others go on.
-        began.inspect_err(|error| tracing::error!("project {name} cannot be started: {error}")).ok()
-    }
-
     fn refuse(&self, reason: String) -> Arc<str> {
         let reason: Arc<str> = reason.into();
-        // The same mistake is told once, however often it is looked at.
+        // The same mistake is reported once, however often the configuration is read.
         if self.refused().as_ref() != Some(&reason) {
             self.services.events.emit(None, EventKind::ConfigurationRefused { reason: Arc::clone(&reason) });
         }
@@ -208,39 +177,36 @@ impl Projects {
     }
 }
 
-/// A project that turns to another agent as soon as the configuration is read.
-#[derive(Debug)]
-struct Leaving {
-    project: Arc<str>,
-    to: Option<Arc<str>>,
-}
-
 impl Project {
     /// Another plan holds from now on.
     async fn reconfigure(&self, plan: Plan, services: &Arc<Services>) {
         let _changing = self.changing.enter().await;
         self.plan.store(Arc::new(plan));
         self.yield_to_file();
-        let runtimes = self.slots.runtimes();
-        let changes = runtimes.iter().map(|it| it.reconfigure(self.effective(it.active())));
+        let runtimes = self.runtimes();
+        let changes = runtimes.iter().map(|it| it.reconfigure(self.effective(it.active.as_ref())));
         join_all(changes).await;
-        self.mend(services).await;
+        self.retry_failed_agent(services).await;
     }
 
-    /// Builds the active agent if it could not be had before and is configured now.
-    async fn mend(&self, services: &Arc<Services>) {
-        let Some(Ok(agent)) = self.slots.broken().map(|agent| self.configured(&agent)) else { return };
-        match self.build(Some(&agent), services).await {
-            Ok(runtime) => drop(self.slots.set_active(ActiveSlot::Active { agent, runtime })),
+    /// Builds the active agent if it could not be built before and is configured now.
+    async fn retry_failed_agent(&self, services: &Arc<Services>) {
+        let failed = match &self.slots.borrow().active {
+            ActiveSlot::Failed { agent, .. } => Arc::clone(agent),
+            ActiveSlot::Free | ActiveSlot::Ready { .. } | ActiveSlot::Switching { .. } => return,
+        };
+        let Ok(agent) = self.configured(&failed) else { return };
+        match Runtime::start(self.effective(Some(&agent)), services).await {
+            Ok(runtime) => drop(self.set_active(ActiveSlot::Ready { agent, runtime })),
             Err(error) => tracing::error!("agent {agent} cannot be built: {error}"),
         }
     }
 
-    /// No caller is let in any more.
-    fn leave(&self) {
+    /// Evicts all sessions: no caller is let in any more.
+    fn evict_sessions(&self) {
         let why = GONE.into();
-        for runtime in self.slots.runtimes() {
-            runtime.live_sessions().iter().for_each(|session| session.leave(&why));
+        for runtime in self.runtimes() {
+            runtime.sessions.all().iter().for_each(|session| session.evict(&why));
         }
     }
 
@@ -248,11 +214,11 @@ impl Project {
     async fn end(&self, services: &Services) {
         let _changing = self.changing.enter().await;
         self.ended.store(true, Ordering::Release);
-        self.leave();
-        let (why, runtimes) = (GONE.into(), self.slots.runtimes());
+        self.evict_sessions();
+        let (why, runtimes) = (GONE.into(), self.runtimes());
         let ends = runtimes.iter().map(|runtime| async {
-            let number = runtime.number();
-            services.ended(|call| call.runtime == number, DRAIN).await;
+            let number = runtime.instance_id;
+            services.wait_until_ended(|call| call.runtime == number, DRAIN).await;
             runtime.end(&why).await;
         });
         join_all(ends).await;

@@ -25,7 +25,7 @@ impl Projects {
     pub fn servers(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let projects = self.projects.load();
         let selected = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
-        selected.flat_map(|project| project.slots.runtimes()).flat_map(|runtime| runtime.servers()).collect()
+        selected.flat_map(|project| project.runtimes()).flat_map(|runtime| runtime.servers()).collect()
     }
 
     /// Starts one more server in a project, also if its caller is gone. It is there until it is removed or the process ends.
@@ -52,17 +52,13 @@ impl Projects {
     /// Stops a server and starts it anew, at once. Returns whether there is one.
     pub async fn restart_server(&self, project: &str, id: &str) -> bool {
         let Ok(project) = self.project(project) else { return false };
-        let mut there = false;
-        for runtime in project.slots.runtimes() {
-            there |= runtime.restart_server(id).await;
-        }
-        there
+        project.runtimes().iter().filter(|runtime| runtime.restart_server(id)).count() > 0
     }
 
-    /// The runtime of a project that has this server, or else that of those who name no agent.
+    /// The runtime of a project that has this server, or else the one of callers that name no agent.
     #[must_use]
     pub fn with_server(&self, project: &str, server: Option<&str>) -> Option<Arc<Runtime>> {
-        let runtimes = self.projects.load().get(project)?.slots.runtimes();
+        let runtimes = self.projects.load().get(project)?.runtimes();
         let has = |runtime: &&Arc<Runtime>| {
             server.is_none_or(|id| runtime.servers().iter().any(|server| *server.id == *id))
         };
@@ -71,15 +67,15 @@ impl Projects {
 
     /// Lets every runtime of a project look at its pins again.
     pub async fn look_at_pins(&self, project: &str) {
-        let runtimes = self.projects.load().get(project).map(|project| project.slots.runtimes());
-        join_all(runtimes.iter().flatten().map(|runtime| runtime.rebuilt())).await;
+        let runtimes = self.projects.load().get(project).map(|project| project.runtimes());
+        join_all(runtimes.iter().flatten().map(|runtime| runtime.refresh())).await;
     }
 }
 
 impl Project {
     async fn add_server(&self, server: ServerPlan) -> Result<(), String> {
         let _changing = self.changing.enter().await;
-        self.is_there().map_err(|refusal| refusal.error().message.clone())?;
+        self.ensure_configured().map_err(|refusal| refusal.error().message.clone())?;
         let known = self.effective(None).options.servers;
         if known.iter().any(|known| known.id() == server.id()) {
             return Err(format!("there is a provider {} already; remove it first", server.id()));
@@ -87,7 +83,7 @@ impl Project {
         if self.overlay().added.len() >= MAX_ADDED {
             return Err(format!("{MAX_ADDED} servers were added already; remove some, or write them down"));
         }
-        for runtime in self.slots.runtimes() {
+        for runtime in self.runtimes() {
             if self.needs(&runtime, &server) {
                 runtime.add_server(server.clone()).await?;
             }
@@ -109,7 +105,7 @@ impl Project {
             }
         }
         let mut removed = known;
-        for runtime in self.slots.runtimes() {
+        for runtime in self.runtimes() {
             removed |= runtime.remove_server(id).await;
         }
         removed
@@ -154,7 +150,7 @@ impl Project {
 
     fn needs(&self, runtime: &Runtime, server: &ServerPlan) -> bool {
         let plan = self.plan.load();
-        let active = runtime.active().and_then(|agent| plan.options.agents.get(agent));
+        let active = runtime.active.as_ref().and_then(|agent| plan.options.agents.get(agent));
         active.is_none_or(|agent| may_use(&agent.selection, server))
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 fn queue(concurrent: usize, max_waiting: usize) -> Arc<Queue> {

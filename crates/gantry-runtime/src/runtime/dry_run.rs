@@ -1,7 +1,7 @@
-//! What would be decided about a call, by the same stages as of a real one, with nothing run and no person asked.
+//! A dry run: the decision about a call by the same stages as for a real one, with nothing run and no person asked.
 
 use super::Runtime;
-use crate::context::CallCx;
+use crate::context::PipelineContext;
 use crate::pipeline;
 use gantry_core::error::{ErrorCode, ToolError};
 use gantry_core::{CallRequest, Tool, Verdict};
@@ -50,9 +50,9 @@ pub enum Outcome {
 
 impl Runtime {
     /// What would be decided about a call.
-    pub async fn dry_run(&self, cx: &CallCx, request: &CallRequest) -> DryRun {
+    pub async fn dry_run(&self, cx: &PipelineContext, request: &CallRequest) -> DryRun {
         let dry_run = |outcome, tool: &Arc<Tool>| {
-            let policies = &self.setup().policies;
+            let policies = &self.snapshot().options.policies;
             let delay = policies.gates().delay(tool);
             DryRun {
                 outcome,

@@ -1,10 +1,10 @@
-//! Why a tool can be called by an agent, or not. For people who may know.
+//! Explains to an administrator why an agent can call a tool, or not.
 
-use super::Runtime;
-use super::sources::Source;
+use super::providers::ProviderEntry;
+use super::{Runtime, Snapshot};
 use gantry_core::Tool;
 use gantry_core::names::sanitised;
-use gantry_core::tool::OwnRule;
+use gantry_core::tool::ApprovalRule;
 use gantry_core::toolset::{self, Place};
 use gantry_provider::Provider;
 use serde::Serialize;
@@ -30,33 +30,36 @@ impl Runtime {
     #[must_use]
     pub fn explain(&self, spelling: &str, agent: Option<&str>, depth: u32) -> Explanation {
         // Nothing runs deeper than that.
-        let top = self.top();
+        let snapshot = self.snapshot();
+        let top = snapshot.top();
         let place = Place { depth: depth.min(top.max_depth), ..top };
-        let (tool, (visible, reasons)) = match self.selected(spelling, agent, &place) {
-            Ok(tool) => (tool.name.to_string(), self.explained(&tool, agent, &place)),
+        let (tool, (visible, reasons)) = match snapshot.find_tool(spelling, agent, &place) {
+            Ok(tool) => (tool.name.to_string(), snapshot.explain(&tool, agent, &place)),
             Err(reason) => (spelling.to_owned(), (false, vec![reason])),
         };
         Explanation { tool, agent: agent.map(str::to_owned), visible, reasons }
     }
+}
 
-    /// The tool that a spelling means, to this agent or else to everybody.
-    fn selected(&self, spelling: &str, agent: Option<&str>, place: &Place) -> Result<Arc<Tool>, String> {
+impl Snapshot {
+    /// The tool that a spelling means, to this agent or else to a caller without one.
+    fn find_tool(&self, spelling: &str, agent: Option<&str>, place: &Place) -> Result<Arc<Tool>, String> {
         let said = |refusal: gantry_core::Refusal| refusal.error().message.clone();
-        let own = self.resolved(agent, place).map_err(said)?.toolset;
+        let own = self.resolve_toolset(agent, place).map_err(said)?.toolset;
         if let Ok(tool) = own.find(spelling) {
             return Ok(Arc::clone(tool));
         }
-        let everything = self.toolset(None).map_err(said)?;
+        let everything = self.resolve_toolset(None, &self.top()).map_err(said)?.toolset;
         let found = everything.find(spelling).map(Arc::clone);
-        found.map_err(|refusal| self.left_out(spelling).unwrap_or_else(|| said(refusal)))
+        found.map_err(|refusal| self.exclusion(spelling).unwrap_or_else(|| said(refusal)))
     }
 
-    fn explained(&self, tool: &Arc<Tool>, agent: Option<&str>, place: &Place) -> (bool, Vec<String>) {
+    fn explain(&self, tool: &Arc<Tool>, agent: Option<&str>, place: &Place) -> (bool, Vec<String>) {
         let (id, kind) = (&tool.key.provider, tool.kind.as_str());
-        let asks = match tool.spec.own_rule {
-            OwnRule::Never => "asks nobody",
-            OwnRule::Always => "always asks a person",
-            OwnRule::Depends => "asks a person depending on the arguments",
+        let asks = match tool.spec.approval_rule {
+            ApprovalRule::Never => "asks nobody",
+            ApprovalRule::Always => "always asks a person",
+            ApprovalRule::Depends => "asks a person depending on the arguments",
         };
         let mut reasons = vec![
             format!("it is {} of provider {id} ({kind})", tool.key.tool),
@@ -64,46 +67,37 @@ impl Runtime {
         ];
         let who =
             agent.map_or_else(|| "a caller without an agent".to_owned(), |agent| format!("agent {agent}"));
-        let state = self.state();
-        let Ok(selection) = state.setup.selection(agent) else { return (false, reasons) };
-        let standing = toolset::explain(&state.pool, &selection, place, tool);
+        let Ok(selection) = self.selection(agent) else { return (false, reasons) };
+        let standing = toolset::explain(self.pool(), &selection, place, tool);
         reasons.extend(standing.sentences().iter().map(|sentence| format!("{who} {sentence}")));
         let fault = tool.fault();
         reasons.extend(fault.iter().map(|reason| format!("it is quarantined: {reason}")));
-        reasons.extend(self.state_of_server(tool));
-        let rules = state.setup.policies.about(tool);
+        let server = self.providers.server(id);
+        reasons.extend(server.map_or_else(Vec::new, |server| server.remarks(&tool.key.tool)));
+        let rules = self.options.policies.about(tool);
         reasons.extend(rules.iter().map(ToString::to_string));
         let denied = rules.iter().any(|rule| rule.always_denies());
         (standing.is_visible() && fault.is_none() && !denied, reasons)
     }
 
-    /// What is to be known about the MCP server of a tool: that it is down, that the tool looks suspicious.
-    fn state_of_server(&self, tool: &Tool) -> Vec<String> {
-        let sources = self.sources();
-        let Some(server) = sources.get(&tool.key.provider).and_then(|source| source.server.as_ref()) else {
-            return Vec::new();
-        };
-        server.remarks(&tool.key.tool)
-    }
-
     /// Why a tool that a provider has, or may have, is not in the pool.
-    fn left_out(&self, spelling: &str) -> Option<String> {
-        let (sources, outside) = (self.sources(), self.upstreams.outside.load());
-        for source in sources.all() {
-            let (id, namespace) = (source.id(), &source.provider.origin().namespace);
+    fn exclusion(&self, spelling: &str) -> Option<String> {
+        let excluded = &self.build.excluded;
+        for entry in self.providers.all() {
+            let (id, namespace) = (entry.id(), &entry.provider.origin().namespace);
             let prefixes =
                 [format!("{namespace}__"), format!("{}__", sanitised(namespace)), format!("@{namespace}/")];
             let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
             let name = own.unwrap_or(spelling);
-            if let Some(name) = provided(&*source.provider, name) {
-                let dropped = outside.dropped.iter().find(|(of, tool, _)| of == id && *tool == name);
-                return Some(match (outside.left_out.get(id), dropped) {
+            if let Some(name) = original_name(&*entry.provider, name) {
+                let dropped = excluded.tools.iter().find(|(of, tool, _)| of == id && *tool == name);
+                return Some(match (excluded.providers.get(id), dropped) {
                     (Some(why), _) => format!("provider {id} has it, but is left out: {why}"),
                     (None, Some((_, _, why))) => format!("provider {id} has it, but it is left out: {why}"),
-                    (None, None) => format!("provider {id} has it, but {}", filtered(source, &name)),
+                    (None, None) => format!("provider {id} has it, but {}", filter_reason(entry, &name)),
                 });
             }
-            let server = source.server.as_ref().filter(|_| own.is_some());
+            let server = entry.server.as_ref().filter(|_| own.is_some());
             if let Some((server, reason)) = server.and_then(|it| Some((it, it.unavailable_reason()?))) {
                 let known = match server.tools_digest() {
                     Some(_) => "it did not have this tool when it was there last",
@@ -117,16 +111,16 @@ impl Runtime {
 }
 
 /// Which filter of a provider's keeps a tool of it out.
-fn filtered(source: &Source, tool: &str) -> String {
-    let id = source.id();
-    match source.options.denial(source.provider.origin(), tool) {
+fn filter_reason(entry: &ProviderEntry, tool: &str) -> String {
+    let id = entry.id();
+    match entry.options.denial(entry.provider.origin(), tool) {
         Some(pattern) => format!("{:?} in the toolsDenied of {id} leaves it out", pattern.as_str()),
         None => format!("nothing in the toolsAllowed of {id} matches it"),
     }
 }
 
 /// The original name of a provider's tool that this spelling means.
-fn provided(provider: &dyn Provider, spelling: &str) -> Option<String> {
+fn original_name(provider: &dyn Provider, spelling: &str) -> Option<String> {
     if provider.has_tool(spelling) {
         return Some(spelling.to_owned());
     }

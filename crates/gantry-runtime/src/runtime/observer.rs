@@ -1,4 +1,4 @@
-//! Turns what happens at the servers of a runtime into events and into changes that connected clients are told of.
+//! Turns what happens at the servers of a runtime into events and into notifications for connected clients.
 
 use crate::event::{EventKind, Events};
 use crate::services::ChangeNotice;
@@ -11,9 +11,9 @@ use tokio::sync::broadcast;
 #[derive(Debug)]
 pub(super) struct ServerObserver {
     pub(super) events: Events,
-    /// The number of the runtime.
+    /// The instance id of the runtime.
     pub(super) runtime: u64,
-    /// Where changes go that clients may be told of.
+    /// The channel of notifications for connected clients.
     pub(super) changes: broadcast::Sender<ChangeNotice>,
 }
 
@@ -34,6 +34,6 @@ impl Observer for ServerObserver {
 
     fn changed(&self, change: Change) {
         // There may be no client connected.
-        self.changes.send(ChangeNotice { from: self.runtime, change }).ok();
+        self.changes.send(ChangeNotice { runtime: self.runtime, change }).ok();
     }
 }

@@ -1,15 +1,15 @@
 //! Building the pool: all tools of all providers, filtered, named and compiled.
 //!
-//! What is wrong with Gantry's own set-up is an error at the start. What an MCP server brings along while the program
-//! runs can only cost that server its tools.
+//! What is wrong with Gantry's own configuration is an error at the start. What an MCP server brings along while the
+//! program runs can only cost that server its tools.
 
-mod apart;
-mod bare;
+mod prefix_conflicts;
+mod unprefixed;
 
-pub(super) use apart::Apart;
+pub(super) use prefix_conflicts::PrefixIndex;
 
 use super::Error;
-use super::sources::Source;
+use super::providers::ProviderEntry;
 use crate::queue::Queues;
 use gantry_core::digest::Digest;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
@@ -21,164 +21,145 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A pool, and what did not get into it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Built {
-    /// The tools.
-    pub(super) pool: Arc<Pool>,
-    /// Providers that are left out, and why.
-    pub(super) left_out: BTreeMap<Arc<str>, String>,
-    /// Single tools that are left out: provider, tool, and why.
-    pub(super) dropped: Vec<(Arc<str>, String, String)>,
-    /// The [`Server::tools_digest`] of each server before its tools were taken, so that those are in the pool.
-    pub(super) heard: HashMap<Arc<str>, Digest>,
-}
-
-impl Built {
-    /// Whether the tools that a server has now are in the pool. What else it has makes no difference.
-    pub(super) fn has_heard(&self, server: &dyn Server) -> bool {
-        let heard = self.heard.get(&server.origin().provider);
-        heard.is_some_and(|heard| server.tools_digest().as_ref() == Some(heard))
-    }
-}
-
-/// The pool before, which the next one is made from.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct PoolBuild {
     /// The tools.
     pub(super) pool: Arc<Pool>,
-    /// Whether a client may have seen them. A provider that has a name then keeps it; until then it goes by the order of the
-    /// providers, whichever of them started first.
-    pub(super) seen: bool,
+    /// What did not get into it.
+    pub(super) excluded: Excluded,
+    /// The [`Server::tools_digest`] of each server before its tools were taken, so that those are in the pool.
+    listings: HashMap<Arc<str>, Digest>,
 }
 
-impl Before {
-    /// Who has this name and keeps it.
-    fn holder(&self, name: &str) -> Option<&Arc<str>> {
-        self.pool.named(name).filter(|_| self.seen).map(|tool| &tool.key.provider)
+/// What did not get into a pool.
+#[derive(Debug, Default)]
+pub(super) struct Excluded {
+    /// Whole providers, and why.
+    pub(super) providers: BTreeMap<Arc<str>, String>,
+    /// Single tools: provider, tool, and why.
+    pub(super) tools: Vec<(Arc<str>, String, String)>,
+}
+
+impl PoolBuild {
+    /// Whether the tools that a server has now are in the pool. What else it has makes no difference.
+    pub(super) fn is_current(&self, server: &dyn Server) -> bool {
+        let listed = self.listings.get(&server.origin().provider);
+        listed.is_some_and(|listed| server.tools_digest().as_ref() == Some(listed))
     }
 }
 
-/// Unites the tools of the providers. Compiling schemas is work, so this is not for an async worker.
-pub(super) fn build(sources: &[Source], queues: &Queues) -> Built {
-    rebuild(sources, queues, &Before::default())
+/// Unites the tools of the providers; what has not changed is taken over from the former pool. With `keep_owners`, a
+/// name without a prefix stays with the provider that had it; else it goes by the order of the providers, whichever of them
+/// started first. Compiling schemas is work, so this is not for an async worker.
+pub(super) fn build(
+    providers: &[ProviderEntry],
+    queues: &Queues,
+    former: &Arc<Pool>,
+    keep_owners: bool,
+) -> PoolBuild {
+    // Order: asked before their tools are, so that nothing is in that has come up in between.
+    let listing =
+        |entry: &ProviderEntry| Some((Arc::clone(entry.id()), entry.server.as_ref()?.tools_digest()?));
+    let listings = providers.iter().filter_map(listing).collect();
+    let owner = |name: &str| former.named(name).filter(|_| keep_owners).map(|tool| &tool.key.provider);
+    let (candidates, excluded) = select(providers, queues, owner);
+    let by_id: HashMap<&str, _> = providers.iter().map(|entry| (&**entry.id(), &entry.provider)).collect();
+    let objection = |candidate: &Candidate| {
+        by_id.get(&*candidate.origin.provider)?.quarantine_reason(&candidate.spec.name)
+    };
+    PoolBuild { pool: Pool::rebuild(former, candidates, objection), excluded, listings }
 }
 
-/// The same after a change: what has not changed is taken over.
-pub(super) fn rebuild(sources: &[Source], queues: &Queues, before: &Before) -> Built {
-    let mut candidates = Vec::new();
-    let rules = Rules::new(sources, queues);
-    // Order: asked before their tools are, so that nothing is in that has come up in between.
-    let heard = |source: &Source| Some((Arc::clone(source.id()), source.server.as_ref()?.tools_digest()?));
-    let heard = sources.iter().filter_map(heard).collect();
-    let mut built = Built { left_out: Apart::of(sources).1, heard, ..Built::default() };
-    for source in sources.iter().filter(|source| !built.left_out.contains_key(source.id())) {
-        let id = source.id();
-        for (spec, settings) in admitted(source) {
-            match rules.fault(source, &spec, &settings) {
-                Some(error) => built.dropped.push((Arc::clone(id), spec.name, error.to_string())),
-                None => candidates.push(candidate(source, spec, settings)),
+/// The tools that get into the pool, and what does not. `owner` is the provider that keeps a name without a prefix.
+fn select<'f>(
+    providers: &[ProviderEntry],
+    queues: &Queues,
+    owner: impl Fn(&str) -> Option<&'f Arc<str>>,
+) -> (Vec<Candidate>, Excluded) {
+    let mut excluded = Excluded { providers: PrefixIndex::of(providers).1, tools: Vec::new() };
+    let (beginnings, mut candidates) = (beginnings(providers), Vec::new());
+    for entry in providers.iter().filter(|entry| !excluded.providers.contains_key(entry.id())) {
+        for (spec, settings) in admitted(entry) {
+            match fault(entry, &spec, &settings, (queues, &beginnings)) {
+                Some(error) => excluded.tools.push((Arc::clone(entry.id()), spec.name, error.to_string())),
+                None => {
+                    let (origin, style) = (entry.provider.origin().clone(), entry.provider.naming());
+                    candidates.push(Candidate { origin, style, spec, settings });
+                }
             }
         }
     }
-    let clashes = bare::clashes(&candidates, |name| before.holder(name));
-    let mut clashes = clashes.into_iter();
+    let mut conflicts = unprefixed::conflicts(&candidates, owner).into_iter();
     candidates.retain(|candidate| {
-        let Some(Some(error)) = clashes.next() else { return true };
+        let Some(Some(error)) = conflicts.next() else { return true };
         let provider = Arc::clone(&candidate.origin.provider);
-        built.dropped.push((provider, candidate.spec.name.clone(), error.to_string()));
+        excluded.tools.push((provider, candidate.spec.name.clone(), error.to_string()));
         false
     });
-    let providers: HashMap<&str, _> =
-        sources.iter().map(|source| (&**source.id(), &source.provider)).collect();
-    let objection =
-        |candidate: &Candidate| providers.get(&*candidate.origin.provider)?.objection(&candidate.spec.name);
-    built.pool = Pool::rebuild(&before.pool, candidates, objection);
-    built
+    (candidates, excluded)
 }
 
-/// What is wrong with the set-up, as far as it can be known before any server is connected.
-pub(super) fn check(sources: &[Source], queues: &Queues) -> Result<(), Error> {
-    let mut candidates = Vec::new();
-    let (mut ids, mut apart) = (HashSet::new(), Apart::default());
-    let rules = Rules::new(sources, queues);
-    for source in sources {
-        let id = source.id();
+/// What is wrong with the configuration, as far as it can be known before any server is connected.
+pub(super) fn check(providers: &[ProviderEntry], queues: &Queues) -> Result<(), Error> {
+    let mut ids = HashSet::new();
+    for entry in providers {
+        let id = entry.id();
         if !ids.insert(id) {
             return Err(Error::Pool(format!("two providers are called {id}; give one of them another name")));
         }
-        apart.add(source)?;
-        let options = &source.options;
-        let queue_of_tool =
-            options.tools_queue.iter().filter_map(|(tool, queue)| Some((tool, queue.as_ref()?)));
-        let everything = "*".to_owned();
-        let named = options.queue.iter().map(|queue| (&everything, queue)).chain(queue_of_tool);
-        if let Some((tool, queue)) = named.into_iter().find(|(_, queue)| queues.get(queue).is_none()) {
+        let options = &entry.options;
+        let of_tools =
+            options.tools_queue.iter().filter_map(|(tool, queue)| Some((&**tool, queue.as_ref()?)));
+        let mut named = options.queue.iter().map(|queue| ("*", queue)).chain(of_tools);
+        if let Some((tool, queue)) = named.find(|(_, queue)| queues.get(queue).is_none()) {
             return Err(Error::UnknownQueue { tool: format!("{id}__{tool}"), queue: queue.to_string() });
         }
-        for (spec, settings) in admitted(source) {
-            if let Some(error) = rules.fault(source, &spec, &settings) {
-                return Err(error);
-            }
-            candidates.push(candidate(source, spec, settings));
-        }
     }
-    bare::clashes(&candidates, |_| None).into_iter().flatten().next().map_or(Ok(()), Err)
-}
-
-fn candidate(source: &Source, spec: ToolSpec, settings: Settings) -> Candidate {
-    Candidate { origin: source.provider.origin().clone(), style: source.provider.style(), spec, settings }
+    let (_, Excluded { providers, tools }) = select(providers, queues, |_| None);
+    let fault = providers.into_values().chain(tools.into_iter().map(|(_, _, why)| why)).next();
+    fault.map_or(Ok(()), |why| Err(Error::Pool(why)))
 }
 
 /// The tools that a provider's filter lets through, with how they are run.
-fn admitted(source: &Source) -> impl Iterator<Item = (ToolSpec, Settings)> {
-    let mut tools = source.provider.tools();
+fn admitted(entry: &ProviderEntry) -> impl Iterator<Item = (ToolSpec, Settings)> {
+    let mut tools = entry.provider.tools();
     if tools.len() > TOOLS_PER_PROVIDER {
-        tracing::warn!("{} has {} tools; the first {TOOLS_PER_PROVIDER} are taken", source.id(), tools.len());
+        tracing::warn!("{} has {} tools; the first {TOOLS_PER_PROVIDER} are taken", entry.id(), tools.len());
         tools.truncate(TOOLS_PER_PROVIDER);
     }
-    let (options, origin) = (Arc::clone(&source.options), source.provider.origin());
-    tools.into_iter().filter_map(move |spec| {
-        options.admits(origin, &spec.name).then(|| {
-            let settings = options.settings(&spec);
-            (spec, settings)
-        })
+    tools.into_iter().filter(|spec| entry.options.admits(entry.provider.origin(), &spec.name)).map(|spec| {
+        let settings = entry.options.settings(&spec);
+        (spec, settings)
     })
 }
 
-/// What single tools are judged by.
-struct Rules<'a> {
-    queues: &'a Queues,
-    beginnings: Beginnings<'a>,
-}
-
-impl<'a> Rules<'a> {
-    fn new(sources: &'a [Source], queues: &'a Queues) -> Self {
-        Self { queues, beginnings: beginnings(sources) }
+/// Why a single tool cannot be in the pool.
+fn fault(
+    entry: &ProviderEntry,
+    spec: &ToolSpec,
+    settings: &Settings,
+    (queues, beginnings): (&Queues, &Beginnings<'_>),
+) -> Option<Error> {
+    if let Some(queue) = settings.queue.as_ref().filter(|queue| queues.get(queue).is_none()) {
+        return Some(Error::UnknownQueue { tool: spec.name.clone(), queue: queue.to_string() });
     }
-
-    /// Why a tool cannot be in the pool.
-    fn fault(&self, source: &Source, spec: &ToolSpec, settings: &Settings) -> Option<Error> {
-        if let Some(queue) = settings.queue.as_ref().filter(|queue| self.queues.get(queue).is_none()) {
-            return Some(Error::UnknownQueue { tool: spec.name.clone(), queue: queue.to_string() });
-        }
-        if source.provider.style() != Style::Bare {
-            return None;
-        }
-        let (name, id) = (&spec.name, source.id());
-        // Some names are reserved for Gantry's own tools.
-        let is_foreign = source.provider.origin().kind != ToolKind::Builtin;
-        if is_reserved_name(name) || (is_foreign && is_coordination_name(name)) {
-            let message = format!("the tool name {name} is reserved; set prefix: true on {id}");
-            return Some(Error::Pool(message));
-        }
-        self.beginnings.imitated(name, id).map(|other| bare::imitation(name, other, id))
+    if entry.provider.naming() != Style::Bare {
+        return None;
     }
+    let (name, id) = (&spec.name, entry.id());
+    // Some names are reserved for Gantry's own tools.
+    let is_foreign = entry.provider.origin().kind != ToolKind::Builtin;
+    if is_reserved_name(name) || (is_foreign && is_coordination_name(name)) {
+        let message = format!("the tool name {name} is reserved; set prefix: true on {id}");
+        return Some(Error::Pool(message));
+    }
+    beginnings.imitated(name, id).map(|other| unprefixed::spoofed_name(name, other, id))
 }
 
 /// How the names of each provider begin.
-pub(super) fn beginnings(sources: &[Source]) -> Beginnings<'_> {
-    Beginnings::of(sources.iter().map(|source| {
-        let origin = source.provider.origin();
+pub(super) fn beginnings(providers: &[ProviderEntry]) -> Beginnings<'_> {
+    Beginnings::of(providers.iter().map(|entry| {
+        let origin = entry.provider.origin();
         (&*origin.provider, &*origin.namespace)
     }))
 }

@@ -1,11 +1,9 @@
 //! Requests that are no tool calls: resources, prompts, completions, subscriptions, log levels and tasks.
 //!
-//! The servers are found and asked by their group; here is decided which of them the caller can see. What it cannot see
+//! The group of servers finds the right one and asks it; this module decides which servers the caller can see. What it cannot see
 //! does not exist for it: an agent reaches the resources and prompts of a server only if it has a tool of that server.
 
-use super::Runtime;
-use super::pool::Built;
-use super::setup::State;
+use super::{Runtime, Snapshot};
 use crate::event::EventKind;
 use crate::pipeline::timer::{PausableTimer, PausingClient};
 use crate::session::Session;
@@ -26,21 +24,21 @@ const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The servers that a caller can see.
 pub(super) struct Visibility {
-    state: Arc<State>,
+    snapshot: Arc<Snapshot>,
     /// None for a caller without an agent, which sees everything that is not left out.
     toolset: Option<Arc<Toolset>>,
-    outside: Arc<Built>,
 }
 
 impl Visibility {
     fn has(&self, server: &str) -> bool {
         let of_server = |set: &Arc<Toolset>| set.tools().any(|tool| *tool.key.provider == *server);
-        !self.outside.left_out.contains_key(server) && self.toolset.as_ref().is_none_or(of_server)
+        !self.snapshot.build.excluded.providers.contains_key(server)
+            && self.toolset.as_ref().is_none_or(of_server)
     }
 
     /// Whether this server is one of the runtime's and can be seen.
     fn can_see(&self, server: &dyn Provider) -> bool {
-        self.state.sources.has(server) && self.has(&server.origin().provider)
+        self.snapshot.providers.has(server) && self.has(&server.origin().provider)
     }
 }
 
@@ -65,9 +63,9 @@ impl RequestScope for Scope<'_> {
     }
 
     fn timed_out<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Duration> {
-        let state = &self.visibility.state;
-        let own = state.sources.get(server).and_then(|source| source.options.timeout);
-        let limit = own.unwrap_or(state.setup.limits.tool_timeout);
+        let snapshot = &self.visibility.snapshot;
+        let own = snapshot.providers.get(server).and_then(|entry| entry.options.timeout);
+        let limit = own.unwrap_or(snapshot.options.tool_timeout);
         Box::pin(async move {
             self.watch.expired_after(limit).await;
             limit
@@ -80,14 +78,14 @@ impl Runtime {
     #[must_use]
     pub fn catalogue(&self, session: &Session, kind: ListKind) -> Arc<str> {
         let visibility = self.visibility(session.caller().agent.as_deref());
-        self.upstreams.group.catalog(kind, &|server| visibility.can_see(server)).into()
+        self.servers.catalog(kind, &|server| visibility.can_see(server)).into()
     }
 
     /// What the servers that this agent, or a caller without one, sees offer besides tools.
     #[must_use]
     pub fn features(&self, agent: Option<&str>) -> Features {
         let visibility = self.visibility(agent);
-        let features = self.upstreams.group.features(&|server| visibility.can_see(server));
+        let features = self.servers.features(&|server| visibility.can_see(server));
         let mut extensions = features.extensions.as_deref().and_then(raw::members).unwrap_or_default();
         // Calls that wait for a person are tasks to clients that take them.
         if !extensions.iter().any(|(name, _)| name == TASKS) {
@@ -115,16 +113,16 @@ impl Runtime {
         let (method, subject) = (request.method, subject(&request.params));
         // Time in which the client is asked something does not count.
         let watch = PausableTimer::start();
-        let RequestContext { audience, cancel } = request.turn;
+        let RequestContext { client: audience, cancel } = request.turn;
         let audience = Arc::new(PausingClient { audience, watch: Arc::clone(&watch) });
-        let request = Outgoing { turn: RequestContext { audience, cancel }, ..request };
+        let request = Outgoing { turn: RequestContext { client: audience, cancel }, ..request };
         let scope = Scope { session, visibility, watch };
         let over = session.cancellation();
         // Cancel-safety: a request that is dropped is withdrawn.
         let answer = tokio::select! {
             biased;
             () = over.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the session is over")),
-            answer = self.upstreams.group.request(request, &scope) => answer,
+            answer = self.servers.request(request, &scope) => answer,
         };
         drop(running);
         if over.is_cancelled() {
@@ -142,26 +140,21 @@ impl Runtime {
         answer
     }
 
-    /// Drops the subscriptions of a session that is over. Does not wait for the servers to be told.
+    /// Drops the subscriptions of a session that is over. Does not wait until the servers are notified.
     pub(super) fn drop_subscriptions(&self, session: SessionId) {
-        let Some(tell_servers) = self.upstreams.group.end_session(session) else { return };
-        // Without an async runtime no server can be told.
+        let Some(notify_servers) = self.servers.end_session(session) else { return };
+        // Without an async runtime no server can be notified.
         let Ok(runtime) = Handle::try_current() else { return };
-        let closing = self.closing.clone();
-        let until_closing = async move {
-            tokio::select! {
-                () = closing.cancelled() => {}
-                () = tell_servers => {}
-            }
-        };
-        self.tasks.spawn_on(until_closing, &runtime);
+        self.tasks.spawn_on(self.closing.clone().run_until_cancelled_owned(notify_servers), &runtime);
     }
 
     fn visibility(&self, agent: Option<&str>) -> Visibility {
         // An agent that is not configured has no tools, and sees nothing.
-        let none = || Arc::new(Toolset::resolve(&self.pool(), &Default::default(), &Place::top(0)).0);
-        let toolset = agent.map(|agent| self.toolset(Some(agent)).unwrap_or_else(|_| none()));
-        Visibility { state: self.state(), toolset, outside: self.upstreams.outside.load_full() }
+        let snapshot = self.snapshot();
+        let none = || Arc::new(Toolset::resolve(snapshot.pool(), &Default::default(), &Place::top(0)).0);
+        let resolved = |agent| snapshot.resolve_toolset(Some(agent), &snapshot.top());
+        let toolset = agent.map(|agent| resolved(agent).map_or_else(|_| none(), |known| known.toolset));
+        Visibility { snapshot, toolset }
     }
 }
 

@@ -5,14 +5,14 @@ mod live;
 use super::*;
 use crate::event::EventKind;
 use crate::options::{Options, Plan, ProviderOptions, ServerPlan};
-use crate::services::{ChangeNotice, Process};
+use crate::services::{ChangeNotice, ProcessOptions};
 use crate::session::Session;
 use gantry_core::{Caller, Door};
 use gantry_provider::HealthStatus;
 use gantry_provider::client::{NoClient, RequestContext};
 use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
 use gantry_upstream::UpstreamOptions;
-use gantry_upstream::config::{Declared, HealthCheck, Protocol, ServerSettings, TransportConfig};
+use gantry_upstream::options::{Protocol, ServerOptions, ServerSettings, TransportType};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -121,17 +121,17 @@ fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value
 }
 
 fn settings(id: &str, address: &str) -> ServerSettings {
-    ServerSettings {
-        id: id.into(),
-        transport: TransportConfig::Tcp(vec![address.into()]),
+    let options = ServerOptions {
         protocol: Protocol::Legacy,
-        prefix: true,
-        declared: Declared::default(),
         startup_timeout: Duration::from_secs(10),
-        health: HealthCheck { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) },
-        trace: false,
-        disabled: None,
-    }
+        ..tcp(&[address])
+    };
+    ServerSettings { id: id.into(), options, disabled: None }
+}
+
+fn tcp(addresses: &[&str]) -> ServerOptions {
+    let urls = addresses.iter().map(|address| (*address).into()).collect();
+    ServerOptions { transport: Some(TransportType::Tcp), urls, ..ServerOptions::default() }
 }
 
 fn plan(settings: ServerSettings) -> ServerPlan {
@@ -163,7 +163,7 @@ impl Home {
         let file = folder.path().join("ledger.db");
         let (store, recovery) = Store::open(gantry_store::Options::new(file)).unwrap();
         let options = with_servers(folder.path(), servers(&upstream.address));
-        let services = Services::new(store, &recovery, Process::default());
+        let services = Services::new(store, &recovery, ProcessOptions::default());
         let rt = Runtime::start(Plan { options, providers: Vec::new() }, &services).await.unwrap();
         Self { rt, upstream, _folder: folder }
     }
@@ -185,12 +185,12 @@ impl Home {
             arguments: Some("{\"n\":1.10}".into()),
             ..CallRequest::default()
         };
-        self.rt.call(CallCx::new(session), request).await
+        self.rt.call(PipelineContext::new(session), request).await
     }
 
     async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<Value, i32> {
         let (audience, cancel) = (Arc::new(NoClient::default()), CancellationToken::new());
-        let turn = RequestContext { audience, cancel };
+        let turn = RequestContext { client: audience, cancel };
         let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         let result = self.rt.request(session, request).await;
         result.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.code)
@@ -209,7 +209,8 @@ async fn tools_changed(changes: &mut tokio::sync::broadcast::Receiver<ChangeNoti
 #[tokio::test]
 async fn the_first_session_sees_every_server_that_works_and_why_another_does_not() {
     let home = Home::new(|address| {
-        let bare = ServerSettings { prefix: false, ..settings("z-bare", address) };
+        let mut bare = settings("z-bare", address);
+        bare.options.prefix = false;
         vec![settings("up", address), settings("down", "127.0.0.1:1"), bare]
     })
     .await;
@@ -274,7 +275,7 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
         2,
         "the instructions and one tool"
     );
-    let mut changes = home.rt.changes();
+    let mut changes = home.rt.services.changes();
     home.upstream.generation.send_replace(2);
     tools_changed(&mut changes).await;
     assert_eq!(home.names(), ["up__tool_1", "up__tool_2"]);
@@ -295,7 +296,7 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
 async fn a_lost_server_comes_back_by_itself() {
     let home = Home::new(|address| vec![settings("up", address)]).await;
     let session = home.session().await;
-    let mut events = home.rt.events().subscribe().1;
+    let mut events = home.rt.events.subscribe().1;
     home.upstream.generation.send_replace(DROP);
     let mut seen = Vec::new();
     while seen.last() != Some(&"up") {
@@ -315,7 +316,7 @@ async fn a_lost_server_comes_back_by_itself() {
 async fn servers_come_and_go_while_it_runs() {
     let home = Home::new(|_| Vec::new()).await;
     let session = home.session().await;
-    let mut changes = home.rt.changes();
+    let mut changes = home.rt.services.changes();
     home.rt.add_server(plan(settings("later", &home.upstream.address))).await.unwrap();
     assert!(home.rt.add_server(plan(settings("later", &home.upstream.address))).await.is_err());
     assert!(
@@ -328,7 +329,7 @@ async fn servers_come_and_go_while_it_runs() {
     tools_changed(&mut changes).await;
     home.rt.renew(&session).unwrap();
     assert!(home.call(&session, "later__tool_1").await.is_ok());
-    assert!(home.rt.restart_server("later").await && !home.rt.restart_server("nobody").await);
+    assert!(home.rt.restart_server("later") && !home.rt.restart_server("nobody"));
     assert!(home.rt.remove_server("later").await);
     assert!(home.names().is_empty() && home.rt.servers().is_empty());
     let refused = home.call(&session, "later__tool_1").await.outcome.unwrap_err();
@@ -377,7 +378,7 @@ async fn a_server_with_other_tools_is_ready_when_those_can_be_called() {
         *generation = 9;
         false
     });
-    home.rt.restart_server("up").await;
+    home.rt.restart_server("up");
     assert_eq!(ready_with(9).await.len(), 9);
 
     // Other resources do not make it any less ready.
@@ -397,7 +398,7 @@ async fn a_server_with_other_tools_is_ready_when_those_can_be_called() {
 async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
     let home = Home::new(|address| vec![settings("up", address)]).await;
     let (ann, bob) = (home.session().await, home.session().await);
-    let (mut changes, mut watched) = (home.rt.changes(), home.upstream.watched.subscribe());
+    let (mut changes, mut watched) = (home.rt.services.changes(), home.upstream.watched.subscribe());
     let (uri, params) = ("gantry:up/memo://a", json!({ "uri": "gantry:up/memo://a" }));
     home.ask(&ann, Method::Subscribe, params.clone()).await.unwrap();
     home.ask(&bob, Method::Subscribe, params.clone()).await.unwrap();
@@ -412,5 +413,20 @@ async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
     assert_eq!(*watched.borrow_and_update(), 1, "the other still listens");
     home.rt.close_session(&bob).await;
     watched.wait_for(|count| *count == 0).await.unwrap();
+    home.rt.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_call_does_not_keep_a_tool_that_was_taken_away_while_another_call_renewed_the_session() {
+    let home = Home::new(|address| vec![settings("up", address)]).await;
+    let session = home.session().await;
+    let request =
+        CallRequest { tool: "up__tool_1".into(), arguments: Some("{}".into()), ..CallRequest::default() };
+    let seen = session.resolved();
+    let call = gantry_core::ResolvedCall::resolve(&seen.toolset, &request).unwrap();
+    assert!(home.rt.remove_server("up").await);
+    home.rt.renew(&session).unwrap();
+    let refusal = home.rt.snapshot().recheck_access(&session, &seen, call, &request).unwrap_err();
+    assert_eq!(refusal.error().code, ErrorCode::ToolNotFound);
     home.rt.shutdown(Duration::ZERO).await;
 }

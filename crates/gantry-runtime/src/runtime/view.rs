@@ -1,77 +1,62 @@
-//! What can be seen of a runtime: tools, agents, instructions, and what looks wrong.
+//! Listings of a runtime: tools, agents, instructions, warnings.
 
-use super::Runtime;
-use super::sources::Source;
-use crate::event::Events;
+use super::providers::ProviderEntry;
+use super::{Runtime, Snapshot};
 use crate::services::ChangeNotice;
 use crate::session::Session;
+use gantry_core::Refusal;
 use gantry_core::format::Format;
 use gantry_core::toolset::{Entry, Pool, Toolset, array};
+use gantry_provider::Provider;
 use gantry_provider::resources::Change;
-use gantry_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Runtime {
-    /// The project's name.
-    #[must_use]
-    pub fn project(&self) -> &Arc<str> {
-        &self.project
+    /// What holds now.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
     }
 
-    /// Tells this runtime from the others of the process.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.number
+    /// The provider of this id in a snapshot; that of `tool_output` is in none.
+    pub(crate) fn provider(&self, snapshot: &Snapshot, id: &str) -> Result<Arc<dyn Provider>, Refusal> {
+        if *id == *self.output_tool.key.provider {
+            return Ok(Arc::clone(&self.output_provider) as _);
+        }
+        snapshot.provider(id)
     }
 
-    /// The agent that has this runtime for itself.
-    #[must_use]
-    pub fn active(&self) -> Option<&Arc<str>> {
-        self.active.as_ref()
+    /// Whether there is a server of this id that has not listed its tools yet.
+    pub(crate) fn is_down(&self, id: &str) -> bool {
+        self.snapshot().providers.server(id).is_some_and(|server| server.tools_digest().is_none())
     }
 
-    /// The sessions that are open.
-    pub(crate) fn live_sessions(&self) -> Vec<Arc<Session>> {
-        self.sessions.all()
+    /// What an agent sees now at the top.
+    ///
+    /// # Errors
+    /// The agent is not configured.
+    pub fn toolset(&self, agent: Option<&str>) -> Result<Arc<Toolset>, Refusal> {
+        let snapshot = self.snapshot();
+        snapshot.resolve_toolset(agent, &snapshot.top()).map(|resolved| resolved.toolset)
     }
 
-    /// How many tools an agent sees.
-    pub(crate) fn count_tools(&self, agent: Option<&str>) -> usize {
-        self.toolset(agent).map_or(0, |toolset| toolset.len())
-    }
-
-    /// Tells connected clients of a change.
-    pub(crate) fn tell(&self, change: Change) {
+    /// Notifies connected clients of a change.
+    pub(crate) fn notify_clients(&self, change: Change) {
         // There may be no client connected.
-        self.services.changes.send(ChangeNotice { from: self.number, change }).ok();
-    }
-
-    /// The ledger.
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// The stream of events.
-    #[must_use]
-    pub fn events(&self) -> &Events {
-        &self.events
+        self.services.changes.send(ChangeNotice { runtime: self.instance_id, change }).ok();
     }
 
     /// Every tool of the project.
     #[must_use]
     pub fn pool(&self) -> Arc<Pool> {
-        Arc::clone(&self.state.load().pool)
+        Arc::clone(self.snapshot().pool())
     }
 
     /// The names of the configured agents.
     #[must_use]
     pub fn agents(&self) -> Vec<Arc<str>> {
-        let mut names: Vec<_> = self.setup().agents.keys().cloned().collect();
-        names.sort();
-        names
+        self.snapshot().options.agents.keys().cloned().collect()
     }
 
     /// What an agent should know about its tools, provider by provider; nothing about providers it has no tool of.
@@ -79,9 +64,9 @@ impl Runtime {
     pub fn instructions(&self, agent: Option<&str>) -> Option<String> {
         let toolset = self.toolset(agent).ok()?;
         let used: BTreeSet<&str> = toolset.tools().map(|tool| &*tool.key.provider).collect();
-        let sources = self.sources();
+        let snapshot = self.snapshot();
         let texts = used.iter().filter_map(|id| {
-            let provider = &sources.get(id)?.provider;
+            let provider = &snapshot.providers.get(id)?.provider;
             Some(format!("# {}\n{}", provider.origin().namespace, provider.instructions()?))
         });
         let text = texts.collect::<Vec<_>>().join("\n\n");
@@ -108,7 +93,7 @@ impl Runtime {
     pub fn listing(&self, session: &Session) -> String {
         let toolset = session.toolset();
         let own = session.has_outputs().then(|| self.output_entry());
-        array(toolset.entries().chain(own).map(|entry| listed(&entry, &toolset).to_string()))
+        array(toolset.entries().chain(own).map(|entry| list_item(&entry, &toolset).to_string()))
     }
 
     /// The tools that a session can call, as a model's interface takes them: one JSON array.
@@ -127,26 +112,27 @@ impl Runtime {
     /// that cannot be used.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let pool = self.pool();
-        let mut warnings = self.upstreams.group.warnings();
-        let (sources, outside) = (self.sources(), self.upstreams.outside.load());
-        warnings.extend(sources.all().iter().flat_map(server_warnings));
-        warnings
-            .extend(outside.left_out.iter().map(|(provider, why)| format!("{provider} is left out: {why}")));
-        let dropped = outside.dropped.iter();
+        let snapshot = self.snapshot();
+        let (pool, providers, excluded) = (snapshot.pool(), &snapshot.providers, &snapshot.build.excluded);
+        let mut warnings = self.servers.warnings();
+        warnings.extend(providers.all().iter().flat_map(server_warnings));
+        let left_out = excluded.providers.iter();
+        warnings.extend(left_out.map(|(provider, why)| format!("{provider} is left out: {why}")));
+        let left_out = excluded.tools.iter();
         warnings.extend(
-            dropped.map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
+            left_out.map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
         );
         // What another agent lacks in a runtime that is not for it says nothing.
         let concerned = |agent: &Arc<str>| self.active.as_ref().is_none_or(|active| active == agent);
         for agent in self.agents().into_iter().filter(concerned) {
-            let unusual = self.resolved(Some(&agent), &self.top()).map(|resolved| resolved.warnings);
+            let unusual = snapshot.resolve_toolset(Some(&agent), &snapshot.top());
+            let unusual = unusual.map(|resolved| resolved.warnings);
             let unusual = unusual.iter().flat_map(|warnings| warnings.iter());
             warnings.extend(unusual.map(|warning| format!("agent {agent}: {warning}")));
         }
         // A server that is down may have it; an agent's own runtime does not have all servers.
-        if self.active.is_none() && sources.servers().all(|server| server.unavailable_reason().is_none()) {
-            let unmatched = self.setup().policies.unmatched(pool.tools());
+        if self.active.is_none() && providers.servers().all(|server| server.unavailable_reason().is_none()) {
+            let unmatched = snapshot.options.policies.unmatched(pool.tools());
             warnings
                 .extend(unmatched.iter().map(|(place, entry)| format!("{place}: {entry:?} matches no tool")));
         }
@@ -167,20 +153,20 @@ impl Runtime {
 }
 
 /// What looks wrong with a server, and entries of its `toolsDenied` that match no tool of it.
-fn server_warnings(source: &Source) -> Vec<String> {
-    let Some(server) = &source.server else { return Vec::new() };
+fn server_warnings(entry: &ProviderEntry) -> Vec<String> {
+    let Some(server) = &entry.server else { return Vec::new() };
     let (mut warnings, tools) = (server.warnings(), server.tools());
     if server.tools_digest().is_some() {
         let names = tools.iter().map(|tool| tool.name.as_str());
-        warnings.extend(source.options.idle_denials(server.origin(), names).map(|pattern| {
-            let id = source.id();
+        warnings.extend(entry.options.idle_denials(server.origin(), names).map(|pattern| {
+            let id = entry.id();
             format!("server {id}: {:?} in toolsDenied matches no tool; globs know * and ?", pattern.as_str())
         }));
     }
     warnings
 }
 
-fn listed(entry: &Entry<'_>, toolset: &Toolset) -> Value {
+fn list_item(entry: &Entry<'_>, toolset: &Toolset) -> Value {
     let tool = entry.tool;
     let reason = tool.quarantined();
     let mut row = json!({

@@ -12,7 +12,7 @@ use gantry_core::id::ApprovalId;
 use gantry_core::{Role, raw};
 use gantry_runtime::approvals::{DecisionError, DecisionInput};
 use gantry_runtime::ledger::{self, ApprovalFilter, ApprovalRow, Page, Scope};
-use gantry_runtime::records::approval as item;
+use gantry_runtime::ledger_view::approval as item;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -18,7 +18,7 @@ use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Priority, Refusal};
 use gantry_runtime::ledger::{CallFilter, CallRow};
 use gantry_runtime::projects::{Context, MOVES};
-use gantry_runtime::{Admitted, CallCx, Reply, Runtime, records};
+use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime, ledger_view};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -88,7 +88,7 @@ pub(super) async fn create(
     }
     let reply = match entered {
         Ok(entered) => rt.run(entered, cx, request).await,
-        Err(refusal) => Reply::shed(id, &refusal),
+        Err(refusal) => Reply::rejected_before_entry(id, &refusal),
     };
     rt.collect(&reply).await;
     let held = reply.approval.as_ref().filter(|_| reply.is_held());
@@ -108,16 +108,16 @@ async fn enter(
     who: &Identity,
     project: Option<&str>,
     agent: Option<&str>,
-) -> Result<(Arc<Runtime>, CallCx, Result<Admitted, Refusal>), ApiError> {
+) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), ApiError> {
     let mut moves = 0;
     loop {
         let Context { runtime, agent } = query::context(app, who, project, agent).await?;
-        let caller = who.caller(runtime.project(), agent.as_deref());
-        let session = runtime.standing_session(caller, door(who)).await?;
-        let cx = CallCx::new(&session);
+        let caller = who.caller(&runtime.project, agent.as_deref());
+        let session = runtime.shared_session(caller, door(who)).await?;
+        let cx = PipelineContext::new(&session);
         let entered = runtime.enter(&cx);
         // The project may have turned to another agent in between. Nothing was run, and there is a new place.
-        if entered.is_err() && session.is_displaced() && moves < MOVES {
+        if entered.is_err() && session.is_evicted() && moves < MOVES {
             moves += 1;
             continue;
         }
@@ -178,7 +178,7 @@ pub(super) async fn list(
     let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| who.reaches(&row.head.caller.project);
     let page = query::gather(part, fetch, |row| row.seq, |_| 0, keep).await?;
-    let items: Vec<Value> = page.items.iter().map(records::call).collect();
+    let items: Vec<Value> = page.items.iter().map(ledger_view::call).collect();
     Ok(query::list(&items, page.next))
 }
 

@@ -123,6 +123,6 @@ impl Filter {
 
     fn may_decide(&self, event: &Event) -> bool {
         let EventKind::Approval(approval) = &event.kind else { return false };
-        self.decider.as_ref().is_some_and(|decider| decider.sees(&approval.row))
+        self.decider.as_ref().is_some_and(|decider| decider.sees(approval))
     }
 }

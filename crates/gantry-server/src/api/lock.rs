@@ -70,7 +70,7 @@ pub(super) async fn accept(
     let (server, tool, seen) = (server.as_deref(), tool.as_deref(), revision.as_deref());
     let done = runtime.lock_accept(server, tool, seen).await;
     // Other runtimes of the project go by the same pins.
-    app.projects.look_at_pins(runtime.project()).await;
+    app.projects.look_at_pins(&runtime.project).await;
     Ok(listed(&done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_runtime::projects::Context;
-use gantry_runtime::{CallCx, DryRun};
+use gantry_runtime::{DryRun, PipelineContext};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -45,13 +45,13 @@ pub(super) async fn test(
         role: call.role.unwrap_or(local.role),
         agent: agent.as_deref().map(Into::into),
         above: Arc::default(),
-        project: Arc::clone(runtime.project()),
+        project: Arc::clone(&runtime.project),
     };
     // A session of its own: the one that callers of this name share may be in another role.
     let session = runtime.open_session(caller, Door::Http).await?;
     let arguments = call.arguments.map(|raw| raw.get().into());
     let request = CallRequest { tool: call.tool, arguments, ..CallRequest::default() };
-    let dry_run = runtime.dry_run(&CallCx::new(&session), &request).await;
+    let dry_run = runtime.dry_run(&PipelineContext::new(&session), &request).await;
     runtime.close_session(&session).await;
     Ok(Json(dry_run))
 }

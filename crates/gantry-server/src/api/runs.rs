@@ -8,7 +8,7 @@ use axum::extract::State;
 use gantry_core::id::SessionId;
 use gantry_provider::BoxFuture;
 use gantry_runtime::ledger::{SessionFilter, SessionSummary};
-use gantry_runtime::records::{self, Branch};
+use gantry_runtime::ledger_view::{self, Branch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(super) async fn list(
     let fetch = |cursor, limit| store.sessions(SessionFilter { cursor, limit, ..filter.clone() });
     let keep = |run: &SessionSummary| who.reaches(&run.session.key.project);
     let page = query::gather(part, fetch, |run| run.seq, |_| 0, keep).await?;
-    let items: Vec<Value> = page.items.iter().map(records::run).collect();
+    let items: Vec<Value> = page.items.iter().map(ledger_view::run).collect();
     Ok(query::list(&items, page.next))
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn show(
     let id = query::id(&id)?;
     let summary = visible(&app, &who, id).await?;
     let mut room = TREE_CALLS;
-    Ok(Json(records::tree(&branch(&app, summary, &mut room).await?)))
+    Ok(Json(ledger_view::tree(&branch(&app, summary, &mut room).await?)))
 }
 
 /// A run with all that is below it, as far as there is room for its calls. The depth is bounded by that of the agents.

@@ -95,22 +95,22 @@ impl Handler for Tools {
             idempotency_key: wishes.idempotency_key,
             ..CallRequest::default()
         };
-        let RequestContext { audience, cancel } = turn;
+        let RequestContext { client: audience, cancel } = turn;
         let (runtime, cx, entered) = self.enter(seated).await?;
         let as_task = tasks::takes(&runtime, &*audience, modern);
         let mut cx = cx.with_client(Arc::clone(&audience), call.meta.map(|meta| meta.get().into()));
-        cx.person = seated.client().identity.decider("elicitation").map(Arc::new);
+        cx.decider = seated.client().identity.decider("elicitation").map(Arc::new);
         let (token, id) = (cx.cancel.clone(), cx.id);
         let entered = match entered {
             Ok(entered) => entered,
-            Err(refusal) => return answer(&Reply::shed(id, &refusal)),
+            Err(refusal) => return answer(&Reply::rejected_before_entry(id, &refusal)),
         };
         // The call runs on when this future is dropped, and then nobody is left here to hear `cancel`. A client of
         // 2026-07-28 withdraws its call by hanging up, which is just that; older ones want it to go on.
         let hang_up = modern.then(|| token.clone().drop_guard());
         let mut reply = pin!(async {
             let reply = runtime.run(entered, cx.clone(), request).await;
-            if as_task { reply } else { runtime.attend(&cx, reply).await }
+            if as_task { reply } else { runtime.wait_if_held(&cx, reply).await }
         });
         let reply = tokio::select! {
             reply = &mut reply => reply,
@@ -124,7 +124,7 @@ impl Handler for Tools {
             drop(hang_up.map(DropGuard::disarm));
             return Ok(tasks::begun(&reply));
         }
-        given(&runtime, &reply, &RequestContext { audience, cancel }).await;
+        given(&runtime, &reply, &RequestContext { client: audience, cancel }).await;
         drop(hang_up.map(DropGuard::disarm));
         answer(&reply)
     }
@@ -153,17 +153,17 @@ impl Handler for Tools {
 
     fn concerns(&self, seated: &Arc<Seated>, told: &ChangeNotice) -> bool {
         let (session, client) = (seated.session(), seated.client());
-        if session.is_displaced() {
+        if session.is_evicted() {
             // It has nothing any more, and looks at its lists when those of its new place are there.
             let place = self.projects.peek(&client.project, client.agent.as_deref());
             return matches!(told.change, Change::ListChanged { .. })
-                && place.is_some_and(|place| place.runtime.number() == told.from);
+                && place.is_some_and(|place| place.runtime.instance_id == told.runtime);
         }
         let (Change::ListChanged { provider, .. }
         | Change::Updated { provider, .. }
         | Change::Log { provider, .. }
         | Change::ElicitationComplete { provider, .. }) = &told.change;
-        let home = session.home().filter(|home| home.number() == told.from);
+        let home = session.runtime().filter(|home| home.instance_id == told.runtime);
         home.is_some_and(|home| match &**provider {
             // Those who have moved here are told that all their lists are others, also if they were quicker than the news.
             "" => seated.has_moved_to(&home),
@@ -185,7 +185,7 @@ async fn given(runtime: &Runtime, reply: &Reply, turn: &RequestContext) {
     let present = async {
         tokio::select! {
             biased;
-            () = turn.audience.present() => true,
+            () = turn.client.present() => true,
             () = turn.cancel.cancelled() => false,
         }
     };

@@ -11,7 +11,7 @@ use gantry_mcp::ErrorObject;
 use gantry_mcp::error::code::INVALID_REQUEST;
 use gantry_runtime::projects::MOVES;
 use gantry_runtime::serial_gate::SerialGate;
-use gantry_runtime::{Admitted, CallCx, Runtime, Session};
+use gantry_runtime::{Admitted, PipelineContext, Runtime, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,9 +40,9 @@ impl Tools {
 
     async fn begin(&self, client: &Client, standing: bool) -> Result<Arc<Session>, Refusal> {
         let context = self.projects.context(&client.project, client.agent.as_deref()).await?;
-        let caller = client.identity.caller(context.runtime.project(), context.agent.as_deref());
+        let caller = client.identity.caller(&context.runtime.project, context.agent.as_deref());
         if standing {
-            context.runtime.standing_session(caller, Door::Mcp).await
+            context.runtime.shared_session(caller, Door::Mcp).await
         } else {
             context.runtime.open_session(caller, Door::Mcp).await
         }
@@ -54,11 +54,11 @@ impl Tools {
         let mut moves = 0;
         loop {
             let session = self.following(seated).await.map_err(|refusal| refused(&refusal))?;
-            let home = session.home().filter(|_| !session.cancellation().is_cancelled());
+            let home = session.runtime().filter(|_| !session.cancellation().is_cancelled());
             match home {
                 Some(home) => return Ok((home, session)),
                 // Its project has let go of it just now, which comes before it is ended.
-                None if session.is_displaced() && moves < MOVES => moves += 1,
+                None if session.is_evicted() && moves < MOVES => moves += 1,
                 None => {
                     let message = "this session was canceled; connect again";
                     return Err(ErrorObject::new(INVALID_REQUEST, message));
@@ -70,16 +70,16 @@ impl Tools {
     /// The session that the client has, or the one that follows it.
     async fn following(&self, seated: &Seated) -> Result<Arc<Session>, Refusal> {
         let session = seated.session.load_full();
-        if !session.is_displaced() {
+        if !session.is_evicted() {
             return Ok(session);
         }
         let _moving = seated.moving.enter().await;
         let session = seated.session.load_full();
-        if !session.is_displaced() {
+        if !session.is_evicted() {
             return Ok(session);
         }
         let fresh = self.begin(&seated.client, seated.standing).await?;
-        let number = fresh.home().map_or(0, |home| home.number());
+        let number = fresh.runtime().map_or(0, |home| home.instance_id);
         seated.moved_to.store(number, Ordering::Release);
         seated.session.store(Arc::clone(&fresh));
         // The client may have gone meanwhile, and nobody would close what it has now.
@@ -93,14 +93,14 @@ impl Tools {
     pub(super) async fn enter(
         &self,
         seated: &Seated,
-    ) -> Result<(Arc<Runtime>, CallCx, Result<Admitted, Refusal>), ErrorObject> {
+    ) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), ErrorObject> {
         let mut moves = 0;
         loop {
             let (runtime, session) = self.current(seated).await?;
-            let cx = CallCx::new(&session);
+            let cx = PipelineContext::new(&session);
             let entered = runtime.enter(&cx);
             // The project may have turned to another agent in between. Nothing was run, and there is a new place.
-            if entered.is_err() && session.is_displaced() && moves < MOVES {
+            if entered.is_err() && session.is_evicted() && moves < MOVES {
                 moves += 1;
                 continue;
             }
@@ -112,7 +112,7 @@ impl Tools {
     pub(super) async fn end(&self, seated: &Seated) {
         seated.closed.store(true, Ordering::Release);
         let session = seated.session();
-        if let Some(home) = session.home() {
+        if let Some(home) = session.runtime() {
             home.close_session(&session).await;
         }
     }
@@ -126,7 +126,7 @@ impl Seated {
 
     /// Whether it had a session elsewhere before it had one in this runtime.
     pub(super) fn has_moved_to(&self, runtime: &Runtime) -> bool {
-        self.moved_to.load(Ordering::Acquire) == runtime.number()
+        self.moved_to.load(Ordering::Acquire) == runtime.instance_id
     }
 
     /// The session that it had last.

@@ -12,8 +12,7 @@ use gantry_core::{CallRequest, Caller, Door, Role, State};
 use gantry_provider::Provider;
 use gantry_runtime::approvals::{Decider, DecisionInput};
 use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow};
-use gantry_runtime::projects::Loading;
-use gantry_runtime::{CallCx, Options, Plan, Process, Projects, Reply, Services, Session};
+use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Projects, Reply, Services, Session};
 use gantry_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +59,7 @@ struct Bench {
 impl Bench {
     async fn start(folder: &std::path::Path, timeout: Duration) -> Result<Self> {
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.join("gantry.db")))?;
-        let services = Services::new(store, &recovery, Process::default());
+        let services = Services::new(store, &recovery, ProcessOptions::default());
         let tools: Arc<dyn Provider> = Arc::new(TestTools::new(0));
         let mut options = Options::new(folder.to_owned());
         options.policies = Policies::compile(&[], RequiresApproval::Everything)
@@ -69,7 +68,7 @@ impl Bench {
         options.approvals.timeout = timeout;
         options.approvals.max_pending = 100_000;
         let plans = BTreeMap::from([("default".into(), Plan { options, providers: vec![tools] })]);
-        let projects = Projects::start(services, plans, Loading::never()).await?;
+        let projects = Projects::start(services, plans, None).await?;
         let runtime = projects.peek("default", None).context("the project is not there")?.runtime;
         let caller = Caller {
             principal: "local".into(),
@@ -84,8 +83,8 @@ impl Bench {
     }
 
     async fn hold(&self, n: usize) -> Result<Reply> {
-        let runtime = self.session.home().context("the runtime is gone")?;
-        let cx = CallCx::new(&self.session);
+        let runtime = self.session.runtime().context("the runtime is gone")?;
+        let cx = PipelineContext::new(&self.session);
         let request = CallRequest {
             tool: "test__echo".into(),
             arguments: Some(format!("{{\"text\":\"{n}\"}}").into()),

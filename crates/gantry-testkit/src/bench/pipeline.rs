@@ -8,7 +8,7 @@ use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_provider::Provider;
-use gantry_runtime::{CallCx, Options, Plan, Process, Runtime, Services, Session};
+use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Runtime, Services, Session};
 use gantry_store::Store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,14 +55,14 @@ impl Bench {
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
         let tools: Arc<dyn Provider> = Arc::new(TestTools::new(0));
         let options = Options::new(folder.path().to_owned());
-        let services = Services::new(store.clone(), &recovery, Process::default());
+        let services = Services::new(store.clone(), &recovery, ProcessOptions::default());
         let runtime = Runtime::start(Plan { options, providers: vec![tools] }, &services).await?;
         let caller = Caller {
             principal: "local".into(),
             role: Role::Agent,
             agent: None,
             above: Arc::default(),
-            project: Arc::clone(runtime.project()),
+            project: Arc::clone(&runtime.project),
         };
         let session = runtime.open_session(caller, Door::Http).await;
         let session = session.ok().context("the session was refused")?;
@@ -120,8 +120,8 @@ impl Worker for Hand {
             arguments: Some(Arc::clone(&self.arguments)),
             ..CallRequest::default()
         };
-        let reply = self.runtime.call(CallCx::new(&self.session), request).await;
-        ensure!(reply.is_ok(), "{} failed: {}", self.tool, reply.conversation());
+        let reply = self.runtime.call(PipelineContext::new(&self.session), request).await;
+        ensure!(reply.is_ok(), "{} failed: {}", self.tool, reply.model_text());
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolSpec};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::options::AgentOptions;
-use gantry_runtime::projects::{Load, Loading, Plans};
-use gantry_runtime::{Options, Plan, Process, Projects, Runtime, Services};
+use gantry_runtime::projects::{Load, Plans};
+use gantry_runtime::{Options, Plan, ProcessOptions, Projects, Runtime, Services};
 use gantry_store::Store;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -88,11 +88,11 @@ impl Bench {
     async fn start() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
-        let services = Services::new(store, &recovery, Process::default());
+        let services = Services::new(store, &recovery, ProcessOptions::default());
         let next = Arc::new(Next(Mutex::new((0, None))));
         let plans = NAMES.map(|name| Ok((Arc::from(name), plan(name, folder.path(), [0, 0])?)));
         let plans = plans.into_iter().collect::<Result<BTreeMap<_, _>>>()?;
-        let projects = Projects::start(services, plans, Loading(Arc::clone(&next) as _)).await?;
+        let projects = Projects::start(services, plans, Some(Arc::clone(&next) as _)).await?;
         Ok(Self { projects, next, folder })
     }
 
@@ -117,13 +117,14 @@ impl Bench {
 }
 
 /// The configuration that is read next.
+#[derive(Debug)]
 struct Next(Mutex<(usize, Option<Plan>)>);
 
 impl Load for Next {
     fn load(&self) -> Result<Option<Plans>, String> {
         let plan = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         Ok(plan.map(|plan| Plans {
-            process: Process::default(),
+            process: ProcessOptions::default(),
             changed: BTreeMap::from([(NAMES[0].into(), plan)]),
             names: NAMES.map(Into::into).into(),
         }))
@@ -133,7 +134,7 @@ impl Load for Next {
 }
 
 fn plan(name: &str, folder: &Path, [agent_version, provider_version]: [usize; 2]) -> Result<Plan> {
-    let mut agents = std::collections::HashMap::new();
+    let mut agents = BTreeMap::new();
     for n in 0..AGENTS {
         let description = (n == 0).then(|| format!("version {agent_version}"));
         let options = AgentOptions { description, selection: agent(n)?, ..AgentOptions::default() };
@@ -176,7 +177,7 @@ impl Provider for Fillers {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         Style::Prefixed
     }
 

@@ -9,11 +9,12 @@ use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::{CallRequest, Caller, Door, Role};
 use gantry_provider::Provider;
-use gantry_runtime::{CallCx, Options, Plan, Process, Runtime, Services, Session};
+use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Runtime, Services, Session};
 use gantry_store::Store;
-use gantry_tools::own::Own;
-use gantry_tools::search::{SearchCode, SearchOptions};
-use gantry_tools::workspace::Fenced;
+use gantry_tools::builtin::BuiltinProvider;
+use gantry_tools::options::SearchOptions;
+use gantry_tools::search::search_tools;
+use gantry_tools::workspace::ProtectedPaths;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,21 +86,17 @@ impl Bench {
     async fn start(workspace: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
-        let search = SearchCode::open(SearchOptions {
-            workspace: workspace.to_owned(),
-            fenced: Fenced::default(),
-            embeddings: None,
-        })?;
+        let search = search_tools(workspace, ProtectedPaths::default(), SearchOptions::default())?;
         let options = Options::new(folder.path().to_owned());
-        let services = Services::new(store, &recovery, Process::default());
-        let own: Arc<dyn Provider> = Arc::new(Own::workspace(vec![Box::new(search)]));
+        let services = Services::new(store, &recovery, ProcessOptions::default());
+        let own: Arc<dyn Provider> = Arc::new(BuiltinProvider::workspace(vec![search]));
         let runtime = Runtime::start(Plan { options, providers: vec![own] }, &services).await?;
         let caller = Caller {
             principal: "local".into(),
             role: Role::Agent,
             agent: None,
             above: Arc::default(),
-            project: Arc::clone(runtime.project()),
+            project: Arc::clone(&runtime.project),
         };
         let session =
             runtime.open_session(caller, Door::Http).await.ok().context("the session was refused")?;
@@ -112,9 +109,9 @@ impl Bench {
             arguments: Some(arguments.to_string().into()),
             ..CallRequest::default()
         };
-        let reply = self.runtime.call(CallCx::new(&self.session), request).await;
-        ensure!(reply.is_ok(), "search_code failed: {}", reply.conversation());
-        Ok(serde_json::from_str(&reply.conversation()).unwrap_or_default())
+        let reply = self.runtime.call(PipelineContext::new(&self.session), request).await;
+        ensure!(reply.is_ok(), "search_code failed: {}", reply.model_text());
+        Ok(serde_json::from_str(&reply.model_text()).unwrap_or_default())
     }
 
     /// The same literal search by both, which must find the same.

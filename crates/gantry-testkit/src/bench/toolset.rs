@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use gantry_core::Toolset;
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
-use gantry_core::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Place, Pool, Selection, Use};
 use serde_json::json;
 use std::hint::black_box;
@@ -139,7 +139,7 @@ pub(super) fn candidate(provider: usize, tool: usize) -> Candidate {
             input_schema: json!({ "type": "object", "properties": { "text": { "type": "string" } } }).into(),
             output_schema: None,
             annotations: Annotations { read_only_hint: Some(true), ..Annotations::default() },
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         },

@@ -1,17 +1,12 @@
 //! `run_code`: runs Python or bash that an agent wrote, in the sandbox.
 
-use super::runner::{CommandRunner, CommandSpec};
-use super::{MAX_TIMEOUT, MAX_WORDS, ProgramResult, default_timeout, run_program, wall_limit};
-use crate::failure;
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::{PermittedCall, ToolBox};
-use gantry_core::Fault;
-use gantry_core::tool::Annotations;
+use super::runner::{CommandRunner, CommandSpec, LimitKind};
+use super::{MAX_TIMEOUT, MAX_WORDS, ProgramResult, default_timeout, run_program};
+use crate::tool::prelude::*;
+use crate::tool::time_limit;
+use crate::toolbox::ToolBox;
 use gantry_sandbox::jail::{FILES, WORKSPACE};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What an agent should know before it runs anything.
@@ -74,7 +69,7 @@ impl Tool for RunCode {
     type Output = ProgramResult;
 
     fn note(&self) -> Option<String> {
-        let network = if self.0.options().network {
+        let network = if self.0.options.network {
             "The network can be used through the proxy in HTTPS_PROXY; private addresses cannot be reached."
         } else {
             "There is no network."
@@ -82,7 +77,7 @@ impl Tool for RunCode {
         Some(network.to_owned())
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<ProgramResult, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, Fault> {
         run_program(&self.0, self.command(call.args)?, Self::NAME).await
     }
 }
@@ -92,17 +87,17 @@ impl RunCode {
         for name in args.env.keys() {
             check_variable(name)?;
         }
-        let wall = wall_limit(args.timeout)?;
+        let wall = time_limit(args.timeout, MAX_TIMEOUT)?;
         let (program, file) = match args.language {
             Language::Bash => ("bash".to_owned(), "main.sh"),
             Language::Python => (self.python(), "main.py"),
         };
-        let command = CommandSpec::new(program, self.0.options().code, wall);
+        let command = CommandSpec::new(program, LimitKind::Code, wall);
         let mut command = command.args([format!("{FILES}/{file}")]).args(args.args);
         command.files = vec![(file.to_owned(), args.code.into_bytes())];
         if args.language == Language::Python {
             // Modules of the workspace can be imported, as if the code was a file in it.
-            command.env = PYTHON.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            command = command.env(PYTHON);
         }
         command.env.extend(args.env);
         command.input = args.stdin.into_bytes();
@@ -113,7 +108,7 @@ impl RunCode {
     fn python(&self) -> String {
         const VIRTUAL: &str = ".venv/bin/python3";
         // One that leads nowhere is none. What it leads to is of no matter: it runs in the jail like the rest.
-        let has_own = self.0.options().workspace.join(VIRTUAL).exists();
+        let has_own = self.0.workspace.join(VIRTUAL).exists();
         if has_own { format!("{WORKSPACE}/{VIRTUAL}") } else { "python3".to_owned() }
     }
 }

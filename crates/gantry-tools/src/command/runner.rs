@@ -6,16 +6,19 @@
 
 use crate::command::toolchains::Toolchains;
 use crate::failure;
+use crate::options::{CodeOptions, ResourceLimits};
 use crate::workspace::ProtectedPaths;
+use crate::workspace::definitions::is_lock;
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use gantry_egress::address_guard::IpNet;
 use gantry_egress::host_pattern::{HostPattern, InvalidHostPattern};
 use gantry_egress::proxy::{self, Credential, Rules};
+use gantry_provider::options::Secret;
 use gantry_provider::task;
 use gantry_sandbox::jail::{
     Access, End, Ground, JailError, Job, Limits, PROXY, Protected, Ran, STORE, Sandbox, WORKSPACE,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,98 +30,62 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Folders of a catalogue whose files define agents and tools. A job reads them as they are.
 const CATALOGUE_FOLDERS: [&str; 3] = ["agents", "tools", "projects"];
-/// How the file that pins the tools of the main project is called, and how those of the others begin and end.
-const LOCKS: (&str, &str) = ("gantry.", "lock");
 /// Jobs of a project that run at once; more wait for their turn.
 const JOBS: usize = 16;
 /// Entries of a catalogue's folder that are looked at for such files.
 const ENTRIES: usize = 10_000;
 
-/// What a command runner is set up with.
-#[derive(Debug, Clone)]
-pub struct RunnerOptions {
-    /// The folder that jobs work on.
-    pub workspace: PathBuf,
-    /// What they do not touch in it.
-    pub fenced: ProtectedPaths,
-    /// A folder of Gantry's for what package managers keep. It need not exist.
-    pub store: PathBuf,
-    /// For code that an agent wrote.
-    pub code: ResourceLimits,
-    /// For builds, tests and installations.
-    pub builds: ResourceLimits,
-    /// Whether code that an agent wrote may use the network.
-    pub network: bool,
-    /// Private addresses that jobs with a network may reach.
-    pub private: Vec<IpNet>,
-    /// Folders that jobs may read besides those that are found.
-    pub toolchains: Vec<PathBuf>,
-}
-
-/// How much a job may take.
+/// Which limits of the configuration hold for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResourceLimits {
-    /// Where it is configured: `code` or `code.builds`.
-    pub keys: &'static str,
-    /// Bytes of memory.
-    pub memory: u64,
-    /// Processor time of a process.
-    pub cpu: Duration,
-    /// Processes at once.
-    pub processes: u32,
-    /// Bytes written to disk.
-    pub written: u64,
+pub(crate) enum LimitKind {
+    /// Those of code that an agent wrote, and of git.
+    Code,
+    /// Those of builds, tests and installations.
+    Builds,
 }
 
 /// One program to run.
 #[derive(Debug, Clone)]
-pub struct CommandSpec {
+pub(crate) struct CommandSpec {
     /// A name, or a path in the jail.
-    pub program: String,
+    pub(crate) program: String,
     /// Its arguments.
-    pub args: Vec<OsString>,
+    pub(crate) args: Vec<String>,
     /// Variables besides those that every job has.
-    pub env: BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
     /// Where it starts, relative to the workspace; empty is the workspace itself.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Its standard input.
-    pub input: Vec<u8>,
+    pub(crate) input: Vec<u8>,
     /// What it may do with the workspace.
-    pub access: Access,
+    pub(crate) access: Access,
     /// The hosts that it may reach, if any.
-    pub network: Option<NetworkAccess>,
+    pub(crate) network: Option<NetworkAccess>,
     /// Whether it has the folder for packages.
-    pub packages: bool,
+    pub(crate) packages: bool,
     /// Files to read at `/run/gantry`.
-    pub files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// How much it may take.
-    pub quota: ResourceLimits,
+    pub(crate) limits: LimitKind,
     /// From its start to its end.
-    pub wall: Duration,
+    pub(crate) wall: Duration,
     /// Bytes that are kept of each of its two outputs.
-    pub output: usize,
+    pub(crate) output: usize,
 }
 
-/// The hosts that a job with a network may reach. It holds secrets, so it shows little of itself.
-#[derive(Clone, Default)]
-pub struct NetworkAccess {
+/// The hosts that a job with a network may reach.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NetworkAccess {
     /// The hosts, such as `example.com`, `*.example.com` or `example.com:8443`; none means every public one.
-    pub hosts: Option<Vec<String>>,
+    pub(crate) hosts: Option<Vec<String>>,
     /// Secrets for some origins, which the proxy adds: an origin such as `https://example.com`, and the value of the
     /// header Authorization.
-    pub credentials: Vec<(String, String)>,
-}
-
-impl std::fmt::Debug for NetworkAccess {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NetworkAccess").field("hosts", &self.hosts).finish_non_exhaustive()
-    }
+    pub(crate) credentials: Vec<(String, Secret)>,
 }
 
 impl CommandSpec {
     /// A program that only reads the workspace and has no network.
-    #[must_use]
-    pub fn new(program: impl Into<String>, quota: ResourceLimits, wall: Duration) -> Self {
+    pub(crate) fn new(program: impl Into<String>, limits: LimitKind, wall: Duration) -> Self {
         Self {
             program: program.into(),
             args: Vec::new(),
@@ -129,66 +96,84 @@ impl CommandSpec {
             network: None,
             packages: false,
             files: Vec::new(),
-            quota,
+            limits,
             wall,
             output: OUTPUT_BYTES,
         }
     }
 
     /// The same with these arguments.
-    #[must_use]
-    pub fn args<T: Into<OsString>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
+
+    /// The same with these variables.
+    pub(crate) fn env<'a>(mut self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        self.env.extend(variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        self
+    }
+
+    /// The program and its arguments.
+    pub(crate) fn command_line(&self) -> Vec<String> {
+        [&self.program].into_iter().chain(&self.args).cloned().collect()
+    }
 }
 
+/// A megabyte, as the configuration counts them.
+const MIB: u64 = 1024 * 1024;
 /// Bytes that are kept of each output of a job, unless it says otherwise.
-pub const OUTPUT_BYTES: usize = 1024 * 1024;
+pub(crate) const OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Where the programs of one project run.
 #[derive(Debug)]
 pub struct CommandRunner {
     /// The workspace as jobs have it, or why there are no jobs on it.
-    workspace: Result<Ground, String>,
-    options: RunnerOptions,
-    toolchains: Toolchains,
+    jail_workspace: Result<Ground, String>,
+    /// The folder that jobs work on.
+    pub(crate) workspace: PathBuf,
+    /// What jobs do not touch in it.
+    pub(crate) protected: ProtectedPaths,
+    store: PathBuf,
+    private: Vec<IpNet>,
+    pub(crate) options: CodeOptions,
+    /// What there is besides the system's own programs.
+    pub(crate) toolchains: Toolchains,
     /// For the jobs that run.
     slots: Semaphore,
 }
 
 impl CommandRunner {
-    /// Opens the workspace. Starts nothing. Where that fails, so does every job, and nothing else.
+    /// Opens a workspace, with what jobs do not touch in it. Starts nothing. Where opening fails, so does every job, and
+    /// nothing else. `store` is a folder of Gantry's for what package managers keep, which need not exist; `private` are
+    /// the private addresses that jobs with a network may reach.
     #[must_use]
-    pub fn open(options: RunnerOptions) -> Self {
-        let workspace = Ground::open(&options.workspace, protected(&options.fenced));
-        let fenced = options.fenced.hidden.iter().chain(&options.fenced.read_only);
-        let excluded: Vec<PathBuf> = fenced.chain([&options.workspace]).cloned().collect();
+    pub fn open(
+        workspace: PathBuf,
+        protected: ProtectedPaths,
+        store: PathBuf,
+        private: Vec<IpNet>,
+        options: CodeOptions,
+    ) -> Self {
+        let jail_workspace = Ground::open(&workspace, jail_protection(&protected));
+        let excluded = protected.hidden.iter().chain(&protected.read_only).chain([&workspace]);
+        let excluded: Vec<PathBuf> = excluded.cloned().collect();
         let toolchains = Toolchains::find(&options.toolchains, &excluded);
         Self {
-            workspace: workspace.map_err(|error| error.to_string()),
+            jail_workspace: jail_workspace.map_err(|error| error.to_string()),
+            workspace,
+            protected,
+            store,
+            private,
             options,
             toolchains,
             slots: Semaphore::new(JOBS),
         }
     }
 
-    /// Its settings.
-    #[must_use]
-    pub fn options(&self) -> &RunnerOptions {
-        &self.options
-    }
-
-    /// What there is besides the system's own programs.
-    #[must_use]
-    pub fn toolchains(&self) -> &Toolchains {
-        &self.toolchains
-    }
-
     /// The program that a command means to jobs: its folder as it really is, and its name as it is written. A name is
     /// looked up as jobs look it up; a path must be absolute and lead into one of the same folders.
-    #[must_use]
-    pub fn program(&self, command: &str) -> Option<PathBuf> {
+    pub(crate) fn program(&self, command: &str) -> Option<PathBuf> {
         let at = |path: &Path| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
         if !command.contains('/') {
             return at(&self.toolchains.program(command)?);
@@ -200,14 +185,12 @@ impl CommandRunner {
     }
 
     /// Why nothing can be run here, if so.
-    #[must_use]
-    pub fn unavailable_reason() -> Option<String> {
+    pub(crate) fn unavailable_reason() -> Option<String> {
         Sandbox::find().err().map(ToString::to_string)
     }
 
     /// How jobs are confined here.
-    #[must_use]
-    pub fn level() -> &'static str {
+    pub(crate) fn level() -> &'static str {
         Sandbox::find().map_or("none", |sandbox| sandbox.level().name)
     }
 
@@ -215,9 +198,9 @@ impl CommandRunner {
     ///
     /// # Errors
     /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
-    pub async fn run(&self, command: CommandSpec) -> Result<Ran, Fault> {
+    pub(crate) async fn run(&self, command: CommandSpec) -> Result<Ran, Fault> {
         let sandbox = Sandbox::find().map_err(|unavailable| failure::failed(unavailable.to_string()))?;
-        let workspace = self.workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
+        let workspace = self.jail_workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
         let rules = command.network.as_ref().map(|access| self.rules(access)).transpose()?;
         let job = self.job(command).await?;
         // It is never closed.
@@ -233,15 +216,16 @@ impl CommandRunner {
     }
 
     async fn job(&self, command: CommandSpec) -> Result<Job, Fault> {
-        let ResourceLimits { keys: _, memory, cpu, processes, written } = command.quota;
-        let store = command.packages.then(|| self.options.store.clone());
+        let ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb } = self.limits(command.limits);
+        let store = command.packages.then(|| self.store.clone());
         if let Some(store) = store.clone() {
             let made = tokio::fs::create_dir_all(&store).await;
             made.map_err(|error| failure::failed(format!("cannot make {}: {error}", store.display())))?;
         }
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
         env.insert("PATH".into(), self.toolchains.path());
-        env.extend(self.toolchains.env().iter().map(|(name, value)| (name.into(), value.into())));
+        // What a job runs must not fetch itself another version of a compiler.
+        env.insert("GOTOOLCHAIN".into(), "local".into());
         if command.packages {
             env.extend(STORES.map(|(name, folder)| (name.into(), format!("{STORE}/{folder}").into())));
         }
@@ -252,28 +236,84 @@ impl CommandRunner {
         env.extend(command.env.into_iter().map(|(name, value)| (name.into(), value.into())));
         Ok(Job {
             program: command.program.into(),
-            args: command.args,
+            args: command.args.into_iter().map(Into::into).collect(),
             env,
             folder: command.folder,
             input: command.input.into(),
             access: command.access,
             network: command.network.is_some(),
-            toolchains: self.toolchains.mounts(),
+            toolchains: self.toolchains.mounts.as_slice().into(),
             store,
             files: command.files,
-            limits: Limits { wall: command.wall, cpu, memory, processes, written, output: command.output },
+            limits: Limits {
+                wall: command.wall,
+                cpu: Duration::from_secs(cpu_seconds),
+                memory: memory_mb.saturating_mul(MIB),
+                processes,
+                written: disk_mb.saturating_mul(MIB),
+                output: command.output,
+            },
         })
+    }
+
+    fn limits(&self, kind: LimitKind) -> ResourceLimits {
+        match kind {
+            LimitKind::Code => self.options.limits(),
+            LimitKind::Builds => self.options.builds,
+        }
+    }
+
+    /// How a run that a limit ended is reported; none if it ended otherwise. `task` and `wall` are its name and its time
+    /// limit.
+    pub(crate) fn limit_fault(
+        &self,
+        ran: &Ran,
+        task: &str,
+        wall: Duration,
+        kind: LimitKind,
+    ) -> Option<Fault> {
+        let limits = self.limits(kind);
+        let keys = match kind {
+            LimitKind::Code => "code",
+            LimitKind::Builds => "code.builds",
+        };
+        let (code, what) = match ran.end {
+            End::Exited(_) | End::Signalled(_) => return None,
+            End::WallLimit => (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32())),
+            End::CpuLimit => (
+                ErrorCode::Timeout,
+                format!("used more than {} s of processor time ({keys}.cpuSeconds)", limits.cpu_seconds),
+            ),
+            End::MemoryLimit => (
+                ErrorCode::ExecutionError,
+                format!("used more than {} MiB of memory ({keys}.memoryMb)", limits.memory_mb),
+            ),
+            End::WriteLimit => (
+                ErrorCode::ExecutionError,
+                format!("wrote more than {} MiB to disk ({keys}.diskMb)", limits.disk_mb),
+            ),
+        };
+        let message =
+            format!("{task} {what} and was ended with everything it had started; what it wrote stays");
+        let details = json!({
+            "stdout": ran.stdout.text(),
+            "stderr": ran.stderr.text(),
+            "duration": millis(ran.duration),
+            "sandbox": Self::level(),
+        });
+        let error = ToolError::new(code, message).with_details(details);
+        Some(Fault { error, effect: EffectState::Done })
     }
 
     /// What a job with a network may reach.
     fn rules(&self, access: &NetworkAccess) -> Result<Rules, Fault> {
-        let mut rules = Rules { private: self.options.private.clone(), ..Rules::default() };
+        let mut rules = Rules { private: self.private.clone(), ..Rules::default() };
         let patterns =
             access.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
         rules.hosts =
             patterns.transpose().map_err(|error: InvalidHostPattern| failure::failed(error.to_string()))?;
         for (origin, authorization) in &access.credentials {
-            let credential = Credential::new(origin, authorization);
+            let credential = Credential::new(origin, authorization.expose());
             rules.credentials.push(credential.map_err(|error| failure::failed(error.to_string()))?);
         }
         Ok(rules)
@@ -307,51 +347,12 @@ const STORES: [(&str, &str); 5] = [
 ];
 
 /// A path in the workspace as programs in the jail have it.
-#[must_use]
-pub fn in_jail(path: &Path) -> PathBuf {
+pub(crate) fn in_jail(path: &Path) -> PathBuf {
     Path::new(WORKSPACE).join(path)
 }
 
-/// How a run that a limit ended is reported; none if it ended otherwise. `details` says what it left.
-#[must_use]
-pub fn limit_fault(ran: &Ran, task: &str, limits: (Duration, ResourceLimits)) -> Option<Fault> {
-    let (wall, quota) = limits;
-    let keys = quota.keys;
-    let (code, what) = match ran.end {
-        End::Exited(_) | End::Signalled(_) => return None,
-        End::WallLimit => (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32())),
-        End::CpuLimit => (
-            ErrorCode::Timeout,
-            format!("used more than {} s of processor time ({keys}.cpuSeconds)", quota.cpu.as_secs()),
-        ),
-        End::MemoryLimit => (
-            ErrorCode::ExecutionError,
-            format!("used more than {} MiB of memory ({keys}.memoryMb)", quota.memory >> 20),
-        ),
-        End::WriteLimit => (
-            ErrorCode::ExecutionError,
-            format!("wrote more than {} MiB to disk ({keys}.diskMb)", quota.written >> 20),
-        ),
-    };
-    let message = format!("{task} {what} and was ended with everything it had started; what it wrote stays");
-    let error = ToolError::new(code, message).with_details(outputs(ran));
-    Some(Fault { error, effect: EffectState::Done })
-}
-
-/// What a run said, for the details of an error.
-#[must_use]
-pub fn outputs(ran: &Ran) -> Value {
-    json!({
-        "stdout": ran.stdout.text(),
-        "stderr": ran.stderr.text(),
-        "duration": millis(ran.duration),
-        "sandbox": CommandRunner::level(),
-    })
-}
-
 /// The code of an end as shells count it.
-#[must_use]
-pub fn exit_code(end: End) -> i32 {
+pub(crate) fn exit_code(end: End) -> i32 {
     match end {
         End::Exited(code) => code,
         End::Signalled(signal) => SIGNAL_BASE + signal,
@@ -363,30 +364,23 @@ const SIGNAL_BASE: i32 = 128;
 const KILLED: i32 = 9;
 
 /// Whole milliseconds.
-#[must_use]
-pub fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn protected(fenced: &ProtectedPaths) -> Protected {
-    let mut sealed = fenced.read_only.clone();
-    sealed.extend(fenced.definition_dirs.iter().flat_map(|folder| locks(folder)));
+fn jail_protection(protected: &ProtectedPaths) -> Protected {
+    let mut sealed = protected.read_only.clone();
+    sealed.extend(protected.definition_dirs.iter().flat_map(|folder| locks(folder)));
     let folders =
-        fenced.definition_dirs.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
-    Protected { hidden: fenced.hidden.clone(), folders: folders.collect(), sealed }
+        protected.definition_dirs.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
+    Protected { hidden: protected.hidden.clone(), folders: folders.collect(), sealed }
 }
 
 /// The files in a folder that pin tools: the main one, whether or not it exists, and those of other projects.
 fn locks(folder: &Path) -> Vec<PathBuf> {
-    let (begin, end) = LOCKS;
-    let mut found = vec![folder.join(format!("{begin}{end}"))];
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
-    found.extend(entries.map(|entry| entry.path()).filter(|path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with(begin) && name.ends_with(end)
-    }));
-    found.dedup();
-    found
+    let found = entries.filter(|entry| is_lock(&entry.file_name())).map(|entry| entry.path());
+    found.chain([folder.join("gantry.lock")]).collect()
 }
 
 fn fault(error: &JailError) -> Fault {

@@ -5,34 +5,26 @@
 //! found is compared. The folder is compared by where it really is, the name as it is written: one file can be many
 //! programs, by the name it is called.
 
-use super::runner::{CommandRunner, CommandSpec};
-use super::{MAX_TIMEOUT, MAX_WORDS, ProgramResult, default_timeout, run_program, wall_limit};
-use crate::failure;
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::{PermittedCall, ToolBox};
-use gantry_core::Fault;
-use gantry_core::tool::Annotations;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use super::runner::{CommandRunner, CommandSpec, LimitKind};
+use super::{MAX_TIMEOUT, MAX_WORDS, ProgramResult, default_timeout, run_program};
+use crate::options::ShellPolicy;
+use crate::tool::prelude::*;
+use crate::tool::time_limit;
+use crate::toolbox::ToolBox;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-/// The tool of an entry of the tool catalogue: these commands, each for at most this long.
+/// The tool of an entry of the tool catalogue.
 #[must_use]
-pub fn shell_tools(runner: Arc<CommandRunner>, commands: Vec<String>, limit: Option<Duration>) -> ToolBox {
-    let tool = ShellExec { runner, commands, limit };
-    ToolBox::new().with(tool).unavailable_if(CommandRunner::unavailable_reason)
+pub fn shell_tools(runner: Arc<CommandRunner>, policy: ShellPolicy) -> ToolBox {
+    ToolBox::new().with(ShellExec { runner, policy }).unavailable_if(CommandRunner::unavailable_reason)
 }
 
 /// The tool.
 #[derive(Debug)]
 struct ShellExec {
     runner: Arc<CommandRunner>,
-    /// As they are configured.
-    commands: Vec<String>,
-    /// The longest time that a command has.
-    limit: Option<Duration>,
+    policy: ShellPolicy,
 }
 
 /// Runs one command in a sandbox whose working folder is the workspace. There is no shell: no pipes, no redirections, no
@@ -67,16 +59,15 @@ impl Tool for ShellExec {
     type Output = ProgramResult;
 
     fn note(&self) -> Option<String> {
-        Some(format!("Allowed commands: {}.", self.commands.join(", ")))
+        Some(format!("Allowed commands: {}.", self.policy.allowed_commands.join(", ")))
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<ProgramResult, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, Fault> {
         let args = call.args;
         let program = self.allowed_program(&args.command)?;
-        let asked = wall_limit(args.timeout)?;
-        let wall = self.limit.map_or(asked, |limit| limit.min(asked));
-        let limits = self.runner.options().code;
-        let mut command = CommandSpec::new(program.to_string_lossy(), limits, wall).args(args.args);
+        let asked = time_limit(args.timeout, MAX_TIMEOUT)?;
+        let wall = self.policy.timeout.map_or(asked, |limit| limit.min(asked));
+        let mut command = CommandSpec::new(program.to_string_lossy(), LimitKind::Code, wall).args(args.args);
         command.folder = args.cwd.into();
         command.input = args.stdin.into_bytes();
         run_program(&self.runner, command, &args.command).await
@@ -86,7 +77,7 @@ impl Tool for ShellExec {
 impl ShellExec {
     /// The program that a command names, if it is on the list.
     fn allowed_program(&self, command: &str) -> Result<PathBuf, Fault> {
-        let list = || self.commands.join(", ");
+        let list = || self.policy.allowed_commands.join(", ");
         let find = |command: &str| self.runner.program(command);
         let Some(program) = find(command) else {
             let hint = if command.contains(char::is_whitespace) {
@@ -99,7 +90,13 @@ impl ShellExec {
                 list()
             )));
         };
-        if self.commands.iter().filter_map(|allowed| find(allowed)).any(|allowed| allowed == program) {
+        if self
+            .policy
+            .allowed_commands
+            .iter()
+            .filter_map(|allowed| find(allowed))
+            .any(|allowed| allowed == program)
+        {
             return Ok(program);
         }
         Err(failure::denied(format!("{command} may not be run here. Allowed are: {}", list())))

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Where version managers keep their versions: the variable that names the manager's folder, where that usually is in the
 /// home folder, where the versions are in there and how many folders deep; then the variable or else the file that says
@@ -50,56 +49,33 @@ const CHOICE_BYTES: u64 = 64 * 1024;
 
 /// What jobs may read besides the system's own programs.
 #[derive(Debug, Clone, Default)]
-pub struct Toolchains {
-    mounts: Arc<[PathBuf]>,
+pub(crate) struct Toolchains {
+    /// What has to be there in the jail.
+    pub(crate) mounts: Vec<PathBuf>,
     folders: Vec<PathBuf>,
-    env: Vec<(String, String)>,
 }
 
 impl Toolchains {
     /// Those in the known places, and these folders; but nothing that holds one of the paths in `excluded`, or lies
     /// within one of them.
-    #[must_use]
-    pub fn find(more: &[PathBuf], excluded: &[PathBuf]) -> Self {
-        let names = MANAGERS.iter().flat_map(|(folder, .., choice, _)| [*folder, *choice]);
-        let vars =
-            names.filter(|name| !name.is_empty()).filter_map(|name| Some((name, std::env::var_os(name)?)));
-        let search = Search {
-            home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
-            path: std::env::var_os("PATH").unwrap_or_default(),
-            vars: vars.collect(),
-            excluded: excluded.iter().map(|path| real(path)).collect(),
-        };
-        search.run(more)
-    }
-
-    /// What has to be there in the jail.
-    #[must_use]
-    pub fn mounts(&self) -> Arc<[PathBuf]> {
-        Arc::clone(&self.mounts)
-    }
-
-    /// Variables that they need.
-    #[must_use]
-    pub fn env(&self) -> &[(String, String)] {
-        &self.env
+    pub(crate) fn find(more: &[PathBuf], excluded: &[PathBuf]) -> Self {
+        let excluded = excluded.iter().map(|path| real(path)).collect();
+        Search { vars: std::env::vars_os().collect(), excluded }.run(more)
     }
 
     /// Where jobs look for programs, in this order: their folders, then the system's. Never the workspace.
-    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.folders.iter().map(PathBuf::as_path).chain(SYSTEM_BINS.iter().map(Path::new))
     }
 
     /// The same as a PATH.
-    #[must_use]
-    pub fn path(&self) -> OsString {
+    pub(crate) fn path(&self) -> OsString {
         let folders: Vec<&OsStr> = self.folders().map(Path::as_os_str).collect();
         folders.join(OsStr::new(":"))
     }
 
     /// Where jobs find a program of this name, if there is one.
-    #[must_use]
-    pub fn program(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         self.folders().map(|folder| folder.join(name)).find(|path| is_program(path))
     }
 }
@@ -107,82 +83,61 @@ impl Toolchains {
 /// One search for toolchains: what it goes by, so that tests can say it.
 #[derive(Debug)]
 struct Search {
-    home: Option<PathBuf>,
-    path: OsString,
-    vars: BTreeMap<&'static str, OsString>,
+    /// The environment.
+    vars: BTreeMap<OsString, OsString>,
     /// With links resolved.
     excluded: Vec<PathBuf>,
 }
 
-/// A version manager that is there.
-struct Manager {
-    /// Where its versions are, and how many folders deep.
-    versions: PathBuf,
-    levels: usize,
-    /// What says which of them is chosen.
-    choice: String,
-}
-
-/// What a search has found so far.
-#[derive(Debug, Default)]
-struct Found {
-    mounts: Vec<PathBuf>,
-    folders: Vec<PathBuf>,
-}
-
 impl Search {
     fn run(&self, more: &[PathBuf]) -> Toolchains {
-        let mut found = Found::default();
+        let mut found = Toolchains::default();
         for folder in more {
-            match self.may_mount(&real(folder)) {
-                Ok(()) => {
-                    let bin = folder.join("bin");
-                    add(&mut found.folders, if bin.is_dir() { bin } else { folder.clone() });
-                    add(&mut found.mounts, folder.clone());
-                }
-                Err(why) => {
-                    tracing::warn!(folder = %folder.display(), "a folder of code.toolchains is left out: it {why}");
-                }
+            if let Err(why) = self.may_mount(&real(folder)) {
+                tracing::warn!(folder = %folder.display(), "a folder of code.toolchains is left out: it {why}");
+                continue;
             }
+            add(&mut found.folders, bin_of(folder));
+            add(&mut found.mounts, folder.clone());
         }
-        let managers = self.managers();
-        let path = std::env::split_paths(&self.path).take(PATH_FOLDERS);
+        let (versions, chosen) = self.versions();
+        let path = self.var("PATH").map(std::env::split_paths).into_iter().flatten().take(PATH_FOLDERS);
         for folder in
             path.filter(|folder| folder.is_absolute()).filter_map(|folder| folder.canonicalize().ok())
         {
-            self.on_path(&folder, &managers, &mut found);
+            self.take_from_path(&folder, &versions, &mut found);
         }
-        for manager in &managers {
-            for version in manager.chosen() {
-                self.take(&version, &version.join("bin"), &mut found);
-            }
+        for version in &chosen {
+            self.take(version, &version.join("bin"), &mut found);
         }
-        let home = self.home.as_deref().unwrap_or(Path::new("/"));
+        let home = self.home().unwrap_or(Path::new("/"));
         for place in PLACES.iter().filter_map(|place| home.join(place).canonicalize().ok()) {
-            let bin = place.join("bin");
-            self.take(&place, if bin.is_dir() { &bin } else { &place }, &mut found);
+            self.take(&place, &bin_of(&place), &mut found);
         }
         found.mounts.truncate(MOUNTS);
-        // What a job runs must not fetch itself another version of a compiler.
-        let env = vec![("GOTOOLCHAIN".to_owned(), "local".to_owned())];
-        Toolchains { mounts: found.mounts.into(), folders: found.folders, env }
+        found
     }
 
-    /// The version managers that are there.
-    fn managers(&self) -> Vec<Manager> {
+    /// The folders of all versions that version managers keep, and of the chosen ones.
+    fn versions(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let there = MANAGERS.iter().filter_map(|(variable, usual, versions, levels, choice, file)| {
             let named = self.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-            let root = named.or_else(|| Some(self.home.as_ref()?.join(usual)))?;
+            let root = named.or_else(|| Some(self.home()?.join(usual)))?;
             let versions = root.join(versions).canonicalize().ok()?;
             let choice = self.var(choice).and_then(|value| value.to_str()).map(str::to_owned);
             let choice = choice.or_else(|| read(&root.join(file))).unwrap_or_default();
-            Some(Manager { versions, levels: *levels, choice })
+            // Where the versions are two folders deep, each program has its own folder of versions.
+            let programs = if *levels == 1 { vec![versions] } else { entries(&versions) };
+            let programs: Vec<Vec<PathBuf>> = programs.iter().map(|program| entries(program)).collect();
+            let chosen = programs.iter().filter_map(|versions| chosen(versions, &choice)).collect();
+            Some((programs.concat(), chosen))
         });
-        there.collect()
+        let (versions, chosen): (Vec<_>, Vec<Vec<PathBuf>>) = there.unzip();
+        (versions.concat(), chosen.concat())
     }
 
     /// Takes a folder of the PATH, if it is of the system or in one of the known places.
-    fn on_path(&self, folder: &Path, managers: &[Manager], found: &mut Found) {
+    fn take_from_path(&self, folder: &Path, versions: &[PathBuf], found: &mut Toolchains) {
         if is_system(folder) {
             // It is in the jail already, but perhaps not where that looks for programs.
             if !SYSTEM_BINS.iter().any(|bin| folder == Path::new(bin)) {
@@ -190,12 +145,8 @@ impl Search {
             }
             return;
         }
-        for Manager { versions, levels, .. } in managers {
-            let Ok(below) = folder.strip_prefix(versions) else { continue };
-            let version: PathBuf = below.components().take(*levels).collect();
-            if version.components().count() == *levels {
-                self.take(&versions.join(version), folder, found);
-            }
+        if let Some(version) = versions.iter().find(|version| folder.starts_with(version)) {
+            self.take(version, folder, found);
         }
         if folder.starts_with(NIX) {
             self.take(Path::new(NIX), folder, found);
@@ -203,14 +154,15 @@ impl Search {
     }
 
     /// Takes an installation: a folder of programs for the PATH, and mounts for all of it but its settings.
-    fn take(&self, installation: &Path, folder: &Path, found: &mut Found) {
-        let has_parts = installation.join("bin").is_dir();
-        let parts = if has_parts { entries(installation) } else { vec![installation.to_owned()] };
-        let is_left_out = |part: &Path| LEFT_OUT.contains(&name(part)) || name(part).starts_with('.');
-        let parts: Vec<PathBuf> =
-            parts.into_iter().filter(|part| part.exists() && (!has_parts || !is_left_out(part))).collect();
-        let is_refused = |part: &Path| self.may_mount(&real(part)).is_err();
-        if !is_refused(installation) && !parts.iter().any(|part| is_refused(part)) {
+    fn take(&self, installation: &Path, folder: &Path, found: &mut Toolchains) {
+        let is_kept = |part: &PathBuf| !LEFT_OUT.contains(&name(part)) && !name(part).starts_with('.');
+        let parts: Vec<PathBuf> = if installation.join("bin").is_dir() {
+            entries(installation).into_iter().filter(|part| part.exists() && is_kept(part)).collect()
+        } else {
+            vec![installation.to_owned()]
+        };
+        let may_mount = |part: &Path| self.may_mount(&real(part)).is_ok();
+        if may_mount(installation) && parts.iter().all(|part| may_mount(part)) {
             add(&mut found.folders, folder.to_owned());
             parts.into_iter().for_each(|part| add(&mut found.mounts, part));
         }
@@ -224,7 +176,7 @@ impl Search {
         if ["/proc", "/sys", "/dev", "/run"].iter().any(|folder| path.starts_with(folder)) {
             return Err("belongs to the system");
         }
-        if self.home.as_deref().is_some_and(|home| real(home).starts_with(path)) {
+        if self.home().is_some_and(|home| real(home).starts_with(path)) {
             return Err("holds the home folder");
         }
         if self.excluded.iter().any(|excluded| excluded.starts_with(path) || path.starts_with(excluded)) {
@@ -237,28 +189,31 @@ impl Search {
     }
 
     fn var(&self, name: &str) -> Option<&OsString> {
-        self.vars.get(name).filter(|value| !value.is_empty())
+        self.vars.get(OsStr::new(name)).filter(|value| !value.is_empty())
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.var("HOME").map(Path::new).filter(|home| home.is_absolute())
     }
 }
 
-impl Manager {
-    /// The chosen versions: those of the folders that the choice names first. `stable` also names
-    /// `stable-x86_64-unknown-linux-gnu`.
-    fn chosen(&self) -> Vec<PathBuf> {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let names: Vec<&str> = self.choice.split(|c| !is_part(c)).filter(|name| !name.is_empty()).collect();
-        let groups = if self.levels == 1 { vec![self.versions.clone()] } else { entries(&self.versions) };
-        let in_group = |group: PathBuf| {
-            let folders = entries(&group);
-            let called = |wanted: &&str| {
-                let is_exact = |folder: &&PathBuf| name(folder) == *wanted;
-                let is_longer = |folder: &&PathBuf| name(folder).starts_with(&format!("{wanted}-"));
-                folders.iter().find(is_exact).or_else(|| folders.iter().find(is_longer))
-            };
-            names.iter().find_map(called)?.canonicalize().ok()
-        };
-        groups.into_iter().filter_map(in_group).collect()
-    }
+/// The chosen version: that of the folders which the choice names first. `stable` also names
+/// `stable-x86_64-unknown-linux-gnu`.
+fn chosen(versions: &[PathBuf], choice: &str) -> Option<PathBuf> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let mut names = choice.split(|c| !is_part(c)).filter(|name| !name.is_empty());
+    let called = |wanted: &str| {
+        let is_longer = |version: &&PathBuf| name(version).starts_with(&format!("{wanted}-"));
+        let exact = versions.iter().find(|version| name(version) == wanted);
+        exact.or_else(|| versions.iter().find(is_longer))
+    };
+    names.find_map(called)?.canonicalize().ok()
+}
+
+/// The folder of an installation that has its programs.
+fn bin_of(installation: &Path) -> PathBuf {
+    let bin = installation.join("bin");
+    if bin.is_dir() { bin } else { installation.to_owned() }
 }
 
 /// The name of a file or folder; empty if it is no text.

@@ -6,30 +6,23 @@
 //! **Invariant:** only what was there when the call was judged is deleted. The approver said yes to that, and to nothing
 //! that was put in its place.
 
-use super::{FileCall, Precondition, preflight_blocking, run_blocking};
-use crate::failure;
-use crate::text::display_text;
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::PermittedCall;
+use super::{preflight_blocking, run_blocking, unchanged, verdict};
+use crate::text::{counted, display_text};
+use crate::tool::prelude::*;
+use crate::workspace::entry::{Kind, identity, names, open_dir, size, stat_at, sync};
 use crate::workspace::path::{RelPath, printable};
-use crate::workspace::protected::{Fences, Id, is_git};
-use crate::workspace::root::{Entry, Kind, Links, WorkspaceRoot, names, open_dir, stat_at, sync};
-use crate::workspace::state::{bytes, describe_target, identity, size};
+use crate::workspace::protected::{Id, is_git};
+use crate::workspace::root::{Entry, Links, WorkspaceRoot};
 use gantry_core::digest::Digest;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Annotations, OwnRule};
-use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
-use rustix::fs::{AtFlags, fstat};
+use gantry_core::{EffectState, ErrorCode, ToolError};
+use rustix::fs::{AtFlags, Stat, fstat};
 use rustix::io::Errno;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Entries that one call may delete.
@@ -69,27 +62,26 @@ impl Tool for DeleteFile {
     const TITLE: &'static str = "Delete file";
     const HINTS: Annotations = Annotations { destructive_hint: Some(true), ..CHANGES };
     /// It always asks; as `Depends` the question can say what would be deleted.
-    const APPROVAL: OwnRule = OwnRule::Depends;
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
+    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
         preflight_blocking(&self.0, args, preflight).await
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         run_blocking(&self.0, call, EffectState::Possible, delete).await
     }
 }
 
-pub(super) fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<OwnVerdict, Fault> {
-    let path = RelPath::parse(&args.path)?;
-    let shown = path.shown();
-    let entry = find(root, &path)?;
-    let stat = entry.existing(shown)?;
-    let found = Survey::at(&entry, args, shown)?;
+pub(super) fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+    let entry = find_entry(root, &RelPath::parse(&args.path)?.without_slash())?;
+    let (stat, shown) = (entry.existing()?, &entry.shown);
+    let stop = CancellationToken::new();
+    let (fingerprint, survey) = survey(&entry, args, &stop)?;
     let ask = match Kind::of(stat) {
-        Kind::Directory => match found.count {
+        Kind::Directory => match survey.count {
             0 => format!("the empty directory {shown} would be deleted"),
             1 => format!("the directory {shown} and the 1 entry in it would be deleted"),
             n => format!("the directory {shown} and the {n} entries in it would be deleted"),
@@ -97,244 +89,203 @@ pub(super) fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<OwnVerdict,
         Kind::Link => {
             format!("the symbolic link {shown} would be deleted; what it points at stays")
         }
-        Kind::File | Kind::Special => format!("the file {shown} ({}) would be deleted", bytes(size(stat))),
+        Kind::File | Kind::Special => {
+            format!("the file {shown} ({}) would be deleted", counted(size(stat), "byte"))
+        }
     };
-    Ok(OwnVerdict {
-        ask: Some(ask),
-        precondition: Some(Precondition::Unchanged(found.fingerprint).to_text()),
-    })
+    Ok(verdict(Some(ask), unchanged(&fingerprint)))
 }
 
-pub(super) fn delete(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
-    let FileCall { args, precondition, stop } = call;
-    let path = RelPath::parse(&args.path)?;
-    let shown = path.shown();
-    let entry = find(root, &path)?;
-    let Some(Precondition::Unchanged(judged)) = precondition else {
-        return Err(failure::missing_precondition());
-    };
-    let found = Survey::at(&entry, args, shown)?;
-    if found.fingerprint != *judged {
+pub(super) fn delete(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+    let (args, stop, judged) = (&call.args, call.cancel(), call.judged()?);
+    let path = RelPath::parse(&args.path)?.without_slash();
+    let entry = find_entry(root, &path)?;
+    let (fingerprint, survey) = survey(&entry, args, stop)?;
+    if unchanged(&fingerprint) != judged {
         return Err(failure::outdated(format!(
-            "{shown} has changed since the call was judged, and nothing was deleted; call again"
+            "{} has changed since the call was judged, and nothing was deleted; call again",
+            entry.shown
         )));
     }
-    let fences = &entry.parent.fences;
-    let mut removal = Removal { fences, entries: &found.entries, stop, count: 0, deleted: Vec::new() };
-    if Kind::of(entry.existing(shown)?) == Kind::Directory {
-        removal.directory((&entry.parent.dir, &entry.name), &path.text(), args.recursive).map_err(
-            |fault| match removal.count {
-                0 => fault,
-                count => half_way(&fault, count, &removal.deleted),
-            },
-        )?;
-    } else {
-        rustix::fs::unlinkat(&entry.parent.dir, &entry.name, AtFlags::empty())
-            .map_err(|error| failure::os_error("deleting", shown, error))?;
-        removal.note(path.text());
-    }
-    sync(&entry.parent.dir).map_err(|error| failure::not_synced(shown, error))?;
-    let Removal { mut deleted, count, .. } = removal;
+    let mut removal = Walk::new(&entry, stop, Some(&survey.seen));
+    let removed = removal.remove_all(&path.text(), args.recursive);
+    let Walk { count, mut deleted, .. } = removal;
+    removed.map_err(|fault| if count == 0 { fault } else { partly_deleted(&fault, count, &deleted) })?;
+    sync(&entry.parent.dir).map_err(|error| failure::not_synced(&entry.shown, error))?;
     deleted.sort();
     Ok(Output { truncated: count > deleted.len(), deleted })
 }
 
-fn find(root: &WorkspaceRoot, path: &RelPath) -> Result<Entry, Fault> {
-    let shown = path.shown();
-    let entry = root.entry(path.entry_or_directory()?, Links::Keep, shown)?;
-    entry.parent.may_change(&entry.name, Some(entry.existing(shown)?), shown)?;
+fn find_entry(root: &WorkspaceRoot, path: &RelPath) -> Result<Entry, Fault> {
+    let entry = root.resolve_entry(path, Links::Keep)?;
+    entry.existing()?;
+    entry.may_change()?;
     Ok(entry)
 }
 
-pub(super) fn half_way(fault: &Fault, count: usize, deleted: &[String]) -> Fault {
+pub(super) fn partly_deleted(fault: &Fault, count: usize, deleted: &[String]) -> Fault {
     let message = format!("{} ({count} entries were deleted before)", fault.error.message);
     let error = ToolError::new(fault.error.code, message);
     Fault::with_possible_effect(error.with_details(json!({ "deletedCount": count, "deleted": deleted })))
 }
 
-/// What would be deleted.
-struct Survey {
-    /// Tells it from everything else.
-    fingerprint: String,
-    /// What is in the directory, if it is one; several names can be of one file.
-    count: usize,
-    entries: HashSet<Id>,
-}
-
-impl Survey {
-    /// Looks at what is there, and refuses what may not be deleted.
-    fn at(entry: &Entry, args: &Args, shown: &str) -> Result<Self, Fault> {
-        let stat = entry.existing(shown)?;
-        if Kind::of(stat) != Kind::Directory {
-            let existing = describe_target(entry, shown)?.ok_or_else(|| failure::not_found(shown))?;
-            return Ok(Self { fingerprint: existing.fingerprint, count: 0, entries: HashSet::new() });
-        }
-        let listing = |error| failure::os_error("listing", shown, error);
-        let dir = open_dir(&entry.parent.dir, &entry.name).map_err(listing)?;
-        let mut survey = Surveyor {
-            fences: &entry.parent.fences,
-            shown,
-            count: 0,
-            entries: HashSet::new(),
-            hasher: Sha256::new_with_prefix(identity(&fstat(&dir).map_err(listing)?)),
-        };
-        if args.recursive {
-            survey.add(&dir, 1)?;
-        } else if let n @ 1.. = all_names(&dir).map_err(listing)?.len() {
-            return Err(failure::failed(format!(
-                "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
-            )));
-        }
-        let digest = Digest::from_bytes(survey.hasher.finalize().into());
-        Ok(Self { fingerprint: digest.to_string(), count: survey.count, entries: survey.entries })
+/// Looks at what is there, and refuses what may not be deleted. The fingerprint tells it from everything else.
+fn survey<'a>(
+    entry: &'a Entry,
+    args: &Args,
+    stop: &'a CancellationToken,
+) -> Result<(String, Walk<'a>), Fault> {
+    let shown = &entry.shown;
+    let mut walk = Walk::new(entry, stop, None);
+    if Kind::of(entry.existing()?) != Kind::Directory {
+        let existing = entry.describe_target()?.ok_or_else(|| failure::not_found(shown))?;
+        return Ok((existing.fingerprint, walk));
     }
+    let listing = |error| entry.os_error("listing", error);
+    let dir = open_dir(&entry.parent.dir, &entry.name).map_err(listing)?;
+    walk.hasher.update(identity(&fstat(&dir).map_err(listing)?));
+    if args.recursive {
+        walk.walk_directory(&dir, shown, 1)?;
+    } else if let n @ 1.. = all_names(&dir).map_err(listing)?.len() {
+        return Err(failure::failed(format!(
+            "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
+        )));
+    }
+    let digest = Digest::from_bytes(walk.hasher.clone().finalize().into());
+    Ok((digest.to_string(), walk))
 }
 
-struct Surveyor<'a> {
-    fences: &'a Fences,
-    shown: &'a str,
+/// Goes through everything in a directory: once to survey it, and once more to delete it.
+struct Walk<'a> {
+    entry: &'a Entry,
+    stop: &'a CancellationToken,
+    /// What the survey saw, of a walk that deletes: nothing else goes.
+    judged: Option<&'a HashSet<Id>>,
+    /// Entries that were seen, or deleted; several names can be of one file.
     count: usize,
-    entries: HashSet<Id>,
     hasher: Sha256,
+    seen: HashSet<Id>,
+    deleted: Vec<String>,
 }
 
-impl Surveyor<'_> {
-    fn add(&mut self, dir: &OwnedFd, depth: usize) -> Result<(), Fault> {
-        let shown = self.shown;
-        let listing = |error| failure::os_error("listing", shown, error);
+impl<'a> Walk<'a> {
+    fn new(entry: &'a Entry, stop: &'a CancellationToken, judged: Option<&'a HashSet<Id>>) -> Self {
+        let (seen, deleted) = (HashSet::new(), Vec::new());
+        Self { entry, stop, judged, count: 0, hasher: Sha256::new(), seen, deleted }
+    }
+
+    /// Deletes the entry, a directory if `recursive` with what is in it.
+    fn remove_all(&mut self, path: &str, recursive: bool) -> Result<(), Fault> {
+        let entry = self.entry;
+        let (parent, name) = entry.at();
+        let deleting = |error| entry.os_error("deleting", error);
+        let is_directory = Kind::of(entry.existing()?) == Kind::Directory;
+        if is_directory && recursive {
+            self.walk_directory(&open_dir(parent, name).map_err(deleting)?, path, 1)?;
+        }
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(parent, name, flags).map_err(|error| match error {
+            Errno::NOTEMPTY => {
+                failure::failed(format!("something was added to {} meanwhile; call again", entry.shown))
+            }
+            _ => deleting(error),
+        })?;
+        // What was asked for is named even when the list is full.
+        self.deleted.truncate(NAMED - 1);
+        self.note_deleted(path);
+        Ok(())
+    }
+
+    fn note_deleted(&mut self, path: &str) {
+        self.count += 1;
+        if self.deleted.len() < NAMED {
+            self.deleted.push(path.to_owned());
+        }
+    }
+
+    /// Everything in an opened directory.
+    fn walk_directory(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<(), Fault> {
+        let shown = &self.entry.shown;
+        let listing = |error| failure::os_error("listing", &display_text(path), error);
         if depth > DEPTH {
             return Err(failure::failed(format!("{shown} has more than {DEPTH} levels of directories")));
         }
+        // What is open counts, not what had the name a moment ago.
+        self.refuse_protected(&fstat(dir).map_err(listing)?)?;
         let mut names = all_names(dir).map_err(listing)?;
         // A directory lists its names in no order that it promises to keep.
         names.sort_unstable();
         for name in names {
-            self.count += 1;
-            if self.count > DELETED {
-                return Err(failure::failed(format!(
-                    "{shown} has more than {DELETED} entries; delete parts of it first"
-                )));
-            }
-            if is_git(&name) {
-                return Err(failure::denied(format!(
-                    "{shown} contains a git repository, which tools cannot delete; ask a person to"
-                )));
-            }
-            let Some(stat) = stat_at(dir, &name).map_err(listing)? else { continue };
-            if self.fences.has(Id::of(&stat)) {
-                return Err(contains_protected(shown));
-            }
-            self.entries.insert(Id::of(&stat));
-            for part in
-                [&(depth as u64).to_le_bytes()[..], name.as_bytes(), b"\0", identity(&stat).as_bytes(), b"\0"]
-            {
-                self.hasher.update(part);
-            }
-            if Kind::of(&stat) == Kind::Directory {
-                self.add(&open_dir(dir, &name).map_err(listing)?, depth + 1)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Removal<'a> {
-    fences: &'a Fences,
-    /// What was judged: nothing else goes.
-    entries: &'a HashSet<Id>,
-    stop: &'a CancellationToken,
-    count: usize,
-    deleted: Vec<String>,
-}
-
-impl Removal<'_> {
-    fn note(&mut self, path: String) {
-        self.count += 1;
-        if self.deleted.len() < NAMED {
-            self.deleted.push(path);
-        }
-    }
-
-    /// Deletes a directory, if `recursive` with what is in it.
-    fn directory(
-        &mut self,
-        (parent, name): (&OwnedFd, &OsStr),
-        path: &str,
-        recursive: bool,
-    ) -> Result<(), Fault> {
-        let failed = |error| failure::os_error("deleting", &display_text(path), error);
-        if recursive {
-            let dir = open_dir(parent, name).map_err(failed)?;
-            self.content(&dir, path, 1)?;
-        }
-        rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|error| match error {
-            Errno::NOTEMPTY => failure::failed(format!(
-                "something was added to {} meanwhile; call again",
-                display_text(path)
-            )),
-            _ => failed(error),
-        })?;
-        // The directory that was asked for is named even when the list is full.
-        if self.deleted.len() >= NAMED {
-            self.deleted.pop();
-        }
-        self.note(path.to_owned());
-        Ok(())
-    }
-
-    fn content(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<(), Fault> {
-        let listing = |error| failure::os_error("listing", &display_text(path), error);
-        // The survey saw neither, but what it saw can have been swapped for something else.
-        if depth > DEPTH || self.count > DELETED {
-            return Err(failure::failed(format!(
-                "{} has grown while it was deleted; call again",
-                display_text(path)
-            )));
-        }
-        if self.fences.has(Id::of(&fstat(dir).map_err(listing)?)) {
-            return Err(contains_protected(&display_text(path)));
-        }
-        for name in all_names(dir).map_err(listing)? {
             if self.stop.is_cancelled() {
                 return Err(failure::canceled());
             }
             let path = format!("{path}/{}", printable(name.as_bytes()));
-            match self.entry(dir, &name, &path, depth) {
-                // Gone already, which is what was asked for.
+            match self.walk_entry(dir, &name, &path, depth) {
+                // Gone by now, which is what was asked for.
                 Err(fault) if fault.error.code == ErrorCode::FileNotFound => {}
-                removed => removed?,
+                walked => walked?,
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, dir: &OwnedFd, name: &OsStr, path: &str, depth: usize) -> Result<(), Fault> {
-        let failed = |error| failure::os_error("deleting", &display_text(path), error);
-        let stat =
-            stat_at(dir, name).map_err(failed)?.ok_or_else(|| failure::not_found(&display_text(path)))?;
-        if self.fences.has(Id::of(&stat)) || is_git(name) {
-            return Err(contains_protected(&display_text(path)));
-        }
-        if !self.entries.contains(&Id::of(&stat)) {
-            return Err(failure::outdated(format!(
-                "{} appeared meanwhile and is left; call again",
-                display_text(path)
+    fn walk_entry(&mut self, dir: &OwnedFd, name: &OsStr, path: &str, depth: usize) -> Result<(), Fault> {
+        let deleting = |error| failure::os_error("deleting", &display_text(path), error);
+        let stat = stat_at(dir, name).map_err(deleting)?.ok_or_else(|| deleting(Errno::NOENT))?;
+        if is_git(name) {
+            return Err(failure::denied(format!(
+                "{} contains a git repository, which tools cannot delete; ask a person to",
+                self.entry.shown
             )));
         }
-        let flags = if Kind::of(&stat) == Kind::Directory {
-            self.content(&open_dir(dir, name).map_err(failed)?, path, depth + 1)?;
-            AtFlags::REMOVEDIR
-        } else {
-            AtFlags::empty()
-        };
-        rustix::fs::unlinkat(dir, name, flags).map_err(failed)?;
-        self.note(path.to_owned());
+        self.refuse_protected(&stat)?;
+        match self.judged {
+            None => self.note_seen(name, &stat, depth)?,
+            Some(judged) if judged.contains(&Id::of(&stat)) => {}
+            Some(_) => {
+                return Err(failure::outdated(format!(
+                    "{} appeared meanwhile and is left; call again",
+                    display_text(path)
+                )));
+            }
+        }
+        let is_directory = Kind::of(&stat) == Kind::Directory;
+        if is_directory {
+            self.walk_directory(&open_dir(dir, name).map_err(deleting)?, path, depth + 1)?;
+        }
+        if self.judged.is_some() {
+            let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            rustix::fs::unlinkat(dir, name, flags).map_err(deleting)?;
+            self.note_deleted(path);
+        }
         Ok(())
     }
-}
 
-fn contains_protected(shown: &str) -> Fault {
-    failure::denied(format!("{shown} contains something that tools cannot delete; ask a person to"))
+    fn note_seen(&mut self, name: &OsStr, stat: &Stat, depth: usize) -> Result<(), Fault> {
+        self.count += 1;
+        if self.count > DELETED {
+            return Err(failure::failed(format!(
+                "{} has more than {DELETED} entries; delete parts of it first",
+                self.entry.shown
+            )));
+        }
+        self.seen.insert(Id::of(stat));
+        let depth = (depth as u64).to_le_bytes();
+        for part in [&depth[..], name.as_bytes(), b"\0", identity(stat).as_bytes(), b"\0"] {
+            self.hasher.update(part);
+        }
+        Ok(())
+    }
+
+    fn refuse_protected(&self, stat: &Stat) -> Result<(), Fault> {
+        if !self.entry.parent.protection.hides(Id::of(stat)) {
+            return Ok(());
+        }
+        Err(failure::denied(format!(
+            "{} contains something that tools cannot delete; ask a person to",
+            self.entry.shown
+        )))
+    }
 }
 
 /// The names in a directory; one more than may be deleted is enough to refuse it.

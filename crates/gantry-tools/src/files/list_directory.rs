@@ -1,25 +1,19 @@
 //! `list_directory`: what is in a directory, in order, up to a limit.
 
-use super::{FileCall, run_blocking};
-use crate::failure;
-use crate::tool::{READS, Tool};
-use crate::toolbox::PermittedCall;
+use super::run_blocking;
+use crate::tool::prelude::*;
+use crate::workspace::entry::{Kind, modified, names, open_dir, size, stat_at};
 use crate::workspace::path::{RelPath, printable};
-use crate::workspace::protected::{Fences, Id};
-use crate::workspace::root::{Kind, Resolved, WorkspaceRoot, names, open_dir, stat_at};
-use crate::workspace::state::{modified, size};
-use gantry_core::tool::Annotations;
-use gantry_core::{EffectState, Fault};
+use crate::workspace::protected::{Id, Protection};
+use crate::workspace::root::{Resolved, WorkspaceRoot};
+use gantry_core::EffectState;
 use gantry_sandbox::jail::looks_like_a_place;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BinaryHeap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Entries in one answer.
@@ -64,20 +58,13 @@ struct Listed {
     name: String,
     /// What it is.
     #[serde(rename = "type")]
-    kind: ListedKind,
+    #[schemars(extend("enum" = ["file", "directory", "symlink"]))]
+    kind: &'static str,
     /// The size in bytes; 0 for directories.
     size: u64,
     /// When the content was last changed, in UTC.
     #[schemars(extend("format" = "date-time"))]
     modified: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum ListedKind {
-    File,
-    Directory,
-    Symlink,
 }
 
 impl Tool for ListDirectory {
@@ -87,36 +74,44 @@ impl Tool for ListDirectory {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
-        run_blocking(&self.0, call, EffectState::None, list).await
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+        run_blocking(&self.0, call, EffectState::None, list_entries).await
     }
 }
 
-fn list(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
-    let FileCall { args, stop, .. } = call;
+fn list_entries(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+    let (args, stop) = (&call.args, call.cancel());
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
-    let directory = match root.descend(&path.whole(), None, shown)? {
+    let directory = match root.resolve_directory(path.text().as_ref(), None, shown)? {
         Resolved::Reached(directory) => directory,
         Resolved::Missing { .. } => return Err(failure::not_found(shown)),
         Resolved::NotADirectory => {
             return Err(failure::failed(format!("{shown} is not a directory; read_file reads files")));
         }
     };
-    let mut listing =
-        Listing { args, fences: &directory.fences, stop, entries: Vec::new(), scanned: 0, complete: true };
-    listing.add(&directory.dir, "", 1).map_err(|error| failure::os_error("listing", shown, error))?;
+    let mut listing = Listing {
+        args,
+        protection: &directory.protection,
+        stop,
+        entries: Vec::new(),
+        scanned: 0,
+        complete: true,
+    };
+    listing
+        .add_directory(&directory.dir, "", 1)
+        .map_err(|error| failure::os_error("listing", shown, error))?;
     if stop.is_cancelled() {
         return Err(failure::canceled());
     }
     listing.entries.sort_by(|a, b| a.0.cmp(&b.0));
-    let entries = listing.entries.into_iter().map(|(name, stat)| listed(name, &stat)).collect();
+    let entries = listing.entries.into_iter().map(|(name, stat)| describe_entry(name, &stat)).collect();
     Ok(Output { entries, truncated: !listing.complete })
 }
 
 struct Listing<'a> {
     args: &'a Args,
-    fences: &'a Fences,
+    protection: &'a Protection,
     stop: &'a CancellationToken,
     entries: Vec<(String, Stat)>,
     scanned: usize,
@@ -124,7 +119,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn add(&mut self, dir: impl AsFd, prefix: &str, depth: usize) -> Result<(), Errno> {
+    fn add_directory(&mut self, dir: impl AsFd, prefix: &str, depth: usize) -> Result<(), Errno> {
         for name in self.first_names(dir.as_fd())? {
             if self.entries.len() == LISTED || self.stop.is_cancelled() {
                 self.complete = false;
@@ -132,7 +127,7 @@ impl Listing<'_> {
             }
             // What is gone by now is not there.
             let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
-            if self.fences.has(Id::of(&stat)) || is_placeholder(dir.as_fd(), &name, &stat) {
+            if self.protection.hides(Id::of(&stat)) || is_placeholder(dir.as_fd(), &name, &stat) {
                 continue;
             }
             let shown = format!("{prefix}{}", printable(name.as_bytes()));
@@ -149,10 +144,10 @@ impl Listing<'_> {
         let listed = depth < DEPTH
             && open_dir(dir, name)
                 .and_then(|inner| {
-                    if self.fences.has(Id::of(&fstat(&inner)?)) {
+                    if self.protection.hides(Id::of(&fstat(&inner)?)) {
                         return Err(Errno::ACCESS);
                     }
-                    self.add(&inner, &format!("{shown}/"), depth + 1)
+                    self.add_directory(&inner, &format!("{shown}/"), depth + 1)
                 })
                 .is_ok();
         self.complete &= listed;
@@ -188,11 +183,11 @@ fn is_placeholder(dir: impl AsFd, name: &OsStr, stat: &Stat) -> bool {
     looks_like_a_place(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
 }
 
-fn listed(name: String, stat: &Stat) -> Listed {
+fn describe_entry(name: String, stat: &Stat) -> Listed {
     let (kind, size) = match Kind::of(stat) {
-        Kind::Directory => (ListedKind::Directory, 0),
-        Kind::Link => (ListedKind::Symlink, size(stat)),
-        Kind::File | Kind::Special => (ListedKind::File, size(stat)),
+        Kind::Directory => ("directory", 0),
+        Kind::Link => ("symlink", size(stat)),
+        Kind::File | Kind::Special => ("file", size(stat)),
     };
     Listed { name, kind, size, modified: modified(stat) }
 }

@@ -1,25 +1,19 @@
 //! `move_file`: one rename, which replaces something only if that was looked at.
 
-use super::{FileCall, Precondition, preflight_blocking, run_blocking};
-use crate::failure;
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::PermittedCall;
+use super::{preflight_blocking, run_blocking, unchanged, verdict};
+use crate::tool::prelude::*;
 use crate::workspace::definitions::rename_lock;
+use crate::workspace::entry::{Kind, identity, stat_at, sync};
 use crate::workspace::path::RelPath;
 use crate::workspace::protected::Id;
-use crate::workspace::root::{Entry, Kind, Links, Target, WorkspaceRoot, stat_at, sync};
-use crate::workspace::state::{Existing, describe_target, identity};
+use crate::workspace::root::{Entry, Links, Target, WorkspaceRoot};
+use crate::workspace::state::Existing;
+use gantry_core::EffectState;
 use gantry_core::digest::Digest;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Annotations, OwnRule};
-use gantry_core::{EffectState, Fault};
 use rustix::fs::{AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// The tool.
 #[derive(Debug)]
@@ -51,85 +45,86 @@ impl Tool for MoveFile {
     const NAME: &'static str = "move_file";
     const TITLE: &'static str = "Move file";
     const HINTS: Annotations = CHANGES;
-    const APPROVAL: OwnRule = OwnRule::Depends;
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
+    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
         preflight_blocking(&self.0, args, preflight).await
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         run_blocking(&self.0, call, EffectState::Possible, move_entry).await
     }
+}
+
+fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+    let ends = Ends::find(root, args)?;
+    let ask = ends.replaced.as_ref().map(|existing| {
+        format!(
+            "{} exists ({}) and would be replaced by {}",
+            ends.to.shown, existing.description, ends.from.shown
+        )
+    });
+    Ok(verdict(ask, unchanged(&ends.fingerprint)))
+}
+
+pub(super) fn move_entry(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+    let (args, judged) = (&call.args, call.judged()?);
+    let lock = rename_lock();
+    let ends = Ends::find(root, args)?;
+    let (from, to) = (&ends.from.shown, &ends.to.shown);
+    if unchanged(&ends.fingerprint) != judged {
+        return Err(failure::outdated(format!(
+            "{from} or {to} has changed since the call was judged, and nothing was moved; call again"
+        )));
+    }
+    let (old, new) = (ends.from.at(), ends.to.at());
+    let renamed = if ends.replaced.is_some() {
+        rustix::fs::renameat(old.0, old.1, new.0, new.1)
+    } else {
+        rename_without_replacing(old, new)
+    };
+    drop(lock);
+    renamed.map_err(|error| match error {
+        Errno::EXIST if args.overwrite => failure::outdated(format!(
+            "{to} appeared since the call was judged, and nothing was moved; call again"
+        )),
+        Errno::EXIST => {
+            failure::failed(format!("{to} exists, and nothing was moved; pass overwrite: true to replace it"))
+        }
+        Errno::INVAL => into_itself(from, to),
+        Errno::XDEV => failure::failed(format!(
+            "{from} and {to} are on different file systems; write the file anew and delete the old one"
+        )),
+        _ => ends.from.os_error("moving", error),
+    })?;
+    for dir in [old.0, new.0] {
+        sync(dir).map_err(|error| failure::not_synced(to, error))?;
+    }
+    Ok(Output { from: RelPath::parse(&args.from)?.text(), to: RelPath::parse(&args.to)?.text() })
 }
 
 /// Both ends of a move, checked.
 struct Ends {
     from: Entry,
     to: Entry,
-    from_path: RelPath,
-    to_path: RelPath,
-}
-
-fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<OwnVerdict, Fault> {
-    let ends = Ends::find(root, args)?;
-    let (from, to) = (ends.from_path.shown(), ends.to_path.shown());
-    let replaced = ends.replaced(args)?;
-    Ok(OwnVerdict {
-        ask: replaced
-            .as_ref()
-            .map(|it| format!("{to} exists ({}) and would be replaced by {from}", it.words)),
-        precondition: Some(Precondition::Unchanged(ends.fingerprint(replaced.as_ref())?).to_text()),
-    })
-}
-
-pub(super) fn move_entry(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
-    let FileCall { args, precondition, .. } = call;
-    let lock = rename_lock();
-    let ends = Ends::find(root, args)?;
-    let (old, new) = (ends.from.at(), ends.to.at());
-    let (from, to) = (ends.from_path.shown(), ends.to_path.shown());
-    let Some(Precondition::Unchanged(judged)) = precondition else {
-        return Err(failure::missing_precondition());
-    };
-    let replaced = ends.replaced(args)?;
-    if ends.fingerprint(replaced.as_ref())? != *judged {
-        return Err(failure::outdated(format!(
-            "{from} or {to} has changed since the call was judged, and nothing was moved; call again"
-        )));
-    }
-    if replaced.is_some() {
-        rustix::fs::renameat(old.0, old.1, new.0, new.1).map_err(|error| ends.failed(error))?;
-    } else {
-        without_replacing(old, new).map_err(|error| match error {
-            Errno::EXIST if args.overwrite => failure::outdated(format!(
-                "{to} appeared since the call was judged, and nothing was moved; call again"
-            )),
-            Errno::EXIST => failure::failed(format!(
-                "{to} exists, and nothing was moved; pass overwrite: true to replace it"
-            )),
-            _ => ends.failed(error),
-        })?;
-    }
-    drop(lock);
-    for dir in [old.0, new.0] {
-        sync(dir).map_err(|error| failure::not_synced(to, error))?;
-    }
-    Ok(Output { from: ends.from_path.text(), to: ends.to_path.text() })
+    /// What would be replaced, if anything would.
+    replaced: Option<Existing>,
+    /// Tells what would be moved, and what would be replaced, from everything else.
+    fingerprint: String,
 }
 
 impl Ends {
     fn find(root: &WorkspaceRoot, args: &Args) -> Result<Self, Fault> {
-        let (from_path, to_path) = (RelPath::parse(&args.from)?, RelPath::parse(&args.to)?);
-        let (old, new) = (from_path.shown(), to_path.shown());
-        let from = root.entry(from_path.entry()?, Links::Keep, old)?;
-        let Target::Entry(to) = root.find(to_path.entry()?, Links::Keep, new)? else {
-            return Err(failure::missing_parent(new));
+        let from = root.resolve_entry(&RelPath::parse(&args.from)?, Links::Keep)?;
+        let to = RelPath::parse(&args.to)?;
+        let Target::Entry(to) = root.resolve(&to, Links::Keep)? else {
+            return Err(failure::missing_parent(to.shown()));
         };
-        let moved = from.existing(old)?;
-        from.parent.may_change(&from.name, Some(moved), old)?;
-        to.parent.may_change(&to.name, to.stat.as_ref(), new)?;
+        let (moved, old, new) = (from.existing()?, &from.shown, &to.shown);
+        from.may_change()?;
+        to.may_change()?;
         to.parent.may_receive(&to.name, &from, new)?;
         // Asked of the kernel, it would be told apart from a rename it does not know only by trying.
         if Kind::of(moved) == Kind::Directory && to.parent.is_in(Id::of(moved)) {
@@ -146,31 +141,10 @@ impl Ends {
                 )));
             }
         }
-        Ok(Self { from, to, from_path, to_path })
-    }
-
-    /// What would be replaced, if anything would.
-    fn replaced(&self, args: &Args) -> Result<Option<Existing>, Fault> {
-        if args.overwrite { describe_target(&self.to, self.to_path.shown()) } else { Ok(None) }
-    }
-
-    /// Tells what would be moved, and what would be replaced, from everything else.
-    fn fingerprint(&self, replaced: Option<&Existing>) -> Result<String, Fault> {
-        let moved = identity(self.from.existing(self.from_path.shown())?);
-        let replaced = replaced.map_or("", |existing| &existing.fingerprint);
-        Ok(Digest::of_parts(&[moved.as_bytes(), replaced.as_bytes()]).to_string())
-    }
-
-    /// What a failed rename means.
-    fn failed(&self, error: Errno) -> Fault {
-        let (from, to) = (self.from_path.shown(), self.to_path.shown());
-        match error {
-            Errno::INVAL => into_itself(from, to),
-            Errno::XDEV => failure::failed(format!(
-                "{from} and {to} are on different file systems; write the file anew and delete the old one"
-            )),
-            _ => failure::os_error("moving", from, error),
-        }
+        let replaced = if args.overwrite { to.describe_target()? } else { None };
+        let old = replaced.as_ref().map_or("", |existing| &existing.fingerprint);
+        let fingerprint = Digest::of_parts(&[identity(moved).as_bytes(), old.as_bytes()]).to_string();
+        Ok(Self { from, to, replaced, fingerprint })
     }
 }
 
@@ -178,19 +152,11 @@ fn into_itself(from: &str, to: &str) -> Fault {
     failure::failed(format!("{from} cannot be moved into itself ({to})"))
 }
 
-impl Entry {
-    /// The directory and the name in it.
-    fn at(&self) -> (&OwnedFd, &OsString) {
-        (&self.parent.dir, &self.name)
-    }
-}
-
 /// Renames in one step that fails with `EXIST` if the new name is taken.
-pub(super) fn without_replacing(
-    (old_dir, old): (&OwnedFd, &OsString),
-    (new_dir, new): (&OwnedFd, &OsString),
+pub(super) fn rename_without_replacing(
+    (old_dir, old): (&OwnedFd, &OsStr),
+    (new_dir, new): (&OwnedFd, &OsStr),
 ) -> Result<(), Errno> {
-    let (old, new) = (old.as_os_str(), new.as_os_str());
     match rustix::fs::renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => by_claiming((old_dir, old), (new_dir, new)),
         renamed => renamed,

@@ -1,23 +1,14 @@
 //! `read_file`: the content of a regular file, as far as it fits.
 
-use super::{Encoding, FileCall, run_blocking};
-use crate::failure;
-use crate::tool::{READS, Tool};
-use crate::toolbox::PermittedCall;
+use super::{Encoding, run_blocking};
+use crate::tool::prelude::*;
+use crate::workspace::entry::{Kind, modified, open_regular, read_bounded, size};
 use crate::workspace::path::RelPath;
 use crate::workspace::protected::Id;
-use crate::workspace::root::{Kind, Links, WorkspaceRoot};
-use crate::workspace::state::{modified, open_regular, size};
+use crate::workspace::root::{Links, WorkspaceRoot};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gantry_core::tool::Annotations;
-use gantry_core::{EffectState, Fault};
-use rustix::fs::fstat;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::Read as _;
-use std::sync::Arc;
+use gantry_core::EffectState;
 
 /// What is read of one file; a larger file is refused, not cut.
 pub(super) const READ_BYTES: u64 = 10 * 1024 * 1024;
@@ -56,18 +47,18 @@ impl Tool for ReadFile {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         run_blocking(&self.0, call, EffectState::None, read).await
     }
 }
 
-pub(super) fn read(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
+pub(super) fn read(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
     let args = &call.args;
     let path = RelPath::parse(&args.path)?;
     let shown = path.shown();
-    let entry = root.entry(path.entry()?, Links::Follow, shown)?;
-    let found = entry.existing(shown)?;
-    entry.parent.fences.check(Id::of(found), shown)?;
+    let entry = root.resolve_entry(&path, Links::Follow)?;
+    let found = entry.existing()?;
+    entry.parent.protection.refuse_hidden(Id::of(found), shown)?;
     match Kind::of(found) {
         Kind::File => {}
         Kind::Directory => {
@@ -79,12 +70,17 @@ pub(super) fn read(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output
             return Err(failure::failed(format!("{shown} is not a regular file, so it is not read")));
         }
     }
-    let opening = |error| failure::os_error("reading", shown, error);
-    let file = open_regular(&entry).map_err(opening)?;
-    let stat = fstat(&file).map_err(opening)?;
+    let (dir, name) = entry.at();
+    let (file, stat) = open_regular(dir, name).map_err(|error| entry.os_error("reading", error))?;
     // What is open counts, not what had the name a moment ago.
-    entry.parent.fences.check(Id::of(&stat), shown)?;
-    let bytes = bounded(file.into(), size(&stat), shown)?;
+    entry.parent.protection.refuse_hidden(Id::of(&stat), shown)?;
+    let content = read_bounded(file, READ_BYTES);
+    let bytes = content.map_err(|error| failure::io_error("reading", shown, &error))?.ok_or_else(|| {
+        let size = size(&stat).max(READ_BYTES + 1);
+        failure::failed(format!(
+            "{shown} has {size} bytes or more; at most {READ_BYTES} are read from one file"
+        ))
+    })?;
     let size = bytes.len();
     let content = match args.encoding {
         Encoding::Base64 => BASE64_STANDARD.encode(&bytes),
@@ -96,20 +92,4 @@ pub(super) fn read(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output
         })?,
     };
     Ok(Output { content, size, modified: modified(&stat) })
-}
-
-/// Reads a file that may grow while it is read, or be larger than it says.
-fn bounded(file: File, size: u64, shown: &str) -> Result<Vec<u8>, Fault> {
-    let too_large = |size: u64| {
-        failure::failed(format!(
-            "{shown} has {size} bytes or more; at most {READ_BYTES} are read from one file"
-        ))
-    };
-    if size > READ_BYTES {
-        return Err(too_large(size));
-    }
-    let mut bytes = Vec::new();
-    let read = file.take(READ_BYTES + 1).read_to_end(&mut bytes);
-    let read = read.map_err(|error| failure::io_error("reading", shown, &error))? as u64;
-    if read > READ_BYTES { Err(too_large(read)) } else { Ok(bytes) }
 }

@@ -10,16 +10,17 @@ mod work;
 
 use super::*;
 use crate::testing::context;
-use crate::toolbox::ToolFamily as _;
 use gantry_core::policy::Verdict;
 use gantry_core::{Permit, Refusal, Toolset};
 use gantry_provider::testing::{Answer, answer, judged, presents_itself, refused, toolset, yes};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 /// Tests are threads that may block; the tools are not.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -103,7 +104,7 @@ impl Bench {
 
     fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
         judged(&self.toolset, (tool, arguments), |arguments| {
-            let looked = RUNTIME.block_on(self.provider.preflight_of(tool, arguments));
+            let looked = RUNTIME.block_on(self.provider.preflight(tool, arguments));
             looked.map_err(|fault| Refusal::from(fault.error))
         })
     }
@@ -155,9 +156,9 @@ fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// A call that was permitted without a look at the files.
-fn unjudged<Args: DeserializeOwned>(args: Value) -> FileCall<Args> {
+fn unjudged<Args: DeserializeOwned>(args: Value) -> PermittedCall<Args> {
     let args = serde_json::from_value(args).unwrap();
-    FileCall { args, precondition: None, stop: CancellationToken::new() }
+    PermittedCall::unpermitted(args, None, CancellationToken::new())
 }
 
 /// Everything below this path is out of reach.
@@ -219,7 +220,8 @@ fn a_call_that_was_cancelled_before_it_began_changes_nothing() {
 
 #[tokio::test]
 async fn a_crash_says_how_far_the_tool_may_have_got() {
-    let crash = spawn_blocking(|| panic!("on purpose")).await.unwrap_err();
-    assert_eq!(failure::crashed(&crash, EffectState::Possible).effect, EffectState::Possible);
-    assert_eq!(failure::preflight_crashed(&crash).effect, EffectState::None);
+    for effect in [EffectState::None, EffectState::Possible] {
+        let fault = tool::run_blocking(effect, || panic!("on purpose")).await.map(|(): ()| ()).unwrap_err();
+        assert_eq!(fault.effect, effect);
+    }
 }

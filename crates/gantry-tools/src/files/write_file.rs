@@ -4,30 +4,25 @@
 //! old content or the new one. That also leaves alone what else shares the old file by a hard link. A crash can
 //! leave the temporary file behind, as `.gantry-….tmp`, and nothing worse.
 
-use super::{Encoding, FileCall, Precondition, move_file, preflight_blocking, run_blocking};
-use crate::failure;
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::PermittedCall;
+use super::move_file::rename_without_replacing;
+use super::{ABSENT, Encoding, preflight_blocking, run_blocking, unchanged, verdict};
+use crate::tool::prelude::*;
 use crate::workspace::definitions::rename_lock;
+use crate::workspace::entry::{Kind, sync};
 use crate::workspace::path::RelPath;
 use crate::workspace::protected::OpenDir;
-use crate::workspace::root::{Entry, Kind, Links, Target, WorkspaceRoot, stat_at, sync};
-use crate::workspace::state::describe_target;
+use crate::workspace::root::{Entry, Links, Target, WorkspaceRoot};
+use crate::workspace::state::Existing;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Annotations, OwnRule};
-use gantry_core::{EffectState, Fault};
+use gantry_core::EffectState;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, fstat};
 use rustix::io::Errno;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// The content of one call.
 const WRITTEN_BYTES: usize = 10 * 1024 * 1024;
@@ -66,59 +61,65 @@ impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const TITLE: &'static str = "Write file";
     const HINTS: Annotations = Annotations { idempotent_hint: Some(true), ..CHANGES };
-    const APPROVAL: OwnRule = OwnRule::Depends;
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
+    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
         preflight_blocking(&self.0, args, preflight).await
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         run_blocking(&self.0, call, EffectState::Possible, write).await
     }
 }
 
-fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<OwnVerdict, Fault> {
+fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
     let path = RelPath::parse(&args.path)?;
-    let shown = path.shown();
-    content(args)?;
-    let entry = match root.find(path.entry()?, Links::Follow, shown)? {
-        Target::Entry(entry) => entry,
+    decode_content(args)?;
+    let existing = match root.resolve(&path, Links::Follow)? {
+        Target::Entry(entry) => {
+            check_target(&entry)?;
+            entry.describe_target()?
+        }
         Target::NoParent { base, rest, name } => {
-            check_new((&base, &rest, &name), args, shown)?;
-            return Ok(OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) });
+            check_new_directories((&base, &rest, &name), args, path.shown())?;
+            None
         }
     };
-    check(&entry, shown)?;
-    Ok(match describe_target(&entry, shown)? {
-        None => OwnVerdict { ask: None, precondition: Some(Precondition::Absent.to_text()) },
-        Some(existing) => OwnVerdict {
-            ask: Some(format!("{shown} exists ({}) and would be overwritten", existing.words)),
-            precondition: Some(Precondition::Unchanged(existing.fingerprint).to_text()),
-        },
+    Ok(match existing {
+        None => verdict(None, ABSENT),
+        Some(Existing { description, fingerprint }) => {
+            let ask = format!("{} exists ({description}) and would be overwritten", path.shown());
+            verdict(Some(ask), unchanged(&fingerprint))
+        }
     })
 }
 
-pub(super) fn write(root: &WorkspaceRoot, call: &FileCall<Args>) -> Result<Output, Fault> {
+pub(super) fn write(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
     let args = &call.args;
-    let precondition = call.precondition.as_ref().ok_or_else(failure::missing_precondition)?;
+    let judged = call.judged()?;
     let path = RelPath::parse(&args.path)?;
-    let shown = path.shown();
-    let content = content(args)?;
-    match root.find(path.entry()?, Links::Follow, shown)? {
-        Target::Entry(entry) => put(&entry, &content, precondition, shown)?,
+    let content = decode_content(args)?;
+    match root.resolve(&path, Links::Follow)? {
+        Target::Entry(entry) => put_content(&entry, &content, judged)?,
         Target::NoParent { base, rest, name } => {
-            check_new((&base, &rest, &name), args, shown)?;
-            let entry = make_parents(base, &rest, name, shown)?;
-            put(&entry, &content, precondition, shown).map_err(after_directories)?;
+            check_new_directories((&base, &rest, &name), args, path.shown())?;
+            let mut has_made = false;
+            let entry = make_parents(base, &rest, name, path.shown(), &mut has_made);
+            let written = entry.and_then(|entry| put_content(&entry, &content, judged));
+            // Directories that were made stay, even if the file does not come.
+            written.map_err(|fault| match fault.effect {
+                EffectState::None if has_made => Fault { effect: EffectState::Possible, ..fault },
+                EffectState::None | EffectState::Possible | EffectState::Done => fault,
+            })?;
         }
     }
     Ok(Output { path: path.text(), size: content.len() })
 }
 
 /// The bytes to write.
-fn content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
+fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
     let bytes: Cow<'_, [u8]> = match args.encoding {
         Encoding::Utf8 => args.content.as_bytes().into(),
         Encoding::Base64 => BASE64_STANDARD
@@ -135,9 +136,10 @@ fn content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
     Ok(bytes)
 }
 
-/// Whether the place may be written to: it is not protected, and nothing or a regular file is there.
-fn check(entry: &Entry, shown: &str) -> Result<(), Fault> {
-    entry.parent.may_change(&entry.name, entry.stat.as_ref(), shown)?;
+/// Refuses to write to what is protected, or to anything but a regular file or a free name.
+fn check_target(entry: &Entry) -> Result<(), Fault> {
+    entry.may_change()?;
+    let shown = &entry.shown;
     match entry.stat.as_ref().map(Kind::of) {
         None | Some(Kind::File) => Ok(()),
         Some(Kind::Directory) => {
@@ -149,8 +151,8 @@ fn check(entry: &Entry, shown: &str) -> Result<(), Fault> {
     }
 }
 
-/// Whether the missing directories of a path may be made.
-fn check_new(
+/// Refuses to make the missing directories of a path, unless the call asks for it and they are not protected.
+fn check_new_directories(
     (base, rest, name): (&OpenDir, &[OsString], &OsStr),
     args: &Args,
     shown: &str,
@@ -167,60 +169,58 @@ fn check_new(
 }
 
 /// Makes the missing directories, each inside the one before by handle, so that no link can lead astray.
-fn make_parents(base: OpenDir, rest: &[OsString], name: OsString, shown: &str) -> Result<Entry, Fault> {
+fn make_parents(
+    base: OpenDir,
+    rest: &[OsString],
+    name: OsString,
+    shown: &str,
+    has_made: &mut bool,
+) -> Result<Entry, Fault> {
     let mut parent = base;
-    for (n, directory) in rest.iter().enumerate() {
-        let effect = |fault: Fault| if n == 0 { fault } else { after_directories(fault) };
-        parent.may_change(directory, None, shown).map_err(effect)?;
+    for directory in rest {
+        parent.may_change(directory, None, shown)?;
         let creating = |error| failure::os_error("creating the directory of", shown, error);
         match rustix::fs::mkdirat(&parent.dir, directory, Mode::from_raw_mode(0o777)) {
-            Ok(()) => sync(&parent.dir).map_err(|error| after_directories(creating(error)))?,
+            Ok(()) => {
+                *has_made = true;
+                sync(&parent.dir).map_err(creating)?;
+            }
             // Another process made it meanwhile.
             Err(Errno::EXIST) => {}
-            Err(error) => return Err(effect(creating(error))),
+            Err(error) => return Err(creating(error)),
         }
-        parent = parent.step(directory, shown).map_err(after_directories)?;
+        parent = parent.enter_child(directory, shown)?;
     }
-    let stat = stat_at(&parent.dir, &name)
-        .map_err(|error| after_directories(failure::os_error("looking at", shown, error)))?;
-    Ok(Entry { parent, name, stat })
-}
-
-/// Directories that were made stay, even if the file does not come.
-fn after_directories(fault: Fault) -> Fault {
-    match fault.effect {
-        EffectState::None => Fault { effect: EffectState::Possible, ..fault },
-        EffectState::Possible | EffectState::Done => fault,
-    }
+    Entry::find(parent, name, shown)
 }
 
 /// Puts the content in place, if what is there is what was judged.
-fn put(entry: &Entry, content: &[u8], precondition: &Precondition, shown: &str) -> Result<(), Fault> {
-    check(entry, shown)?;
-    let dir = &entry.parent.dir;
+fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), Fault> {
+    check_target(entry)?;
+    let (shown, (dir, name)) = (&entry.shown, entry.at());
     let writing = |error: io::Error| failure::io_error("writing", shown, &error);
     let mut temporary = Temporary::create(dir, entry.stat.as_ref()).map_err(writing)?;
     temporary.fill(content).map_err(writing)?;
-    if let Precondition::Unchanged(fingerprint) = precondition
-        && describe_target(entry, shown)?.is_none_or(|existing| existing.fingerprint != *fingerprint)
-    {
+    let is_new = judged == ABSENT;
+    if !is_new && entry.describe_target()?.is_none_or(|it| unchanged(&it.fingerprint) != judged) {
         return Err(failure::outdated(format!(
             "{shown} has changed since it was approved, and nothing was overwritten; call again"
         )));
     }
     let lock = rename_lock();
     // The directory can have been moved meanwhile to where this name means more.
-    check(entry, shown)?;
-    let renamed = match precondition {
-        Precondition::Absent => move_file::without_replacing((dir, &temporary.name), (dir, &entry.name)),
-        Precondition::Unchanged(_) => rustix::fs::renameat(dir, &temporary.name, dir, &entry.name),
+    check_target(entry)?;
+    let renamed = if is_new {
+        rename_without_replacing((dir, &temporary.name), (dir, name))
+    } else {
+        rustix::fs::renameat(dir, &temporary.name, dir, name)
     };
     drop(lock);
-    renamed.map_err(|error| match (precondition, error) {
-        (Precondition::Absent, Errno::EXIST) => failure::outdated(format!(
+    renamed.map_err(|error| match error {
+        Errno::EXIST if is_new => failure::outdated(format!(
             "{shown} appeared since the call was judged, and nothing was overwritten; call again"
         )),
-        (Precondition::Absent | Precondition::Unchanged(_), _) => failure::os_error("writing", shown, error),
+        _ => entry.os_error("writing", error),
     })?;
     temporary.took_its_place = true;
     sync(dir).map_err(|error| failure::not_synced(shown, error))
@@ -246,7 +246,7 @@ impl<'a> Temporary<'a> {
             let own = fstat(&temporary.file)?;
             if (own.st_uid, own.st_gid) != (replaced.st_uid, replaced.st_gid) {
                 let owner = (Uid::from_raw(replaced.st_uid), Gid::from_raw(replaced.st_gid));
-                // Only root can give files away; for anyone else the new file is their own.
+                // Only root can give files away; any other user owns the new file.
                 rustix::fs::fchown(&temporary.file, Some(owner.0), Some(owner.1)).ok();
             }
             // Changed content does not inherit the right to run as another user.

@@ -1,7 +1,7 @@
 //! Arguments that several git tools take, checked before they come to a command line.
 
 use crate::failure;
-use crate::workspace::within::Way;
+use crate::workspace::path::RelPath;
 use gantry_core::Fault;
 use gantry_sandbox::jail::WORKSPACE;
 
@@ -12,11 +12,6 @@ const FILES_BYTES: usize = 512 * 1024;
 /// Bytes of a revision, a branch, a remote, or a condition of the log.
 const WORD_BYTES: usize = 1024;
 
-/// The folder that a call is about if it does not say: the root of the workspace.
-pub(super) fn default_path() -> String {
-    ".".to_owned()
-}
-
 /// Paths in the workspace as git finds them in the jail, wherever it starts.
 pub(super) fn jail_paths(paths: &[String]) -> Result<Vec<String>, Fault> {
     let bytes: usize = paths.iter().map(String::len).sum();
@@ -25,8 +20,9 @@ pub(super) fn jail_paths(paths: &[String]) -> Result<Vec<String>, Fault> {
             "files: at most {MAX_FILES} paths of {FILES_BYTES} bytes together are taken; name folders instead"
         )));
     }
-    let names = paths.iter().map(|path| Ok(Way::parse(path)?.names));
-    names.map(|names| names.map(|names| [vec![WORKSPACE.to_owned()], names].concat().join("/"))).collect()
+    let in_jail =
+        |path: &String| Ok([&[WORKSPACE], &*RelPath::parse(path)?.plain_names()].concat().join("/"));
+    paths.iter().map(in_jail).collect()
 }
 
 /// A word that stands for itself on a command line: a revision, or the name of a remote.

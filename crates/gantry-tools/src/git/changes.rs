@@ -63,7 +63,7 @@ pub(super) fn status_word(letter: u8) -> Option<&'static str> {
 }
 
 /// Reads a whole list, up to its end or to an empty field.
-pub(super) fn read(fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Changes, Fault> {
+pub(super) fn parse(fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Changes, Fault> {
     let unreadable = || fault::unreadable("a list of changed files");
     let mut changes = Changes::default();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -91,7 +91,7 @@ pub(super) fn read(fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Changes
             }
             continue;
         }
-        let (lines, name) = lines(field, fields).ok_or_else(unreadable)?;
+        let (lines, name) = parse_lines(field, fields).ok_or_else(unreadable)?;
         let (added, deleted) = lines.unwrap_or_default();
         changes.added += added;
         changes.deleted += deleted;
@@ -109,7 +109,7 @@ type Lines = Option<(u64, u64)>;
 
 /// The lines of a file and its name: `1\t2\tname`, or `1\t2\t` and two fields with the
 /// old and the new name.
-fn lines<'a>(field: &'a [u8], fields: &mut NulFields<'a>) -> Option<(Lines, &'a [u8])> {
+fn parse_lines<'a>(field: &'a [u8], fields: &mut NulFields<'a>) -> Option<(Lines, &'a [u8])> {
     let mut parts = field.splitn(3, |byte| *byte == b'\t');
     let (added, deleted, name) = (parts.next()?, parts.next()?, parts.next()?);
     let name = if name.is_empty() {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn top() -> RepoRoot {
-        RepoRoot::of(b"/workspace/sub").unwrap()
+        RepoRoot::parse(b"/workspace/sub").unwrap()
     }
 
     fn change(path: &str, status: &'static str, lines: (u64, u64)) -> Change {
@@ -142,8 +142,8 @@ mod tests {
         let text = b":000000 100644 0000 abcd A\0new\nline \t.txt\0:100644 100644 abcd abce M\0a\xff\0\
             :100644 100644 abcd abce R087\0old\0to\0:100644 000000 abcd 0000 D\0gone\0\
             3\t0\tnew\nline \t.txt\0-\t-\ta\xff\0\x31\t2\t\0old\0to\x000\t7\tgone\0\0diff --git";
-        let mut fields = NulFields::of(text);
-        let changes = read(&mut fields, &top()).unwrap();
+        let mut fields = NulFields(text);
+        let changes = parse(&mut fields, &top()).unwrap();
         assert_eq!(
             changes.files,
             [
@@ -154,13 +154,13 @@ mod tests {
             ]
         );
         assert_eq!((changes.count, changes.added, changes.deleted), (4, 4, 9));
-        assert_eq!(fields.rest(), b"diff --git");
+        assert_eq!(fields.0, b"diff --git");
     }
 
     #[test]
     fn a_file_in_conflict_is_one_file() {
         let text = b":000000 100644 0 0 U\0z\0:100644 100644 a 0 M\0z\x000\t0\tz\x006\t0\tz\0";
-        let changes = read(&mut NulFields::of(text), &top()).unwrap();
+        let changes = parse(&mut NulFields(text), &top()).unwrap();
         assert_eq!((changes.files, changes.count), (vec![change("sub/z", "conflicted", (6, 0))], 1));
     }
 
@@ -173,7 +173,7 @@ mod tests {
         for n in 0..FILES + 5 {
             text.extend(format!("1\t1\tf{n}\0").bytes());
         }
-        let changes = read(&mut NulFields::of(&text), &top()).unwrap();
+        let changes = parse(&mut NulFields(&text), &top()).unwrap();
         assert_eq!((changes.files.len(), changes.count, changes.added), (FILES, 1005, 1005));
         assert!(changes.is_truncated());
     }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn what_git_never_prints_is_no_list() {
         for text in [&b":100644 X\0a\0"[..], b"1\t2\0", b"x\t1\ta\0", b":0 0 0 0 R1\0a\0", b"1\t2\t\0a\0"] {
-            assert!(read(&mut NulFields::of(text), &top()).is_err(), "{text:?}");
+            assert!(parse(&mut NulFields(text), &top()).is_err(), "{text:?}");
         }
     }
 }

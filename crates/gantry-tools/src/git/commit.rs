@@ -5,23 +5,14 @@
 //! builds it again and lets the hooks see it; if it is still what was judged, the commit is made of exactly that, and the
 //! branch goes to it only from where it was judged to be.
 
-use super::arguments::{MAX_FILES, default_path, jail_paths};
+use super::arguments::{MAX_FILES, jail_paths};
 use super::changes::{self, Change, Changes};
-use super::script::{GitScript, HOOKS, NulFields, RepoRoot, Repository, code, short_id};
+use super::script::{GitScript, HOOKS, NulFields, RepoRoot, Repository, short_id};
 use super::{GitContext, fault};
-use crate::command::runner::exit_code;
-use crate::failure;
-use crate::text::{counted, display_text, last_lines};
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::PermittedCall;
-use gantry_core::Fault;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Annotations, OwnRule};
-use gantry_sandbox::jail::{End, Ran};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::text::{counted, display_text};
+use crate::tool::prelude::*;
+use gantry_sandbox::jail::Ran;
 use serde_json::json;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The script that both looking and committing begin with.
@@ -82,15 +73,8 @@ pub(super) struct Output {
     truncated: bool,
 }
 
-/// What would be committed.
-#[derive(Debug)]
-struct Preview {
-    plan: CommitPlan,
-    changes: Changes,
-}
-
 /// What an approval rests on: where the commit goes, and what it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct CommitPlan {
     /// The branch, in full; empty if none is checked out.
     reference: String,
@@ -107,28 +91,24 @@ impl CommitPlan {
     const WORD: &str = "commit";
 
     fn to_text(&self) -> String {
-        let Self { reference, head, merge, tree, author } = self;
-        json!([Self::WORD, reference, head, merge, tree, author]).to_string()
+        json!([Self::WORD, self]).to_string()
     }
 
     fn parse(text: &str) -> Result<Self, Fault> {
-        let parts: [String; 6] =
-            serde_json::from_str(text).map_err(|_other| failure::missing_precondition())?;
-        let [word, reference, head, merge, tree, author] = parts;
-        if word != Self::WORD {
-            return Err(failure::missing_precondition());
+        match serde_json::from_str::<(String, Self)>(text) {
+            Ok((word, plan)) if word == Self::WORD => Ok(plan),
+            Ok(_) | Err(_) => Err(failure::missing_precondition()),
         }
-        Ok(Self { reference, head, merge, tree, author })
     }
 
     /// What a script says. A name that is no text could not be shown as it is, and an id is nothing but an id.
     fn read(fields: &mut NulFields<'_>) -> Result<Self, Fault> {
         let plan = Self {
-            reference: exact(fields, "the branch")?,
-            head: exact(fields, "the commit")?,
-            merge: exact(fields, "the merge")?,
-            tree: exact(fields, "the tree")?,
-            author: exact(fields, "the author")?,
+            reference: utf8_field(fields, "the branch")?,
+            head: utf8_field(fields, "the commit")?,
+            merge: utf8_field(fields, "the merge")?,
+            tree: utf8_field(fields, "the tree")?,
+            author: utf8_field(fields, "the author")?,
         };
         let is_id = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let are_ids = is_id(&plan.head) && is_id(&plan.tree) && plan.merged().all(is_id);
@@ -150,56 +130,53 @@ impl Tool for GitCommit {
     const TITLE: &'static str = "Git commit";
     const HINTS: Annotations = CHANGES;
     /// It always asks; as `Depends` the question can say what would be committed.
-    const APPROVAL: OwnRule = OwnRule::Depends;
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
     const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(600));
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
-        let repository = self.0.repository(&args.path)?;
-        check(&args)?;
+    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
+        let repository = Repository::at(&self.0.runner, &args.path)?;
+        check_args(&args)?;
         let mut script = GitScript::read_only(Self::NAME, &[STAGE, include_str!("sh/look.sh")]);
-        script.env.extend(self.identity());
-        let ran = repository.run(script.args([mode(&args)]).args(jail_paths(&args.files)?)).await?;
-        match exit_code(ran.end) {
-            0 => {}
-            code::CONFLICT => return Err(conflict()),
-            code::NO_MERGE => return Err(no_merge()),
-            _ => return Err(fault::of_git(&ran, "looking at what would be committed", &repository.shown)),
+        script.command = script.command.env(self.identity());
+        let script = script.args([mode(&args)]).args(jail_paths(&args.files)?);
+        let ran = repository.run_checked(script, "looking at what would be committed").await?;
+        let mut fields = NulFields(&ran.stdout.bytes);
+        let top = fields.repo_root()?;
+        let plan = CommitPlan::read(&mut fields)?;
+        let changes = parse_changes(&ran, &mut fields, &top)?;
+        if changes.count == 0 && plan.merge.is_empty() {
+            return Err(nothing_to_commit(&args));
         }
-        let preview = preview(&ran)?;
-        if preview.changes.count == 0 && preview.plan.merge.is_empty() {
-            return Err(nothing(&args));
-        }
-        let precondition = Some(preview.plan.to_text().into());
-        Ok(OwnVerdict { ask: Some(question(&preview)), precondition })
+        Ok(Preflight { ask: Some(question(&plan, &changes)), precondition: Some(plan.to_text().into()) })
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let args = &call.args;
-        let repository = self.0.repository(&args.path)?;
-        check(args)?;
-        let plan = CommitPlan::parse(call.precondition().ok_or_else(failure::missing_precondition)?)?;
+        let repository = Repository::at(&self.0.runner, &args.path)?;
+        check_args(args)?;
+        let plan = CommitPlan::parse(call.judged()?)?;
         let mut script = GitScript::writing(Self::NAME, &[STAGE, HOOKS, include_str!("sh/commit.sh")]);
-        script.env.extend(self.identity());
-        script.files = vec![("message".to_owned(), args.message.clone().into_bytes())];
+        script.command = script.command.env(self.identity());
+        script.command.files = vec![("message".to_owned(), args.message.clone().into_bytes())];
         let CommitPlan { reference, head, merge, tree, author } = plan.clone();
         let words = [mode(args).to_owned(), reference, head, merge, tree, author];
-        let ran = repository.run(script.args(words).args(jail_paths(&args.files)?)).await?;
-        if ran.end == End::Exited(0) { result(&ran, &plan) } else { Err(refused(&ran, &repository)) }
+        let script = script.args(words).args(jail_paths(&args.files)?);
+        parse_result(&repository.run_checked(script, "committing").await?, &plan)
     }
 }
 
 impl GitCommit {
     /// Who commits if the repository does not say.
-    fn identity(&self) -> [(String, String); 2] {
-        let (name, email) =
-            self.0.author.as_ref().map_or(DEFAULT_AUTHOR, |(name, email)| (name.as_str(), email.as_str()));
-        [("GANTRY_NAME".to_owned(), name.to_owned()), ("GANTRY_EMAIL".to_owned(), email.to_owned())]
+    fn identity(&self) -> [(&str, &str); 2] {
+        let author = self.0.options.author.as_ref();
+        let (name, email) = author.map_or(DEFAULT_AUTHOR, |author| (&author.name, &author.email));
+        [("GANTRY_NAME", name), ("GANTRY_EMAIL", email)]
     }
 }
 
-fn check(args: &Args) -> Result<(), Fault> {
+fn check_args(args: &Args) -> Result<(), Fault> {
     let message = &args.message;
     if message.trim().is_empty() || message.contains('\0') || message.len() > MESSAGE_BYTES {
         return Err(failure::invalid(format!(
@@ -220,15 +197,8 @@ fn mode(args: &Args) -> &'static str {
     }
 }
 
-fn preview(ran: &Ran) -> Result<Preview, Fault> {
-    let mut fields = NulFields::of(&ran.stdout.bytes);
-    let top = RepoRoot::of(fields.must("where the repository is")?)?;
-    let plan = CommitPlan::read(&mut fields)?;
-    Ok(Preview { plan, changes: listed(ran, &mut fields, &top)? })
-}
-
-fn exact(fields: &mut NulFields<'_>, what: &str) -> Result<String, Fault> {
-    String::from_utf8(fields.must(what)?.to_vec()).map_err(|_bytes| {
+fn utf8_field(fields: &mut NulFields<'_>, what: &str) -> Result<String, Fault> {
+    String::from_utf8(fields.required(what)?.to_vec()).map_err(|_bytes| {
         failure::failed(format!(
             "{what} has a name that is not UTF-8, which cannot be shown as it is; let a person commit this"
         ))
@@ -236,16 +206,15 @@ fn exact(fields: &mut NulFields<'_>, what: &str) -> Result<String, Fault> {
 }
 
 /// The list at the end of what a script answered. One that was cut is none: an approver could not see what would be committed.
-fn listed(ran: &Ran, fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Changes, Fault> {
+fn parse_changes(ran: &Ran, fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Changes, Fault> {
     if ran.stdout.is_truncated() {
         return Err(failure::failed("there are too many changed files for one commit; commit them in parts"));
     }
-    changes::read(fields, top)
+    changes::parse(fields, top)
 }
 
 /// What a person is asked.
-fn question(preview: &Preview) -> String {
-    let Preview { plan, changes } = preview;
+fn question(plan: &CommitPlan, changes: &Changes) -> String {
     let to = plan.branch().map_or("no branch (a detached HEAD)".to_owned(), |branch| {
         format!("branch {}", display_text(branch))
     });
@@ -256,7 +225,7 @@ fn question(preview: &Preview) -> String {
         (false, true) => String::new(),
     };
     let files = counted(changes.count, "file");
-    let named: Vec<String> = changes.files.iter().take(ASKED_FILES).map(line).collect();
+    let named: Vec<String> = changes.files.iter().take(ASKED_FILES).map(describe_change).collect();
     let more = changes.count.saturating_sub(named.len() as u64);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     format!(
@@ -268,7 +237,7 @@ fn question(preview: &Preview) -> String {
     )
 }
 
-fn line(change: &Change) -> String {
+fn describe_change(change: &Change) -> String {
     let Change { path, from, status, added, deleted, binary } = change;
     let path = match from {
         Some(from) => format!("{} → {}", display_text(from), display_text(path)),
@@ -278,14 +247,14 @@ fn line(change: &Change) -> String {
     format!("{path} ({status}, {size})")
 }
 
-fn result(ran: &Ran, plan: &CommitPlan) -> Result<Output, Fault> {
-    let mut fields = NulFields::of(&ran.stdout.bytes);
+fn parse_result(ran: &Ran, plan: &CommitPlan) -> Result<Output, Fault> {
+    let mut fields = NulFields(&ran.stdout.bytes);
     let mut read = || {
-        let top = RepoRoot::of(fields.must("where the repository is")?)?;
-        fields.must("the branch")?;
+        let top = fields.repo_root()?;
+        fields.required("the branch")?;
         let (hash, subject) = (fields.text("the commit")?, fields.text("the subject")?);
         let warning = fields.text("a warning")?;
-        Ok((hash, subject, warning, listed(ran, &mut fields, &top)?))
+        Ok((hash, subject, warning, parse_changes(ran, &mut fields, &top)?))
     };
     let done =
         |fault: Fault| failure::effect_unknown(format!("the commit was made, but {}", fault.error.message));
@@ -302,47 +271,8 @@ fn result(ran: &Ran, plan: &CommitPlan) -> Result<Output, Fault> {
     })
 }
 
-/// Why nothing was committed.
-fn refused(ran: &Ran, repository: &Repository<'_>) -> Fault {
-    let End::Exited(code) = ran.end else {
-        return failure::effect_unknown(
-            "git was ended while it committed; git_log and git_status show how far it got",
-        );
-    };
-    let said = last_lines(&ran.stderr.text());
-    match code {
-        code::CONFLICT => conflict(),
-        code::NO_MERGE => no_merge(),
-        code::OUTDATED => failure::outdated(
-            "the files or the branch have changed since the commit was approved, and nothing was committed; call again",
-        ),
-        code::NOT_COMMITTED => failure::effect_unknown(format!(
-            "nothing was committed; a hook of the repository refused it, or git did, and hooks may have changed files: {said}"
-        )),
-        code::CHANGED => failure::effect_unknown(format!(
-            "a hook of the repository changed what was approved, so nothing was committed; look at git_status and call \
-             again with what the hook made: {said}"
-        )),
-        code::MOVED => failure::effect_unknown(format!(
-            "what was approved was not committed: the branch was moved meanwhile, by a hook of the repository or by \
-             another process, and it stays moved; let a person look at git_log: {said}"
-        )),
-        _ => fault::of_git(ran, "committing", &repository.shown),
-    }
-}
-
-fn conflict() -> Fault {
-    failure::failed("files are in conflict (git_status names them); resolve them and name them in files")
-}
-
-fn no_merge() -> Fault {
-    failure::failed(
-        "git's file MERGE_HEAD, which says what is being merged, does not list commits of this repository; let a person \
-         look at it, and end the merge with `git merge --abort` or `git merge --quit`",
-    )
-}
-
-fn nothing(args: &Args) -> Fault {
+/// There is nothing to commit.
+fn nothing_to_commit(args: &Args) -> Fault {
     failure::failed(match mode(args) {
         "staged" => "nothing is staged; name files, or commit everything with all: true",
         _ => "there is nothing to commit: what is named is as it was committed; git_status shows what is not",
@@ -391,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_no_id_or_cannot_be_shown_is_no_sample() {
-        let read = |bytes: &[u8]| CommitPlan::read(&mut NulFields::of(bytes));
+        let read = |bytes: &[u8]| CommitPlan::read(&mut NulFields(bytes));
         assert_eq!(read(b"r\0ab\0ab,12,\0ee\0A <a>\0").unwrap().merge, "ab,12,");
         for wrong in [
             b"r\0ab\0ab, ee\0ee\0A\0".as_slice(),
@@ -408,9 +338,8 @@ mod tests {
     #[test]
     fn a_question_names_what_is_merged() {
         let merge = format!("{},{},", "a".repeat(40), "b".repeat(40));
-        let preview =
-            Preview { plan: CommitPlan { head: "c".into(), merge, ..sample() }, changes: Changes::default() };
-        let text = question(&preview);
+        let plan = CommitPlan { head: "c".into(), merge, ..sample() };
+        let text = question(&plan, &Changes::default());
         assert!(text.contains("to branch main as a merge with aaaaaaaaaa, bbbbbbbbbb, by A <a@x>"), "{text}");
     }
 
@@ -425,8 +354,7 @@ mod tests {
             binary: false,
         };
         let changes = Changes { files: vec![change; 40], count: 1200, added: 7, deleted: 8 };
-        let preview = Preview { plan: sample(), changes };
-        let text = question(&preview);
+        let text = question(&sample(), &changes);
         assert!(text.starts_with(
             "1200 files (+7 -8) would be committed to branch main as its first commit, by A <a@x>: "
         ));
@@ -442,8 +370,12 @@ mod tests {
             r#"{"message":"a\u0000"}"#,
             r#"{"message":"a","all":true,"files":["b"]}"#,
         ] {
-            assert_eq!(check(&args(wrong)).unwrap_err().error.code.as_str(), "INVALID_ARGUMENTS", "{wrong}");
+            assert_eq!(
+                check_args(&args(wrong)).unwrap_err().error.code.as_str(),
+                "INVALID_ARGUMENTS",
+                "{wrong}"
+            );
         }
-        assert!(check(&args(r#"{"message":"a","all":true}"#)).is_ok());
+        assert!(check_args(&args(r#"{"message":"a","all":true}"#)).is_ok());
     }
 }

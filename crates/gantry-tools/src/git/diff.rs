@@ -1,19 +1,10 @@
 //! `git_diff`: what differs between two states of the files.
 
-use super::arguments::{MAX_FILES, default_path, jail_paths, word};
+use super::GitContext;
+use super::arguments::{MAX_FILES, jail_paths, word};
 use super::changes::{self, Change};
-use super::script::{GitScript, NulFields, RepoRoot, code};
-use super::{GitContext, fault};
-use crate::command::runner::exit_code;
-use crate::failure;
-use crate::text::display_text;
-use crate::tool::{READS, Tool};
-use crate::toolbox::PermittedCall;
-use gantry_core::Fault;
-use gantry_core::tool::Annotations;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use super::script::{GitScript, NulFields, Repository};
+use crate::tool::prelude::*;
 
 /// Bytes of the text of a diff.
 const DIFF_BYTES: usize = 1024 * 1024;
@@ -73,19 +64,15 @@ impl Tool for GitDiff {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let args = &call.args;
-        let repository = self.0.repository(&args.path)?;
-        let ran = repository.run(script(args)?).await?;
-        match exit_code(ran.end) {
-            0 => read(&ran.stdout.bytes, ran.stdout.is_truncated()),
-            code::NO_REVISION => Err(unknown(args)),
-            _ => Err(fault::of_git(&ran, "comparing", &repository.shown)),
-        }
+        let repository = Repository::at(&self.0.runner, &args.path)?;
+        let ran = repository.run_checked(diff_script(args)?, "comparing").await?;
+        parse_output(&ran.stdout.bytes, ran.stdout.is_truncated())
     }
 }
 
-fn script(args: &Args) -> Result<GitScript, Fault> {
+fn diff_script(args: &Args) -> Result<GitScript, Fault> {
     if args.to.is_some() && (args.from.is_none() || args.staged) {
         return Err(failure::invalid(
             "to: this goes with from, and not with staged; leave it out to compare with the files as they are",
@@ -102,26 +89,17 @@ fn script(args: &Args) -> Result<GitScript, Fault> {
     Ok(script.args(words).args(jail_paths(&args.files)?))
 }
 
-fn unknown(args: &Args) -> Fault {
-    let named: Vec<String> =
-        [&args.from, &args.to].into_iter().flatten().map(|rev| display_text(rev)).collect();
-    failure::invalid(format!(
-        "{} is not a revision of this repository; git_log shows commits",
-        named.join(" or ")
-    ))
-}
-
-fn read(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
-    let mut fields = NulFields::of(bytes);
-    let top = RepoRoot::of(fields.must("where the repository is")?)?;
-    let changes = match changes::read(&mut fields, &top) {
+fn parse_output(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
+    let mut fields = NulFields(bytes);
+    let top = fields.repo_root()?;
+    let changes = match changes::parse(&mut fields, &top) {
         Ok(changes) => changes,
         Err(_cut) if is_cut => {
             return Err(failure::failed("more files differ than can be listed; name some of them in files"));
         }
         Err(fault) => return Err(fault),
     };
-    let text = fields.rest();
+    let text = fields.0;
     let is_truncated = is_cut || text.len() > DIFF_BYTES || changes.is_truncated();
     let diff = String::from_utf8_lossy(whole_lines(text)).into_owned();
     Ok(Output { diff, files: changes.files, truncated: is_truncated })
@@ -143,10 +121,10 @@ mod tests {
         let mut text = b"/workspace\0:100644 100644 a b M\0a\x001\t1\ta\0\0".to_vec();
         let head = text.len();
         text.extend(b"0123456789\n".repeat(DIFF_BYTES / 11 + 2));
-        let result = read(&text, false).unwrap();
+        let result = parse_output(&text, false).unwrap();
         assert!(result.truncated);
         assert_eq!(result.diff.len(), DIFF_BYTES / 11 * 11);
-        let result = read(&text[..head + 22], false).unwrap();
+        let result = parse_output(&text[..head + 22], false).unwrap();
         assert_eq!(result.diff, "0123456789\n0123456789\n");
         assert!(!result.truncated);
         assert_eq!(whole_lines(&vec![b'x'; DIFF_BYTES + 1]).len(), DIFF_BYTES);
@@ -161,9 +139,13 @@ mod tests {
             r#"{"from":"-x"}"#,
             r#"{"from":"a b"}"#,
         ] {
-            assert_eq!(script(&args(wrong)).unwrap_err().error.code.as_str(), "INVALID_ARGUMENTS", "{wrong}");
+            assert_eq!(
+                diff_script(&args(wrong)).unwrap_err().error.code.as_str(),
+                "INVALID_ARGUMENTS",
+                "{wrong}"
+            );
         }
-        let right = script(&args(r#"{"from":"main","staged":true,"files":["a/../b","."]}"#)).unwrap();
-        assert_eq!(right.args, ["--cached", "3", "main", "", "/workspace/b", "/workspace"]);
+        let right = diff_script(&args(r#"{"from":"main","staged":true,"files":["a/../b","."]}"#)).unwrap();
+        assert_eq!(right.words(), ["--cached", "3", "main", "", "/workspace/b", "/workspace"]);
     }
 }

@@ -1,18 +1,9 @@
 //! `git_log`: commits, the newest first.
 
-use super::arguments::{MAX_FILES, default_path, jail_paths, phrase, word};
-use super::script::{GitScript, NulFields, code};
+use super::arguments::{MAX_FILES, jail_paths, phrase, word};
+use super::script::{GitScript, NulFields, Repository};
 use super::{GitContext, fault};
-use crate::command::runner::exit_code;
-use crate::failure;
-use crate::text::display_text;
-use crate::tool::{READS, Tool};
-use crate::toolbox::PermittedCall;
-use gantry_core::Fault;
-use gantry_core::tool::Annotations;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use crate::tool::prelude::*;
 
 /// Commits that one call gives.
 const MAX_COMMITS: u32 = 500;
@@ -102,23 +93,16 @@ impl Tool for GitLog {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let args = &call.args;
-        let repository = self.0.repository(&args.path)?;
+        let repository = Repository::at(&self.0.runner, &args.path)?;
         let most = args.max_count.clamp(1, MAX_COMMITS);
-        let ran = repository.run(script(args, most)?).await?;
-        match exit_code(ran.end) {
-            0 => read(&ran.stdout.bytes, ran.stdout.is_truncated(), most),
-            code::NO_REVISION => Err(failure::invalid(format!(
-                "{} is not a revision of this repository, nor a range of two such as main..topic",
-                display_text(args.rev.as_deref().unwrap_or_default())
-            ))),
-            _ => Err(fault::of_git(&ran, "reading the log", &repository.shown)),
-        }
+        let ran = repository.run_checked(log_script(args, most)?, "reading the log").await?;
+        parse_output(&ran.stdout.bytes, ran.stdout.is_truncated(), most)
     }
 }
 
-fn script(args: &Args, most: u32) -> Result<GitScript, Fault> {
+fn log_script(args: &Args, most: u32) -> Result<GitScript, Fault> {
     let rev = args.rev.as_deref().map(|rev| word("rev", rev)).transpose()?.unwrap_or_default();
     // One more than asked for tells whether there are more.
     let mut options = vec![format!("--max-count={}", most + 1), format!("--skip={}", args.skip)];
@@ -134,13 +118,13 @@ fn script(args: &Args, most: u32) -> Result<GitScript, Fault> {
     Ok(script.args([rev]).args(options).args(jail_paths(&args.files)?))
 }
 
-fn read(bytes: &[u8], is_cut: bool, most: u32) -> Result<Output, Fault> {
-    let mut fields = NulFields::of(bytes);
-    fields.must("where the repository is")?;
+fn parse_output(bytes: &[u8], is_cut: bool, most: u32) -> Result<Output, Fault> {
+    let mut fields = NulFields(bytes);
+    fields.required("where the repository is")?;
     let mut commits = Vec::new();
     let mut is_truncated = is_cut;
-    while !fields.rest().is_empty() {
-        let Some(commit) = commit(&mut fields) else {
+    while !fields.0.is_empty() {
+        let Some(commit) = parse_commit(&mut fields) else {
             if is_cut {
                 break;
             }
@@ -156,7 +140,7 @@ fn read(bytes: &[u8], is_cut: bool, most: u32) -> Result<Output, Fault> {
 }
 
 /// The fields of one commit, in the order of the script.
-fn commit(fields: &mut NulFields<'_>) -> Option<Commit> {
+fn parse_commit(fields: &mut NulFields<'_>) -> Option<Commit> {
     let mut next = || Some(String::from_utf8_lossy(fields.next()?).into_owned());
     let (hash, short, parents) = (next()?, next()?, next()?);
     let (name, email, date) = (next()?, next()?, next()?);
@@ -169,12 +153,12 @@ fn commit(fields: &mut NulFields<'_>) -> Option<Commit> {
         subject,
         body: body.trim_end().to_owned(),
         parents: parents.split_whitespace().map(str::to_owned).collect(),
-        refs: refs_of(&refs),
+        refs: split_refs(&refs),
     })
 }
 
 /// `HEAD -> main, tag: v1, origin/main` as a list of names. A name has no space in it.
-fn refs_of(text: &str) -> Vec<String> {
+fn split_refs(text: &str) -> Vec<String> {
     let names = text.split(", ").flat_map(|name| name.split(" -> "));
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
@@ -190,7 +174,7 @@ mod tests {
 
     #[test]
     fn commits_are_read_field_by_field() {
-        let log = json!(read(TWO, false, 20).unwrap());
+        let log = json!(parse_output(TWO, false, 20).unwrap());
         assert_eq!(
             log,
             json!({ "commits": [
@@ -205,27 +189,26 @@ mod tests {
 
     #[test]
     fn more_than_asked_for_is_cut_and_says_so() {
-        let log = json!(read(TWO, false, 1).unwrap());
+        let log = json!(parse_output(TWO, false, 1).unwrap());
         assert_eq!((log["commits"].as_array().unwrap().len(), &log["truncated"]), (1, &json!(true)));
         let cut = &TWO[..TWO.len() - 3];
-        assert!(read(cut, true, 20).unwrap().truncated);
-        assert!(read(cut, false, 20).is_err());
-        assert_eq!(json!(read(b"/workspace\0", false, 20).unwrap()), json!({ "commits": [] }));
+        assert!(parse_output(cut, true, 20).unwrap().truncated);
+        assert!(parse_output(cut, false, 20).is_err());
+        assert_eq!(json!(parse_output(b"/workspace\0", false, 20).unwrap()), json!({ "commits": [] }));
     }
 
     #[test]
     fn conditions_stay_in_their_place_on_the_command_line() {
         let args = |text: &str| serde_json::from_str::<Args>(text).unwrap();
-        let one =
-            script(&args(r#"{"author":"--all","grep":"a b","rev":"main..x","files":["-f"]}"#), 20).unwrap();
-        assert_eq!(one.args[0], "main..x");
-        assert!(
-            one.args.contains(&"--author=--all".to_owned()) && one.args.contains(&"--grep=a b".to_owned())
-        );
-        let end = one.args.iter().position(|arg| arg == "--").unwrap();
-        assert_eq!(one.args[end + 1..], ["/workspace/-f"]);
+        let one = log_script(&args(r#"{"author":"--all","grep":"a b","rev":"main..x","files":["-f"]}"#), 20)
+            .unwrap();
+        let words = one.words();
+        assert_eq!(words[0], "main..x");
+        assert!(words.contains(&"--author=--all") && words.contains(&"--grep=a b"));
+        let end = words.iter().position(|arg| *arg == "--").unwrap();
+        assert_eq!(words[end + 1..], ["/workspace/-f"]);
         for wrong in [r#"{"rev":"--all"}"#, r#"{"rev":""}"#, r#"{"since":"a\nb"}"#, r#"{"author":""}"#] {
-            assert!(script(&args(wrong), 20).is_err(), "{wrong}");
+            assert!(log_script(&args(wrong), 20).is_err(), "{wrong}");
         }
     }
 }

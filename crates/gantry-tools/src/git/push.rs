@@ -7,23 +7,16 @@
 mod answer;
 
 use self::answer::Sent;
-use super::arguments::{branch as branch_name, default_path, word};
-use super::remote::{Address, Credentials, tracking};
-use super::script::{GitScript, HOOKS, NulFields, Repository, code, short_id};
+use super::arguments::{branch as branch_name, word};
+use super::remote::{Address, tracking_ref};
+use super::script::{GitScript, HOOKS, NulFields, Repository, short_id};
 use super::{GitContext, fault};
-use crate::command::runner::{NetworkAccess, exit_code};
-use crate::failure;
-use crate::text::{counted, display_text, last_lines};
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::PermittedCall;
-use gantry_core::Fault;
+use crate::text::{counted, display_text};
+use crate::tool::prelude::*;
 use gantry_core::digest::Digest;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Annotations, OwnRule};
-use gantry_sandbox::jail::{End, PROXY, Ran};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use gantry_provider::options::Secret;
+use gantry_sandbox::jail::PROXY;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The tool.
@@ -115,7 +108,7 @@ impl Plan {
     /// What an approval rests on. The address is not in it as it is, for it may have a secret.
     fn precondition(&self) -> String {
         let old = self.old.as_deref().unwrap_or("-");
-        let to = Digest::of_parts(&[self.remote.as_bytes(), self.address.text().as_bytes()]);
+        let to = Digest::of_parts(&[self.remote.as_bytes(), self.address.text.as_bytes()]);
         format!("push {} {} {old} {to}", self.commit, self.reference())
     }
 }
@@ -129,31 +122,31 @@ impl Tool for GitPush {
         idempotent_hint: Some(true),
         ..CHANGES
     };
-    const APPROVAL: OwnRule = OwnRule::Depends;
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
     const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(600));
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<OwnVerdict, Fault> {
-        let plan = plan(&self.0.repository(&args.path)?, &args).await?;
-        Ok(OwnVerdict { ask: Some(question(&plan)), precondition: Some(plan.precondition().into()) })
+    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
+        let plan = read_plan(&Repository::at(&self.0.runner, &args.path)?, &args).await?;
+        Ok(Preflight { ask: Some(question(&plan)), precondition: Some(plan.precondition().into()) })
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
-        let repository = self.0.repository(&call.args.path)?;
-        let judged = call.precondition().ok_or_else(failure::missing_precondition)?;
-        let plan = plan(&repository, &call.args).await?;
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+        let repository = Repository::at(&self.0.runner, &call.args.path)?;
+        let judged = call.judged()?;
+        let plan = read_plan(&repository, &call.args).await?;
         if plan.precondition() != judged {
             return Err(failure::outdated(
                 "the branch or the remote has changed since the push was approved, and nothing was pushed; call again",
             ));
         }
-        ask_hook(&repository, &plan).await?;
-        let ran = repository.run(script(&plan, &self.0.credentials)).await?;
+        run_pre_push_hook(&repository, &plan).await?;
+        let ran = repository.run(push_script(&plan, &self.0.options.credentials)).await?;
         let sent = Sent::read(&ran, &plan)?;
-        let tracked = track(&repository, &plan).await;
+        let tracked = record_push(&repository, &plan).await;
         Ok(Output {
-            url: plan.address.shown(),
+            url: plan.address.display(),
             reference: plan.reference(),
             from: sent.from,
             remote: plan.remote,
@@ -169,61 +162,45 @@ impl Tool for GitPush {
 }
 
 /// What the repository says now. Changes nothing and uses no network.
-async fn plan(repository: &Repository<'_>, args: &Args) -> Result<Plan, Fault> {
+async fn read_plan(repository: &Repository<'_>, args: &Args) -> Result<Plan, Fault> {
     let branch = args.branch.as_deref().map(branch_name).transpose()?.unwrap_or_default();
     let remote = args.remote.as_deref().map(|remote| word("remote", remote)).transpose()?;
     let words = [branch, remote.unwrap_or_default()];
-    let ran = repository
-        .run(GitScript::read_only(GitPush::NAME, &[include_str!("sh/where.sh")]).args(words))
-        .await?;
-    let mut fields = NulFields::of(&ran.stdout.bytes);
-    fields
-        .must("where the repository is")
-        .map_err(|_none| fault::of_git(&ran, "looking", &repository.shown))?;
-    if ran.end != End::Exited(0) {
-        return Err(push_plan_error(&ran, &mut fields, args, repository));
-    }
+    let script = GitScript::read_only(GitPush::NAME, &[include_str!("sh/where.sh")]).args(words);
+    let ran = repository.run_checked(script, "looking at what would be pushed").await?;
+    let mut fields = NulFields(&ran.stdout.bytes);
+    fields.required("where the repository is")?;
     let (branch, commit) = (fields.text("the branch")?, fields.text("the commit")?);
     let (remote, url) = (fields.text("the remote")?, fields.text("the address")?);
-    if !fields.must("a helper")?.is_empty() {
+    if !fields.required("a helper")?.is_empty() {
         return Err(failure::denied(format!(
             "the remote {} is reached by a program (remote.{0}.vcs), which is not run; use an https remote",
             display_text(&remote)
         )));
     }
     let address = Address::parse(&url)?;
-    let specs: Vec<String> =
-        std::iter::from_fn(|| fields.next()).map(|spec| String::from_utf8_lossy(spec).into_owned()).collect();
-    let tracking = tracking(&specs, &format!("refs/heads/{branch}"));
-    let (count, lost, old, subjects) = outgoing(repository, &commit, tracking.as_deref(), &remote).await?;
-    if lost > 0 && args.force.is_none() {
-        return Err(diverged(&branch, lost));
-    }
-    Ok(Plan { branch, commit, remote, address, tracking, old, count, lost, subjects, force: args.force })
-}
-
-type Outgoing = (u64, u64, Option<String>, Vec<String>);
-
-/// How many commits would go and how many would be lost, what was there, and the newest that would go.
-async fn outgoing(
-    repository: &Repository<'_>,
-    commit: &str,
-    tracking: Option<&str>,
-    remote: &str,
-) -> Result<Outgoing, Fault> {
+    let specs: Vec<String> = fields.map(|spec| String::from_utf8_lossy(spec).into_owned()).collect();
+    let tracking = tracking_ref(&specs, &format!("refs/heads/{branch}"));
     let script = GitScript::read_only(GitPush::NAME, &[include_str!("sh/outgoing.sh")]);
-    let script = script.args([commit, tracking.unwrap_or_default(), remote]);
-    let ran = repository.ask(script, "looking at what would be pushed").await?;
-    let mut fields = NulFields::of(&ran.stdout.bytes);
-    let old = fields.text("the old commit")?;
+    let script = script.args([&commit, tracking.as_deref().unwrap_or_default(), &remote]);
+    let ran = repository.run_checked(script, "looking at what would be pushed").await?;
+    let mut fields = NulFields(&ran.stdout.bytes);
+    let old = Some(fields.text("the old commit")?).filter(|old| !old.is_empty());
     let mut number = || {
         let text = fields.text("a number of commits")?;
         text.parse::<u64>().map_err(|_no_number| fault::unreadable("a number of commits"))
     };
     let (count, lost) = (number()?, number()?);
-    let subjects =
-        std::iter::from_fn(|| fields.next()).map(|line| display_text(&String::from_utf8_lossy(line)));
-    Ok((count, lost, (!old.is_empty()).then_some(old), subjects.collect()))
+    if lost > 0 && args.force.is_none() {
+        return Err(failure::failed(format!(
+            "branch {} of the remote has {} that the local one has not; let a person fetch and merge first, or use force: \
+             \"with-lease\" to replace what is there",
+            display_text(&branch),
+            counted(lost, "commit")
+        )));
+    }
+    let subjects = fields.map(|line| display_text(&String::from_utf8_lossy(line))).collect();
+    Ok(Plan { branch, commit, remote, address, tracking, old, count, lost, subjects, force: args.force })
 }
 
 /// What a person is asked.
@@ -247,7 +224,7 @@ fn question(plan: &Plan) -> String {
     format!(
         "{what} at {} (remote {}) to {}{force}, with {} that it does not have according to {}, which tools can \
          change{list}",
-        plan.address.shown(),
+        plan.address.display(),
         display_text(&plan.remote),
         short_id(&plan.commit),
         counted(plan.count, "commit"),
@@ -256,48 +233,34 @@ fn question(plan: &Plan) -> String {
 }
 
 /// Runs the repository's own check. It sees no secret and has no network.
-async fn ask_hook(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
+async fn run_pre_push_hook(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
     let old = plan.old.clone().unwrap_or_default();
-    let words = [plan.reference(), plan.commit.clone(), old, plan.remote.clone(), plan.address.shown()];
-    let ran = repository
-        .run(GitScript::writing(GitPush::NAME, &[HOOKS, include_str!("sh/hook.sh")]).args(words))
-        .await?;
-    let said = last_lines(&ran.stderr.text());
-    match exit_code(ran.end) {
-        0 => Ok(()),
-        code::HOOK => Err(failure::effect_unknown(format!(
-            "nothing was pushed: the repository's pre-push hook refused it (it runs without a network): {said}"
-        ))),
-        _ => Err(failure::effect_unknown(format!(
-            "nothing was pushed: the pre-push hook could not be run: {said}"
-        ))),
-    }
+    let words = [plan.reference(), plan.commit.clone(), old, plan.remote.clone(), plan.address.display()];
+    let script = GitScript::writing(GitPush::NAME, &[HOOKS, include_str!("sh/hook.sh")]).args(words);
+    repository.run_checked(script, "running the pre-push hook").await.map(drop)
 }
 
-fn script(plan: &Plan, credentials: &Credentials) -> GitScript {
-    let route = plan.address.route(credentials);
-    let credentials = route.credential.into_iter().collect();
-    let access = NetworkAccess { hosts: Some(vec![route.host]), credentials };
+fn push_script(plan: &Plan, credentials: &BTreeMap<String, Secret>) -> GitScript {
+    let (url, access) = plan.address.route(credentials);
     let mut script = GitScript::with_network(GitPush::NAME, &[include_str!("sh/push.sh")], access);
     // A name that cannot be known before, so that no setting of the repository can lead it elsewhere.
     let name = format!("gantry-{}://remote", uuid::Uuid::new_v4().simple());
-    for key in ["insteadOf", "pushInsteadOf"] {
-        script.config.push((format!("url.{}.{key}", route.url), name.clone()));
-    }
-    // A setting of the repository for this very address would win over one for all of them.
-    for (key, value) in [("followRedirects", "false"), ("proxy", &format!("http://{PROXY}"))] {
-        script.config.push((format!("http.{}.{key}", route.url), value.to_owned()));
-    }
+    let proxy = format!("http://{PROXY}");
     let settings = [
+        (&*format!("url.{url}.insteadOf"), &*name),
+        (&format!("url.{url}.pushInsteadOf"), &name),
+        // A setting of the repository for this very address would win over one for all of them.
+        (&format!("http.{url}.followRedirects"), "false"),
+        (&format!("http.{url}.proxy"), &proxy),
+        ("http.followRedirects", "false"),
+        ("http.proxy", &proxy),
         ("core.hooksPath", "/dev/null"),
         ("core.abbrev", "no"),
         ("push.pushOption", ""),
-        ("http.followRedirects", "false"),
-        ("http.proxy", &format!("http://{PROXY}")),
     ];
     script.config.extend(settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
     // Every address is the proxy's to judge.
-    script.env.extend(["NO_PROXY", "no_proxy"].map(|variable| (variable.to_owned(), String::new())));
+    script.command = script.command.env([("NO_PROXY", ""), ("no_proxy", "")]);
     let reference = plan.reference();
     let lease = plan.force.map(|Force::WithLease| {
         format!("--force-with-lease={reference}:{}", plan.old.as_deref().unwrap_or_default())
@@ -306,41 +269,9 @@ fn script(plan: &Plan, credentials: &Credentials) -> GitScript {
 }
 
 /// Notes what the branch there is now.
-async fn track(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
+async fn record_push(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
     let Some(tracking) = &plan.tracking else { return Ok(()) };
     let script =
         GitScript::writing(GitPush::NAME, &[include_str!("sh/track.sh")]).args([tracking, &plan.commit]);
-    repository.ask(script, "noting the push").await.map(drop)
-}
-
-/// Why it is not known what would go where.
-fn push_plan_error(ran: &Ran, fields: &mut NulFields<'_>, args: &Args, repository: &Repository<'_>) -> Fault {
-    match exit_code(ran.end) {
-        code::DETACHED => failure::failed("no branch is checked out; name the branch to push with branch"),
-        code::NO_BRANCH => match &args.branch {
-            Some(branch) => {
-                failure::failed(format!("there is no branch {} with a commit", display_text(branch)))
-            }
-            None => failure::failed("the current branch has no commit yet; commit something first"),
-        },
-        code::NO_REMOTE => {
-            let mut next = || fields.text("a word").unwrap_or_default();
-            let (_branch, _commit, remote) = (next(), next(), next());
-            failure::failed(format!(
-                "there is no remote {}; name one that the repository has, or let a person add one with `git remote add`",
-                display_text(&remote)
-            ))
-        }
-        _ => fault::of_git(ran, "looking at what would be pushed", &repository.shown),
-    }
-}
-
-/// What is there would be lost, and the call does not ask for that.
-fn diverged(branch: &str, lost: u64) -> Fault {
-    failure::failed(format!(
-        "branch {} of the remote has {} that the local one has not; let a person fetch and merge first, or use force: \
-         \"with-lease\" to replace what is there",
-        display_text(branch),
-        counted(lost, "commit")
-    ))
+    repository.run_checked(script, "noting the push").await.map(drop)
 }

@@ -1,16 +1,15 @@
 //! A repository of the workspace, as far as a script in the jail can reach it.
 //!
 //! Scripts are fixed texts; what a call says comes in as arguments. They answer with fields that end in NUL, because names
-//! in a repository can have any other byte. Where a script knows what is wrong, it ends with a code that says so.
+//! in a repository can have any other byte. Where a script knows what is wrong, it ends with a code of [`fault`] that says so.
 
 use super::fault;
-use crate::command::runner::{CommandRunner, CommandSpec, NetworkAccess};
+use crate::command::runner::{CommandRunner, CommandSpec, LimitKind, NetworkAccess};
 use crate::failure;
 use crate::text::display_text;
-use crate::workspace::within::{Way, shown_path};
+use crate::workspace::path::{RelPath, printable};
 use gantry_core::{EffectState, Fault};
 use gantry_sandbox::jail::{Access, End, Ran, WORKSPACE};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,99 +65,52 @@ const PRELUDE: &str = include_str!("sh/prelude.sh");
 /// What those share that run hooks.
 pub(super) const HOOKS: &str = include_str!("sh/hooks.sh");
 
-/// The codes by which scripts say what they know to be wrong. All others are git's own.
-pub(super) mod code {
-    /// A revision is not known.
-    pub(in super::super) const NO_REVISION: i32 = 41;
-    /// Files are in conflict.
-    pub(in super::super) const CONFLICT: i32 = 42;
-    /// Something is not as it was when the call was judged.
-    pub(in super::super) const OUTDATED: i32 = 43;
-    /// A hook said no to the commit, or git did; the branch is where it was.
-    pub(in super::super) const NOT_COMMITTED: i32 = 44;
-    /// A hook changed what was to be committed, which was not; the branch is where it was.
-    pub(in super::super) const CHANGED: i32 = 45;
-    /// The branch was moved by another process while the commit was made, which it was not.
-    pub(in super::super) const MOVED: i32 = 46;
-    /// There is no current branch.
-    pub(in super::super) const DETACHED: i32 = 47;
-    /// There is no such branch.
-    pub(in super::super) const NO_BRANCH: i32 = 48;
-    /// There is no such remote.
-    pub(in super::super) const NO_REMOTE: i32 = 49;
-    /// The hook before pushing said no.
-    pub(in super::super) const HOOK: i32 = 50;
-    /// What is said to be merged is no list of commits.
-    pub(in super::super) const NO_MERGE: i32 = 51;
-}
-
 /// A script to run.
 #[derive(Debug)]
 pub(super) struct GitScript {
     /// The tool that it is for.
     tool: &'static str,
-    text: String,
-    pub(super) args: Vec<String>,
-    pub(super) env: Vec<(String, String)>,
+    pub(super) command: CommandSpec,
+    /// Settings that win over those of the repository.
     pub(super) config: Vec<(String, String)>,
-    /// Files to read at `/run/gantry`.
-    pub(super) files: Vec<(String, Vec<u8>)>,
-    pub(super) access: Access,
-    pub(super) network: Option<NetworkAccess>,
-    wall: Duration,
-    /// What has happened if a limit ends it.
-    effect: EffectState,
 }
 
 impl GitScript {
     /// A script that looks: it cannot change anything.
     pub(super) fn read_only(tool: &'static str, parts: &[&str]) -> Self {
-        Self {
-            tool,
-            text: [&[PRELUDE], parts].concat().join("\n"),
-            args: Vec::new(),
-            env: vec![("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned())],
-            config: Vec::new(),
-            files: Vec::new(),
-            access: Access::Read,
-            network: None,
-            wall: LOOKING,
-            effect: EffectState::None,
-        }
+        let text = [&[PRELUDE], parts].concat().join("\n");
+        let command = CommandSpec::new("sh", LimitKind::Code, LOOKING).env(ENV).args(["-c", &text, "git"]);
+        let config = CONFIG.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Self { tool, command: CommandSpec { output: OUTPUT, ..command }, config: config.into() }
     }
 
     /// A script that changes the workspace.
     pub(super) fn writing(tool: &'static str, parts: &[&str]) -> Self {
-        Self { access: Access::Write, env: Vec::new(), ..Self::read_only(tool, parts) }.slowly()
+        let script = Self::read_only(tool, parts);
+        Self { command: CommandSpec { access: Access::Write, wall: WORKING, ..script.command }, ..script }
     }
 
     /// A script that talks to a server, which may have got what was sent wherever it ends.
     pub(super) fn with_network(tool: &'static str, parts: &[&str], access: NetworkAccess) -> Self {
-        Self { network: Some(access), ..Self::read_only(tool, parts) }.slowly()
-    }
-
-    fn slowly(self) -> Self {
-        Self { wall: WORKING, effect: EffectState::Possible, ..self }
+        let script = Self::read_only(tool, parts);
+        Self { command: CommandSpec { network: Some(access), wall: WORKING, ..script.command }, ..script }
     }
 
     /// The same with these arguments.
-    pub(super) fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
-        self.args.extend(args.into_iter().map(Into::into));
-        self
+    pub(super) fn args<T: Into<String>>(self, args: impl IntoIterator<Item = T>) -> Self {
+        Self { command: self.command.args(args), ..self }
     }
 
-    fn environment(&self) -> BTreeMap<String, String> {
-        let own = CONFIG.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let config: Vec<_> = own.iter().chain(&self.config).collect();
-        let mut env: BTreeMap<String, String> =
-            ENV.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        env.insert("GIT_CONFIG_COUNT".to_owned(), config.len().to_string());
-        for (n, (key, value)) in config.into_iter().enumerate() {
-            env.insert(format!("GIT_CONFIG_KEY_{n}"), key.clone());
-            env.insert(format!("GIT_CONFIG_VALUE_{n}"), value.clone());
-        }
-        env.extend(self.env.iter().cloned());
-        env
+    /// What may have happened if it is ended.
+    fn effect(&self) -> EffectState {
+        let is_looking = self.command.access == Access::Read && self.command.network.is_none();
+        if is_looking { EffectState::None } else { EffectState::Possible }
+    }
+
+    /// The arguments of the script itself.
+    #[cfg(test)]
+    pub(super) fn words(&self) -> Vec<&str> {
+        self.command.args[3..].iter().map(String::as_str).collect()
     }
 }
 
@@ -169,40 +121,52 @@ pub(super) struct Repository<'a> {
     /// Relative to the workspace.
     folder: PathBuf,
     /// The folder as messages have it.
-    pub(super) shown: String,
+    shown: String,
 }
 
 impl<'a> Repository<'a> {
     /// The repository that a folder of the workspace is in.
     pub(super) fn at(runner: &'a CommandRunner, path: &str) -> Result<Self, Fault> {
-        let names = Way::parse(path)?.names;
-        let shown = if names.is_empty() { "the workspace".to_owned() } else { display_text(path) };
-        Ok(Self { runner, folder: names.iter().collect(), shown })
+        let folder: PathBuf = RelPath::parse(path)?.plain_names().iter().collect();
+        let is_root = folder.as_os_str().is_empty();
+        let shown = if is_root { "the workspace".to_owned() } else { display_text(path) };
+        Ok(Self { runner, folder, shown })
     }
 
-    /// Runs a script to its end, with any code. Only a limit is a failure here.
+    /// Runs a script to its end, with any code. Only a limit is a failure.
     pub(super) async fn run(&self, script: GitScript) -> Result<Ran, Fault> {
-        let quota = self.runner.options().code;
-        let (tool, wall, effect) = (script.tool, script.wall, script.effect);
-        let mut command = CommandSpec::new("sh", quota, wall);
-        command.env = script.environment();
-        command = command.args(["-c", &script.text, "git"]).args(script.args);
+        let (effect, GitScript { tool, mut command, config }) = (script.effect(), script);
         command.folder.clone_from(&self.folder);
-        command.files = script.files;
-        command.access = script.access;
-        command.network = script.network;
-        command.output = OUTPUT;
+        command.env.insert("GIT_CONFIG_COUNT".to_owned(), config.len().to_string());
+        for (n, (key, value)) in config.into_iter().enumerate() {
+            command
+                .env
+                .extend([(format!("GIT_CONFIG_KEY_{n}"), key), (format!("GIT_CONFIG_VALUE_{n}"), value)]);
+        }
+        if command.access == Access::Read {
+            command.env.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
+        }
+        let wall = command.wall;
         let ran = self.runner.run(command).await?;
-        match fault::of_limit(&ran, tool, (wall, quota), effect) {
-            Some(fault) => Err(fault),
+        match self.runner.limit_fault(&ran, tool, wall, LimitKind::Code) {
+            Some(fault) => Err(Fault { effect, ..fault }),
             None => Ok(ran),
         }
     }
 
-    /// Runs a script that has to succeed.
-    pub(super) async fn ask(&self, script: GitScript, doing: &str) -> Result<Ran, Fault> {
+    /// Runs a script that has to succeed; `doing` says in a message what failed.
+    pub(super) async fn run_checked(&self, script: GitScript, doing: &str) -> Result<Ran, Fault> {
+        let (effect, folder) = (script.effect(), &self.shown);
         let ran = self.run(script).await?;
-        if ran.end == End::Exited(0) { Ok(ran) } else { Err(fault::of_git(&ran, doing, &self.shown)) }
+        match ran.end {
+            End::Exited(0) => Ok(ran),
+            End::Exited(code) => Err(fault::of_script(code, &ran.stderr.text(), doing, folder)),
+            End::Signalled(_) | End::WallLimit | End::CpuLimit | End::MemoryLimit | End::WriteLimit => {
+                let message =
+                    format!("git was ended while {doing} in {folder}; git_status shows how far it got");
+                Err(Fault { effect, ..failure::failed(message) })
+            }
+        }
     }
 }
 
@@ -215,7 +179,7 @@ pub(super) struct RepoRoot {
 
 impl RepoRoot {
     /// From the path that git gives in the jail.
-    pub(super) fn of(path: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn parse(path: &[u8]) -> Result<Self, Fault> {
         let outside = || {
             failure::failed(
                 "the files of the repository are not in the workspace (core.worktree); use another one",
@@ -231,46 +195,44 @@ impl RepoRoot {
 
     /// A name in the repository as a path in the workspace.
     pub(super) fn path(&self, name: &[u8]) -> String {
-        shown_path(&[&self.prefix, name].concat())
+        printable(&[&self.prefix, name].concat())
     }
 }
 
-/// What a script answered, field by field.
+/// What a script answered, field by field: what was not read yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NulFields<'a>(&'a [u8]);
+pub(super) struct NulFields<'a>(pub(super) &'a [u8]);
 
-impl<'a> NulFields<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
+impl<'a> Iterator for NulFields<'a> {
+    type Item = &'a [u8];
 
     /// The next field that has its end.
-    pub(super) fn next(&mut self) -> Option<&'a [u8]> {
+    fn next(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         let (field, rest) = (self.0.get(..end)?, self.0.get(end + 1..)?);
         self.0 = rest;
         Some(field)
     }
+}
 
+impl<'a> NulFields<'a> {
     /// The next field, which must be there.
-    pub(super) fn must(&mut self, what: &str) -> Result<&'a [u8], Fault> {
+    pub(super) fn required(&mut self, what: &str) -> Result<&'a [u8], Fault> {
         self.next().ok_or_else(|| fault::unreadable(what))
     }
 
     /// The next field as text; what is no UTF-8 is replaced.
     pub(super) fn text(&mut self, what: &str) -> Result<String, Fault> {
-        Ok(String::from_utf8_lossy(self.must(what)?).into_owned())
+        Ok(String::from_utf8_lossy(self.required(what)?).into_owned())
     }
 
-    /// What was not read yet.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.0
+    /// Where the files of the repository are, which most scripts say first.
+    pub(super) fn repo_root(&mut self) -> Result<RepoRoot, Fault> {
+        RepoRoot::parse(self.required("where the repository is")?)
     }
 }
 
 /// The beginning of a commit's id.
 pub(super) fn short_id(hash: &str) -> &str {
-    hash.get(..SHORT).unwrap_or(hash)
+    hash.get(..10).unwrap_or(hash)
 }
-
-const SHORT: usize = 10;

@@ -1,16 +1,9 @@
 //! `git_status`: where a repository stands, and which files are not as committed.
 
-use super::arguments::default_path;
 use super::changes::{FILES, status_word};
-use super::script::{GitScript, NulFields, RepoRoot};
+use super::script::{GitScript, NulFields, RepoRoot, Repository};
 use super::{GitContext, fault};
-use crate::tool::{READS, Tool};
-use crate::toolbox::PermittedCall;
-use gantry_core::Fault;
-use gantry_core::tool::Annotations;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use crate::tool::prelude::*;
 
 /// The tool.
 #[derive(Debug)]
@@ -81,22 +74,24 @@ impl Tool for GitStatus {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let script = GitScript::read_only(Self::NAME, &[include_str!("sh/status.sh")]);
-        let ran = self.0.repository(&call.args.path)?.ask(script, "reading the status").await?;
-        read(&ran.stdout.bytes, ran.stdout.is_truncated())
+        let ran = Repository::at(&self.0.runner, &call.args.path)?
+            .run_checked(script, "reading the status")
+            .await?;
+        parse_output(&ran.stdout.bytes, ran.stdout.is_truncated())
     }
 }
 
-fn read(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
-    let mut fields = NulFields::of(bytes);
-    let top = RepoRoot::of(fields.must("where the repository is")?)?;
+fn parse_output(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
+    let mut fields = NulFields(bytes);
+    let top = fields.repo_root()?;
     let operation = fields.text("what is under way")?;
     let mut state =
         Output { operation: (!operation.is_empty()).then_some(operation), clean: true, ..Output::default() };
     while let Some(field) = fields.next() {
         if let Some(header) = field.strip_prefix(b"# ") {
-            state.head_line(&String::from_utf8_lossy(header));
+            state.add_header(&String::from_utf8_lossy(header));
             continue;
         }
         state.clean = false;
@@ -104,7 +99,7 @@ fn read(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
             state.truncated = true;
             break;
         }
-        match file(field, &mut fields, &top) {
+        match parse_file(field, &mut fields, &top) {
             Some(file) => state.files.push(file),
             // The last entry may have been cut off.
             None if is_cut => break,
@@ -116,7 +111,7 @@ fn read(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
 }
 
 impl Output {
-    fn head_line(&mut self, line: &str) {
+    fn add_header(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(' ') else { return };
         match (key, value) {
             ("branch.oid", "(initial)") | ("branch.head", "(detached)") => {}
@@ -134,7 +129,7 @@ impl Output {
 }
 
 /// An entry. The number of words before the name depends on its kind, and only the name can have spaces.
-fn file(field: &[u8], fields: &mut NulFields<'_>, top: &RepoRoot) -> Option<ChangedFile> {
+fn parse_file(field: &[u8], fields: &mut NulFields<'_>, top: &RepoRoot) -> Option<ChangedFile> {
     let kind = *field.first()?;
     let words = match kind {
         b'1' => 8,
@@ -183,7 +178,7 @@ mod tests {
             2 .C N... 100644 100644 100644 aaa aaa C75 copy\0orig\0\
             u UU N... 100644 100644 100644 100644 aaa bbb ccc fight\0\
             ? un tracked\0";
-        let state = read(text, false).unwrap();
+        let state = parse_output(text, false).unwrap();
         let head = (state.branch.as_deref(), state.head.as_deref(), state.upstream.as_deref());
         assert_eq!(head, (Some("main"), Some("abc"), Some("origin/main")));
         assert_eq!(
@@ -208,16 +203,17 @@ mod tests {
 
     #[test]
     fn a_repository_without_commits_or_branch_is_read_too() {
-        let state = read(b"/workspace\0\0# branch.oid (initial)\0# branch.head (detached)\0", false).unwrap();
+        let state =
+            parse_output(b"/workspace\0\0# branch.oid (initial)\0# branch.head (detached)\0", false).unwrap();
         assert_eq!(state, Output { clean: true, ..Output::default() });
     }
 
     #[test]
     fn paths_are_relative_to_the_workspace() {
-        let state = read(b"/workspace/a b\0\0# branch.oid x\0? c\0", false).unwrap();
+        let state = parse_output(b"/workspace/a b\0\0# branch.oid x\0? c\0", false).unwrap();
         assert_eq!(state.files, [file_of("a b/c", "untracked", "??")]);
-        assert!(read(b"/workspaces\0\0", false).is_err());
-        assert!(read(b"/\0\0", false).is_err());
+        assert!(parse_output(b"/workspaces\0\0", false).is_err());
+        assert!(parse_output(b"/\0\0", false).is_err());
     }
 
     #[test]
@@ -226,9 +222,9 @@ mod tests {
         for n in 0..=FILES {
             text.extend(format!("? f{n}\0").bytes());
         }
-        let state = read(&text, false).unwrap();
+        let state = parse_output(&text, false).unwrap();
         assert_eq!((state.files.len(), state.truncated), (FILES, true));
-        assert!(read(b"/workspace\0\0? a\x002 R. cut", true).unwrap().truncated);
-        assert!(read(b"/workspace\0\x002 R. x\0", false).is_err());
+        assert!(parse_output(b"/workspace\0\0? a\x002 R. cut", true).unwrap().truncated);
+        assert!(parse_output(b"/workspace\0\x002 R. x\0", false).is_err());
     }
 }

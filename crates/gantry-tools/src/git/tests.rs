@@ -2,34 +2,18 @@
 //! they do all of it in the jail.
 
 use super::*;
-use crate::command::runner::{ResourceLimits, RunnerOptions};
-use crate::toolbox::ToolFamily as _;
+use crate::options::CodeOptions;
 use crate::workspace::ProtectedPaths;
-use gantry_core::tool::OwnRule;
+use gantry_core::tool::ApprovalRule;
 use gantry_provider::testing::{presents_itself, toolset};
-use std::time::Duration;
 use tempfile::TempDir;
 
 fn git(folder: &TempDir) -> ToolBox {
-    let quota = ResourceLimits {
-        keys: "code",
-        memory: 1 << 29,
-        cpu: Duration::from_secs(10),
-        processes: 64,
-        written: 1 << 30,
-    };
-    let options = RunnerOptions {
-        workspace: folder.path().to_owned(),
-        fenced: ProtectedPaths::default(),
-        store: folder.path().join("store"),
-        code: quota,
-        builds: quota,
-        network: false,
-        private: Vec::new(),
-        toolchains: Vec::new(),
-    };
-    let credentials = vec![("https://example.com".to_owned(), "hunter2".to_owned())];
-    git_tools(Arc::new(CommandRunner::open(options)), GitOptions { credentials, author: None })
+    let (workspace, store) = (folder.path().to_owned(), folder.path().join("store"));
+    let options = CodeOptions::default();
+    let runner = CommandRunner::open(workspace, ProtectedPaths::default(), store, Vec::new(), options);
+    let credentials = [("https://example.com".to_owned(), "hunter2".into())].into();
+    git_tools(Arc::new(runner), GitOptions { credentials, author: None })
 }
 
 #[test]
@@ -49,14 +33,14 @@ fn the_tools_present_themselves_completely() {
     for spec in git.tools() {
         presents_itself(spec);
         let asks = matches!(&*spec.name, "git_commit" | "git_push");
-        assert_eq!(spec.own_rule == OwnRule::Depends, asks, "{}", spec.name);
+        assert_eq!(spec.approval_rule == ApprovalRule::Depends, asks, "{}", spec.name);
     }
 }
 
 #[test]
 fn no_secret_is_printed_by_accident() {
     let folder = TempDir::new().unwrap();
-    let options = GitOptions { credentials: vec![("https://h".into(), "hunter2".into())], author: None };
+    let options = GitOptions { credentials: [("https://h".into(), "hunter2".into())].into(), author: None };
     assert!(format!("{options:?}").contains("https://h"));
     assert!(!format!("{options:?} {:?}", git(&folder)).contains("hunter2"));
 }
@@ -81,7 +65,7 @@ async fn arguments_that_make_no_sense_are_refused_before_anything_runs() {
         ("git_push", r#"{"force":true}"#, "INVALID_ARGUMENTS"),
         ("git_reset", "{}", "TOOL_NOT_FOUND"),
     ] {
-        let fault = git.preflight_of(tool, arguments).await.unwrap_err();
+        let fault = git.preflight(tool, arguments).await.unwrap_err();
         assert_eq!(fault.error.code.as_str(), code, "{tool} {arguments}: {fault:?}");
     }
 }

@@ -6,19 +6,20 @@
 //! Files are listed first and searched in the order of their paths. Once enough is found, later files are not opened, so
 //! a search for something common ends early and always gives the same answer.
 
-use super::answer::{Answer, Match, shown};
-use super::open::Opener;
-use super::query::{Mode, Query};
-use super::walk::{Start, list, work_through};
-use super::{Folder, fault};
-use crate::workspace::within::shown_path;
+use super::matches::{Match, display_line};
+use super::opener::Opener;
+use super::search_code::{Mode, Output, Query};
+use super::walk::{PORTION, list, work_through};
+use crate::failure;
+use crate::workspace::path::printable;
+use crate::workspace::reader::WorkspaceReader;
 use gantry_core::Fault;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
-use rustix::io::Errno;
-use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
@@ -30,68 +31,54 @@ const REGEX_BYTES: usize = 8 * 1024 * 1024;
 const REGEX_NESTING: u32 = 100;
 
 /// Finds the first lines, by path and number, that have what is looked for.
-pub(super) fn run(folder: &Folder, query: &Query, stop: &CancellationToken) -> Result<Answer, Fault> {
+pub(super) fn run(
+    reader: &WorkspaceReader,
+    query: &Query,
+    stop: &CancellationToken,
+) -> Result<Output, Fault> {
     let matcher = matcher(query)?;
-    let beneath = folder.enter()?;
-    let start = Start::find(&beneath, &query.way)?;
-    let listed = list((&folder.path, &beneath), start, |path| query.takes(path), stop);
+    let listed = list(reader, &query.path, |path| query.takes(path), stop)?;
     // One more than asked for tells whether there is more.
     let (enough, found) = (query.most + 1, Mutex::new(Found::default()));
-    work_through(&listed.files, stop, || {
-        let mut worker = Worker::new(query, &matcher, Opener::new(&beneath), stop);
+    work_through(&listed.files, PORTION, stop, || {
+        let mut worker = Worker::new(query, &matcher, Opener::new(reader), stop);
         let found = &found;
-        move |first, paths: &[Vec<u8>]| {
-            let portion = worker.search(paths, enough);
-            found.lock().unwrap_or_else(PoisonError::into_inner).add(first, portion) < enough
+        move |first, paths: &[PathBuf]| {
+            let portion = worker.search(first, paths);
+            found.lock().unwrap_or_else(PoisonError::into_inner).add(portion) < enough
         }
     });
     if stop.is_cancelled() {
-        return Err(fault::canceled());
+        return Err(failure::canceled());
     }
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (searched, skipped) = (found.searched, found.skipped + listed.skipped);
-    let mut answer = Answer::new(query.mode, found.into_matches());
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.matches.sort_by_key(|(file, _)| *file);
+    let matches = found.matches.into_iter().map(|(_, found)| found).collect();
+    let mut output = Output::new(query.mode, matches);
     // How many files were opened before enough was found is an accident, and not said.
-    if answer.matches.len() < enough {
-        answer.files_searched = Some(searched);
-        answer.skipped = skipped;
+    if output.matches.len() < enough {
+        output.files_searched = Some(found.searched);
+        output.skipped = found.skipped + listed.skipped;
     }
-    Ok(answer)
+    Ok(output)
 }
 
-/// What all threads found.
+/// What was found in some of the files.
 #[derive(Default)]
 struct Found {
-    /// Matches of each portion, by the index of its first file.
-    portions: Vec<(usize, Vec<Match>)>,
-    n_matches: usize,
-    searched: usize,
-    skipped: usize,
-}
-
-/// What one thread found in a portion of the files.
-#[derive(Default)]
-struct Portion {
-    matches: Vec<Match>,
+    /// Each with the index of its file; those of one file in their order.
+    matches: Vec<(usize, Match)>,
     searched: usize,
     skipped: usize,
 }
 
 impl Found {
-    /// Takes a portion, and returns how many matches there are now.
-    fn add(&mut self, first: usize, portion: Portion) -> usize {
-        self.n_matches += portion.matches.len();
-        self.searched += portion.searched;
-        self.skipped += portion.skipped;
-        if !portion.matches.is_empty() {
-            self.portions.push((first, portion.matches));
-        }
-        self.n_matches
-    }
-
-    fn into_matches(mut self) -> Vec<Match> {
-        self.portions.sort_unstable_by_key(|(first, _)| *first);
-        self.portions.into_iter().flat_map(|(_, matches)| matches).collect()
+    /// Adds what was found in other files, and returns how many matches there are now.
+    fn add(&mut self, other: Self) -> usize {
+        self.matches.extend(other.matches);
+        self.searched += other.searched;
+        self.skipped += other.skipped;
+        self.matches.len()
     }
 }
 
@@ -104,19 +91,21 @@ fn matcher(query: &Query) -> Result<RegexMatcher, Fault> {
         .size_limit(REGEX_BYTES)
         .dfa_size_limit(REGEX_BYTES)
         .nest_limit(REGEX_NESTING);
-    match query.case {
+    match query.case_sensitive {
         None => builder.case_smart(true),
         Some(differs) => builder.case_insensitive(!differs),
     };
     builder.build(&query.text).map_err(|error| {
         let what = if query.mode == Mode::Literal { "text" } else { "regular expression" };
-        fault::invalid(format!("the query cannot be searched for as a {what}, line by line: {error}"))
+        failure::invalid(format!("the query cannot be searched for as a {what}, line by line: {error}"))
     })
 }
 
 /// What a thread searches with.
 struct Worker<'a> {
-    context: usize,
+    context: u64,
+    /// Matches after which later files are not searched.
+    enough: usize,
     searcher: Searcher,
     matcher: RegexMatcher,
     opener: Opener<'a>,
@@ -125,50 +114,43 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(query: &Query, matcher: &RegexMatcher, opener: Opener<'a>, stop: &'a CancellationToken) -> Self {
+        let (context, enough) = (query.context as u64, query.most + 1);
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(HEAP_BYTES))
+            .max_matches(Some(enough as u64))
             .before_context(query.context)
             .after_context(query.context)
             .build();
-        Self { context: query.context, searcher, matcher: matcher.clone(), opener, stop }
+        Self { context, enough, searcher, matcher: matcher.clone(), opener, stop }
     }
 
-    /// Searches files in their order until there are enough matches.
-    fn search(&mut self, paths: &[Vec<u8>], enough: usize) -> Portion {
-        let mut portion = Portion::default();
-        for path in paths {
-            if self.stop.is_cancelled() || portion.matches.len() >= enough {
+    /// Searches files in their order until there are enough matches; `first` is the index of the first one.
+    fn search(&mut self, first: usize, paths: &[PathBuf]) -> Found {
+        let mut found = Found::default();
+        for (n, path) in paths.iter().enumerate() {
+            if self.stop.is_cancelled() || found.matches.len() >= self.enough {
                 break;
             }
-            self.search_file(path, enough, &mut portion);
+            match self.search_file(path) {
+                Ok(None) => {}
+                Ok(Some(matches)) => {
+                    found.searched += 1;
+                    found.matches.extend(matches.into_iter().map(|found| (first + n, found)));
+                }
+                Err(_) => found.skipped += 1,
+            }
         }
-        portion
+        found
     }
 
-    fn search_file(&mut self, path: &[u8], enough: usize, portion: &mut Portion) {
-        let file = match self.opener.open(path) {
-            Ok((file, _)) => file,
-            // It is gone, hidden, or no file any more.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP | Errno::NXIO) => return,
-            Err(_) => {
-                portion.skipped += 1;
-                return;
-            }
-        };
-        let mut lines = Lines::new(&self.matcher, self.context, enough);
-        let reader = Stoppable { file, stop: self.stop };
-        if self.searcher.search_reader(&self.matcher, reader, &mut lines).is_err() {
-            portion.skipped += 1;
-            return;
-        }
-        portion.searched += 1;
-        if !lines.binary {
-            let shown = shown_path(path);
-            portion
-                .matches
-                .extend(lines.matches.into_iter().map(|found| Match { path: shown.clone(), ..found }));
-        }
+    /// The matches of a file; nothing if there is no file to search.
+    fn search_file(&mut self, path: &Path) -> io::Result<Option<Vec<Match>>> {
+        let Some((file, _)) = self.opener.open(path)? else { return Ok(None) };
+        let mut lines =
+            Lines { matcher: &self.matcher, context: self.context, lines: Vec::new(), binary: false };
+        self.searcher.search_reader(&self.matcher, Stoppable { file, stop: self.stop }, &mut lines)?;
+        Ok(Some(lines.into_matches(&printable(path.as_os_str().as_bytes()))))
     }
 }
 
@@ -187,41 +169,41 @@ impl Read for Stoppable<'_> {
     }
 }
 
-/// The matches of one file, with the lines around them.
+/// The lines of one file that match, and those around them.
 struct Lines<'a> {
     matcher: &'a RegexMatcher,
-    context: usize,
-    enough: usize,
-    matches: Vec<Match>,
-    /// The newest lines, for the match that comes next.
-    recent: VecDeque<(u64, String)>,
+    context: u64,
+    lines: Vec<Line>,
     binary: bool,
 }
 
-impl<'a> Lines<'a> {
-    fn new(matcher: &'a RegexMatcher, context: usize, enough: usize) -> Self {
-        Self { matcher, context, enough, matches: Vec::new(), recent: VecDeque::new(), binary: false }
-    }
+struct Line {
+    number: u64,
+    text: String,
+    /// Where the match is, if the line is one.
+    column: Option<usize>,
+}
 
-    /// Notes a line for the matches before it and for the one that may come.
-    fn pass(&mut self, number: u64, line: String) {
-        if self.context == 0 {
-            return;
-        }
-        let reach = self.context as u64;
-        for found in self.matches.iter_mut().rev().take_while(|found| found.line + reach >= number) {
-            found.after.push(line.clone());
-        }
-        if self.recent.len() == self.context {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((number, line));
-    }
-
-    fn before(&self, number: u64) -> Vec<String> {
-        let reach = self.context as u64;
-        let near = self.recent.iter().filter(|(earlier, _)| earlier + reach >= number);
-        near.map(|(_, line)| line.clone()).collect()
+impl Lines<'_> {
+    /// The matches, each with the lines around it.
+    fn into_matches(self, path: &str) -> Vec<Match> {
+        let is_near = |a: &Line, b: &Line| a.number.abs_diff(b.number) <= self.context;
+        let texts = |lines: &[Line]| lines.iter().map(|line| line.text.clone()).collect();
+        let to_match = |(n, line): (usize, &Line)| {
+            let (before, after) = (self.lines.get(..n)?, self.lines.get(n + 1..)?);
+            let n_before = before.iter().rev().take_while(|other| is_near(other, line)).count();
+            let n_after = after.iter().take_while(|other| is_near(other, line)).count();
+            Some(Match {
+                path: path.to_owned(),
+                line: line.number,
+                column: Some(line.column?),
+                text: line.text.clone(),
+                before: texts(before.get(n - n_before..)?),
+                after: texts(after.get(..n_after)?),
+                ..Match::default()
+            })
+        };
+        if self.binary { Vec::new() } else { self.lines.iter().enumerate().filter_map(to_match).collect() }
     }
 }
 
@@ -229,23 +211,15 @@ impl Sink for Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let number = found.line_number().unwrap_or(0);
         let at = self.matcher.find(found.bytes()).ok().flatten().map_or(0, |at| at.start());
-        let (text, column) = shown(found.bytes(), at);
-        let before = self.before(number);
-        self.pass(number, text.clone());
-        if self.matches.len() < self.enough {
-            let column = Some(column);
-            self.matches.push(Match { line: number, column, text, before, ..Match::default() });
-        }
-        // The last match that counts still gets the lines after it.
-        let reach = self.context as u64;
-        let is_last_near = self.matches.last().is_some_and(|last| number < last.line + reach);
-        Ok(self.matches.len() < self.enough || is_last_near)
+        let (text, column) = display_line(found.bytes(), at);
+        self.lines.push(Line { number: found.line_number().unwrap_or(0), text, column: Some(column) });
+        Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
-        self.pass(line.line_number().unwrap_or(0), shown(line.bytes(), 0).0);
+        let (text, _) = display_line(line.bytes(), 0);
+        self.lines.push(Line { number: line.line_number().unwrap_or(0), text, column: None });
         Ok(true)
     }
 

@@ -1,98 +1,130 @@
-//! Ranked search: one scan says which files, and the best line of each of the first ones says how well it fits.
+//! Ranked search: one scan says which files, and the line of each that has most of the question shows why.
 //!
-//! The score of a file is BM25 over its words, its symbols and its path, raised by how much of the question stands on
-//! one line or in the path. With a model, the first files are put in a new order by their meaning (`embed`).
+//! With a model, the first files are put in a new order by their meaning (`embed`).
 
-use super::answer::{Answer, Match};
-use super::open::{Beneath, Opener};
-use super::query::Query;
+use super::embed;
+use super::matches::{Match, display_line};
+use super::opener::Opener;
 use super::scan::{FILE_BYTES, FILES, Finder, scan};
-use super::walk::{Listed, Start, list, work_through};
-use super::words::{self, Term};
-use super::{Folder, embed, fault};
-use crate::workspace::within::shown_path;
+use super::search_code::{Output, Query};
+use super::symbols::Language;
+use super::walk::{Listed, list};
+use super::words;
+use crate::failure;
+use crate::workspace::path::printable;
+use crate::workspace::reader::WorkspaceReader;
 use gantry_core::Fault;
-use std::sync::{Mutex, PoisonError};
+use std::os::unix::ffi::OsStrExt as _;
 use tokio_util::sync::CancellationToken;
 
-/// Files that are looked at beyond those that are asked for, because their lines may change the order.
-const BEYOND: usize = 20;
-
-/// The words of a question.
-pub(super) fn terms(query: &Query) -> Result<Vec<Term>, Fault> {
-    let terms = words::terms(&query.text);
-    if terms.is_empty() {
-        return Err(fault::invalid(
-            "query has no word to rank by; use mode literal to search for characters",
-        ));
-    }
-    Ok(terms)
-}
+/// Lines above the best one that are looked at for what it belongs to.
+const ABOVE: usize = 400;
 
 /// Finds the best files by their words, the best first: at least those that are asked for and one more, if there are
 /// so many, and as many as a model puts in order.
-pub(super) fn run(folder: &Folder, query: &Query, stop: &CancellationToken) -> Result<Answer, Fault> {
-    let terms = terms(query)?;
+pub(super) fn run(
+    reader: &WorkspaceReader,
+    query: &Query,
+    stop: &CancellationToken,
+) -> Result<Output, Fault> {
+    let terms = words::terms(&query.text);
+    if terms.is_empty() {
+        return Err(failure::invalid(
+            "query has no word to rank by; use mode literal to search for characters",
+        ));
+    }
     let finder = Finder::new(&terms)?;
-    let beneath = folder.enter()?;
-    let start = Start::find(&beneath, &query.way)?;
-    let Listed { mut files, skipped } = list((&folder.path, &beneath), start, |path| query.takes(path), stop);
+    let Listed { mut files, skipped, .. } = list(reader, &query.path, |path| query.takes(path), stop)?;
     let is_cut = files.len() > FILES;
     files.truncate(FILES);
-    let scanned = scan(&beneath, &files, &finder, stop);
-    let mut ranked = scanned.rank(&terms);
-    ranked.truncate((query.most + BEYOND).max(embed::CANDIDATES));
-    let candidates: Vec<Candidate<'_>> = ranked
-        .into_iter()
-        .filter_map(|(file, score)| files.get(file).map(|path| Candidate { path, score }))
-        .collect();
-    let mut matches = look(&beneath, &finder, (&candidates, query.context), stop);
+    let scanned = scan(reader, &files, &finder, stop);
+    let (n_files, skipped) = (scanned.n_files, skipped + scanned.skipped);
+    let (mut opener, mut buffer) = (Opener::new(reader), Vec::new());
+    let ranked = scanned.rank(&terms, (query.most + 1).max(embed::CANDIDATES));
+    let to_match = |(file, counted, score): (usize, _, f64)| {
+        let path = files.get(file).filter(|_| !stop.is_cancelled())?;
+        // A file that is gone by now is left out.
+        let text = opener.read(path, FILE_BYTES, &mut buffer).ok()??;
+        let found = show_line(&printable(path.as_os_str().as_bytes()), text, counted, query.context);
+        Some(Match { score: Some((score * 1e6).round() / 1e6), ..found })
+    };
+    let ranked = ranked.into_iter().map(|(file, counted, score)| (file, counted.best_line, score));
+    let mut output = Output::new(query.mode, ranked.filter_map(to_match).collect());
     if stop.is_cancelled() {
-        return Err(fault::canceled());
+        return Err(failure::canceled());
     }
-    matches.sort_by(|a, b| {
-        let score = |found: &Match| found.score.unwrap_or_default();
-        score(b).total_cmp(&score(a)).then_with(|| a.path.cmp(&b.path))
-    });
-    let mut answer = Answer::new(query.mode, matches);
-    answer.files_searched = Some(scanned.n_files);
-    answer.skipped = skipped + scanned.skipped;
-    answer.note = is_cut.then(|| format!("only the first {FILES} files, by path, are ranked"));
-    Ok(answer)
+    output.files_searched = Some(n_files);
+    output.skipped = skipped;
+    output.note = is_cut.then(|| format!("only the first {FILES} files, by path, are ranked"));
+    Ok(output)
 }
 
-/// A file that may be in the answer.
-struct Candidate<'a> {
-    path: &'a [u8],
-    score: f64,
+/// The line that begins at a place in a text, with the lines around it; without a place, the first that is not empty.
+fn show_line(path: &str, text: &[u8], best_line: Option<usize>, context: usize) -> Match {
+    let above = best_line.and_then(|at| text.get(..at));
+    let best = above.map(|above| above.iter().filter(|byte| **byte == b'\n').count());
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.lines().collect();
+    let best = best.or_else(|| lines.iter().position(|line| !line.trim().is_empty())).unwrap_or(0);
+    let show = |n: usize| lines.get(n).map_or_else(String::new, |line| display_line(line.as_bytes(), 0).0);
+    // What the line defines, or else what the definition nearest above it does.
+    let above = lines.get(best.saturating_sub(ABOVE)..=best).unwrap_or_default();
+    let language = Language::of_file(path);
+    let symbol = above.iter().rev().find_map(|line| language?.defined_by(line));
+    Match {
+        path: path.to_owned(),
+        line: best as u64 + 1,
+        text: show(best),
+        before: (best.saturating_sub(context)..best).map(show).collect(),
+        after: (best + 1..(best + 1 + context).min(lines.len())).map(show).collect(),
+        symbol: symbol.map(|name| display_line(name.as_bytes(), 0).0),
+        ..Match::default()
+    }
 }
 
-/// Finds the best line of each file as it is now. One that is gone or has lost the words has none.
-fn look(
-    beneath: &Beneath,
-    finder: &Finder<'_>,
-    (candidates, context): (&[Candidate<'_>], usize),
-    stop: &CancellationToken,
-) -> Vec<Match> {
-    let found = Mutex::new(Vec::new());
-    work_through(candidates, stop, || {
-        let (mut opener, mut buffer) = (Opener::new(beneath), Vec::new());
-        let found = &found;
-        move |_, portion: &[Candidate<'_>]| {
-            let matches: Vec<Match> = portion
-                .iter()
-                .filter_map(|Candidate { path, score }| {
-                    let text = opener.read(path, FILE_BYTES, &mut buffer).ok()??;
-                    let (path, text) = (shown_path(path), String::from_utf8_lossy(text));
-                    let snippet = finder.best(&path, &text, context);
-                    let part = snippet.coverage.into_iter().chain(finder.in_path(&path)).reduce(f64::max)?;
-                    let score = Some((score * (1.0 + part) * 1e6).round() / 1e6);
-                    Some(Match { score, ..snippet.found })
-                })
-                .collect();
-            found.lock().unwrap_or_else(PoisonError::into_inner).extend(matches);
-            true
-        }
-    });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+// Everything about users.
+use std::fmt;
+
+struct Other;
+
+fn load_user_profile(id: u32) {
+    let profile = 1;
+    let user_profile = profile;
+}
+";
+
+    fn best(question: &str, context: usize) -> Option<Match> {
+        let terms = words::terms(question);
+        let counted = Finder::new(&terms).unwrap().count("a.rs", TEXT.as_bytes())?;
+        Some(show_line("a.rs", TEXT.as_bytes(), counted.best_line, context))
+    }
+
+    #[track_caller]
+    fn check(question: &str, line: u64, symbol: Option<&str>) {
+        let found = best(question, 1).unwrap();
+        assert_eq!((found.line, found.symbol.as_deref()), (line, symbol), "{found:?}");
+    }
+
+    #[test]
+    fn the_line_with_most_of_the_question_is_shown() {
+        check("user profile", 6, Some("load_user_profile"));
+        check("loadUserProfile", 6, Some("load_user_profile"));
+        check("userProfile", 8, Some("load_user_profile"));
+        check("fmt", 2, None);
+        assert_eq!(best("nothing", 1), None);
+        let long = format!("{}struct id_token;\n", "void valid;\n".repeat(5000));
+        let terms = words::terms("id token");
+        let counted = Finder::new(&terms).unwrap().count("a.c", long.as_bytes()).unwrap();
+        assert_eq!(show_line("a.c", long.as_bytes(), counted.best_line, 0).line, 5001);
+        let found = best("other", 2).unwrap();
+        assert_eq!(found.before, ["use std::fmt;", ""]);
+        assert_eq!(found.after, ["", "fn load_user_profile(id: u32) {"]);
+        let empty = show_line("a.rs", b"", None, 2);
+        assert_eq!((empty.line, empty.text.as_str()), (1, ""));
+    }
 }

@@ -3,13 +3,12 @@
 //! Only files inside the workspace are read: neither the rules of the user who runs Gantry nor those of folders above
 //! the workspace count. A `.gitignore` counts whether or not there is a repository.
 //!
-//! The walk of the `ignore` crate would read these files too, but through links, without a limit and from pipes: a
-//! `.gitignore` that is a link to `/dev/zero` would fill the memory, and one that is a pipe would hold up the search.
+//! The patterns are those of the `ignore` crate. Its walk is not used: it reads these files through links, without a
+//! limit and from pipes (a `.gitignore` that is a link to `/dev/zero` would fill the memory), and it goes by path, so a
+//! directory that is replaced by a link meanwhile would lead it outside.
 
-use super::open;
+use crate::workspace::entry::{open_directory, open_regular, stat_at};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{AtFlags, statat};
-use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,8 +34,8 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The rules in an opened directory with that path; those of the directory above if it has none.
-    pub(super) fn in_directory(above: &Arc<Self>, dir: BorrowedFd<'_>, path: &[u8]) -> Arc<Self> {
-        let repository = statat(dir, GIT, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    pub(super) fn in_directory(above: &Arc<Self>, dir: BorrowedFd<'_>, path: &Path) -> Arc<Self> {
+        let repository = matches!(stat_at(dir, OsStr::new(GIT)), Ok(Some(_)));
         let rules = Self {
             above: Some(Arc::clone(above)),
             ignore: read(dir, ".ignore", path),
@@ -53,8 +52,7 @@ impl Rules {
 
     /// Whether an entry is searched, by its path relative to the root. Of `.ignore` files the nearest one with a rule
     /// for it decides, else of `.gitignore` files, else of `info/exclude`; without any rule, a dot hides a name.
-    pub(super) fn keep(&self, path: &[u8], is_dir: bool) -> bool {
-        let path = Path::new(OsStr::from_bytes(path));
+    pub(super) fn keep(&self, path: &Path, is_dir: bool) -> bool {
         let (mut by_ignore, mut by_git, mut by_exclude) = (None, None, None);
         let mut in_repository = true;
         let mut rules = Some(self);
@@ -82,12 +80,12 @@ fn keeps(rules: Option<&Gitignore>, path: &Path, is_dir: bool) -> Option<bool> {
 }
 
 /// The rules in a file, for the directory with that path. What cannot be read or understood is no rule.
-fn read(dir: BorrowedFd<'_>, name: &str, path: &[u8]) -> Option<Gitignore> {
-    let (file, _) = open::regular(dir, OsStr::new(name)).ok()?;
+fn read(dir: BorrowedFd<'_>, name: &str, path: &Path) -> Option<Gitignore> {
+    let (file, _) = open_regular(dir, OsStr::new(name)).ok()?;
     let mut bytes = Vec::new();
     file.take(RULE_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut builder = GitignoreBuilder::new(OsStr::from_bytes(path));
+    let mut builder = GitignoreBuilder::new(path);
     for line in text.trim_start_matches('\u{feff}').lines() {
         // A line that is no pattern is skipped, as git does.
         builder.add_line(None, line).ok();
@@ -95,10 +93,8 @@ fn read(dir: BorrowedFd<'_>, name: &str, path: &[u8]) -> Option<Gitignore> {
     builder.build().ok().filter(|rules| !rules.is_empty())
 }
 
-fn exclude(dir: BorrowedFd<'_>, path: &[u8]) -> Option<Gitignore> {
-    let info = || -> Result<_, Errno> {
-        let (git, _) = open::directory(dir, OsStr::new(GIT))?;
-        Ok(open::directory(git, OsStr::new("info"))?.0)
-    };
-    read(info().ok()?.as_fd(), "exclude", path)
+fn exclude(dir: BorrowedFd<'_>, path: &Path) -> Option<Gitignore> {
+    let (git, _) = open_directory(dir, OsStr::new(GIT)).ok()?;
+    let (info, _) = open_directory(git, OsStr::new("info")).ok()?;
+    read(info.as_fd(), "exclude", path)
 }

@@ -1,40 +1,30 @@
 //! What a file defines, found by how lines begin. No parser: a few definitions missed or too many do no harm to a ranking.
 
 use regex::Regex;
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// Bytes of a line that can define something.
 const LINE_BYTES: usize = 400;
 
 /// A way of writing that is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Language(&'static Pattern);
-
 #[derive(Debug)]
-struct Pattern {
+pub(super) struct Language {
     extensions: &'static [&'static str],
     /// What a line looks like that defines something; the first group that takes part is its name.
-    compiled: LazyLock<Option<Regex>>,
+    definition: LazyLock<Option<Regex>>,
 }
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for Pattern {}
 
 macro_rules! languages {
     ($($extensions:expr => $text:literal),+ $(,)?) => {
-        [$(Pattern {
+        [$(Language {
             extensions: &$extensions,
-            compiled: LazyLock::new(|| Regex::new(concat!("^(?:", $text, ")")).ok()),
+            definition: LazyLock::new(|| Regex::new(concat!("^(?:", $text, ")")).ok()),
         }),+]
     };
 }
 
-static LANGUAGES: [Pattern; 11] = languages! {
+static LANGUAGES: [Language; 11] = languages! {
     ["rs"] => r#"\s*(?:pub(?:\([^)]*\))?\s+)?(?:(?:default|async|const|unsafe|extern(?:\s+"[^"]*")?)\s+)*(?:(?:fn|struct|enum|trait|union|type|mod|static|const)\s+|macro_rules!\s*)(\w+)"#,
     ["py", "pyi"] => r"\s*(?:async\s+)?(?:def|class)\s+(\w+)|([A-Z][A-Z0-9_]+)\s*(?::[^=]*)?=",
     ["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte"] => r"\s*(?:(?:export|default|declare|abstract|async)\s+)*(?:function\*?|class|interface|enum|namespace)\s+(\w+)|(?:export\s+)?(?:const|let|var|type)\s+(\w+)|\s+(?:(?:async|static|get|set|public|private|protected|readonly|override)\s+)*([A-Za-z_$][\w$]*)\s*\([^()]*\)\s*(?::[^={]*)?\{",
@@ -55,21 +45,19 @@ const KEYWORDS: [&str; 12] = [
 
 impl Language {
     /// The language of a file of that name, if it is known.
-    pub(super) fn of(path: &str) -> Option<Self> {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let (_, extension) = name.rsplit_once('.')?;
-        let extension = extension.to_ascii_lowercase();
-        LANGUAGES.iter().find(|pattern| pattern.extensions.contains(&extension.as_str())).map(Language)
+    pub(super) fn of_file(path: &str) -> Option<&'static Self> {
+        let extension = Path::new(path).extension()?.to_str()?.to_ascii_lowercase();
+        LANGUAGES.iter().find(|language| language.extensions.contains(&extension.as_str()))
     }
 
     /// What a line defines.
-    pub(super) fn defined_by(self, line: &str) -> Option<&str> {
+    pub(super) fn defined_by<'a>(&self, line: &'a str) -> Option<&'a str> {
         if line.len() > LINE_BYTES {
             return None;
         }
         // Most lines define nothing, and to find that out is cheaper without the groups.
-        let pattern = self.0.compiled.as_ref().filter(|pattern| pattern.is_match(line))?;
-        let groups = pattern.captures(line)?;
+        let definition = self.definition.as_ref().filter(|definition| definition.is_match(line))?;
+        let groups = definition.captures(line)?;
         let name = groups.iter().skip(1).flatten().next()?.as_str();
         (!KEYWORDS.contains(&name)).then_some(name)
     }
@@ -81,15 +69,15 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
-        let language = Language::of(path);
+        let language = Language::of_file(path);
         let names: Vec<&str> = text.lines().filter_map(|line| language?.defined_by(line)).collect();
         assert_eq!(names.join(" "), expected);
     }
 
     #[test]
     fn every_pattern_is_one() {
-        for pattern in &LANGUAGES {
-            assert!(pattern.compiled.is_some(), "{:?}", pattern.extensions);
+        for language in &LANGUAGES {
+            assert!(language.definition.is_some(), "{:?}", language.extensions);
         }
     }
 

@@ -6,19 +6,23 @@ mod rank;
 mod text;
 
 use super::*;
+use crate::options::EmbeddingsOptions;
+use crate::testing::context;
 use gantry_core::policy::Verdict;
-use gantry_core::{ToolError, Toolset};
+use gantry_core::{Fault, Permit, ToolError, Toolset};
+use gantry_provider::CallContext;
 use gantry_provider::testing::{Answer, answer, judged, presents_itself, toolset};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 /// A workspace `ws` with protected data in `ws/.gantry`, beside a folder `outside`.
 struct Bench {
     dir: TempDir,
-    provider: SearchCode,
+    tools: ToolBox,
     toolset: Toolset,
     runtime: Runtime,
 }
@@ -28,23 +32,19 @@ impl Bench {
         Self::with(None)
     }
 
-    fn with(embeddings: Option<Embeddings>) -> Self {
+    fn with(embeddings: Option<EmbeddingsOptions>) -> Self {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
         fs::create_dir_all(dir.path().join("ws/.gantry")).unwrap();
         fs::create_dir_all(dir.path().join("outside")).unwrap();
         fs::write(dir.path().join("outside/secret.rs"), "SECRET needle\n").unwrap();
-        let provider = Self::open(dir.path(), embeddings);
-        let toolset = toolset(provider.tools());
+        let hidden = vec![dir.path().join("ws/.gantry"), dir.path().join("ws/hidden.txt")];
+        let protected = ProtectedPaths { hidden, ..ProtectedPaths::default() };
+        let tools = search_tools(&dir.path().join("ws"), protected, SearchOptions { embeddings }).unwrap();
+        let toolset = toolset(tools.tools());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        Self { dir, provider, toolset, runtime }
-    }
-
-    fn open(dir: &Path, embeddings: Option<Embeddings>) -> SearchCode {
-        let fenced =
-            Fenced { hidden: vec![dir.join("ws/.gantry"), dir.join("ws/hidden.txt")], ..Fenced::default() };
-        SearchCode::open(SearchOptions { workspace: dir.join("ws"), fenced, embeddings }).unwrap()
+        Self { dir, tools, toolset, runtime }
     }
 
     fn ws(&self, path: &str) -> PathBuf {
@@ -64,9 +64,14 @@ impl Bench {
         }
     }
 
+    async fn run(&self, permit: &Permit, cancel: &CancellationToken) -> Result<String, Fault> {
+        let cx = CallContext { cancel: cancel.clone(), ..context() };
+        self.tools.execute(&cx, permit).await
+    }
+
     fn call(&self, arguments: &Value) -> Result<Value, ToolError> {
         let permit = self.permit(arguments)?;
-        let outcome = self.runtime.block_on(self.provider.run(&CancellationToken::new(), &permit));
+        let outcome = self.runtime.block_on(self.run(&permit, &CancellationToken::new()));
         match answer(&permit, outcome) {
             Answer::Done(value) => Ok(value),
             failed @ (Answer::Asked(_) | Answer::Refused(_) | Answer::Failed(_)) => Err(failed.error()),
@@ -164,7 +169,7 @@ fn a_search_that_is_cancelled_says_so() {
     cancelled.cancel();
     for mode in ["literal", "regex", "ranked"] {
         let permit = bench.permit(&json!({ "query": "xx", "mode": mode })).unwrap();
-        let fault = bench.runtime.block_on(bench.provider.run(&cancelled, &permit)).unwrap_err();
+        let fault = bench.runtime.block_on(bench.run(&permit, &cancelled)).unwrap_err();
         assert_eq!(fault.error.code.as_str(), "CANCELED", "{mode}");
     }
 }

@@ -1,24 +1,19 @@
-//! Lists the files of a folder as git would have them, ignored and hidden ones left out, and works through such a list
+//! Lists the files of a folder as git would have them, ignored and hidden ones left out, and works through such lists
 //! with several threads.
-//!
-//! The walk of the `ignore` crate goes by path, so a directory that is replaced by a link meanwhile can make it list
-//! names outside. **Invariant:** that is all it does. A directory is opened beneath the root before it is listed and
-//! left out if it is a link or hidden, and every file is opened beneath the root before anything of it is shown.
 
-use super::open::{self, Beneath};
 use super::rules::{GIT, Rules};
-use crate::workspace::within::Way;
+use crate::workspace::entry::{Kind, open_directory, readable, stat_at};
+use crate::workspace::path::RelPath;
+use crate::workspace::reader::WorkspaceReader;
 use gantry_core::Fault;
-use ignore::{DirEntry, WalkBuilder, WalkState};
-use rustix::fs::{AtFlags, fstat, statat};
+use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tokio_util::sync::CancellationToken;
 
@@ -26,190 +21,138 @@ use tokio_util::sync::CancellationToken;
 const THREADS: usize = 8;
 /// Names that one walk looks at.
 const NAMES: usize = 1_000_000;
-
-/// The size of a directory itself from which on its names are counted before it is listed.
-const LARGE_DIRECTORY: i64 = 4 * 1024 * 1024;
 /// Directories within directories.
 const DEPTH: usize = 64;
 /// Files that a thread takes on at once.
-const PORTION: usize = 32;
-
-/// Where a walk begins.
-#[derive(Debug)]
-pub(super) struct Start {
-    /// Relative to the root, and empty for the root itself.
-    path: Vec<u8>,
-    /// It is a file, or something else that is no directory.
-    is_file: bool,
-    /// The rules that hold in the directory.
-    rules: Arc<Rules>,
-    /// Names that are looked at; the walk ends after them.
-    names: usize,
-}
+pub(super) const PORTION: usize = 32;
 
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// Paths relative to the root, sorted.
-    pub(super) files: Vec<Vec<u8>>,
+    /// Paths relative to the root, sorted by their bytes.
+    pub(super) files: Vec<PathBuf>,
     /// Directories that could not be listed.
     pub(super) skipped: usize,
+    /// Directories that are next.
+    below: Vec<Unlisted>,
 }
 
-impl Start {
-    /// Goes to where a path leads.
-    pub(super) fn find(beneath: &Beneath, way: &Way) -> Result<Self, Fault> {
-        let barred = |error| way.barred(error);
-        let (mut dir, _) = open::directory(&beneath.root, OsStr::new(".")).map_err(barred)?;
-        let rules = Rules::in_directory(&Arc::default(), dir.as_fd(), b"");
-        let mut start = Self { path: Vec::new(), is_file: false, rules, names: NAMES };
-        for (n, name) in way.names.iter().enumerate() {
-            if n > 0 {
-                start.path.push(b'/');
-            }
-            start.path.extend_from_slice(name.as_bytes());
-            let opened = open::directory(&dir, OsStr::new(name));
-            if opened.as_ref().err() == Some(&Errno::NOTDIR) && n + 1 == way.names.len() {
-                let found = statat(&dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(barred)?;
-                beneath.hidden.check(&found, way)?;
-                start.is_file = true;
-                return Ok(start);
-            }
-            let (opened, stat) = opened.map_err(barred)?;
-            beneath.hidden.check(&stat, way)?;
-            start.rules = Rules::in_directory(&start.rules, opened.as_fd(), &start.path);
-            dir = opened;
-        }
-        Ok(start)
-    }
-}
+/// A directory that is not listed yet, with the rules of those above it.
+type Unlisted = (PathBuf, Arc<Rules>);
 
-/// Lists the files from there on that `takes` accepts by their path.
+/// Lists the files at a path of a caller and below it that `takes` accepts.
 pub(super) fn list(
-    (workspace, beneath): (&Path, &Arc<Beneath>),
-    start: Start,
-    takes: impl Fn(&[u8]) -> bool + Sync,
+    reader: &WorkspaceReader,
+    path: &RelPath,
+    takes: impl Fn(&Path) -> bool + Sync,
     stop: &CancellationToken,
-) -> Listed {
-    if start.is_file {
-        let files = if takes(&start.path) { vec![start.path] } else { Vec::new() };
-        return Listed { files, skipped: 0 };
+) -> Result<Listed, Fault> {
+    let (start, rules, kind) = find_start(reader, path)?;
+    if kind != Kind::Directory {
+        let files = Some(start).filter(|file| takes(file)).into_iter().collect();
+        return Ok(Listed { files, ..Listed::default() });
     }
-    if beneath.directory(&start.path).is_ok_and(|dir| !fits(&dir, start.names)) {
-        return Listed { files: Vec::new(), skipped: 1 };
+    let mut found = Mutex::new(Listed { below: vec![(start, rules)], ..Listed::default() });
+    let names_left = AtomicUsize::new(NAMES);
+    for _ in 0..DEPTH {
+        let level = std::mem::take(&mut found.get_mut().unwrap_or_else(PoisonError::into_inner).below);
+        work_through(&level, 1, stop, || {
+            |_, directories: &[Unlisted]| {
+                for directory in directories {
+                    let entries = list_directory(reader, directory, &takes, &names_left);
+                    found.lock().unwrap_or_else(PoisonError::into_inner).add(entries);
+                }
+                names_left.load(Ordering::Relaxed) > 0
+            }
+        });
     }
-    // The dot lets the workspace itself be a link.
-    let root = workspace.join(".");
-    let from = root.join(OsStr::from_bytes(&start.path));
-    let filter = Arc::new(Filter::new(Arc::clone(beneath), root, start, stop));
-    let mut builder = WalkBuilder::new(from);
-    // Its own filters read rules in ways that `rules` does not.
-    builder.standard_filters(false).follow_links(false).max_depth(Some(DEPTH)).threads(n_threads());
-    let accepts = Arc::clone(&filter);
-    builder.filter_entry(move |entry| accepts.accepts(entry));
-    let found = Mutex::new(Listed::default());
-    builder.build_parallel().run(|| {
-        Box::new(|entry| {
-            if stop.is_cancelled() || filter.full.load(Ordering::Relaxed) {
-                return WalkState::Quit;
-            }
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            match entry {
-                Ok(entry) if is_dir(&entry) => found.skipped += usize::from(entry.depth() == DEPTH),
-                Ok(entry) => found.files.extend(filter.relative(entry.path()).filter(|path| takes(path))),
-                Err(_) => found.skipped += 1,
-            }
-            WalkState::Continue
-        })
-    });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.skipped += usize::from(filter.full.load(Ordering::Relaxed));
-    found.files.sort_unstable();
-    found
+    let mut listed = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    listed.files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    listed.skipped += listed.below.len() + usize::from(names_left.into_inner() == 0);
+    Ok(listed)
 }
 
-/// Decides which entries are listed.
-struct Filter {
-    beneath: Arc<Beneath>,
-    root: PathBuf,
-    /// The rules that hold in each directory that was entered.
-    rules: RwLock<HashMap<Vec<u8>, Arc<Rules>>>,
-    /// Names that may still be looked at.
-    left: AtomicUsize,
-    full: AtomicBool,
-    stop: CancellationToken,
-}
-
-impl Filter {
-    fn new(beneath: Arc<Beneath>, root: PathBuf, start: Start, stop: &CancellationToken) -> Self {
-        let rules = RwLock::new(HashMap::from([(start.path, start.rules)]));
-        let left = AtomicUsize::new(start.names);
-        Self { beneath, root, rules, left, full: AtomicBool::new(false), stop: stop.clone() }
-    }
-
-    fn accepts(&self, entry: &DirEntry) -> bool {
-        if self.full.load(Ordering::Relaxed) || self.stop.is_cancelled() {
-            return false;
-        }
-        let take = |left: usize| left.checked_sub(1);
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            self.full.store(true, Ordering::Relaxed);
-            return false;
-        }
-        let is_dir = is_dir(entry);
-        if !is_dir && !entry.file_type().is_some_and(|kind| kind.is_file()) {
-            return false;
-        }
-        let Some(path) = self.relative(entry.path()) else { return false };
-        let (parent, name) = open::split(&path);
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).get(parent).cloned();
-        let Some(rules) = rules else { return false };
-        let kept = !name.eq_ignore_ascii_case(GIT.as_bytes()) && rules.keep(&path, is_dir);
-        if kept && is_dir { self.enter(path, &rules) } else { kept }
-    }
-
-    /// Opens a directory beneath the root and reads its rules, before it is listed by its path.
-    fn enter(&self, path: Vec<u8>, above: &Arc<Rules>) -> bool {
-        let rules = match self.beneath.directory(&path) {
-            // The walk would read all its names before it asks about one.
-            Ok(dir) if !fits(&dir, self.left.load(Ordering::Relaxed)) => {
-                self.full.store(true, Ordering::Relaxed);
-                return false;
+impl Listed {
+    /// Adds what is in a directory: files, and directories below it.
+    fn add(&mut self, entries: Result<(Vec<PathBuf>, Vec<Unlisted>), Errno>) {
+        match entries {
+            Ok((files, below)) => {
+                self.files.extend(files);
+                self.below.extend(below);
             }
-            Ok(dir) => Rules::in_directory(above, dir.as_fd(), &path),
             // It is hidden, gone, or something else by now.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return false,
-            // The walk fails to list it too, and counts it.
-            Err(_) => Arc::clone(above),
-        };
-        self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(path, rules);
-        true
-    }
-
-    fn relative(&self, path: &Path) -> Option<Vec<u8>> {
-        let path = path.strip_prefix(&self.root).ok()?;
-        Some(path.as_os_str().to_owned().into_vec())
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(_) => self.skipped += 1,
+        }
     }
 }
 
-/// Whether a directory has at most so many names. Only one whose own size says that it has very many is read for that.
-fn fits(dir: &OwnedFd, names: usize) -> bool {
-    let is_large = fstat(dir).is_ok_and(|stat| stat.st_size > LARGE_DIRECTORY);
-    !is_large || rustix::fs::Dir::read_from(dir).is_ok_and(|all| all.take(names + 1).count() <= names)
+/// Where a path leads, the rules of the directories above it, and what is there.
+fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind), Fault> {
+    let failed = |error| path.open_error(error);
+    let (mut start, mut rules) = (PathBuf::new(), Arc::default());
+    let mut dir = reader.open_root().map_err(failed)?;
+    let names = path.plain_names();
+    for (n, name) in names.iter().enumerate() {
+        let name = OsStr::new(name);
+        rules = Rules::in_directory(&rules, dir.as_fd(), &start);
+        start.push(name);
+        match open_directory(&dir, name) {
+            Ok((opened, stat)) => {
+                reader.refuse_hidden(&stat, path.shown())?;
+                dir = opened;
+            }
+            Err(Errno::NOTDIR) if n + 1 == names.len() => {
+                let stat = stat_at(&dir, name).map_err(failed)?.ok_or_else(|| failed(Errno::NOENT))?;
+                reader.refuse_hidden(&stat, path.shown())?;
+                return Ok((start, rules, Kind::of(&stat)));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok((start, rules, Kind::Directory))
 }
 
-fn is_dir(entry: &DirEntry) -> bool {
-    entry.file_type().is_some_and(|kind| kind.is_dir())
-}
-
-fn n_threads() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(THREADS)
+/// The files in a directory that `takes` accepts, and the directories in it.
+fn list_directory(
+    reader: &WorkspaceReader,
+    (path, above): &Unlisted,
+    takes: impl Fn(&Path) -> bool,
+    names_left: &AtomicUsize,
+) -> Result<(Vec<PathBuf>, Vec<Unlisted>), Errno> {
+    let dir = reader.open_directory(path)?;
+    let rules = Rules::in_directory(above, dir.as_fd(), path);
+    let (mut files, mut below) = (Vec::new(), Vec::new());
+    for entry in Dir::new(readable(&dir)?)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." || name.eq_ignore_ascii_case(GIT) {
+            continue;
+        }
+        let take_one = |left: usize| left.checked_sub(1);
+        if names_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_one).is_err() {
+            break;
+        }
+        let mut kind = Kind::from(entry.file_type());
+        if entry.file_type() == FileType::Unknown {
+            // Some file systems do not say.
+            kind = stat_at(&dir, name)?.map_or(Kind::Special, |stat| Kind::of(&stat));
+        }
+        let path = path.join(name);
+        match kind {
+            Kind::Directory if rules.keep(&path, true) => below.push((path, Arc::clone(&rules))),
+            Kind::File if rules.keep(&path, false) && takes(&path) => files.push(path),
+            Kind::Directory | Kind::File | Kind::Link | Kind::Special => {}
+        }
+    }
+    Ok((files, below))
 }
 
 /// Hands out portions of a list, in its order, to several threads: each time the index of the first item, and the items.
 /// `worker` makes what each thread works with, which returns false once nothing after its portion matters.
 pub(super) fn work_through<T: Sync, W: FnMut(usize, &[T]) -> bool>(
     items: &[T],
+    portion: usize,
     stop: &CancellationToken,
     worker: impl Fn() -> W + Sync,
 ) {
@@ -217,18 +160,19 @@ pub(super) fn work_through<T: Sync, W: FnMut(usize, &[T]) -> bool>(
     let work = || {
         let mut work = worker();
         while !stop.is_cancelled() && !enough.load(Ordering::Relaxed) {
-            let from = next.fetch_add(PORTION, Ordering::Relaxed);
-            let portion = items.get(from..(from + PORTION).min(items.len())).unwrap_or_default();
-            if portion.is_empty() {
+            let from = next.fetch_add(portion, Ordering::Relaxed);
+            let items = items.get(from..(from + portion).min(items.len())).unwrap_or_default();
+            if items.is_empty() {
                 return;
             }
-            if !work(from, portion) {
+            if !work(from, items) {
                 enough.store(true, Ordering::Relaxed);
             }
         }
     };
+    let n_threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
     thread::scope(|scope| {
-        for _ in 1..n_threads().min(items.len().div_ceil(PORTION)) {
+        for _ in 1..n_threads.min(items.len().div_ceil(portion)) {
             scope.spawn(work);
         }
         work();

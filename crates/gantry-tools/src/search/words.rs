@@ -8,7 +8,7 @@ const WORD_CHARS: usize = 40;
 /// Digits of a number that is still a word.
 const DIGITS: usize = 6;
 /// Words of one question.
-const TERMS: usize = 16;
+pub(super) const TERMS: usize = 16;
 /// How much a whole identifier counts, when a question has one, in percent of a word.
 const WHOLE: u32 = 200;
 
@@ -31,7 +31,7 @@ pub(super) struct Term {
 /// The words of a question, each once.
 pub(super) fn terms(question: &str) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
-    each(question, |word, whole| {
+    for_each_word(question, |word, whole| {
         let percent = if whole { WHOLE } else { 100 };
         if terms.len() < TERMS && !terms.iter().any(|known| known.word == word) {
             terms.push(Term { word: word.to_owned(), percent });
@@ -45,9 +45,9 @@ pub(super) fn terms(question: &str) -> Vec<Term> {
 }
 
 /// Goes through the words of a text; `true` goes with an identifier in one piece.
-pub(super) fn each(text: &str, mut take: impl FnMut(&str, bool)) {
+pub(super) fn for_each_word(text: &str, mut take: impl FnMut(&str, bool)) {
     let (mut part, mut whole) = (String::new(), String::new());
-    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+    for run in text.split(|c: char| !is_part(c)) {
         if run.is_empty() || run.len() > 4 * WORD_CHARS {
             continue;
         }
@@ -75,6 +75,11 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&str, bool)) {
             give(&mut whole, true, &mut take);
         }
     }
+}
+
+/// Whether a character can be part of an identifier.
+pub(super) fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// Whether a new part begins: `userName` before the N, `HTTPServer` before the S.
@@ -130,7 +135,9 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         let mut words = Vec::new();
-        each(text, |word, whole| words.push(if whole { format!("[{word}]") } else { word.to_owned() }));
+        for_each_word(text, |word, whole| {
+            words.push(if whole { format!("[{word}]") } else { word.to_owned() })
+        });
         assert_eq!(words.join(" "), expected, "{text}");
     }
 

@@ -23,7 +23,7 @@ pub(super) fn tool_spec<T: Tool>(tool: &T) -> ToolSpec {
         input_schema: SchemaText::from(input.to_value()),
         output_schema: Some(SchemaText::from(output.to_value())),
         annotations: T::HINTS,
-        own_rule: T::APPROVAL,
+        approval_rule: T::APPROVAL,
         raw: None,
         target: None,
     }

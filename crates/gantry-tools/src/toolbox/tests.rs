@@ -5,7 +5,8 @@ mod keep_note;
 use super::*;
 use crate::tool::{CHANGES, READS};
 use gantry_core::policy::Verdict;
-use gantry_core::tool::{Annotations, OwnRule};
+use gantry_core::tool::{Annotations, ApprovalRule};
+use gantry_core::{ErrorCode, Refusal};
 use gantry_provider::testing::{answer, judged, presents_itself, toolset, yes};
 use keep_note::KeepNote;
 use schemars::JsonSchema;
@@ -67,7 +68,7 @@ impl<const ASKS: bool> Tool for Sample<ASKS> {
     const NAME: &'static str = "sample";
     const TITLE: &'static str = "Sample";
     const HINTS: Annotations = if ASKS { CHANGES } else { READS };
-    const APPROVAL: OwnRule = if ASKS { OwnRule::Depends } else { OwnRule::Never };
+    const APPROVAL: ApprovalRule = if ASKS { ApprovalRule::Depends } else { ApprovalRule::Never };
     const TIME_LIMIT: Option<Duration> = Some(Duration::from_secs(7));
     type Args = Args;
     type Output = Output;
@@ -76,7 +77,7 @@ impl<const ASKS: bool> Tool for Sample<ASKS> {
         Some("Noted.".to_owned())
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let Args { line_count, seconds, word, how, pair } = call.args;
         let warning = word.map(|word| format!("{word} {seconds} {how:?} {pair:?}"));
         Ok(Output { lines: line_count, warning })
@@ -131,9 +132,9 @@ fn a_definition_is_what_the_types_and_their_comments_say() {
 #[tokio::test]
 async fn a_tool_that_may_ask_and_has_no_preflight_lets_nothing_through() {
     let tools = ToolBox::new().with(Sample::<true>);
-    let fault = tools.preflight_of("sample", r#"{"lineCount":1}"#).await.unwrap_err();
+    let fault = tools.preflight("sample", r#"{"lineCount":1}"#).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::InternalError);
-    let fault = tools.preflight_of("other", "{}").await.unwrap_err();
+    let fault = tools.preflight("other", "{}").await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::ToolNotFound);
 }
 
@@ -155,10 +156,10 @@ fn a_whole_number_is_one_however_it_is_written() {
         lines: u32,
         seconds: f64,
     }
-    let call: Call = arguments(r#"{"lines":5.0,"seconds":0.5}"#).unwrap();
+    let call: Call = parse_arguments(r#"{"lines":5.0,"seconds":0.5}"#).unwrap();
     assert_eq!((call.lines, call.seconds), (5, 0.5));
     for wrong in [r#"{"lines":5.5,"seconds":1}"#, r#"{"lines":-5.0,"seconds":1}"#, r#"{"lines":1e300}"#] {
-        let error = arguments::<Call>(wrong).unwrap_err();
+        let Fault { error, .. } = parse_arguments::<Call>(wrong).unwrap_err();
         assert!(error.message.starts_with("the arguments do not fit the tool: "), "{error:?}");
     }
 }
@@ -181,7 +182,7 @@ async fn the_tool_of_the_page_works() {
     let toolset = toolset(tools.tools());
     let judge = async |text: &str| {
         let arguments = json!({ "text": text });
-        let looked = tools.preflight_of("keep_note", &arguments.to_string()).await;
+        let looked = tools.preflight("keep_note", &arguments.to_string()).await;
         let looked = looked.map_err(|fault| Refusal::from(fault.error));
         judged(&toolset, ("keep_note", &arguments), |_| looked).unwrap()
     };

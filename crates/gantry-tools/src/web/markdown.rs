@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use tree::Tree;
 
 /// Limit: bytes of Markdown. Addresses that become absolute can make it longer than the page was.
-const MARKDOWN_BYTES: usize = super::answer::BODY_BYTES;
+const MARKDOWN_BYTES: usize = super::page::BODY_BYTES;
 
 /// Limit: characters of a title.
 const TITLE_CHARS: usize = 300;
@@ -59,7 +59,7 @@ pub(super) fn convert(html: &str, url: &Url) -> Page {
 }
 
 /// The words of a piece of HTML on one line, cut after so many characters.
-pub(super) fn plain(html: &str, most: usize) -> String {
+pub(super) fn plain_text(html: &str, most: usize) -> String {
     one_line(&Tree::parse(html, None).words(), most)
 }
 
@@ -94,14 +94,15 @@ fn table(handlers: &dyn Handlers, element: &Element<'_>) -> Option<HandlerResult
         handlers.handle(node).map_or_else(String::new, |done| done.content.trim().to_owned())
     };
     let (mut paragraphs, mut rows, mut has_headings) = (Vec::new(), Vec::new(), false);
-    for child in parts(element.node) {
-        if !is(&child, &["tr"]) {
+    for child in rows_and_others(element.node) {
+        if !is_element(&child, &["tr"]) {
             paragraphs.push(text_of(&child));
             continue;
         }
         let cells = child.children.borrow();
-        has_headings |= cells.iter().any(|cell| is(cell, &["th"]));
-        let cells: Vec<String> = cells.iter().filter(|cell| is(cell, &["td", "th"])).map(text_of).collect();
+        has_headings |= cells.iter().any(|cell| is_element(cell, &["th"]));
+        let cells: Vec<String> =
+            cells.iter().filter(|cell| is_element(cell, &["td", "th"])).map(text_of).collect();
         rows.push(cells);
     }
     rows.retain(|cells| cells.iter().any(|cell| !cell.is_empty()));
@@ -124,18 +125,18 @@ fn table(handlers: &dyn Handlers, element: &Element<'_>) -> Option<HandlerResult
 }
 
 /// What a table and its sections consist of.
-fn parts(table: &Node) -> Vec<Rc<Node>> {
+fn rows_and_others(table: &Node) -> Vec<Rc<Node>> {
     let sections = ["thead", "tbody", "tfoot"];
     let parts = table.children.borrow();
     parts
         .iter()
-        .flat_map(
-            |part| if is(part, &sections) { part.children.borrow().clone() } else { vec![Rc::clone(part)] },
-        )
+        .flat_map(|part| {
+            if is_element(part, &sections) { part.children.borrow().clone() } else { vec![Rc::clone(part)] }
+        })
         .collect()
 }
 
-fn is(node: &Node, names: &[&str]) -> bool {
+fn is_element(node: &Node, names: &[&str]) -> bool {
     matches!(&node.data, NodeData::Element { name, .. } if names.contains(&&*name.local))
 }
 

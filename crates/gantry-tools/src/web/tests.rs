@@ -7,8 +7,11 @@ mod requests;
 mod searches;
 
 use super::*;
+use crate::options::{SearchApi, WebSearchOptions};
+use crate::testing::context;
+use futures_util::FutureExt as _;
 use gantry_core::policy::Verdict;
-use gantry_core::{EffectState, Toolset};
+use gantry_core::{EffectState, Permit, Refusal, Toolset};
 use gantry_egress::Url;
 use gantry_egress::address_guard::parse_range;
 use gantry_provider::testing::{Answer, answer, judged, presents_itself, refused, toolset, yes};
@@ -21,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// The tools with certain options.
 struct Bench {
-    web: Web,
+    web: ToolBox,
     toolset: Toolset,
 }
 
@@ -31,10 +34,10 @@ impl Bench {
         Self::with(allow, &["127.0.0.1/32"], None)
     }
 
-    fn with(allow: &[&str], private: &[&str], search: Option<SearchApi>) -> Self {
+    fn with(allow: &[&str], private: &[&str], search: Option<WebSearchOptions>) -> Self {
         let allow = allow.iter().map(|pattern| UrlPattern::parse(pattern).unwrap()).collect();
-        let private = private.iter().map(|range| parse_range(range).unwrap()).collect();
-        let web = Web::new(WebOptions { allow, private, search }).unwrap();
+        let allow_private = private.iter().map(|range| parse_range(range).unwrap()).collect();
+        let web = web_tools(WebOptions { allow, allow_private, search }).unwrap();
         let toolset = toolset(web.tools());
         Self { web, toolset }
     }
@@ -45,11 +48,15 @@ impl Bench {
     }
 
     fn judge(&self, tool: &str, arguments: &Value) -> Result<Verdict, Refusal> {
-        judged(&self.toolset, (tool, arguments), |arguments| self.web.look(tool, arguments))
+        judged(&self.toolset, (tool, arguments), |arguments| {
+            // It only reads the arguments, so it is ready at once.
+            let looked = self.web.preflight(tool, arguments).now_or_never().unwrap();
+            looked.map_err(|fault| Refusal::from(fault.error))
+        })
     }
 
     async fn run(&self, permit: &Permit) -> Answer {
-        answer(permit, self.web.run(permit).await)
+        answer(permit, self.web.execute(&context(), permit).await)
     }
 
     /// Calls a tool; a question stays a question.
@@ -150,13 +157,17 @@ fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     answer
 }
 
+fn service(api: SearchApi, url: &str, key: Option<&str>) -> WebSearchOptions {
+    WebSearchOptions { api, url: Some(url.to_owned()), api_key: key.map(Into::into) }
+}
+
 fn redirect(to: &str) -> Vec<u8> {
     format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").into_bytes()
 }
 
 #[test]
 fn the_tools_present_themselves_completely() {
-    let bench = Bench::with(&[], &[], Some(SearchApi::Searxng { url: "https://search.test".into() }));
+    let bench = Bench::with(&[], &[], Some(service(SearchApi::Searxng, "https://search.test", None)));
     let names: Vec<_> =
         bench.toolset.tools().map(|tool| (tool.name.to_string(), tool.effect.as_str())).collect();
     assert_eq!(names, [("web_fetch".to_owned(), "write"), ("web_search".to_owned(), "read")]);

@@ -5,8 +5,8 @@
 //! plays no part. An allowed path that does not exist yet is the names that are still missing.
 
 use super::Error;
+use super::entry::open_dir;
 use super::protected::{Id, resolved};
-use super::root::open_dir;
 use crate::failure;
 use crate::text::display_text;
 use gantry_core::Fault;
@@ -26,15 +26,15 @@ pub(crate) struct Allowed {
     entry: String,
     /// Relative to the root, as names.
     paths: Vec<Vec<OsString>>,
-    words: String,
+    description: String,
 }
 
-/// What can be worked on from one directory.
+/// What the tools may work on from one directory.
 #[derive(Debug, PartialEq, Eq)]
-enum Reach {
+enum AllowedBelow {
     /// Everything in it and below.
     Everything,
-    /// What begins with one of these names in names.
+    /// What one of these sequences of names leads to, and what is below it.
     Only(Vec<Vec<OsString>>),
 }
 
@@ -61,54 +61,54 @@ impl Allowed {
             })?;
             // A link at an allowed path may be worked on as well as what it leads to.
             let spelled = names_below(&spelled_root, &spelled).unwrap_or_else(|| real.clone());
-            named.push(words_of(&spelled));
+            named.push(display_names(&spelled));
             paths.extend([spelled, real]);
         }
         paths.sort();
         paths.dedup();
-        Ok(Some(Self { entry: entry.to_owned(), paths, words: enumerated(&named) }))
+        Ok(Some(Self { entry: entry.to_owned(), paths, description: enumerated(&named) }))
     }
 
     /// The paths, for a text: `docs, notes.txt`.
-    pub(crate) fn words(&self) -> &str {
-        &self.words
+    pub(crate) fn description(&self) -> &str {
+        &self.description
     }
 
-    /// Refuses what is reached by these names, each in the one before, from an opened directory; `way` is that
+    /// Refuses what is reached by these names, each in the one before, from an opened directory; `ancestors` are that
     /// directory and all above it. No names mean the directory itself.
     pub(crate) fn check<'a>(
         &self,
-        (root, here, way): (impl AsFd, Id, &[Id]),
+        (root, here, ancestors): (impl AsFd, Id, &[Id]),
         names: impl Iterator<Item = &'a OsStr>,
         path: &str,
     ) -> Result<(), Fault> {
         let names: Vec<&OsStr> = names.collect();
-        if self.reach(root, here, way).covers(&names) {
+        if self.allowed_below(root, here, ancestors).covers(&names) {
             return Ok(());
         }
-        let Self { entry, words, .. } = self;
+        let Self { entry, description, .. } = self;
         Err(failure::denied(format!(
-            "{path} is outside of where the tools of {entry} may work ({words}); use a path in there, or ask a person \
+            "{path} is outside of where the tools of {entry} may work ({description}); use a path in there, or ask a person \
              to add this one to the allowedPaths of {entry}"
         )))
     }
 
-    fn reach(&self, root: impl AsFd, here: Id, way: &[Id]) -> Reach {
+    fn allowed_below(&self, root: impl AsFd, here: Id, ancestors: &[Id]) -> AllowedBelow {
         let mut only = Vec::new();
         for names in &self.paths {
             let found = directories(root.as_fd(), names);
-            if found.get(names.len()).is_some_and(|allowed| way.contains(allowed)) {
-                return Reach::Everything;
+            if found.get(names.len()).is_some_and(|allowed| ancestors.contains(allowed)) {
+                return AllowedBelow::Everything;
             }
             if let Some(rest) = found.iter().position(|id| *id == here).and_then(|n| names.get(n..)) {
                 only.push(rest.to_vec());
             }
         }
-        Reach::Only(only)
+        AllowedBelow::Only(only)
     }
 }
 
-impl Reach {
+impl AllowedBelow {
     fn covers(&self, names: &[&OsStr]) -> bool {
         match self {
             Self::Everything => true,
@@ -149,7 +149,7 @@ fn names_below(folder: &Path, path: &Path) -> Option<Vec<OsString>> {
         .collect()
 }
 
-fn words_of(names: &[OsString]) -> String {
+fn display_names(names: &[OsString]) -> String {
     let path: PathBuf = names.iter().collect();
     if names.is_empty() { ".".to_owned() } else { display_text(&path.to_string_lossy()) }
 }

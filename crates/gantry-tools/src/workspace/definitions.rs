@@ -9,8 +9,9 @@
 //! **Invariant:** a rename and the last look before it happen under one [`rename_lock`]. Otherwise one call could move a directory
 //! into a catalogue while another one, judged before, writes a definition into that directory.
 
-use super::protected::{Id, Marks, resolved};
-use super::root::{DIRECTORY, Kind, names, open_dir, stat_at};
+use super::entry::{DIRECTORY, Kind, names, open_dir, stat_at};
+use super::protected::{FoundPaths, Id, resolved};
+use super::root::LINKS_FOLLOWED;
 use rustix::fs::{CWD, Mode, Stat, fstat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -20,22 +21,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Entries of an `agents`, `tools` or `projects` folder that are looked at; with more, no tool changes anything.
 pub(crate) const ENTRIES: usize = 10_000;
-/// Links that are followed from a definition to what it is; what Linux follows.
-const LINKS_FOLLOWED: usize = 40;
 
-/// What something is by its position in a catalogue.
+/// What an entry is by its position in a catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DefinitionKind {
     /// The folder itself.
     Catalogue,
     Projects,
-    /// Something in `projects`. Whether the configuration has such a project can change with every start.
+    /// An entry of `projects`. Whether the configuration has such a project can change with every start.
     Project,
     Agents,
     Tools,
-    /// Something in `agents`.
+    /// An entry of `agents`.
     Agent,
-    /// Something in `tools`.
+    /// An entry of `tools`.
     Tool,
     /// A file that configures Gantry.
     Definition,
@@ -84,7 +83,7 @@ impl DefinitionKind {
 }
 
 /// `gantry.lock`, or that of a project: `gantry.<project>.lock`.
-fn is_lock(name: &OsStr) -> bool {
+pub(crate) fn is_lock(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes().to_ascii_lowercase();
     let between =
         name.strip_prefix(b"gantry".as_slice()).and_then(|rest| rest.strip_suffix(b".lock".as_slice()));
@@ -99,130 +98,132 @@ fn is_markdown(name: &OsStr) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
     /// Directories of catalogues.
-    spots: Vec<(Id, DefinitionKind)>,
-    /// Where links in catalogues lead to: the directory, the name in it, and what is there by that.
-    ends: Vec<(Id, OsString, DefinitionKind)>,
-    marks: Marks,
+    directories: Vec<(Id, DefinitionKind)>,
+    /// Where links in catalogues lead to: the directory, the name in it, and what the link is.
+    link_targets: Vec<(Id, OsString, DefinitionKind)>,
+    found: FoundPaths,
 }
 
-/// Why it is not known what defines something.
-#[derive(Debug)]
-pub(crate) enum Unknown {
+/// Why it is not known what the definitions are.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnknownDefinitions {
+    #[error("{} has more than {ENTRIES} entries; ask a person to clear it up", .0.display())]
     TooMany(PathBuf),
+    #[error("{} cannot be read ({}); ask a person to repair it", .0.display(), .1)]
     Unreadable(PathBuf, Errno),
 }
 
 impl Definitions {
     /// Looks for those of these catalogue folders.
-    pub(crate) fn find(catalogues: &[PathBuf]) -> Result<Self, Unknown> {
+    pub(crate) fn find(catalogues: &[PathBuf]) -> Result<Self, UnknownDefinitions> {
         let mut all = Self::default();
         for folder in catalogues {
             // The folder stays where it is even while nothing is defined in it, so that no other one takes its place.
-            all.marks.add(folder);
+            all.found.add(folder);
             let Some((_, id)) = directory(CWD, folder.as_os_str()).map_err(unreadable(folder))? else {
                 continue;
             };
-            if all.spots.contains(&(id, DefinitionKind::Catalogue)) {
+            if all.directories.contains(&(id, DefinitionKind::Catalogue)) {
                 continue;
             }
-            all.spots.push((id, DefinitionKind::Catalogue));
-            all.add_shelves(folder)?;
-            all.add(&folder.join("projects"), DefinitionKind::Projects)?;
+            all.directories.push((id, DefinitionKind::Catalogue));
+            all.add_agents_and_tools(folder)?;
+            all.add_folder(&folder.join("projects"), DefinitionKind::Projects)?;
         }
         Ok(all)
     }
 
     /// Adds the `agents` and the `tools` of a catalogue or of a project in it, and says whether anything is defined there.
-    fn add_shelves(&mut self, folder: &Path) -> Result<bool, Unknown> {
-        let agents = self.add(&folder.join("agents"), DefinitionKind::Agents)?;
-        let tools = self.add(&folder.join("tools"), DefinitionKind::Tools)?;
+    fn add_agents_and_tools(&mut self, folder: &Path) -> Result<bool, UnknownDefinitions> {
+        let agents = self.add_folder(&folder.join("agents"), DefinitionKind::Agents)?;
+        let tools = self.add_folder(&folder.join("tools"), DefinitionKind::Tools)?;
         Ok(agents || tools)
     }
 
     /// Adds the `agents`, the `tools` or the `projects` of a catalogue, and says whether anything is defined there.
-    fn add(&mut self, folder: &Path, spot: DefinitionKind) -> Result<bool, Unknown> {
+    fn add_folder(&mut self, folder: &Path, kind: DefinitionKind) -> Result<bool, UnknownDefinitions> {
         let unreadable = unreadable(folder);
         let Some(entry) = stat_at(CWD, folder.as_os_str()).map_err(unreadable)? else { return Ok(false) };
-        self.follow(folder, &entry, spot);
+        self.follow(folder, &entry, kind);
         let Some((dir, id)) = directory(CWD, folder.as_os_str()).map_err(unreadable)? else {
             return Ok(false);
         };
-        self.spots.push((id, spot));
+        self.directories.push((id, kind));
         let mut holds = false;
         for (n, name) in names(&dir).map_err(unreadable)?.enumerate() {
             if n == ENTRIES {
-                return Err(Unknown::TooMany(folder.into()));
+                return Err(UnknownDefinitions::TooMany(folder.into()));
             }
             let name = name.map_err(unreadable)?;
             let path = folder.join(&name);
-            holds |= match self.add_entry((&dir, &name), &path, spot) {
+            holds |= match self.add_entry((&dir, &name), &path, kind) {
                 // What is in it is unknown, so it is not moved.
                 Err(Errno::ACCESS) => {
-                    self.marks.add(&path);
+                    self.found.add(&path);
                     true
                 }
                 added => added.map_err(unreadable)?,
             };
-            if spot == DefinitionKind::Projects {
+            if kind == DefinitionKind::Projects {
                 holds |= self.add_project(&path)?;
             }
         }
         if holds {
-            self.marks.holding.extend([id, Id::of(&entry)]);
+            self.found.holding.extend([id, Id::of(&entry)]);
         }
         Ok(holds)
     }
 
-    /// Adds what is defined in something in `projects`.
-    fn add_project(&mut self, folder: &Path) -> Result<bool, Unknown> {
-        match self.add_shelves(folder) {
+    /// Adds what is defined in an entry of `projects`.
+    fn add_project(&mut self, folder: &Path) -> Result<bool, UnknownDefinitions> {
+        match self.add_agents_and_tools(folder) {
             Ok(false) => Ok(false),
             Ok(true) => {
-                self.marks.add_way(&folder.join("agents"), None);
+                self.found.add_ancestors(&folder.join("agents"), None);
                 Ok(true)
             }
-            Err(Unknown::Unreadable(_, Errno::ACCESS)) => {
-                self.marks.add(folder);
+            Err(UnknownDefinitions::Unreadable(_, Errno::ACCESS)) => {
+                self.found.add(folder);
                 Ok(true)
             }
             Err(unknown) => Err(unknown),
         }
     }
 
-    /// Adds something in one of those, and says whether it is a definition or has one in it.
+    /// Adds an entry of one of those folders, and says whether it is a definition or has one in it.
     fn add_entry(
         &mut self,
         (dir, name): (&OwnedFd, &OsStr),
         path: &Path,
-        spot: DefinitionKind,
+        kind: DefinitionKind,
     ) -> Result<bool, Errno> {
         // What is gone by now is not there.
         let Some(entry) = stat_at(dir, name)? else { return Ok(false) };
-        let is_definition = spot.below(name) == Some(DefinitionKind::Definition);
+        let is_definition = kind.below(name) == Some(DefinitionKind::Definition);
         if is_definition {
-            self.mark(path, &entry);
+            self.add_definition(path, &entry);
         }
-        let Some(inner) = spot.inner(name) else { return Ok(is_definition) };
+        let Some(inner) = kind.inner(name) else { return Ok(is_definition) };
         self.follow(path, &entry, inner);
         let Some((dir, id)) = directory(dir, name)? else { return Ok(is_definition) };
-        self.spots.push((id, inner));
+        self.directories.push((id, inner));
         let Some(file) = inner.definition() else { return Ok(is_definition) };
         let found = stat_at(&dir, OsStr::new(file))?;
         if let Some(stat) = &found {
-            self.mark(&path.join(file), stat);
-            self.marks.holding.extend([id, Id::of(&entry)]);
+            self.add_definition(&path.join(file), stat);
+            self.found.holding.extend([id, Id::of(&entry)]);
         }
         Ok(is_definition || found.is_some())
     }
 
-    /// Marks a definition.
-    fn mark(&mut self, path: &Path, entry: &Stat) {
-        self.marks.there.push(Id::of(entry));
+    /// Protects a definition.
+    fn add_definition(&mut self, path: &Path, entry: &Stat) {
+        self.found.existing.push(Id::of(entry));
         self.follow(path, entry, DefinitionKind::Definition);
     }
 
-    /// If this is a link, then what it leads to is what the link is, and so is every link on the way there.
-    fn follow(&mut self, path: &Path, entry: &Stat, spot: DefinitionKind) {
+    /// If this is a link, everything that it leads through and to counts as what the link is.
+    fn follow(&mut self, path: &Path, entry: &Stat, kind: DefinitionKind) {
         if Kind::of(entry) != Kind::Link {
             return;
         }
@@ -234,12 +235,12 @@ impl Definitions {
                 (Some(folder), Some(name)) => resolved(folder).join(name),
                 (None, _) | (_, None) => resolved(&spelled),
             };
-            self.marks.add_way(&spelled, None);
-            self.marks.add_way(&end, None);
+            self.found.add_ancestors(&spelled, None);
+            self.found.add_ancestors(&end, None);
             if let (Some(folder), Some(name)) = (end.parent(), end.file_name())
                 && let Ok(stat) = rustix::fs::stat(folder)
             {
-                self.ends.push((Id::of(&stat), name.to_owned(), spot));
+                self.link_targets.push((Id::of(&stat), name.to_owned(), kind));
             }
             link = end;
         }
@@ -247,65 +248,68 @@ impl Definitions {
 
     /// Whether changing this name in that directory would change or make a definition.
     pub(crate) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
-        self.marks.covers(directory, name, stat) || self.arise(directory, [name])
+        self.found.covers(directory, name, stat) || self.would_define(directory, [name])
     }
 
     /// Whether this is a directory with a definition below it, or a link to one.
-    pub(crate) fn within(&self, stat: Option<&Stat>) -> bool {
-        self.marks.within(stat)
+    pub(crate) fn is_above(&self, stat: Option<&Stat>) -> bool {
+        self.found.is_above(stat)
     }
 
     /// Whether one of these names, each in the one before and the first in that directory, would be a definition.
-    pub(crate) fn arise<'a>(&self, directory: Id, names: impl IntoIterator<Item = &'a OsStr>) -> bool {
+    pub(crate) fn would_define<'a>(&self, directory: Id, names: impl IntoIterator<Item = &'a OsStr>) -> bool {
         let mut names = names.into_iter();
         let Some(first) = names.next() else { return false };
-        let mut spots = self.spots_at(directory, first);
-        spots.contains(&DefinitionKind::Definition)
+        let mut kinds = self.kinds_at(directory, first);
+        kinds.contains(&DefinitionKind::Definition)
             || names.any(|name| {
-                spots = spots.iter().filter_map(|spot| spot.below(name)).collect();
-                spots.contains(&DefinitionKind::Definition)
+                kinds = kinds.iter().filter_map(|kind| kind.below(name)).collect();
+                kinds.contains(&DefinitionKind::Definition)
             })
     }
 
-    /// Whether something that is moved to this name in that directory would bring definitions along.
-    pub(crate) fn come_with(
+    /// Whether an entry that is moved to this name in that directory would bring definitions along.
+    pub(crate) fn brings_definitions(
         &self,
         (dir, moved, kind): (&OwnedFd, &OsStr, Kind),
         (directory, name): (Id, &OsStr),
     ) -> Result<bool, Errno> {
-        let spots = self.spots_at(directory, name);
+        let kinds = self.kinds_at(directory, name);
         match kind {
             Kind::File | Kind::Special => Ok(false),
             // What it leads to depends on where it is.
-            Kind::Link => Ok(!spots.is_empty()),
-            Kind::Directory if spots.is_empty() => Ok(false),
+            Kind::Link => Ok(!kinds.is_empty()),
+            Kind::Directory if kinds.is_empty() => Ok(false),
             Kind::Directory => {
                 let dir = open_dir(dir, moved)?;
-                spots.into_iter().try_fold(false, |found, spot| Ok(found || holds(&dir, spot)?))
+                kinds.into_iter().try_fold(false, |found, kind| Ok(found || holds(&dir, kind)?))
             }
         }
     }
 
     /// What this name in that directory is; usually nothing.
-    fn spots_at(&self, directory: Id, name: &OsStr) -> Vec<DefinitionKind> {
-        let here = self.spots.iter().filter(|(id, _)| *id == directory);
-        let ends = self.ends.iter().filter(|(id, end, _)| *id == directory && end.eq_ignore_ascii_case(name));
-        here.filter_map(|(_, spot)| spot.below(name)).chain(ends.map(|(_, _, spot)| *spot)).collect()
+    fn kinds_at(&self, directory: Id, name: &OsStr) -> Vec<DefinitionKind> {
+        let here = self.directories.iter().filter(|(id, _)| *id == directory);
+        let link_targets = self
+            .link_targets
+            .iter()
+            .filter(|(id, end, _)| *id == directory && end.eq_ignore_ascii_case(name));
+        here.filter_map(|(_, kind)| kind.below(name)).chain(link_targets.map(|(_, _, kind)| *kind)).collect()
     }
 }
 
-/// Whether there would be a definition in a directory if it were at this spot.
-fn holds(dir: &OwnedFd, spot: DefinitionKind) -> Result<bool, Errno> {
-    if let Some(file) = spot.definition() {
+/// Whether there would be a definition in a directory if it were of this kind.
+fn holds(dir: &OwnedFd, kind: DefinitionKind) -> Result<bool, Errno> {
+    if let Some(file) = kind.definition() {
         return Ok(stat_at(dir, OsStr::new(file))?.is_some());
     }
     for (n, name) in names(dir)?.enumerate() {
         let name = name?;
         // Where there is too much to look at, a definition is taken to be in it.
-        if n == ENTRIES || spot.below(&name) == Some(DefinitionKind::Definition) {
+        if n == ENTRIES || kind.below(&name) == Some(DefinitionKind::Definition) {
             return Ok(true);
         }
-        let Some(inner) = spot.inner(&name) else { continue };
+        let Some(inner) = kind.inner(&name) else { continue };
         let found = match stat_at(dir, &name)?.as_ref().map(Kind::of) {
             Some(Kind::Directory) => holds(&open_dir(dir, &name)?, inner)?,
             Some(Kind::Link) => true,
@@ -330,13 +334,13 @@ fn directory(at: impl AsFd, name: &OsStr) -> Result<Option<(OwnedFd, Id)>, Errno
     }
 }
 
-fn unreadable(folder: &Path) -> impl Fn(Errno) -> Unknown + Copy {
-    move |error| Unknown::Unreadable(folder.into(), error)
+fn unreadable(folder: &Path) -> impl Fn(Errno) -> UnknownDefinitions + Copy {
+    move |error| UnknownDefinitions::Unreadable(folder.into(), error)
 }
 
-/// Until this is dropped, no other tool of this process gives anything another place.
+/// Until this is dropped, no other tool of this process renames anything.
 pub(crate) fn rename_lock() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
+    static RENAMES: Mutex<()> = Mutex::new(());
     // Nothing is guarded but the order, which a panic cannot spoil.
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    RENAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }

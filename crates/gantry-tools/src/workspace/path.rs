@@ -6,6 +6,7 @@
 use crate::failure;
 use crate::text::display_text;
 use gantry_core::Fault;
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -14,19 +15,14 @@ const PATH_BYTES: usize = 4096;
 /// One name in a path; what file systems take.
 const NAME_BYTES: usize = 255;
 
-/// How a path ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    Name,
-    Slash,
-    Dot,
-}
-
 /// A path relative to the workspace root that does not leave it by its spelling.
 #[derive(Debug, Clone)]
 pub(crate) struct RelPath {
+    /// Without empty ones and `.`.
     names: Vec<String>,
-    ending: Ending,
+    /// Whether it ends in a slash, or in a dot after one: only a directory can be meant.
+    ends_in_slash: bool,
+    ends_in_dot: bool,
     shown: String,
 }
 
@@ -48,11 +44,6 @@ impl RelPath {
         if text.starts_with('/') {
             return Err(failure::outside(&shown));
         }
-        let ending = match text.rsplit('/').next() {
-            Some("") => Ending::Slash,
-            Some("." | "..") => Ending::Dot,
-            Some(_) | None => Ending::Name,
-        };
         let names: Vec<String> =
             text.split('/').filter(|name| !matches!(*name, "" | ".")).map(str::to_owned).collect();
         if let Some(long) = names.iter().find(|name| name.len() > NAME_BYTES) {
@@ -61,13 +52,16 @@ impl RelPath {
                 long.len()
             )));
         }
-        if leaves(&names) {
-            return Err(failure::outside(&shown));
+        // A path leaves the workspace for any names if its `..` outnumber the names before them.
+        let mut depth = 0usize;
+        for name in &names {
+            let below = if name == ".." { depth.checked_sub(1) } else { Some(depth + 1) };
+            depth = below.ok_or_else(|| failure::outside(&shown))?;
         }
-        Ok(Self { names, ending, shown })
+        Ok(Self { names, ends_in_slash: text.ends_with('/'), ends_in_dot: text.ends_with("/."), shown })
     }
 
-    /// The path without redundant parts, as results have it.
+    /// The path without redundant parts, as results have it and as the kernel resolves it.
     pub(crate) fn text(&self) -> String {
         if self.names.is_empty() { ".".to_owned() } else { self.names.join("/") }
     }
@@ -77,52 +71,53 @@ impl RelPath {
         &self.shown
     }
 
-    /// The path as the kernel resolves it.
-    pub(crate) fn whole(&self) -> PathBuf {
-        self.text().into()
+    /// The same path, with a slash at its end left out.
+    pub(crate) fn without_slash(self) -> Self {
+        Self { ends_in_slash: false, ..self }
     }
 
-    /// The directory and the name in it, for a path that must end in a name.
-    pub(crate) fn entry(&self) -> Result<(PathBuf, OsString), Fault> {
-        if self.ending == Ending::Slash {
-            let shown = &self.shown;
-            return Err(failure::invalid_path(format!("{shown} ends in a slash; end it in a name")));
+    /// The names to go down by, where no link is followed: then `..` only takes back the name before it.
+    pub(crate) fn plain_names(&self) -> Vec<&str> {
+        let mut plain = Vec::new();
+        for name in &self.names {
+            match name.as_str() {
+                ".." => drop(plain.pop()),
+                name => plain.push(name),
+            }
         }
-        self.entry_or_directory()
+        plain
     }
 
-    /// The same, where a slash at the end does no harm.
-    pub(crate) fn entry_or_directory(&self) -> Result<(PathBuf, OsString), Fault> {
+    /// Why [`RelPath::plain_names`] do not lead anywhere.
+    pub(crate) fn open_error(&self, error: Errno) -> Fault {
+        let shown = &self.shown;
+        match error {
+            Errno::LOOP => failure::invalid_path(format!(
+                "{shown} leads through a symbolic link, which is not followed; use the path that it points to"
+            )),
+            _ => failure::os_error("opening", shown, error),
+        }
+    }
+
+    /// The directory and the name in it. Refuses a path that does not end in a name.
+    pub(crate) fn split(&self) -> Result<(PathBuf, OsString), Fault> {
+        let shown = &self.shown;
+        if self.ends_in_slash || self.ends_in_dot {
+            return Err(failure::invalid_path(format!("{shown} ends in a slash or a dot; end it in a name")));
+        }
         match self.names.split_last() {
-            Some((name, directory)) if self.ending != Ending::Dot && name != ".." => {
+            Some((name, directory)) if name != ".." => {
                 let directory = if directory.is_empty() { ".".to_owned() } else { directory.join("/") };
                 Ok((directory.into(), name.into()))
             }
             Some(_) | None => {
-                let shown = &self.shown;
                 Err(failure::invalid_path(format!("{shown} does not end in the name of a file or directory")))
             }
         }
     }
 }
 
-/// Whether the `..` in a path outnumber the names before them, so that it leaves the workspace for any names.
-fn leaves(names: &[String]) -> bool {
-    let mut depth = 0usize;
-    names.iter().any(|name| match (name.as_str(), depth) {
-        ("..", 0) => true,
-        ("..", _) => {
-            depth -= 1;
-            false
-        }
-        _ => {
-            depth += 1;
-            false
-        }
-    })
-}
-
-/// A file name as results have it. Bytes that are no UTF-8 become `\xNN`, and so does a backslash beside them, so
+/// A file name, or a path, as results have it. Bytes that are no UTF-8 become `\xNN`, and so does a backslash beside them, so
 /// that the bytes can be told from the text.
 pub(crate) fn printable(name: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(name) {

@@ -5,8 +5,9 @@
 //! is walked by handle, and each directory on it is compared by device and inode. A link, a `..` or another spelling
 //! of a name changes nothing about that.
 
-use super::definitions::{Definitions, ENTRIES, Unknown};
-use super::root::{DIRECTORY, Entry, Kind, open_dir};
+use super::definitions::Definitions;
+use super::entry::{DIRECTORY, Kind, open_dir};
+use super::root::Entry;
 use super::{Error, ProtectedPaths};
 use crate::failure;
 use cap_std::fs::Dir;
@@ -19,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Directories between a place and the root; deeper ones are not worked in.
+/// Directories between a directory and the root; deeper ones are not worked in.
 const LEVELS: usize = 4096;
 /// Where a repository keeps its own things.
 const GIT: &str = ".git";
@@ -47,19 +48,19 @@ pub(crate) struct Guard {
 
 /// What is protected at the moment. Found anew for each call, because a data folder may come and go.
 #[derive(Debug)]
-pub(crate) struct Fences {
+pub(crate) struct Protection {
     /// What is neither read nor changed.
-    hidden: Marks,
+    hidden: FoundPaths,
     /// What is read, but not changed.
-    read_only: Marks,
+    read_only: FoundPaths,
     /// Where definitions are, which are read-only as well; only a change looks for them.
     definition_dirs: Arc<[PathBuf]>,
 }
 
-/// Some protected paths, as they are found on the disk.
+/// Some protected paths, as they are on the disk.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
-    pub(crate) there: Vec<Id>,
+pub(crate) struct FoundPaths {
+    pub(crate) existing: Vec<Id>,
     /// Where something protected would come to be: the directory, and the name in it.
     missing: Vec<(Id, OsString)>,
     /// Directories with something protected below them, and links to such directories.
@@ -70,7 +71,7 @@ pub(crate) struct Marks {
 
 /// Where in a repository a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Git {
+enum GitPosition {
     /// In none, or among its files.
     Files,
     /// It is the `.git` itself.
@@ -86,40 +87,40 @@ enum Git {
 pub(crate) struct OpenDir {
     pub(crate) dir: OwnedFd,
     pub(crate) id: Id,
-    pub(crate) fences: Fences,
+    pub(crate) protection: Protection,
     /// The directory itself and all above it, up to the root.
-    pub(crate) way: Vec<Id>,
-    git: Git,
+    pub(crate) ancestors: Vec<Id>,
+    git: GitPosition,
 }
 
 impl Guard {
-    pub(crate) fn new(path: &Path, root: &Dir, fenced: ProtectedPaths) -> Result<Self, Error> {
+    pub(crate) fn new(path: &Path, root: &Dir, paths: ProtectedPaths) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: path.into(), source };
         let real = std::fs::canonicalize(path).map_err(unusable)?;
-        let hidden = both_spellings(fenced.hidden).map_err(unusable)?;
+        let hidden = both_spellings(paths.hidden).map_err(unusable)?;
         if let Some(protected) = hidden.iter().find(|hidden| real.starts_with(hidden)) {
             return Err(Error::Protected { path: path.into(), protected: protected.clone() });
         }
-        let read_only = both_spellings(fenced.read_only).map_err(unusable)?;
+        let read_only = both_spellings(paths.read_only).map_err(unusable)?;
         let root = Id::of(&fstat(root).map_err(|error| unusable(error.into()))?);
-        let definition_dirs = both_spellings(fenced.definition_dirs).map_err(unusable)?.into();
+        let definition_dirs = both_spellings(paths.definition_dirs).map_err(unusable)?.into();
         Ok(Self { root, hidden, read_only, definition_dirs })
     }
 
     /// Walks from an opened directory up to the root.
     pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir, Fault> {
-        let fences = self.fences();
+        let protection = self.protection();
         let failed = |error: Errno| failure::os_error("opening", shown, error);
         let id = Id::of(&fstat(&dir).map_err(failed)?);
-        let mut git = Git::Files;
+        let mut git = GitPosition::Files;
         let (mut current, mut below) = (id, None);
         let mut handle: Option<OwnedFd> = None;
-        let mut way = Vec::new();
+        let mut ancestors = Vec::new();
         for _ in 0..LEVELS {
-            fences.check(current, shown)?;
-            way.push(current);
+            protection.refuse_hidden(current, shown)?;
+            ancestors.push(current);
             if current == self.root {
-                return Ok(OpenDir { dir, id, fences, way, git });
+                return Ok(OpenDir { dir, id, protection, ancestors, git });
             }
             let at = handle.as_ref().unwrap_or(&dir);
             let up = rustix::fs::openat(at, "..", DIRECTORY, Mode::empty()).map_err(failed)?;
@@ -127,11 +128,13 @@ impl Guard {
             if parent == current {
                 break;
             }
-            if has(&up, GIT, current) {
+            if is_named(&up, GIT, current) {
                 git = match below {
-                    None => Git::Top,
-                    Some(below) if GIT_SEALED.iter().any(|name| has(at, name, below)) => Git::Sealed,
-                    Some(_) if git == Git::Files => Git::Below,
+                    None => GitPosition::Top,
+                    Some(below) if GIT_SEALED.iter().any(|name| is_named(at, name, below)) => {
+                        GitPosition::Sealed
+                    }
+                    Some(_) if git == GitPosition::Files => GitPosition::Below,
                     Some(_) => git,
                 };
             }
@@ -143,37 +146,37 @@ impl Guard {
         Err(failure::outside(shown))
     }
 
-    fn fences(&self) -> Fences {
-        Fences {
-            hidden: Marks::find(&self.hidden),
-            read_only: Marks::find(&self.read_only),
+    fn protection(&self) -> Protection {
+        Protection {
+            hidden: FoundPaths::find(&self.hidden),
+            read_only: FoundPaths::find(&self.read_only),
             definition_dirs: Arc::clone(&self.definition_dirs),
         }
     }
 }
 
-impl Marks {
+impl FoundPaths {
     fn find(paths: &[PathBuf]) -> Self {
-        let mut marks = Self::default();
+        let mut found = Self::default();
         for path in paths {
-            marks.add(path);
+            found.add(path);
         }
-        marks
+        found
     }
 
     pub(crate) fn add(&mut self, path: &Path) {
         let found = rustix::fs::stat(path).ok();
-        self.there.extend(found.as_ref().map(Id::of));
+        self.existing.extend(found.as_ref().map(Id::of));
         // The entry itself counts too, if it is a link.
-        self.there.extend(rustix::fs::lstat(path).ok().as_ref().map(Id::of));
-        self.add_way(path, if found.is_none() { path.file_name() } else { None });
+        self.existing.extend(rustix::fs::lstat(path).ok().as_ref().map(Id::of));
+        self.add_ancestors(path, if found.is_none() { path.file_name() } else { None });
     }
 
-    /// Adds what leads to a path. What is missing of it is `missing`, or else a name further up.
-    pub(crate) fn add_way<'a>(&mut self, path: &'a Path, mut missing: Option<&'a OsStr>) {
+    /// Adds the directories that lead to a path. What is missing of it is `missing`, or else a name further up.
+    pub(crate) fn add_ancestors<'a>(&mut self, path: &'a Path, mut missing: Option<&'a OsStr>) {
         for ancestor in path.ancestors().skip(1) {
             let seen = self.seen.get(ancestor).copied();
-            match seen.unwrap_or_else(|| self.hold(ancestor)) {
+            match seen.unwrap_or_else(|| self.add_ancestor(ancestor)) {
                 None => missing = ancestor.file_name(),
                 Some(id) => {
                     self.missing.extend(missing.take().map(|name| (id, name.to_owned())));
@@ -186,8 +189,8 @@ impl Marks {
         }
     }
 
-    /// Adds a directory on the way, if it exists.
-    fn hold(&mut self, directory: &Path) -> Option<Id> {
+    /// Adds one of these directories, if it exists.
+    fn add_ancestor(&mut self, directory: &Path) -> Option<Id> {
         let id = rustix::fs::stat(directory).ok().as_ref().map(Id::of);
         if let Some(id) = id {
             // A link on the way leads there as long as it stays.
@@ -198,15 +201,15 @@ impl Marks {
         id
     }
 
-    /// Whether changing this name in that directory would change something marked.
+    /// Whether changing this name in that directory would change one of the paths.
     pub(crate) fn covers(&self, directory: Id, name: &OsStr, stat: Option<&Stat>) -> bool {
-        let found = stat.map(Id::of).is_some_and(|id| self.there.contains(&id));
+        let found = stat.map(Id::of).is_some_and(|id| self.existing.contains(&id));
         let appears = |(id, missing): &(Id, OsString)| *id == directory && missing.eq_ignore_ascii_case(name);
         found || self.missing.iter().any(appears)
     }
 
-    /// Whether this is a directory with something marked below it, or a link to one.
-    pub(crate) fn within(&self, stat: Option<&Stat>) -> bool {
+    /// Whether this is a directory with one of the paths below it, or a link to one.
+    pub(crate) fn is_above(&self, stat: Option<&Stat>) -> bool {
         stat.is_some_and(|stat| self.holding.contains(&Id::of(stat)))
     }
 }
@@ -226,7 +229,7 @@ fn both_spellings(given: Vec<PathBuf>) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Whether this name in the directory is that thing.
-fn has(dir: impl AsFd, name: &str, id: Id) -> bool {
+fn is_named(dir: impl AsFd, name: &str, id: Id) -> bool {
     statat(dir, name, AtFlags::empty()).is_ok_and(|stat| Id::of(&stat) == id)
 }
 
@@ -240,33 +243,22 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     real.unwrap_or_else(|| path.to_owned())
 }
 
-impl Fences {
-    /// Whether this is protected, so that a listing leaves it out.
-    pub(crate) fn has(&self, id: Id) -> bool {
-        self.hidden.there.contains(&id)
+impl Protection {
+    /// Whether this is hidden, so that a listing leaves it out.
+    pub(crate) fn hides(&self, id: Id) -> bool {
+        self.hidden.existing.contains(&id)
     }
 
-    /// Refuses what is protected.
-    pub(crate) fn check(&self, id: Id, shown: &str) -> Result<(), Fault> {
-        if self.has(id) { Err(protected(shown)) } else { Ok(()) }
+    /// Refuses what is hidden.
+    pub(crate) fn refuse_hidden(&self, id: Id, shown: &str) -> Result<(), Fault> {
+        if self.hides(id) { Err(protected(shown)) } else { Ok(()) }
     }
 
     /// What defines agents and tools at the moment. Without knowing that, nothing is changed.
     fn definitions(&self, shown: &str) -> Result<Definitions, Fault> {
         Definitions::find(&self.definition_dirs).map_err(|unknown| {
-            let why = match unknown {
-                Unknown::TooMany(folder) => {
-                    format!(
-                        "{} has more than {ENTRIES} entries; ask a person to clear it up",
-                        folder.display()
-                    )
-                }
-                Unknown::Unreadable(folder, error) => {
-                    format!("{} cannot be read ({error}); ask a person to repair it", folder.display())
-                }
-            };
             failure::denied(format!(
-                "{shown} is not changed while it is unknown what configures Gantry: {why}"
+                "{shown} is not changed while it is unknown what configures Gantry: {unknown}"
             ))
         })
     }
@@ -275,23 +267,23 @@ impl Fences {
 impl OpenDir {
     /// Refuses to change what has, or would get, this name in the directory.
     pub(crate) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
-        let Fences { hidden, read_only, definition_dirs: _ } = &self.fences;
-        let defined = self.fences.definitions(shown)?;
+        let Protection { hidden, read_only, definition_dirs: _ } = &self.protection;
+        let defined = self.protection.definitions(shown)?;
         if hidden.covers(self.id, name, stat) {
             return Err(protected(shown));
         }
         if read_only.covers(self.id, name, stat) || defined.covers(self.id, name, stat) {
             return Err(configures(shown));
         }
-        if hidden.within(stat) || read_only.within(stat) || defined.within(stat) {
+        if hidden.is_above(stat) || read_only.is_above(stat) || defined.is_above(stat) {
             return Err(failure::denied(format!(
                 "{shown} contains files of Gantry itself, which tools cannot change"
             )));
         }
         let is_sealed = match self.git {
-            Git::Files | Git::Below => false,
-            Git::Top => GIT_SEALED.iter().any(|sealed| name.eq_ignore_ascii_case(sealed)),
-            Git::Sealed => true,
+            GitPosition::Files | GitPosition::Below => false,
+            GitPosition::Top => GIT_SEALED.iter().any(|sealed| name.eq_ignore_ascii_case(sealed)),
+            GitPosition::Sealed => true,
         };
         if is_sealed || is_git(name) { Err(runs_programs(shown)) } else { Ok(()) }
     }
@@ -302,17 +294,17 @@ impl OpenDir {
             return Err(runs_programs(shown));
         }
         let names = rest.iter().map(OsString::as_os_str).chain([name]);
-        if self.fences.definitions(shown)?.arise(self.id, names) {
+        if self.protection.definitions(shown)?.would_define(self.id, names) {
             return Err(configures(shown));
         }
         rest.first().map_or(Ok(()), |first| self.may_change(first, None, shown))
     }
 
-    /// Refuses to move something to this name in the directory if it would define agents or tools from there.
+    /// Refuses to move an entry to this name in the directory if it would define agents or tools from there.
     pub(crate) fn may_receive(&self, name: &OsStr, moved: &Entry, shown: &str) -> Result<(), Fault> {
         let Some(stat) = &moved.stat else { return Ok(()) };
         let moved = (&moved.parent.dir, moved.name.as_os_str(), Kind::of(stat));
-        match self.fences.definitions(shown)?.come_with(moved, (self.id, name)) {
+        match self.protection.definitions(shown)?.brings_definitions(moved, (self.id, name)) {
             Ok(false) => Ok(()),
             Ok(true) => Err(configures(shown)),
             Err(error) => Err(failure::os_error("looking at what would come to", shown, error)),
@@ -320,20 +312,20 @@ impl OpenDir {
     }
 
     /// Goes into a directory of this one, whose name was checked by [`OpenDir::may_change`].
-    pub(crate) fn step(self, name: &OsStr, shown: &str) -> Result<Self, Fault> {
+    pub(crate) fn enter_child(self, name: &OsStr, shown: &str) -> Result<Self, Fault> {
         let failed = |error: Errno| failure::os_error("opening", shown, error);
         let dir = open_dir(&self.dir, name).map_err(failed)?;
         let id = Id::of(&fstat(&dir).map_err(failed)?);
-        self.fences.check(id, shown)?;
-        let git = if self.git == Git::Top { Git::Below } else { self.git };
-        let mut way = self.way;
-        way.push(id);
-        Ok(Self { dir, id, fences: self.fences, way, git })
+        self.protection.refuse_hidden(id, shown)?;
+        let git = if self.git == GitPosition::Top { GitPosition::Below } else { self.git };
+        let mut ancestors = self.ancestors;
+        ancestors.push(id);
+        Ok(Self { dir, id, protection: self.protection, ancestors, git })
     }
 
     /// Whether this is the directory, or somewhere below it.
     pub(crate) fn is_in(&self, directory: Id) -> bool {
-        self.way.contains(&directory)
+        self.ancestors.contains(&directory)
     }
 }
 

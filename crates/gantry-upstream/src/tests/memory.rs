@@ -99,13 +99,21 @@ impl Memory {
 
     /// A provider whose only replica this is, once it is ready.
     async fn started(self: &Arc<Self>) -> Arc<UpstreamServer> {
-        let settings = ServerSettings { protocol: Protocol::Legacy, ..two_replicas(None) };
+        self.started_for(Arc::<Changes>::default()).await
+    }
+
+    /// The same for this observer.
+    async fn started_for(self: &Arc<Self>, observer: Arc<dyn Observer>) -> Arc<UpstreamServer> {
+        let mut settings = two_replicas(None);
+        settings.options.protocol = Protocol::Legacy;
         let replica = Replica::new("1".into(), Transport::Stdio(Arc::clone(self) as _), None);
-        let context = context(Arc::<Changes>::default());
-        let (secrets, tasks) = (Arc::default(), TaskTracker::new());
-        let server = UpstreamServer::with_replicas(settings, &context, vec![replica], secrets, tasks);
+        let context = context(observer);
+        let server = UpstreamServer::with_replicas(settings, &context, |_, _, _| vec![replica]);
         Arc::clone(&server).start();
-        server.first_result.wait().await;
+        let mut changed = server.subscribe().unwrap();
+        while !server.has_settled() {
+            changed.changed().await.unwrap();
+        }
         server
     }
 
@@ -135,14 +143,14 @@ fn silent_on_checks() -> Arc<Memory> {
 async fn a_server_that_is_busy_is_not_taken_for_one_that_hangs() {
     let memory = silent_on_checks();
     let server = memory.started().await;
-    let health = server.settings.health;
-    let under_way = server.pick().unwrap();
+    let health = server.settings.options.health_check;
+    let under_way = server.pick_any().unwrap();
     sleep(health.interval * 20).await;
     assert!(memory.count(1, "ping") > 10, "it was checked all the time");
     assert_eq!(*memory.connections.borrow(), 1, "its connection is the first one still");
     assert_eq!((server.status().health, server.status().status), (HealthStatus::Yellow, "slow"));
     // What comes later does not keep it alive once it is done with what it had.
-    let _later = server.pick().unwrap();
+    let _later = server.pick_any().unwrap();
     drop(under_way);
     memory.has_connections(2).await;
     assert!(server.status().last_error.unwrap().contains("did not answer two health checks"));
@@ -153,7 +161,7 @@ async fn a_server_that_is_busy_is_not_taken_for_one_that_hangs() {
 async fn a_server_that_hangs_with_nothing_to_do_is_begun_anew_after_two_checks() {
     let memory = silent_on_checks();
     let server = memory.started().await;
-    let (health, started) = (server.settings.health, Instant::now());
+    let (health, started) = (server.settings.options.health_check, Instant::now());
     memory.has_connections(2).await;
     assert_eq!(memory.count(1, "ping"), 2);
     assert!(started.elapsed() <= (health.interval + health.timeout) * 2 + Duration::from_secs(1));
@@ -167,8 +175,8 @@ async fn a_server_that_answers_checks_late_is_slow_and_not_down() {
         _ => Step::Answer(plain(request)),
     });
     let server = memory.started().await;
-    assert!(server.settings.health.timeout < Duration::from_secs(6));
-    sleep(server.settings.health.interval * 20).await;
+    assert!(server.settings.options.health_check.timeout < Duration::from_secs(6));
+    sleep(server.settings.options.health_check.interval * 20).await;
     assert_eq!(*memory.connections.borrow(), 1);
     assert_eq!(server.status().status, "slow");
     server.close().await;
@@ -184,6 +192,57 @@ async fn only_what_may_be_a_message_of_the_server_says_that_it_is_there() {
         frame_tap.frame(sent, text);
         assert_eq!(replica.heard.swap(false, Ordering::Relaxed), counts, "{text}");
     }
+}
+
+/// Keeps what an observer hears of a server's coming and going.
+#[derive(Debug, Default)]
+struct Announced(Mutex<Vec<String>>);
+
+impl Observer for Announced {
+    fn ready(&self, _server: &Arc<str>, _era: &'static str, tools: usize) {
+        self.0.lock().unwrap().push(format!("ready with {tools}"));
+    }
+
+    fn down(&self, _server: &Arc<str>, _reason: String) {
+        self.0.lock().unwrap().push("down".into());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_and_comes_is_announced_once_each_time() {
+    let (memory, announced) =
+        (Memory::new(|_, request| Step::Answer(plain(request))), Arc::<Announced>::default());
+    let server = memory.started_for(Arc::clone(&announced) as _).await;
+    memory.drops.send_replace(());
+    memory.has_connections(2).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(*announced.0.lock().unwrap(), ["ready with 1", "down", "ready with 1"]);
+    // Who asked for a restart need not hear that it is down.
+    server.restart();
+    assert_eq!(server.status().status, "starting");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(announced.0.lock().unwrap()[3..], ["ready with 1"]);
+    server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_has_is_never_older_than_what_its_first_replica_listed() {
+    let server = silent_on_checks().started().await;
+    let begin = std::sync::Barrier::new(4);
+    let touch = || {
+        begin.wait();
+        (0..20).for_each(|_| drop(server.update(0, |state| state.latency = None)));
+    };
+    for _ in 0..500 {
+        let newest = listing(&["a"]);
+        std::thread::scope(|scope| {
+            (0..3).for_each(|_| drop(scope.spawn(touch)));
+            begin.wait();
+            server.update(0, |state| state.listing = Some(Arc::clone(&newest)));
+        });
+        assert!(Arc::ptr_eq(&server.listing().unwrap(), &newest));
+    }
+    server.close().await;
 }
 
 /// Watches resources of a server for a session.
@@ -242,7 +301,8 @@ async fn two_sessions_that_subscribe_to_what_the_server_refuses_are_both_refused
     let server = memory.started().await;
     watch_some(&server, 1);
     watch_some(&server, 1);
-    let (first, second) = tokio::join!(server.sync_subscription("a:0"), server.sync_subscription("a:0"));
+    let (first, second) =
+        tokio::join!(server.sync_subscription("a:0", None), server.sync_subscription("a:0", None));
     assert!(first.is_err() && second.is_err(), "{first:?} {second:?}");
     assert_eq!(memory.count(1, "resources/subscribe"), 2);
     server.close().await;

@@ -17,7 +17,7 @@ pub(super) async fn run(setup: Setup, call: Call) -> anyhow::Result<Done> {
     let project = call.who.place.name();
     let servers = setup.loaded.config.project(project).into_iter().flat_map(|project| &project.mcp_servers);
     let unprefixed: Vec<String> =
-        servers.filter(|(_, server)| !server.prefix).map(|(id, _)| id.clone()).collect();
+        servers.filter(|(_, server)| !server.options.prefix).map(|(id, _)| id.clone()).collect();
     let desk = setup.desk_in(Some(project)).await?;
     let mut signals = Signals::listen()?;
     let done = called(&desk, &call, body, &unprefixed, &mut signals).await;

@@ -15,7 +15,7 @@ use crate::exit::{Done, Usage};
 use crate::{output, wiring};
 use gantry_egress::Url;
 use gantry_rest::{ApiOptions, SpecPlace};
-use gantry_upstream::config::DisabledReason;
+use gantry_upstream::options::DisabledReason;
 use report::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -97,10 +97,10 @@ impl Subject {
         }
         // What is typed goes before what is configured; what is left out stays out.
         if !asked.methods.is_empty() {
-            options.methods.clone_from(&asked.methods);
+            options.include_methods.clone_from(&asked.methods);
         }
         if !asked.tags.is_empty() {
-            options.tags.clone_from(&asked.tags);
+            options.tag_filter.clone_from(&asked.tags);
         }
         if !asked.include.is_empty() {
             options.include = Some(asked.include.clone());
@@ -167,11 +167,11 @@ fn without_entry(asked: &Inspect, project: &Project) -> anyhow::Result<ApiOption
         id: entry::id_of(&spec),
         spec,
         base_url: None,
-        variables: BTreeMap::new(),
+        server_variables: BTreeMap::new(),
         headers: Vec::new(),
-        credentials: BTreeMap::new(),
-        methods: Vec::new(),
-        tags: Vec::new(),
+        auth: BTreeMap::new(),
+        include_methods: Vec::new(),
+        tag_filter: Vec::new(),
         include: None,
         exclude: Vec::new(),
         effects: Vec::new(),

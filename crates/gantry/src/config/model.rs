@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use gantry_core::tool::Effect;
 use gantry_runtime::options::ApprovalOptions;
-use gantry_tools::command::runner::ResourceLimits;
-use gantry_upstream::config::{Declared, DisabledReason, HealthCheck, Protocol, TransportConfig};
+use gantry_tools::options::ResourceLimits;
+use gantry_upstream::options::{DisabledReason, ServerOptions};
 
 use super::error::Location;
 
@@ -262,14 +262,8 @@ pub struct ToolSource {
 pub struct McpServer {
     /// How its tools are offered and run.
     pub source: ToolSource,
-    pub reach: TransportConfig,
-    pub protocol: Protocol,
-    pub prefix: bool,
-    pub declared: Declared,
-    pub startup_timeout: Duration,
-    pub health: HealthCheck,
-    /// `None` is [`Defaults::trace_mcp`].
-    pub trace: Option<bool>,
+    /// How it is reached and watched. No `trace` is [`Defaults::trace_mcp`].
+    pub options: Box<ServerOptions>,
     /// Why it is not started, if it is not.
     pub off: Option<DisabledReason>,
     pub at: Location,
@@ -277,7 +271,7 @@ pub struct McpServer {
 
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = self.reach.kind();
+        let kind = self.options.transport().as_str();
         f.debug_struct("McpServer").field("kind", &kind).field("off", &self.off).finish_non_exhaustive()
     }
 }

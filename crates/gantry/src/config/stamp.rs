@@ -2,13 +2,14 @@
 
 use super::Loaded;
 use super::beside::{AGENTS, TOOLS, names};
+use gantry_rest::SpecPlace;
 use gantry_sandbox::jail::holds_a_place;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What the files that configure Gantry looked like at one time. Two that are equal mean that nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What files looked like at one time. Two that are equal mean that nothing has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stamp(Vec<(PathBuf, Option<Mark>)>);
 
 /// What a file looks like from outside.
@@ -36,15 +37,30 @@ impl Loaded {
                 paths.push(folder);
             }
         }
-        Stamp(
-            paths
-                .into_iter()
-                .map(|path| {
-                    let mark = Mark::of(&path);
-                    (path, mark)
-                })
-                .collect(),
-        )
+        Stamp::of(paths)
+    }
+}
+
+impl Stamp {
+    fn of(paths: Vec<PathBuf>) -> Self {
+        let marked = paths.into_iter().map(|path| {
+            let mark = Mark::of(&path);
+            (path, mark)
+        });
+        Self(marked.collect())
+    }
+
+    /// The files of an OpenAPI document and of those that it refers to; none if it is from the web.
+    pub(super) fn of_document(spec: &SpecPlace) -> Self {
+        Self::of(match spec {
+            SpecPlace::File(file) => gantry_rest::files(file),
+            SpecPlace::Url(_) => Vec::new(),
+        })
+    }
+
+    /// The files, whether they are there or not.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().map(|(path, _)| path)
     }
 }
 

@@ -4,7 +4,7 @@ use super::plan::plan;
 use crate::Extra;
 use crate::config::{Config, Loaded, ProcessEnv, Source};
 use gantry_runtime::projects::{Load, Plans};
-use gantry_runtime::{Plan, Process, queue};
+use gantry_runtime::{Plan, ProcessOptions, queue};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,13 +42,16 @@ impl Configuration {
     }
 
     /// For the process as a whole.
-    pub(super) fn process(loaded: &Loaded) -> Process {
+    pub(super) fn process(loaded: &Loaded) -> ProcessOptions {
         let queues = loaded.config.queues.iter().map(|(name, queue)| queue::Options {
             name: name.as_str().into(),
             concurrent: queue.concurrent,
             max_waiting: queue.max_waiting,
         });
-        Process { queues: queues.collect(), max_calls: loaded.config.main.defaults.max_concurrent_calls }
+        ProcessOptions {
+            queues: queues.collect(),
+            max_calls: loaded.config.main.defaults.max_concurrent_calls,
+        }
     }
 
     /// The plans of all projects, or of those that are other than `before`.

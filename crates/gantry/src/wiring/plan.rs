@@ -161,16 +161,8 @@ pub(super) fn server_plan(
     trace: bool,
     problems: &mut Vec<Problem>,
 ) -> ServerPlan {
-    let settings = ServerSettings {
-        id: id.into(),
-        transport: server.reach.clone(),
-        protocol: server.protocol,
-        prefix: server.prefix,
-        declared: server.declared,
-        startup_timeout: server.startup_timeout,
-        health: server.health,
-        trace: server.trace.unwrap_or(trace),
-        disabled: server.off.clone(),
-    };
+    let mut options = (*server.options).clone();
+    options.trace.get_or_insert(trace);
+    let settings = ServerSettings { id: id.into(), options, disabled: server.off.clone() };
     ServerPlan { config: Arc::new(settings), options: provider(&server.source, problems) }
 }

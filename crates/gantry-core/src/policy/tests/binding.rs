@@ -36,7 +36,7 @@ impl Facts {
         let request =
             CallRequest { arguments: Some(self.arguments.to_string().into()), ..CallRequest::default() };
         let call = ResolvedCall::of(self.tool(), &request).unwrap();
-        let own = OwnVerdict { ask: None, precondition: self.precondition.map(Into::into) };
+        let own = Preflight { ask: None, precondition: self.precondition.map(Into::into) };
         match judge(&policies, &caller, call).unwrap().into_verdict(&caller, own) {
             Verdict::Ask(question) => question,
             other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),
@@ -53,7 +53,7 @@ impl Facts {
             input_schema: json!({ "type": "object" }).into(),
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         };
@@ -137,7 +137,7 @@ fn apr_5_the_same_arguments_in_other_words_are_the_same_call() {
         let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
         let call = ResolvedCall::of(base().tool(), &request).unwrap();
         let judged = judge(&policies, &caller("p"), call).unwrap();
-        match judged.into_verdict(&caller("p"), OwnVerdict::default()) {
+        match judged.into_verdict(&caller("p"), Preflight::default()) {
             Verdict::Ask(question) => question.binding(),
             other @ (Verdict::Allow(_) | Verdict::Deny(_)) => panic!("expected a question, got {other:?}"),
         }

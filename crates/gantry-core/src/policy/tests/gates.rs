@@ -13,13 +13,13 @@ fn names(list: &[&str]) -> Vec<Arc<str>> {
 }
 
 /// A tool of a server, or of Gantry's own.
-fn tool(kind: ToolKind, effect: Effect, own_rule: OwnRule) -> Arc<Tool> {
+fn tool(kind: ToolKind, effect: Effect, approval_rule: ApprovalRule) -> Arc<Tool> {
     let origin = Origin { provider: "db".into(), namespace: "db".into(), kind };
-    Arc::new(Recorded::tool(&origin, "drop-table", "db__drop_table", effect, own_rule))
+    Arc::new(Recorded::tool(&origin, "drop-table", "db__drop_table", effect, approval_rule))
 }
 
 fn destructive() -> Arc<Tool> {
-    tool(ToolKind::Mcp, Effect::Destructive, OwnRule::Never)
+    tool(ToolKind::Mcp, Effect::Destructive, ApprovalRule::Never)
 }
 
 fn tool_rules(rules: &[(&str, &str)]) -> Gates {
@@ -58,15 +58,19 @@ fn apr_1_a_listed_tool_asks_by_any_of_its_names() {
 #[test]
 fn apr_2_an_effect_asks_for_tools_of_servers_that_have_no_rule_of_their_own() {
     let gates = Gates { effects: vec![Effect::Destructive], ..Gates::default() };
-    let says = |kind, effect, own_rule| gates.effect_ask(&tool(kind, effect, own_rule));
+    let says = |kind, effect, approval_rule| gates.effect_ask(&tool(kind, effect, approval_rule));
     assert_eq!(
-        says(ToolKind::Mcp, Effect::Destructive, OwnRule::Never).unwrap(),
+        says(ToolKind::Mcp, Effect::Destructive, ApprovalRule::Never).unwrap(),
         "db__drop_table is marked as destructive"
     );
-    assert!(says(ToolKind::Rest, Effect::Destructive, OwnRule::Never).is_some());
-    assert_eq!(says(ToolKind::Mcp, Effect::Write, OwnRule::Never), None);
-    assert_eq!(says(ToolKind::Mcp, Effect::Destructive, OwnRule::Depends), None, "it goes by its own rule");
-    assert_eq!(says(ToolKind::Builtin, Effect::Destructive, OwnRule::Never), None);
+    assert!(says(ToolKind::Rest, Effect::Destructive, ApprovalRule::Never).is_some());
+    assert_eq!(says(ToolKind::Mcp, Effect::Write, ApprovalRule::Never), None);
+    assert_eq!(
+        says(ToolKind::Mcp, Effect::Destructive, ApprovalRule::Depends),
+        None,
+        "it goes by its own rule"
+    );
+    assert_eq!(says(ToolKind::Builtin, Effect::Destructive, ApprovalRule::Never), None);
     assert_eq!(Gates::default().effect_ask(&destructive()), None);
 }
 
@@ -113,9 +117,9 @@ fn never_lifts_what_the_tool_says_and_nothing_else() {
         effects: vec![Effect::Destructive],
         ..tool_rules(&[("db__*", "never")])
     };
-    assert!(gates.lifts_own_rule(&destructive()));
-    assert!(!tool_rules(&[("db__*", "always")]).lifts_own_rule(&destructive()));
-    assert!(!tool_rules(&[("db__*", "true")]).lifts_own_rule(&destructive()));
+    assert!(gates.lifts_approval_rule(&destructive()));
+    assert!(!tool_rules(&[("db__*", "always")]).lifts_approval_rule(&destructive()));
+    assert!(!tool_rules(&[("db__*", "true")]).lifts_approval_rule(&destructive()));
     assert_eq!(asking(gates, "{}"), ["requiresApprovalTools"]);
 }
 
@@ -143,7 +147,7 @@ fn a_rule_names_who_answers_it_and_else_whoever_answers_for_the_tool() {
     let gates = Gates { approvers: vec![(pattern("*"), names(&["ann"]))], ..Gates::default() };
     let policies = Policies::compile(&rules, gates).unwrap();
     let judged = judge(&policies, &caller("p"), call("{}")).unwrap();
-    let own = OwnVerdict { ask: Some("it overwrites".into()), precondition: None };
+    let own = Preflight { ask: Some("it overwrites".into()), precondition: None };
     let Verdict::Ask(question) = judged.into_verdict(&caller("p"), own) else { panic!("not asked") };
     let lists: Vec<Vec<&str>> =
         question.approvers().map(|list| list.iter().map(|name| &**name).collect()).collect();

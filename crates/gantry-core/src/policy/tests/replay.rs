@@ -4,10 +4,10 @@ use super::*;
 use crate::tool::Effect;
 use proptest::prelude::*;
 
-fn recorded(arguments: Option<Value>, effect: Effect, own_rule: OwnRule) -> Recorded {
+fn recorded(arguments: Option<Value>, effect: Effect, approval_rule: ApprovalRule) -> Recorded {
     let origin = Origin { provider: "db".into(), namespace: "db".into(), kind: ToolKind::Mcp };
     Recorded {
-        tool: Arc::new(Recorded::tool(&origin, "drop-table", "db__drop_table", effect, own_rule)),
+        tool: Arc::new(Recorded::tool(&origin, "drop-table", "db__drop_table", effect, approval_rule)),
         caller: caller("p"),
         knows_role: true,
         arguments,
@@ -16,7 +16,7 @@ fn recorded(arguments: Option<Value>, effect: Effect, own_rule: OwnRule) -> Reco
 }
 
 fn write(arguments: Option<Value>) -> Recorded {
-    recorded(arguments, Effect::Write, OwnRule::Never)
+    recorded(arguments, Effect::Write, ApprovalRule::Never)
 }
 
 fn foreseen(rules: &[RuleSpec], gates: Gates, call: &Recorded) -> Foreseen {
@@ -78,12 +78,12 @@ fn apr_11_a_role_that_is_not_on_record_is_not_guessed() {
 fn apr_11_own_rules_count_as_far_as_they_are_known() {
     let own = |rule| recorded(Some(json!({})), Effect::Destructive, rule);
     let says = |gates, call: &Recorded| foreseen(&[], gates, call);
-    assert_eq!(says(Gates::default(), &own(OwnRule::Always)), held(&["the tool's own rule"]));
-    assert_eq!(says(Gates::default(), &own(OwnRule::Depends)), Foreseen::Untold(Untold::World));
-    assert_eq!(says(Gates::default(), &own(OwnRule::Never)), Foreseen::Runs);
+    assert_eq!(says(Gates::default(), &own(ApprovalRule::Always)), held(&["the tool's own rule"]));
+    assert_eq!(says(Gates::default(), &own(ApprovalRule::Depends)), Foreseen::Untold(Untold::World));
+    assert_eq!(says(Gates::default(), &own(ApprovalRule::Never)), Foreseen::Runs);
     let effects = || Gates { effects: vec![Effect::Destructive], ..Gates::default() };
-    assert_eq!(says(effects(), &own(OwnRule::Never)), held(&["the tool's own rule"]));
-    for rule in [OwnRule::Always, OwnRule::Depends, OwnRule::Never] {
+    assert_eq!(says(effects(), &own(ApprovalRule::Never)), held(&["the tool's own rule"]));
+    for rule in [ApprovalRule::Always, ApprovalRule::Depends, ApprovalRule::Never] {
         let lifted = Gates { effects: vec![Effect::Destructive], ..tool_rule("never") };
         assert_eq!(says(lifted, &own(rule)), Foreseen::Runs);
         let approved = Recorded { auto_approved: true, ..own(rule) };
@@ -128,7 +128,7 @@ proptest! {
         let policies = Policies::compile(&rules, gates).unwrap();
         let arguments = if env.is_empty() { json!({}) } else { json!({ "env": env }) };
         let effect = if destructive { Effect::Destructive } else { Effect::Write };
-        let call = recorded(Some(arguments.clone()), effect, OwnRule::Never);
+        let call = recorded(Some(arguments.clone()), effect, ApprovalRule::Never);
         let found = foresee(&policies, &call);
         let judged = judged(&policies, call, &arguments);
         prop_assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&judged));
@@ -144,11 +144,11 @@ const CONDITIONS: [&str; 4] =
 /// The same by the way that new calls go.
 fn judged(policies: &Policies, call: Recorded, arguments: &Value) -> Foreseen {
     let Recorded { tool, caller, .. } = call;
-    let (lifted, effect) = (policies.gates().lifts_own_rule(&tool), policies.gates().effect_ask(&tool));
+    let (lifted, effect) = (policies.gates().lifts_approval_rule(&tool), policies.gates().effect_ask(&tool));
     let request = CallRequest { arguments: Some(arguments.to_string().into()), ..CallRequest::default() };
     let resolved = ResolvedCall::of(tool, &request).unwrap();
     let Ok(judged) = judge(policies, &caller, resolved) else { return Foreseen::Denied(String::new()) };
-    let own = OwnVerdict { ask: effect.filter(|_| !lifted), precondition: None };
+    let own = Preflight { ask: effect.filter(|_| !lifted), precondition: None };
     match judged.into_verdict(&caller, own) {
         Verdict::Allow(_) => Foreseen::Runs,
         Verdict::Ask(question) => Foreseen::Held(question.rules().cloned().collect()),

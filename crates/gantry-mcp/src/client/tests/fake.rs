@@ -7,8 +7,8 @@ use crate::{
         RequestContext, ServerNotification,
     },
 };
-use gantry_core::policy::{OwnVerdict, Policies, Verdict, judge};
-use gantry_core::tool::{Annotations, Origin, OwnRule, Settings, ToolKind, ToolSpec};
+use gantry_core::policy::{Policies, Preflight, Verdict, judge};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Caller, Permit, ResolvedCall, Role, Tool};
 use serde_json::{Value, json};
 use std::{
@@ -230,7 +230,7 @@ pub(super) struct Call {
 impl Call {
     /// Sends it.
     pub(super) async fn by(self, connection: &Connection) -> Result<String, Failure> {
-        let turn = RequestContext { audience: self.audience, cancel: self.cancel };
+        let turn = RequestContext { client: self.audience, cancel: self.cancel };
         connection.call(&self.permit, self.meta, turn).await
     }
 }
@@ -250,7 +250,7 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
         input_schema: json!({}).into(),
         output_schema: None,
         annotations: Annotations::default(),
-        own_rule: OwnRule::Never,
+        approval_rule: ApprovalRule::Never,
         raw: None,
         target: None,
     };
@@ -264,7 +264,7 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
         above: Arc::default(),
     };
     let judged = judge(&Policies::default(), &caller, ResolvedCall::of(tool, &request).unwrap()).unwrap();
-    let Verdict::Allow(permit) = judged.into_verdict(&caller, OwnVerdict::default()) else {
+    let Verdict::Allow(permit) = judged.into_verdict(&caller, Preflight::default()) else {
         panic!("nothing asks here");
     };
     Call { permit, meta: None, cancel: CancellationToken::new(), audience }

@@ -12,7 +12,7 @@ async fn what_was_approved_and_had_not_begun_runs_after_a_restart_once() {
     home.projects.services().decide(id(&held), &by, yes(), None).await.unwrap();
     assert_eq!(home.ran(), 0);
     let home = home.restart().await;
-    assert_eq!(home.over(&held).await.conversation(), "{\"n\":1} 1");
+    assert_eq!(home.over(&held).await.model_text(), "{\"n\":1} 1");
     assert_eq!(home.ran(), 1);
 }
 
@@ -37,7 +37,7 @@ async fn what_was_approved_and_waits_for_its_turn_when_gantry_stops_runs_after_t
     let home = Home::again(folder, ran, queued, Gates::default()).await;
     home.projects.services().approvals().take_over_orphans();
     let done = home.over(&held).await;
-    assert_eq!((done.state, done.conversation()), (State::CompletedSuccess, "{\"n\":1} 1".into()));
+    assert_eq!((done.state, done.model_text()), (State::CompletedSuccess, "{\"n\":1} 1".into()));
     assert_eq!(home.ran(), 1);
 }
 
@@ -63,7 +63,7 @@ async fn a_changed_rule_asks_again_and_a_denial_refuses() {
     home.projects.services().approvals().take_over_orphans();
     let refused = home.over(&denied).await;
     assert_eq!(refused.state, State::CancelledBySystem);
-    assert!(refused.conversation().contains("denied by policy two"), "{}", refused.conversation());
+    assert!(refused.model_text().contains("denied by policy two"), "{}", refused.model_text());
     let pending = loop {
         let filter = ApprovalFilter { call: Some(held.id), ..ApprovalFilter::default() };
         let rows = home.projects.store().approvals(filter).await.unwrap().items;
@@ -94,7 +94,7 @@ async fn next(home: &Home, held: &Reply) -> ApprovalRow {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_stands_for_what_was_sent_also_if_it_ran_with_other_arguments_and_was_asked_about_again() {
     let home = Home::new().await;
-    let keyed = |home: &Home, cx: CallCx| {
+    let keyed = |home: &Home, cx: PipelineContext| {
         let request = CallRequest { idempotency_key: Some("k".into()), ..request("act", "{\"n\":1}") };
         let (runtime, entered) = (home.runtime(), home.runtime().enter(&cx).unwrap());
         async move { runtime.run(entered, cx, request).await }
@@ -111,12 +111,12 @@ async fn a_key_stands_for_what_was_sent_also_if_it_ran_with_other_arguments_and_
     home.decide(asked.id, yes()).await.unwrap();
     let done = home.over(&held).await;
     assert_eq!(
-        (done.conversation(), done.executed_arguments.as_deref()),
+        (done.model_text(), done.executed_arguments.as_deref()),
         ("{\"n\":7} 1".into(), Some("{\"n\":7}"))
     );
     home.runtime().collect(&done).await;
     let again = keyed(&home, home.cx().await).await;
-    assert_eq!((again.conversation(), again.repeats), ("{\"n\":7} 1".into(), Some(held.id)));
+    assert_eq!((again.model_text(), again.repeats), ("{\"n\":7} 1".into(), Some(held.id)));
     assert_eq!(home.ran(), 1);
 }
 
@@ -216,18 +216,18 @@ async fn what_others_are_to_run_or_what_is_put_off_does_not_hide_what_can_run_he
     approve(&other, &crowd(&other, &like, 300).await).await;
     let first = home.call("act", "{\"n\":1}").await;
     home.decide(id(&first), yes()).await.unwrap();
-    assert_eq!(home.over(&first).await.conversation(), "{\"n\":1} 1", "the other process lives");
+    assert_eq!(home.over(&first).await.model_text(), "{\"n\":1} 1", "the other process lives");
     // What a process left that is gone is not taken care of here.
     other.shutdown().await.unwrap();
     let second = home.call("act", "{\"n\":2}").await;
     home.decide(id(&second), yes()).await.unwrap();
-    assert_eq!(home.over(&second).await.conversation(), "{\"n\":2} 2");
+    assert_eq!(home.over(&second).await.model_text(), "{\"n\":2} 2");
 
     let put_off = crowd(home.projects.store(), &like, 1100).await;
     home.projects.services().approvals().waiters().running.extend(&put_off);
     approve(home.projects.store(), &put_off).await;
     let third = home.call("act", "{\"n\":3}").await;
     home.decide(id(&third), yes()).await.unwrap();
-    assert_eq!(home.over(&third).await.conversation(), "{\"n\":3} 3");
+    assert_eq!(home.over(&third).await.model_text(), "{\"n\":3} 3");
     assert_eq!(home.ran(), 3);
 }

@@ -7,7 +7,7 @@ async fn a_rule_that_nobody_knows_lets_nothing_through() {
     let home = Home::new().await;
     let refused = home.call("unclear", "{}").await;
     assert_eq!((refused.state, home.ran()), (State::Refused, 0));
-    assert!(refused.conversation().contains("its provider has no preflight check"), "{refused:?}");
+    assert!(refused.model_text().contains("its provider has no preflight check"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +18,7 @@ async fn a_yes_runs_the_call_once_and_a_second_one_comes_too_late() {
     assert_eq!(home.ran(), 0);
     home.decide(id(&held), yes()).await.unwrap();
     let done = home.over(&held).await;
-    assert_eq!(done.conversation(), "{\"n\":1} 1");
+    assert_eq!(done.model_text(), "{\"n\":1} 1");
     assert_eq!((done.state, done.approved_by.as_deref()), (State::CompletedSuccess, Some("ann")));
     let again = home.decide(id(&held), yes()).await;
     assert!(matches!(again, Err(DecisionError::Decided(row)) if row.state == State::CompletedSuccess));
@@ -35,17 +35,17 @@ async fn no_and_nobody_and_withdrawn_are_told_apart() {
     home.decide(id(&denied), no).await.unwrap();
     let denied = home.over(&denied).await;
     assert_eq!(denied.state, State::RejectedByUser);
-    assert_eq!(denied.conversation(), "(tool failed: denied by ann: not today. Nothing was run.)");
+    assert_eq!(denied.model_text(), "(tool failed: denied by ann: not today. Nothing was run.)");
     let late = home.call("act", "{\"n\":2}").await;
     let expired = home.over(&late).await;
     assert_eq!(expired.state, State::RejectedByTimeout);
-    assert!(expired.conversation().contains("nobody decided within 50 ms"), "{}", expired.conversation());
+    assert!(expired.model_text().contains("nobody decided within 50 ms"), "{}", expired.model_text());
     assert!(matches!(home.decide(id(&late), yes()).await, Err(DecisionError::Expired(_))));
     let withdrawn = home.call("act", "{\"n\":3}").await;
     assert!(home.projects.services().withdraw(withdrawn.id, Some("bot"), "it was a mistake").await.unwrap());
     let withdrawn = home.over(&withdrawn).await;
     assert_eq!(withdrawn.state, State::CancelledBySystem);
-    assert!(withdrawn.conversation().contains("it was a mistake"), "{}", withdrawn.conversation());
+    assert!(withdrawn.model_text().contains("it was a mistake"), "{}", withdrawn.model_text());
     assert_eq!(home.ran(), 0);
 }
 
@@ -57,7 +57,7 @@ async fn edited_arguments_are_checked_and_told() {
     assert!(matches!(home.decide(id(&held), edit("{\"n\":\"x\"}")).await, Err(DecisionError::Invalid(_))));
     home.decide(id(&held), edit("{\"n\":7}")).await.unwrap();
     let done = home.over(&held).await;
-    assert_eq!(done.conversation(), "{\"n\":7} 1");
+    assert_eq!(done.model_text(), "{\"n\":7} 1");
     assert_eq!(done.executed_arguments.as_deref(), Some("{\"n\":7}"));
 }
 
@@ -68,7 +68,7 @@ async fn a_grant_answers_the_next_question_until_it_is_revoked() {
     home.decide(id(&held), DecisionInput { scope: Scope::Always, ..yes() }).await.unwrap();
     home.over(&held).await;
     let granted = home.call("act", "{\"n\":2}").await;
-    assert_eq!(granted.conversation(), "{\"n\":2} 2");
+    assert_eq!(granted.model_text(), "{\"n\":2} 2");
     assert_eq!(granted.approved_by.as_deref(), Some("ann"));
     let grants = home.projects.store().grants(Default::default()).await.unwrap().items;
     assert!(home.projects.store().revoke_grant(grants[0].id, "ann".into(), 1).await.unwrap());
@@ -82,7 +82,7 @@ async fn a_delay_holds_a_call_that_nobody_has_to_approve() {
     let home = Home::with(|_| {}, gates).await;
     let held = home.call("free", "{\"n\":1}").await;
     assert_eq!(held.state, State::ScheduledForExecution);
-    assert_eq!(home.over(&held).await.conversation(), "{\"n\":1} 1");
+    assert_eq!(home.over(&held).await.model_text(), "{\"n\":1} 1");
     let stopped = home.call("free", "{\"n\":2}").await;
     assert!(home.projects.services().withdraw(stopped.id, None, "no").await.unwrap());
     assert_eq!(home.over(&stopped).await.state, State::CancelledBySystem);

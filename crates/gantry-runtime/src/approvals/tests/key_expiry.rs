@@ -38,7 +38,7 @@ async fn a_call_that_is_held_right_after_its_key_was_revoked_ends_by_itself() {
     let held = home.call("act", "{\"n\":1}").await;
     let ended = home.over(&held).await;
     assert_eq!(ended.state, State::CancelledBySystem);
-    assert!(ended.conversation().contains(WHY), "{}", ended.conversation());
+    assert!(ended.model_text().contains(WHY), "{}", ended.model_text());
     assert_eq!(home.ran(), 0);
 }
 
@@ -59,7 +59,7 @@ async fn a_call_whose_key_has_ended_is_neither_decided_nor_run() {
     let busy = home.projects.services().approvals().begin(id(&approved)).unwrap();
     let row = home.row(id(&approved)).await;
     assert_eq!(row.state, State::ApprovedReady);
-    home.projects.resume(&row, busy).await.unwrap();
+    home.projects.resume(&row, busy).await;
     let row = home.row(id(&approved)).await;
     assert_eq!((row.state, row.message.as_deref()), (State::CancelledBySystem, Some(WHY)));
     assert_eq!(home.ran(), 0);
@@ -80,13 +80,13 @@ async fn a_yes_for_a_session_that_all_requests_share_is_refused_and_decides_noth
     let caller = Caller::clone(home.cx().await.session.caller());
     let own = home.runtime().open_session(caller, Door::Mcp).await.unwrap();
     let call = async |arguments: &str| {
-        let cx = CallCx::new(&own);
+        let cx = PipelineContext::new(&own);
         let entered = home.runtime().enter(&cx).unwrap();
         home.runtime().run(entered, cx, request("act", arguments)).await
     };
     let held = call("{\"n\":2}").await;
     home.decide(id(&held), session).await.unwrap();
     home.over(&held).await;
-    assert_eq!(call("{\"n\":3}").await.conversation(), "{\"n\":3} 2");
+    assert_eq!(call("{\"n\":3}").await.model_text(), "{\"n\":3} 2");
     assert_eq!(home.call("act", "{\"n\":4}").await.state, State::PendingApproval);
 }

@@ -9,7 +9,7 @@ async fn equal_calls_wait_for_one_decision_and_get_one_result() {
     let cx = home.cx().await;
     let waiting: Vec<_> = (0..20)
         .map(|_| {
-            let (runtime, cx) = (home.runtime(), CallCx::new(&cx.session));
+            let (runtime, cx) = (home.runtime(), PipelineContext::new(&cx.session));
             let request = CallRequest {
                 tool: "act".into(),
                 arguments: Some("{ \"n\": 1 }".into()),
@@ -23,7 +23,7 @@ async fn equal_calls_wait_for_one_decision_and_get_one_result() {
     home.decide(id(&first), yes()).await.unwrap();
     for reply in futures_util::future::join_all(waiting).await {
         let reply = reply.unwrap();
-        assert_eq!((reply.id, reply.conversation()), (first.id, "{\"n\":1} 1".to_owned()));
+        assert_eq!((reply.id, reply.model_text()), (first.id, "{\"n\":1} 1".to_owned()));
     }
     assert_eq!(home.ran(), 1);
     // It was given to somebody, so the same request is a new one now.
@@ -35,8 +35,8 @@ async fn equal_calls_wait_for_one_decision_and_get_one_result() {
 async fn when_one_of_two_that_wait_leaves_the_call_is_still_the_others() {
     let home = Home::new().await;
     let session = home.cx().await.session;
-    let (first, second) = (CallCx::new(&session), CallCx::new(&session));
-    let call = |cx: CallCx| {
+    let (first, second) = (PipelineContext::new(&session), PipelineContext::new(&session));
+    let call = |cx: PipelineContext| {
         let (runtime, request) = (home.runtime(), request("act", "{\"n\":1}"));
         tokio::spawn(async move { runtime.call(cx, request).await })
     };
@@ -48,7 +48,7 @@ async fn when_one_of_two_that_wait_leaves_the_call_is_still_the_others() {
     leaves.cancel();
     assert!(leaving.await.unwrap().is_held());
     home.decide(pending.id, yes()).await.unwrap();
-    assert_eq!(stays.await.unwrap().conversation(), "{\"n\":1} 1");
+    assert_eq!(stays.await.unwrap().model_text(), "{\"n\":1} 1");
 }
 
 /// How many wait for an approval.
@@ -57,7 +57,7 @@ fn waiters(home: &Home, id: ApprovalId) -> usize {
 }
 
 /// Calls what is slow, and waits for it.
-fn wait(home: &Home, cx: CallCx) -> tokio::task::JoinHandle<Reply> {
+fn wait(home: &Home, cx: PipelineContext) -> tokio::task::JoinHandle<Reply> {
     let runtime = home.runtime();
     tokio::spawn(async move { runtime.call(cx, request("slow", "{}")).await })
 }
@@ -66,7 +66,7 @@ fn wait(home: &Home, cx: CallCx) -> tokio::task::JoinHandle<Reply> {
 async fn one_of_two_who_leaves_while_the_call_runs_does_not_stop_it() {
     let home = Home::new().await;
     let session = home.cx().await.session;
-    let (first, second) = (CallCx::new(&session), CallCx::new(&session));
+    let (first, second) = (PipelineContext::new(&session), PipelineContext::new(&session));
     let (leaves, leaving) = (first.cancel.clone(), wait(&home, first));
     let pending = home.pending().await;
     let stays = wait(&home, second);
@@ -75,9 +75,9 @@ async fn one_of_two_who_leaves_while_the_call_runs_does_not_stop_it() {
     leaves.cancel();
     let left = leaving.await.unwrap();
     assert_eq!((left.state, left.effect), (State::Executing, gantry_core::error::EffectState::Possible));
-    assert!(left.conversation().contains("was approved and runs as"), "{}", left.conversation());
+    assert!(left.model_text().contains("was approved and runs as"), "{}", left.model_text());
     home.let_go();
-    assert_eq!(stays.await.unwrap().conversation(), "{} 1");
+    assert_eq!(stays.await.unwrap().model_text(), "{} 1");
     assert_eq!(home.row(pending.id).await.state, State::CompletedSuccess);
 }
 
@@ -103,10 +103,10 @@ async fn who_joins_a_call_that_runs_is_not_told_that_it_waits() {
     let joined = home.call("slow", "{}").await;
     assert_eq!((joined.id, joined.state), (first.id, State::Executing));
     assert_eq!(joined.effect, gantry_core::error::EffectState::Possible);
-    let told = joined.conversation();
+    let told = joined.model_text();
     assert!(told.contains(&format!("runs as {}", id(&first))) && !told.contains("Nothing was run"), "{told}");
     home.let_go();
-    assert_eq!(home.over(&first).await.conversation(), "{} 1");
+    assert_eq!(home.over(&first).await.model_text(), "{} 1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,13 @@
 //! What the webhook is sent: the message and its signature, by the Standard Webhooks scheme.
 
 use crate::clock::iso;
-use crate::records::ApprovalItem;
+use crate::ledger_view::approval_within;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gantry_core::State;
+use gantry_core::{State, raw};
 use gantry_store::{Announced, ApprovalRow};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde::Serialize;
+use serde_json::json;
 use sha2::Sha256;
 
 /// Bytes of arguments that are sent along. A receiver that wants more of them reads the approval by its id.
@@ -15,23 +15,6 @@ const ARGUMENT_BYTES: usize = 256 * 1024;
 
 /// How a secret begins that is written in base64.
 const ENCODED: &str = "whsec_";
-
-#[derive(Serialize)]
-struct Body<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    timestamp: String,
-    data: Data<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Data<'a> {
-    #[serde(flatten)]
-    item: ApprovalItem<'a>,
-    decision_url: String,
-    page: Option<String>,
-}
 
 /// A message about an approval.
 #[derive(Debug)]
@@ -42,7 +25,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message about this step of an approval; none where a webhook need not hear of it. `page` is the address of the
+    /// The message about this step of an approval; none for a step that webhooks are not sent. `page` is the address of the
     /// page on which a person decides, without the approval's id.
     pub(super) fn about(mut row: ApprovalRow, step: Announced, page: Option<&str>) -> Option<Self> {
         let decided_us = row.decision.as_ref().map(|decision| decision.at_us);
@@ -57,18 +40,15 @@ impl Message {
             row.state = if is_delayed { State::ScheduledForExecution } else { State::ApprovedReady };
             (row.ended_us, row.message) = (None, None);
         }
-        let body = Body {
-            kind: kind(row.state)?,
-            timestamp: iso(at_us),
-            data: Data {
-                item: ApprovalItem::of(&row).without_long_arguments(ARGUMENT_BYTES),
-                decision_url: format!("/api/v1/approvals/{}/decision", row.id),
-                page: page.map(|page| format!("{page}{}", row.id)),
-            },
-        };
+        let (kind, timestamp) = (kind(row.state)?, iso(at_us));
+        let (decision_url, page) =
+            (format!("/api/v1/approvals/{}/decision", row.id), page.map(|page| format!("{page}{}", row.id)));
+        let data = approval_within(&row, ARGUMENT_BYTES);
+        let data = raw::with(&data, "decisionUrl", &json!(decision_url).to_string());
+        let data = raw::with(&data, "page", &json!(page).to_string());
+        let body = raw::with(&json!({ "type": kind, "timestamp": timestamp }).to_string(), "data", &data);
         let id = format!("{}_{}", row.id, row.state.as_str().to_ascii_lowercase());
-        // Every part of it is a text, a number or JSON that was checked when it came in.
-        Some(Self { id, body: serde_json::to_string(&body).ok()? })
+        Some(Self { id, body })
     }
 
     /// The value of `webhook-signature`, for a message that is sent at this second of Unix time.

@@ -13,43 +13,42 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// Messages whose next try is remembered. While there are so many, no others are tried.
 const LIMIT: usize = 10_000;
 
-/// Failures that are told apart in the log, until the webhook takes something again.
+/// Different failures that are logged until the webhook takes something again.
 const LOGGED: usize = 16;
 
-/// What one webhook has not taken. Each message has its own pauses, so that one which is never taken holds up no other.
+/// What one webhook has not taken. Each message has its own pauses, so that one which is never taken
+/// holds up others for the time of its tries alone.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
     /// When each is tried next, and how often it was tried.
-    waiting: HashMap<ApprovalId, (Instant, u32)>,
+    waiting: HashMap<ApprovalId, (Instant, usize)>,
     /// The failures that were logged since the webhook took something.
     logged: BTreeSet<String>,
 }
 
 impl Retries {
-    /// How often a message was tried before, if it may be sent now.
-    pub(super) fn begin(&mut self, id: ApprovalId, now: Instant) -> Option<u32> {
-        match self.waiting.get(&id) {
-            Some((at, _)) if *at > now => None,
-            Some(_) => self.waiting.remove(&id).map(|(_, tries)| tries),
-            None => (self.waiting.len() < LIMIT).then_some(0),
-        }
+    /// Whether a message may be sent now.
+    pub(super) fn is_due(&self, id: ApprovalId, now: Instant) -> bool {
+        self.waiting.get(&id).map_or(self.waiting.len() < LIMIT, |(at, _)| *at <= now)
     }
 
-    /// When the next one is due. Called after all that is due was begun, so that what was not need not be sent any more.
+    /// When the next one is due. Called when none is due now: what was to be tried by now need not be sent any more.
     pub(super) fn next(&mut self, now: Instant) -> Option<Instant> {
         self.waiting.retain(|_, (at, _)| *at > now);
         self.waiting.values().map(|(at, _)| *at).min()
     }
 
     /// Notes a failure. Returns whether it is to be logged: it is one that was not, since something was taken.
-    pub(super) fn failed(&mut self, id: ApprovalId, tries: u32, reason: &str, now: Instant) -> bool {
-        let pause = usize::try_from(tries).ok().and_then(|n| PAUSES.get(n)).copied().unwrap_or(LONGEST_PAUSE);
-        self.waiting.insert(id, (now + pause, tries.saturating_add(1)));
+    pub(super) fn failed(&mut self, id: ApprovalId, reason: &str, now: Instant) -> bool {
+        let (at, tries) = self.waiting.entry(id).or_insert((now, 0));
+        *at = now + PAUSES.get(*tries).copied().unwrap_or(LONGEST_PAUSE);
+        *tries += 1;
         self.logged.len() < LOGGED && self.logged.insert(reason.to_owned())
     }
 
     /// Notes that a message was taken. Returns whether failures were logged before.
-    pub(super) fn recovered(&mut self) -> bool {
+    pub(super) fn taken(&mut self, id: ApprovalId) -> bool {
+        self.waiting.remove(&id);
         !std::mem::take(&mut self.logged).is_empty()
     }
 }
@@ -61,37 +60,38 @@ mod tests {
     #[test]
     fn each_message_is_tried_again_after_longer_and_longer_pauses_and_holds_up_no_other() {
         let (mut retries, mut now, id) = (Retries::default(), Instant::now(), ApprovalId::mint());
-        for (tries, pause) in (0..).zip([1, 5, 30, 120, 600, 600]) {
-            assert_eq!(retries.begin(id, now), Some(tries));
-            retries.failed(id, tries, "a", now);
+        for pause in [1, 5, 30, 120, 600, 600] {
+            assert!(retries.is_due(id, now));
+            retries.failed(id, "a", now);
             let due = now + Duration::from_secs(pause);
-            assert_eq!((retries.begin(id, now), retries.next(now)), (None, Some(due)));
-            assert_eq!(retries.begin(ApprovalId::mint(), now), Some(0));
+            assert_eq!((retries.is_due(id, now), retries.next(now)), (false, Some(due)));
+            assert!(retries.is_due(ApprovalId::mint(), now));
             now = due;
         }
         assert_eq!(retries.next(now), None, "it need not be sent any more");
-        assert_eq!(retries.begin(id, now), Some(0));
+        assert!(retries.is_due(id, now));
     }
 
     #[test]
     fn what_is_remembered_has_a_limit() {
         let (mut retries, now, id) = (Retries::default(), Instant::now(), ApprovalId::mint());
-        retries.failed(id, 0, "a", now);
+        retries.failed(id, "a", now);
         for _ in 1..LIMIT {
-            retries.failed(ApprovalId::mint(), 0, "a", now);
+            retries.failed(ApprovalId::mint(), "a", now);
         }
-        assert_eq!(retries.begin(ApprovalId::mint(), now), None);
-        assert_eq!(retries.begin(id, now + LONGEST_PAUSE), Some(1));
-        assert_eq!(retries.begin(ApprovalId::mint(), now), Some(0));
+        assert!(!retries.is_due(ApprovalId::mint(), now));
+        assert!(retries.is_due(id, now + LONGEST_PAUSE));
+        retries.taken(id);
+        assert!(retries.is_due(ApprovalId::mint(), now));
     }
 
     #[test]
     fn a_failure_is_logged_once_until_something_is_taken() {
         let (mut retries, now) = (Retries::default(), Instant::now());
-        let failed = |retries: &mut Retries, reason: &str| retries.failed(ApprovalId::mint(), 0, reason, now);
-        assert!(!retries.recovered());
+        let failed = |retries: &mut Retries, reason: &str| retries.failed(ApprovalId::mint(), reason, now);
+        assert!(!retries.taken(ApprovalId::mint()));
         assert!(failed(&mut retries, "a") && !failed(&mut retries, "a") && failed(&mut retries, "b"));
-        assert!(retries.recovered() && !retries.recovered());
+        assert!(retries.taken(ApprovalId::mint()) && !retries.taken(ApprovalId::mint()));
         assert!(failed(&mut retries, "a"));
         let logged = (0..100).filter(|n| failed(&mut retries, &n.to_string())).count();
         assert_eq!(logged, LOGGED - 1);

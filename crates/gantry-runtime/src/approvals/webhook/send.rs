@@ -34,7 +34,7 @@ pub(super) enum Sent {
 /// A webhook, and what it takes to reach it.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    webhook: Webhook,
+    pub(super) webhook: Webhook,
     /// Or why there is none.
     client: Result<HttpClient, String>,
 }
@@ -42,16 +42,6 @@ pub(super) struct Target {
 impl Target {
     pub(super) fn new(webhook: &Webhook) -> Self {
         Self { webhook: webhook.clone(), client: client(&webhook.allow_private) }
-    }
-
-    /// Whether it is this webhook, with all that is configured of it.
-    pub(super) fn is(&self, webhook: &Webhook) -> bool {
-        self.webhook == *webhook
-    }
-
-    /// The webhook in a sentence.
-    pub(super) fn host(&self) -> &str {
-        shown(&self.webhook.url)
     }
 
     /// Sends the next message about an approval, once. `page` is the address of the page on which a person decides, without
@@ -80,7 +70,7 @@ impl Target {
         let client = self.client.as_ref().map_err(String::clone)?;
         let sent = client.send(http::Method::POST, &self.webhook.url, headers, message.body.into());
         let answer = match timeout_at(end, sent).await {
-            Ok(answer) => answer.map_err(|error| words(&error))?,
+            Ok(answer) => answer.map_err(|error| describe_error(&error))?,
             Err(_) => return Err(format!("it did not answer within {} s", ANSWER.as_secs())),
         };
         let status = answer.status();
@@ -91,7 +81,8 @@ impl Target {
 
     fn headers(&self, message: &Message) -> Result<HeaderMap, String> {
         let second = clock::now_us() / 1_000_000;
-        let signature = message.signature(&self.webhook.secret, second).ok_or("it could not be signed")?;
+        let signature =
+            message.signature(self.webhook.secret.expose(), second).ok_or("it could not be signed")?;
         let value = |text: String| {
             text.try_into().map_err(|error: InvalidHeaderValue| format!("it cannot be sent: {error}"))
         };
@@ -112,7 +103,7 @@ fn client(allowed: &[Arc<str>]) -> Result<HttpClient, String> {
 }
 
 /// Why a message was not taken, without the address.
-fn words(error: &HttpError) -> String {
+fn describe_error(error: &HttpError) -> String {
     match error {
         HttpError::NotAllowed { found, .. } => format!(
             "it is at {found}, which is not a public address, so it is not contacted. If it is the right one, add \
@@ -130,7 +121,7 @@ fn words(error: &HttpError) -> String {
 }
 
 /// The scheme and the host of an address.
-fn shown(url: &str) -> &str {
+pub(super) fn display_host(url: &str) -> &str {
     let host = url.find("://").map_or(0, |place| place + 3);
     let rest = url.get(host..).unwrap_or_default();
     let end = rest.find(['/', '?', '#', '\\']).map_or(url.len(), |length| host + length);
@@ -149,7 +140,7 @@ mod tests {
             ("https://h.example#s3cret", "https://h.example"),
             ("https://h.example", "https://h.example"),
         ] {
-            assert_eq!(shown(url), expected);
+            assert_eq!(display_host(url), expected);
         }
     }
 

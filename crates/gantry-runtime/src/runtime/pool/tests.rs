@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::options::ProviderOptions;
-use gantry_core::tool::{Annotations, Origin, OwnRule};
+use gantry_core::tool::{Annotations, ApprovalRule, Origin};
 use gantry_core::{Fault, Permit};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 
@@ -18,7 +18,7 @@ impl Provider for Fake {
         &self.origin
     }
 
-    fn style(&self) -> Style {
+    fn naming(&self) -> Style {
         self.style
     }
 
@@ -30,7 +30,7 @@ impl Provider for Fake {
             input_schema: serde_json::json!({ "type": "object" }).into(),
             output_schema: None,
             annotations: Annotations::default(),
-            own_rule: OwnRule::Never,
+            approval_rule: ApprovalRule::Never,
             raw: None,
             target: None,
         };
@@ -42,7 +42,7 @@ impl Provider for Fake {
         *kind == ToolKind::Rest && (&**provider == "rest" || provider.starts_with("openapi:"))
     }
 
-    fn objection(&self, tool: &str) -> Option<String> {
+    fn quarantine_reason(&self, tool: &str) -> Option<String> {
         (tool == "poisoned").then(|| "somebody objects".into())
     }
 
@@ -51,30 +51,34 @@ impl Provider for Fake {
     }
 }
 
-fn source(id: &str, style: Style, tools: &[&'static str], queue: Option<&str>) -> Source {
+fn source(id: &str, style: Style, tools: &[&'static str], queue: Option<&str>) -> ProviderEntry {
     let origin = Origin { provider: id.into(), namespace: id.into(), kind: ToolKind::Mcp };
     let options = ProviderOptions { queue: queue.map(Into::into), ..ProviderOptions::default() };
     let provider = Arc::new(Fake { origin, style, tools: tools.to_vec() });
-    Source { provider, server: None, options: Arc::new(options), number: 0 }
+    ProviderEntry { provider, server: None, options: Arc::new(options), instance_id: 0 }
 }
 
-fn names(built: &Built) -> Vec<String> {
+/// The first pool of these providers.
+fn build(sources: &[ProviderEntry], queues: &Queues) -> PoolBuild {
+    super::build(sources, queues, &Arc::default(), false)
+}
+
+fn names(built: &PoolBuild) -> Vec<String> {
     built.pool.tools().iter().map(|tool| tool.name.to_string()).collect()
 }
 
 /// The pool of these providers after the one before, which somebody has seen.
-fn rebuilt(sources: &[Source], before: &Built) -> Built {
-    let before = Before { pool: Arc::clone(&before.pool), seen: true };
-    rebuild(sources, &Queues::new(Vec::new()), &before)
+fn rebuilt(sources: &[ProviderEntry], before: &PoolBuild) -> PoolBuild {
+    super::build(sources, &Queues::new(Vec::new()), &before.pool, true)
 }
 
 /// What was dropped: provider and tool.
-fn dropped(built: &Built) -> Vec<(&str, &str)> {
-    built.dropped.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect()
+fn dropped(built: &PoolBuild) -> Vec<(&str, &str)> {
+    built.excluded.tools.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect()
 }
 
 /// Who has the tool of this displayed name.
-fn holder(built: &Built, name: &str) -> Option<String> {
+fn holder(built: &PoolBuild, name: &str) -> Option<String> {
     built.pool.named(name).map(|tool| tool.key.provider.to_string())
 }
 
@@ -89,8 +93,8 @@ fn nam_1_of_two_providers_with_one_bare_name_the_later_one_goes_without_that_too
     assert_eq!(names(&built), ["c__y", "x", "y", "z"]);
     assert_eq!(holder(&built, "y").as_deref(), Some("a"));
     assert_eq!(dropped(&built), [("b", "y")]);
-    assert!(built.dropped[0].2.contains("both a and b have a tool y"), "{:?}", built.dropped);
-    assert!(built.left_out.is_empty(), "{:?}", built.left_out);
+    assert!(built.excluded.tools[0].2.contains("both a and b have a tool y"), "{:?}", built.excluded.tools);
+    assert!(built.excluded.providers.is_empty(), "{:?}", built.excluded.providers);
     assert!(check(&sources, &Queues::new(Vec::new())).is_err());
 }
 
@@ -108,8 +112,8 @@ fn nam_1_who_has_a_bare_name_keeps_it_for_as_long_as_it_is_there() {
     let back = rebuilt(&[a(&["x", "y"]), b()], &alone);
     assert_eq!((holder(&back, "y"), dropped(&back)), (Some("a".into()), vec![("b", "y")]));
     // What nobody has seen yet goes by the order of the ids, whoever started first.
-    let before = Before { pool: Arc::clone(&first.pool), seen: false };
-    let unseen = rebuild(&[a(&["x", "y"]), b()], &Queues::new(Vec::new()), &before);
+    let queues = Queues::new(Vec::new());
+    let unseen = super::build(&[a(&["x", "y"]), b()], &queues, &first.pool, false);
     assert_eq!(holder(&unseen, "y").as_deref(), Some("a"));
 }
 
@@ -138,7 +142,7 @@ fn only_the_tools_of_a_changed_provider_are_made_anew() {
     let grown = rebuilt(&sources(&["x", "new"]), &first);
     assert_eq!(names(&grown), ["a__new", "a__x", "poisoned", "y"]);
     for name in ["a__x", "poisoned", "y"] {
-        let tool = |built: &Built| Arc::clone(built.pool.named(name).unwrap());
+        let tool = |built: &PoolBuild| Arc::clone(built.pool.named(name).unwrap());
         assert!(Arc::ptr_eq(&tool(&first), &tool(&grown)), "{name}");
     }
 }
@@ -152,7 +156,7 @@ fn a_bad_name_costs_only_what_has_it() {
     ];
     let built = build(&sources, &Queues::new(Vec::new()));
     assert_eq!(names(&built), ["fine"]);
-    assert!(built.left_out["agent"].contains("reserved"));
+    assert!(built.excluded.providers["agent"].contains("reserved"));
     assert_eq!(dropped(&built), [("b", "batch"), ("b", "agent__x"), ("c", "x")]);
     for source in sources {
         assert!(check(&[source], &Queues::new(Vec::new())).is_err(), "at the start each is an error");
@@ -182,7 +186,11 @@ fn nam_3_a_bare_name_cannot_pass_for_a_tool_of_another_provider() {
     assert_eq!(names(&built), ["a__c", "git_hub__push", "plain", "sly__own"]);
     assert_eq!(holder(&built, "git_hub__push").as_deref(), Some("git-hub"));
     assert_eq!(dropped(&built), [("sly", "git_hub__push"), ("sly", "git-hub__pull"), ("sly", "a__b__c")]);
-    assert!(built.dropped[0].2.contains("would pass for one of git-hub"), "{:?}", built.dropped);
+    assert!(
+        built.excluded.tools[0].2.contains("would pass for one of git-hub"),
+        "{:?}",
+        built.excluded.tools
+    );
 }
 
 #[test]
@@ -211,7 +219,7 @@ fn nam_3_a_bare_name_cannot_be_read_as_one_of_gantrys_own() {
     let built = build(&sources, &Queues::new(Vec::new()));
     assert_eq!(names(&built), ["fine"]);
     assert_eq!(dropped(&built).len(), sly.len() - 1);
-    for (_, tool, why) in &built.dropped {
+    for (_, tool, why) in &built.excluded.tools {
         assert_eq!(*why, format!("the tool name {tool} is reserved; set prefix: true on sly"));
     }
     assert!(check(&sources, &Queues::new(Vec::new())).is_err());
@@ -226,14 +234,14 @@ fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
         let error = check(&sources, &Queues::new(Vec::new())).unwrap_err().to_string();
         assert!(error.contains(first) && error.ends_with("give one of them another name"), "{error}");
         // The one that came later goes, wherever it stands.
-        sources[1].number = 1;
+        sources[1].instance_id = 1;
         for _ in 0..2 {
             sources.reverse();
             let built = build(&sources, &Queues::new(Vec::new()));
-            assert_eq!(built.left_out.keys().map(|id| &**id).collect::<Vec<_>>(), [second]);
+            assert_eq!(built.excluded.providers.keys().map(|id| &**id).collect::<Vec<_>>(), [second]);
             assert_eq!(names(&built).len(), 1);
         }
-        let (mut apart, _) = Apart::of(std::slice::from_ref(&sources[0]));
+        let (mut apart, _) = PrefixIndex::of(std::slice::from_ref(&sources[0]));
         apart.add(&sources[1]).unwrap_err();
     }
     let apart = ["github", "git-hub", "git_hub", "org/a", "org/a-b", "@scope/a"]
@@ -242,7 +250,10 @@ fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
     for id in ["Agent", "REST", "router__x", "@agent/x"] {
         let sources = [source(id, Style::Prefixed, &["x"], None)];
         check(&sources, &Queues::new(Vec::new())).unwrap_err();
-        assert!(build(&sources, &Queues::new(Vec::new())).left_out[id].contains("is reserved"), "{id}");
+        assert!(
+            build(&sources, &Queues::new(Vec::new())).excluded.providers[id].contains("is reserved"),
+            "{id}"
+        );
     }
 }
 
@@ -255,7 +266,7 @@ fn nam_3_rest_services_share_a_namespace_and_nobody_else_joins_them() {
         source
     };
     let rest = |id: &str| of_kind(id, "rest", ToolKind::Rest);
-    let refused = |sources: &[Source]| check(sources, &Queues::new(Vec::new())).is_err();
+    let refused = |sources: &[ProviderEntry]| check(sources, &Queues::new(Vec::new())).is_err();
     assert!(!refused(&[
         rest("rest"),
         rest("openapi:a"),

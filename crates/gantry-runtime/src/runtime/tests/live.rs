@@ -3,7 +3,6 @@
 
 use super::*;
 use gantry_core::Role;
-use gantry_upstream::config::Remote;
 use std::sync::atomic::AtomicU64;
 use tokio::io::AsyncReadExt as _;
 
@@ -144,11 +143,11 @@ struct Home {
 }
 
 impl Home {
-    async fn new(transport: TransportConfig) -> Self {
+    async fn new(options: ServerOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("l.db"))).unwrap();
-        let options = with_servers(folder.path(), vec![slow_to_start(transport)]);
-        let services = Services::new(store, &recovery, Process::default());
+        let options = with_servers(folder.path(), vec![slow_to_start(options)]);
+        let services = Services::new(store, &recovery, ProcessOptions::default());
         let rt = Runtime::start(Plan { options, providers: Vec::new() }, &services).await.unwrap();
         Self { rt, _folder: folder }
     }
@@ -167,7 +166,7 @@ impl Home {
 
     async fn call(&self, session: &Arc<Session>) -> Reply {
         let request = CallRequest { tool: "s__act".into(), ..CallRequest::default() };
-        self.rt.call(CallCx::new(session), request).await
+        self.rt.call(PipelineContext::new(session), request).await
     }
 
     /// The id of a task that a call became.
@@ -178,8 +177,7 @@ impl Home {
     }
 
     async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<String, i32> {
-        let turn =
-            RequestContext { audience: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
+        let turn = RequestContext { client: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
         let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         self.rt.request(session, request).await.map_err(|error| error.code)
     }
@@ -201,8 +199,10 @@ impl Home {
 }
 
 /// The server `s`, with much time to start.
-fn slow_to_start(transport: TransportConfig) -> ServerSettings {
-    ServerSettings { transport, startup_timeout: Duration::from_secs(30), ..settings("s", "") }
+fn slow_to_start(options: ServerOptions) -> ServerSettings {
+    let (startup_timeout, protocol) = (Duration::from_secs(30), Protocol::Legacy);
+    let options = ServerOptions { startup_timeout, protocol, ..options };
+    ServerSettings { options, ..settings("s", "") }
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn a_replica_that_has_another_definition_is_never_called_for_it() {
     let first = Upstream::tcp("does what it says").await;
     let other = Upstream::tcp("does something else").await;
     other.shared.is_held.send_replace(true);
-    let home = Home::new(TransportConfig::Tcp(vec![first.address.clone(), other.address.clone()])).await;
+    let home = Home::new(tcp(&[&first.address, &other.address])).await;
     let session = home.session().await;
     home.rt.lock_accept(None, None, None).await.unwrap();
     other.shared.is_held.send_replace(false);
@@ -239,8 +239,8 @@ async fn a_session_with_another_definition_is_not_called_for_it() {
     for (narrow_description, expected) in [(None, (0, 1)), (Some("does something else"), (1, 0))] {
         let shared = Shared { description: "does what it says", narrow_description, ..Shared::default() };
         let upstream = Upstream::start(shared, true).await;
-        let urls = vec![format!("http://{}/mcp", upstream.address)];
-        let home = Home::new(TransportConfig::Http(Remote { urls, headers: Vec::new() })).await;
+        let urls = vec![format!("http://{}/mcp", upstream.address).into()];
+        let home = Home::new(ServerOptions { urls, ..ServerOptions::default() }).await;
         let session = home.session().await;
         // This client can be asked nothing, so a session for such clients is begun.
         let reply = home.call(&session).await;
@@ -254,13 +254,13 @@ async fn a_session_with_another_definition_is_not_called_for_it() {
 #[tokio::test]
 async fn the_id_of_a_task_is_worth_nothing_once_its_connection_is_over() {
     let upstream = Upstream::tcp("becomes a task").await;
-    let home = Home::new(TransportConfig::Tcp(vec![upstream.address.clone()])).await;
+    let home = Home::new(tcp(&[&upstream.address])).await;
     let session = home.session().await;
     let looked = || upstream.shared.asked_for_tasks.load(Ordering::SeqCst);
     let task = home.task(&session).await;
     assert!(home.look(&session, &task).await.unwrap().contains("working"));
     assert_eq!(looked(), 1);
-    let mut events = home.rt.events().subscribe().1;
+    let mut events = home.rt.events.subscribe().1;
     upstream.shared.drops.send_replace(());
     while !matches!(events.recv().await.unwrap().kind, EventKind::ServerUp { .. }) {}
     assert_eq!(home.look(&session, &task).await, Err(-32602), "it began to count anew");
@@ -268,10 +268,7 @@ async fn the_id_of_a_task_is_worth_nothing_once_its_connection_is_over() {
     let task = home.task(&session).await;
     assert!(home.look(&session, &task).await.is_ok());
     assert!(home.rt.remove_server("s").await);
-    home.rt
-        .add_server(plan(slow_to_start(TransportConfig::Tcp(vec![upstream.address.clone()]))))
-        .await
-        .unwrap();
+    home.rt.add_server(plan(slow_to_start(tcp(&[&upstream.address])))).await.unwrap();
     home.all_ready().await;
     assert_eq!(home.look(&session, &task).await, Err(-32602));
     assert_eq!(looked(), 2);
@@ -281,7 +278,7 @@ async fn the_id_of_a_task_is_worth_nothing_once_its_connection_is_over() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_unsubscribe_does_not_hold_up_the_end() {
     let upstream = Upstream::tcp("has resources").await;
-    let home = Home::new(TransportConfig::Tcp(vec![upstream.address.clone()])).await;
+    let home = Home::new(tcp(&[&upstream.address])).await;
     let session = home.session().await;
     for n in 0..3 {
         home.ask(&session, Method::Subscribe, json!({ "uri": format!("gantry:s/a:{n}") })).await.unwrap();

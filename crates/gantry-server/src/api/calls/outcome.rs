@@ -9,7 +9,7 @@ use axum::response::Response;
 use gantry_core::ErrorCode;
 use gantry_core::id::CallId;
 use gantry_runtime::ledger::{self, ApprovalRow, CallRow};
-use gantry_runtime::records;
+use gantry_runtime::ledger_view;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -127,7 +127,7 @@ fn body(seen: Seen) -> Value {
         Seen::Queued(id) => return json!({ "ok": false, "id": id, "state": "EXECUTING" }),
         Seen::Recorded(row, approval) => (row, approval),
     };
-    let record = records::call(&row);
+    let record = ledger_view::call(&row);
     // A kept reply is given as it was first given, with the record beside it.
     let kept = row.outcome.as_ref().and_then(|outcome| outcome.result.as_deref());
     let kept = kept.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());

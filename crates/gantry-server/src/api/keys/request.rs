@@ -133,16 +133,7 @@ impl NewKey {
 
 /// The moment that is this span ahead.
 fn ahead(span: &str, now: i64) -> Option<i64> {
-    let unit = span.chars().last()?;
-    let count: i64 = span.strip_suffix(unit)?.parse().ok().filter(|count| *count > 0)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86_400,
-        _ => return None,
-    };
-    now.checked_add(count.checked_mul(seconds * 1_000_000)?)
+    now.checked_add(clock::span_us(span).filter(|span| *span > 0)?)
 }
 
 #[cfg(test)]

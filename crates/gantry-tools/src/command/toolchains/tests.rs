@@ -48,13 +48,11 @@ impl House {
     }
 
     fn search(&self, more: &[PathBuf]) -> Toolchains {
-        let search = Search {
-            home: Some(self.at("")),
-            path: std::env::join_paths(&self.path).unwrap(),
-            vars: self.vars.clone(),
-            excluded: self.excluded.clone(),
-        };
-        search.run(more)
+        let mut vars: BTreeMap<OsString, OsString> =
+            self.vars.iter().map(|(name, value)| (name.into(), value.clone())).collect();
+        vars.insert("HOME".into(), self.at("").into());
+        vars.insert("PATH".into(), std::env::join_paths(&self.path).unwrap());
+        Search { vars, excluded: self.excluded.clone() }.run(more)
     }
 
     /// What is found, relative to the home: the folders of the PATH and the mounts.
@@ -179,7 +177,7 @@ fn what_is_excluded_is_never_shown() {
         "/proc".into(),
         "relative".into(),
     ];
-    assert_eq!(house.search(&refused).mounts().len(), 2);
+    assert_eq!(house.search(&refused).mounts.len(), 2);
     fs::create_dir_all(house.at("tools/bin")).unwrap();
     fs::create_dir_all(house.at("plain")).unwrap();
     let named = house.search(&[house.at("tools"), house.at("plain")]);
@@ -196,7 +194,7 @@ fn the_systems_programs_need_nothing() {
     let toolchains = house.search(&[]);
     assert!(toolchains.program("env").is_some_and(|path| is_system(&path)));
     assert!(toolchains.program("no-such-program").is_none());
-    assert_eq!(toolchains.mounts().len(), 0);
+    assert_eq!(toolchains.mounts.len(), 0);
     // A folder of the system is looked into where the PATH has it.
     assert_eq!(toolchains.folders, [PathBuf::from("/usr/lib")]);
 }

@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 
 /// The provider of an entry `files` that allows these paths.
 fn entry(bench: &Bench, tools: FsTools, allowed: &[&str]) -> Result<ToolBox, Error> {
-    let allowed = allowed.iter().map(|path| bench.ws(path)).collect();
-    catalogue_tools("files", &bench.ws(""), hiding(bench.ws(".gantry")), &FilePolicy { tools, allowed })
+    let allowed_paths = allowed.iter().map(|path| bench.ws(path)).collect();
+    let policy = FilePolicy { allowed_paths, ..FilePolicy::default() };
+    catalogue_tools("files", &bench.ws(""), hiding(bench.ws(".gantry")), tools, &policy)
 }
 
 impl Bench {
@@ -77,10 +78,10 @@ fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
             assert!(tool.spec.description.contains("docs, notes.txt"), "{}", tool.spec.description);
         }
         assert!(part.instructions().unwrap().contains("docs, notes.txt"));
-        let provider = BuiltinProvider::entry("files", Box::new(part));
+        let provider = BuiltinProvider::entry("files", part);
         let origin = provider.origin();
         assert_eq!(
-            (&*origin.provider, &*origin.namespace, origin.kind, provider.style()),
+            (&*origin.provider, &*origin.namespace, origin.kind, provider.naming()),
             ("files", "files", ToolKind::Builtin, Style::Prefixed)
         );
         let names: BTreeSet<_> = provider.tools().into_iter().map(|tool| tool.name).collect();
@@ -97,7 +98,7 @@ fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
 #[test]
 fn blt_4_an_entry_does_not_run_a_tool_that_it_does_not_give() {
     let bench = Bench::new();
-    let reading = BuiltinProvider::entry("files", Box::new(entry(&bench, FsTools::Read, &[]).unwrap()));
+    let reading = BuiltinProvider::entry("files", entry(&bench, FsTools::Read, &[]).unwrap());
     assert!(reading.has_tool("read_file") && !reading.has_tool("write_file"));
     let permit = bench.permit("write_file", &json!({ "path": "a", "content": "" })).unwrap();
     let fault = RUNTIME.block_on(reading.execute(&context(), &permit)).unwrap_err();
@@ -332,8 +333,10 @@ fn blt_4_a_path_that_cannot_be_allowed_says_so_at_the_start() {
         );
     }
     assert!(entry(&bench, FsTools::Read, &["d/..", ".", "d/../new"]).is_ok());
-    let relative = FilePolicy { tools: FsTools::Read, allowed: vec!["d".into()] };
-    assert!(catalogue_tools("files", &bench.ws(""), ProtectedPaths::default(), &relative).is_ok());
+    let relative = FilePolicy { allowed_paths: vec!["d".into()], ..FilePolicy::default() };
+    assert!(
+        catalogue_tools("files", &bench.ws(""), ProtectedPaths::default(), FsTools::Read, &relative).is_ok()
+    );
     let error = entry(&bench, FsTools::Read, &["d"; 257]).unwrap_err().to_string();
     assert!(error.contains("257 paths and at most 256"), "{error}");
 }

@@ -86,7 +86,7 @@ fn an_escape_is_told_from_a_permission_that_is_missing() {
     let denied = std::io::Error::from_raw_os_error(rustix::io::Errno::ACCESS.raw_os_error());
     assert_eq!(failure::io_error("opening", "p", &denied).error.code.as_str(), "PERMISSION_DENIED");
     let bench = Bench::new();
-    let escape = bench.root.descend(Path::new("../outside"), None, "p").unwrap_err();
+    let escape = bench.root.resolve_directory(Path::new("../outside"), None, "p").unwrap_err();
     assert_eq!(escape.error.code.as_str(), "INVALID_PATH");
 }
 
@@ -108,6 +108,14 @@ fn malformed_paths_are_refused() {
         let write = json!({ "path": path, "content": "" });
         assert_eq!(bench.call("write_file", write).code(), "INVALID_PATH", "{path}");
     }
+    // Only a directory can be meant by a link that ends in a slash, so that none makes a file.
+    bench.link("new/", "to_slash");
+    let write = json!({ "path": "to_slash", "content": "" });
+    assert_eq!(bench.call("write_file", write).code(), "FILE_NOT_FOUND");
+    assert!(!bench.ws("new").exists());
+    fs::create_dir(bench.ws("full")).unwrap();
+    let delete = json!({ "path": "full/.", "recursive": true });
+    assert_eq!(bench.approved("delete_file", delete).code(), "INVALID_PATH");
     bench.link("loop2", "loop1");
     bench.link("loop1", "loop2");
     assert_eq!(bench.call("read_file", json!({ "path": "loop1" })).code(), "INVALID_PATH");

@@ -225,9 +225,9 @@ fn a_directory_within_is_entered_only_if_it_is_no_link() {
     bench.put("d/f", "");
     bench.link("d", "l");
     let dir = fs::File::open(bench.ws("")).unwrap();
-    assert!(crate::workspace::root::open_dir(&dir, OsStr::new("d")).is_ok());
+    assert!(crate::workspace::entry::open_dir(&dir, OsStr::new("d")).is_ok());
     assert_eq!(
-        crate::workspace::root::open_dir(&dir, OsStr::new("l")).unwrap_err(),
+        crate::workspace::entry::open_dir(&dir, OsStr::new("l")).unwrap_err(),
         rustix::io::Errno::NOTDIR
     );
 }
@@ -261,12 +261,12 @@ fn a_cancelled_deletion_says_how_far_it_got() {
     cancelled.cancel();
     let call = unjudged(json!({ "path": "t", "recursive": true }));
     let judged = delete_file::preflight(&bench.root, &call.args).unwrap().precondition.unwrap();
-    let precondition = Some(Precondition::parse(&judged).unwrap());
-    let call = FileCall { precondition, stop: cancelled, ..call };
+    let precondition = Some(judged.to_string());
+    let call = PermittedCall::unpermitted(call.args, precondition, cancelled);
     let fault = delete_file::delete(&bench.root, &call).unwrap_err();
     assert_eq!((fault.error.code.as_str(), fault.effect), ("CANCELED", EffectState::None));
     assert!(bench.ws("t/a").exists());
-    let fault = delete_file::half_way(&fault, 1, &["t/b".to_owned()]);
+    let fault = delete_file::partly_deleted(&fault, 1, &["t/b".to_owned()]);
     assert_eq!(fault.effect, EffectState::Possible);
     assert_eq!(fault.error.details.unwrap(), json!({ "deletedCount": 1, "deleted": ["t/b"] }));
 }

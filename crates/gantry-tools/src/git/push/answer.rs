@@ -1,9 +1,8 @@
 //! What git answers to a push, and what that means.
 
 use super::Plan;
-use crate::git::fault;
-use crate::git::words::last_lines;
-use crate::own::shown;
+use crate::failure;
+use crate::text::{display_text, last_lines};
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_sandbox::jail::{End, Ran};
 
@@ -25,7 +24,7 @@ impl Sent {
     /// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
     pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Self, Fault> {
         let stdout = ran.stdout.text();
-        let stderr = plan.address.hide(&ran.stderr.text());
+        let stderr = plan.address.redact(&ran.stderr.text());
         let line = stdout.lines().find_map(|line| {
             let mut parts = line.splitn(3, '\t');
             let (flag, spec, summary) = (parts.next()?, parts.next()?, parts.next()?);
@@ -36,8 +35,8 @@ impl Sent {
         match (line, ran.end) {
             (Some(("!", summary)), _) => Err(rejected(summary, &stderr, plan)),
             (Some(("*", _)), End::Exited(0)) => sent(None, true, false),
-            (Some(("+", summary)), End::Exited(0)) => sent(first(summary), false, true),
-            (Some((" ", summary)), End::Exited(0)) => sent(first(summary), false, false),
+            (Some(("+", summary)), End::Exited(0)) => sent(old_commit(summary), false, true),
+            (Some((" ", summary)), End::Exited(0)) => sent(old_commit(summary), false, false),
             (Some(("=", _)), End::Exited(0)) => sent(Some(plan.commit.clone()), false, false),
             (Some(_) | None, _) => Err(unanswered(&stderr, plan)),
         }
@@ -45,7 +44,7 @@ impl Sent {
 }
 
 /// The first commit of `from..to`.
-fn first(summary: &str) -> Option<String> {
+fn old_commit(summary: &str) -> Option<String> {
     let hash = summary.split("..").next().unwrap_or_default();
     let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hash.then(|| hash.to_owned())
@@ -54,19 +53,19 @@ fn first(summary: &str) -> Option<String> {
 /// What the server said, line by line.
 fn server_lines(said: &str) -> Vec<String> {
     let lines = said.lines().filter_map(|line| line.strip_prefix("remote:"));
-    lines.map(|line| shown(line.trim())).filter(|line| !line.is_empty()).take(SERVER_LINES).collect()
+    lines.map(|line| display_text(line.trim())).filter(|line| !line.is_empty()).take(SERVER_LINES).collect()
 }
 
 /// The branch there is what it was, unless the server did not say.
 fn rejected(summary: &str, said: &str, plan: &Plan) -> Fault {
-    let (to, why) = (plan.address.shown(), shown(summary));
+    let (to, why) = (plan.address.display(), display_text(summary));
     if summary.starts_with("[remote failure]") {
-        return unknown(&why, plan);
+        return outcome_unknown(&why, plan);
     }
     let is_behind =
         ["non-fast-forward", "fetch first", "stale info"].iter().any(|reason| summary.contains(reason));
     let advice = if is_behind { "; let a person fetch and merge what is there, then push again" } else { "" };
-    fault::failed(format!("{to} rejected the push: {why}{advice}\n{}", server_lines(said).join("\n")))
+    failure::failed(format!("{to} rejected the push: {why}{advice}\n{}", server_lines(said).join("\n")))
 }
 
 /// What git says before anything is sent, the code of it, and what the caller can do. The first that fits counts.
@@ -97,19 +96,21 @@ const SIGNS: [(&[&str], ErrorCode, &str); 5] = [
 
 /// Git did not get as far as an answer about the branch.
 fn unanswered(said: &str, plan: &Plan) -> Fault {
-    let (to, text) = (plan.address.shown(), last_lines(said));
+    let (to, text) = (plan.address.display(), last_lines(said));
     match SIGNS.iter().find(|(signs, ..)| signs.iter().any(|sign| said.contains(sign))) {
         Some((_, code, advice)) => {
             let message = format!("nothing was pushed to {to}; {advice}: {text}");
             Fault::without_effect(ToolError::new(*code, message))
         }
-        None => unknown(&text, plan),
+        None => outcome_unknown(&text, plan),
     }
 }
 
-fn unknown(text: &str, plan: &Plan) -> Fault {
-    let to = plan.address.shown();
-    fault::perhaps(format!("pushing to {to} failed, and whether it arrived is not known; look there: {text}"))
+fn outcome_unknown(text: &str, plan: &Plan) -> Fault {
+    let to = plan.address.display();
+    failure::effect_unknown(format!(
+        "pushing to {to} failed, and whether it arrived is not known; look there: {text}"
+    ))
 }
 
 #[cfg(test)]

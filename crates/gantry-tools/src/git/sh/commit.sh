@@ -31,7 +31,7 @@ ask_hooks() {
         ask prepare-commit-msg "$draft" message && ask commit-msg "$draft"
 }
 
-# The branch is where it was. One that was moved meanwhile, by a hook or by a person, is not moved back: nobody can tell
+# The branch is where it was. One that was moved meanwhile, by a hook or by a person, is not moved back: it is not known
 # whose commit that would undo.
 unmoved() {
     now=$(where_it_is)
@@ -74,7 +74,7 @@ git update-ref --no-deref -m "commit: $subject" "$at" "$new" "$head" || {
     exit 44
 }
 
-# From here on the commit is made, whatever happens: nothing below ends the script, and what goes wrong is told.
+# From here on the commit is made: nothing below ends the script, and what goes wrong becomes a warning.
 warning=
 warn() {
     warning=${warning:+$warning; }$1
@@ -97,7 +97,7 @@ conclude() {
     rm -f "$dir/MERGE_HEAD" "$dir/MERGE_MSG" "$dir/MERGE_MODE" "$dir/SQUASH_MSG"
 }
 
-# The copy takes the place of the index by git's own rule: whoever makes the lock may replace it. The time of the copy
+# The copy takes the place of the index by git's own rule: the process that makes the lock may replace it. The time of the copy
 # stays, for git tells by it which files it has to look at again.
 adopt() {
     (set -C && : >"$index.lock") 2>/dev/null || return
@@ -109,7 +109,7 @@ adopt() {
     fi
 }
 
-# Somebody changed the index meanwhile: only what was committed is brought up to date in theirs.
+# Another process changed the index meanwhile: only what was committed is brought up to date in its version.
 follow() {
     git diff-tree -r -z --no-renames --name-only --ignore-submodules=none "$old" "$tree" |
         git --literal-pathspecs reset --quiet --pathspec-from-file=- --pathspec-file-nul "$new" >&2
@@ -122,6 +122,6 @@ git rerere >&2 || warn 'git could not note how conflicts were resolved'
 hook post-commit </dev/null || warn 'the hook post-commit failed'
 now=$(head_commit)
 [ "$now" = "$new" ] ||
-    warn "a hook or somebody else has moved HEAD on to ${now:-no commit}, which was not approved with this call"
+    warn "a hook or another process has moved HEAD on to ${now:-no commit}, which was not approved with this call"
 say "$ref" "$new" "$subject" "${warning:+the commit was made, but $warning}"
 say_changes || :

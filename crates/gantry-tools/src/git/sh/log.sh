@@ -3,7 +3,7 @@ rev=$1
 shift
 say_top
 if [ -n "$rev" ]; then
-    revs=$(git rev-parse --revs-only "$rev" --) && [ -n "$revs" ] || exit 41
+    revs=$(git rev-parse --revs-only "$rev" --) && [ -n "$revs" ] || fail 41 "$rev"
 else
     revs=$(head_commit)
     [ -n "$revs" ] || exit 0

@@ -6,6 +6,12 @@ say() {
     printf '%s\0' "$@"
 }
 
+# Ends with a code that says what is wrong, and prints what it is about.
+fail() {
+    printf '%s\n' "$2" >&2
+    exit "$1"
+}
+
 # Says where the files of the repository are. Everything begins with it, so that no repository is a plain failure.
 say_top() {
     top=$(git rev-parse --show-toplevel) || exit

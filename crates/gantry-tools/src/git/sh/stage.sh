@@ -11,7 +11,7 @@ objects=$(git rev-parse --git-path objects) || exit
 ref=$(git symbolic-ref --quiet HEAD || :)
 head=$(head_commit)
 
-# Reads what is being merged. Anybody may have written that file, so that only commits count, by their full ids. Those
+# Reads what is being merged. Tools may have written that file, so only commits count, by their full ids. Those
 # that the branch has already are nothing to merge; git leaves them out as well.
 merge=
 read_merge() {
@@ -23,8 +23,8 @@ read_merge() {
 }
 [ -z "$head" ] || [ ! -f "$dir/MERGE_HEAD" ] || read_merge <"$dir/MERGE_HEAD"
 
-# Who commits: whoever the repository says its author is, else whoever Gantry was told. The committer is the same one,
-# so that nobody stands in the commit whom nobody has seen.
+# The author is the one of the repository's configuration, else the one of Gantry's. The committer is the same, so that
+# the commit names only a person whom the approver has seen.
 said() {
     found=$(git config "author.$1" || :)
     [ -n "$found" ] || found=$(git config "user.$1" || :)
@@ -42,7 +42,7 @@ fingerprint() {
     [ ! -e "$index" ] || git hash-object --stdin <"$index"
 }
 
-# Who only looks puts new objects where they are gone with the run.
+# For scripts that only look: new objects go where they are gone with the run.
 aside() {
     mkdir "$work/objects" || exit
     ln -s "$(cd "$objects" && pwd)" "$work/known" || exit
@@ -66,7 +66,7 @@ stage() {
     fi
 }
 
-# Submodules count, whatever the repository says about those to ignore.
+# Submodules count, also those that the repository's configuration ignores.
 say_changes() {
     git diff-tree -r -z --raw --numstat --abbrev=10 --find-renames --no-ext-diff --no-textconv \
         --ignore-submodules=none "$old" "$tree"

@@ -3,7 +3,7 @@
 use super::*;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 const DIMENSIONS: usize = 64;
@@ -68,7 +68,7 @@ impl Model {
 
 fn embed(text: &str) -> Vec<f32> {
     let mut vector = vec![0.0; DIMENSIONS];
-    words::each(text, |word, _| {
+    words::for_each_word(text, |word, _| {
         let word = SYNONYMS.iter().find(|(synonym, _)| *synonym == word).map_or(word, |(_, plain)| plain);
         let hash = word.bytes().fold(7usize, |hash, byte| (hash * 31 + usize::from(byte)) % 1_000_003);
         vector[hash % DIMENSIONS] += 1.0;
@@ -78,7 +78,7 @@ fn embed(text: &str) -> Vec<f32> {
 
 /// Two files have a word of the question. Words alone put the first name first, and the other one is nearer in meaning.
 fn bench(url: String) -> Bench {
-    let bench = Bench::with(Some(Embeddings { url, model: "m1".into(), api_key: Some("k3y".into()) }));
+    let bench = Bench::with(Some(EmbeddingsOptions { url, model: "m1".into(), api_key: Some("k3y".into()) }));
     bench.put("a_bread.rs", "fn sell() { bread(); }\n");
     bench.put("b_garage.rs", "fn sell() { vehicle(); vehicle(); }\n");
     bench.put("fruit.rs", "fn peel_banana() {}\n");
@@ -178,5 +178,5 @@ fn a_file_is_sent_as_it_is_now_and_the_key_is_never_shown() {
     bench.put("a_bread.rs", "fn sell() { vehicle(); vehicle(); vehicle(); }\n");
     bench.put("b_garage.rs", "fn sell() { horse(); }\n");
     assert_eq!(bench.ranked(QUESTION), ["a_bread.rs", "b_garage.rs"]);
-    assert!(!format!("{:?}", bench.provider).contains("k3y"));
+    assert!(!format!("{:?}", bench.tools).contains("k3y"));
 }

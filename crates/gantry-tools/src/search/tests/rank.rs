@@ -89,7 +89,7 @@ fn several_at_once_get_the_same_answer() {
         (0..8).map(|_| bench.permit(&json!({ "query": "user profile" })).unwrap()).collect();
     let never = CancellationToken::new();
     let answers = bench.runtime.block_on(async {
-        let running = permits.iter().map(|permit| bench.provider.run(&never, permit));
+        let running = permits.iter().map(|permit| bench.run(permit, &never));
         futures_util::future::join_all(running).await
     });
     for answer in &answers {

@@ -1,15 +1,8 @@
 //! `keep_note`: keeps one note until Gantry ends.
 
-use crate::failure;
 use crate::text::display_text;
-use crate::tool::{CHANGES, Tool};
-use crate::toolbox::PermittedCall;
-use gantry_core::Fault;
+use crate::tool::prelude::*;
 use gantry_core::digest::Digest;
-use gantry_core::policy::OwnVerdict;
-use gantry_core::tool::{Annotations, OwnRule};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The tool.
@@ -37,17 +30,17 @@ impl Tool for KeepNote {
     const NAME: &'static str = "keep_note";
     const TITLE: &'static str = "Keep a note";
     const HINTS: Annotations = CHANGES;
-    const APPROVAL: OwnRule = OwnRule::Depends;
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, _args: Args) -> Result<OwnVerdict, Fault> {
+    async fn preflight(&self, _args: Args) -> Result<Preflight, Fault> {
         let note = self.note();
         let ask = note.as_ref().map(|note| format!("the note “{}” would be replaced", display_text(note)));
-        Ok(OwnVerdict { ask, precondition: Some(fingerprint(note.as_deref()).into()) })
+        Ok(Preflight { ask, precondition: Some(fingerprint(note.as_deref()).into()) })
     }
 
-    async fn run(&self, call: PermittedCall<'_, Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let mut note = self.note();
         if call.precondition() != Some(&*fingerprint(note.as_deref())) {
             return Err(failure::outdated(

@@ -100,7 +100,7 @@ impl Tree {
         while let Some(node) = waiting.pop() {
             if let NodeData::Text { contents } = &node.data {
                 words.push_str(&contents.borrow());
-            } else if !super::is(&node, &MARKED) {
+            } else if !super::is_element(&node, &MARKED) {
                 words.push(' ');
             }
             waiting.extend(node.children.borrow().iter().rev().cloned());
@@ -260,14 +260,14 @@ impl Builder {
             "img" => self.picture(tag),
             "a" => {
                 let address = attribute(tag, "href").and_then(|href| self.absolute(href));
-                self.push(tag, address.map(|url| named("href", &url)).into_iter().collect());
+                self.push(tag, address.map(|url| make_attribute("href", &url)).into_iter().collect());
             }
             "ol" => {
                 let start = attribute(tag, "start").filter(|start| start.len() <= 4);
-                self.push(tag, start.map(|start| named("start", start)).into_iter().collect());
+                self.push(tag, start.map(|start| make_attribute("start", start)).into_iter().collect());
             }
             "pre" => {
-                self.push(tag, class(tag));
+                self.push(tag, language_class(tag));
                 // The converter marks code only. No tag has this name, so only the end of the outer element closes it.
                 if let Some(indents) = self.open.last().map(|open| open.indents) {
                     let node = self.element("code", Vec::new());
@@ -290,7 +290,7 @@ impl Builder {
     fn start_verbatim(&mut self, tag: &Tag) {
         match (&*tag.name, self.open.last().map(|open| &open.node.data)) {
             ("br", _) => self.text("\n"),
-            ("code", Some(NodeData::Element { attrs, .. })) => attrs.borrow_mut().extend(class(tag)),
+            ("code", Some(NodeData::Element { attrs, .. })) => attrs.borrow_mut().extend(language_class(tag)),
             _ => {}
         }
     }
@@ -317,7 +317,7 @@ impl Builder {
         let alt = one_line(attribute(tag, "alt").unwrap_or_default(), ALT_CHARS);
         match attribute(tag, "src").and_then(|src| self.absolute(src)) {
             Some(url) if !alt.is_empty() => {
-                drop(self.element("img", vec![named("src", &url), named("alt", &alt)]));
+                drop(self.element("img", vec![make_attribute("src", &url), make_attribute("alt", &alt)]));
             }
             Some(_) | None => self.text(&alt),
         }
@@ -397,13 +397,13 @@ fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
     tag.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
 }
 
-fn named(name: &str, value: &str) -> Attribute {
+fn make_attribute(name: &str, value: &str) -> Attribute {
     let name = QualName::new(None, ns!(), LocalName::from(name));
     Attribute { name, value: StrTendril::from_slice(value) }
 }
 
 /// The language of code, as highlighters write it into the class.
-fn class(tag: &Tag) -> Vec<Attribute> {
+fn language_class(tag: &Tag) -> Vec<Attribute> {
     let classes = attribute(tag, "class").unwrap_or_default().split_whitespace();
     let starts = ["language-", "lang-", "highlight-source-"];
     let named_so = |class: &str| starts.iter().find_map(|start| class.strip_prefix(start)).map(str::to_owned);
@@ -411,5 +411,5 @@ fn class(tag: &Tag) -> Vec<Attribute> {
         name.len() <= 20 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+#-_".contains(&b))
     };
     let language = classes.filter_map(named_so).find(is_name);
-    language.map(|language| named("class", &format!("language-{language}"))).into_iter().collect()
+    language.map(|language| make_attribute("class", &format!("language-{language}"))).into_iter().collect()
 }

@@ -146,13 +146,13 @@ async fn packed_bodies_are_unpacked_up_to_the_limit() {
     let result = Bench::for_server(&server).fetch(&server.url("/")).await.done();
     assert_eq!(
         (result["body"].as_str().unwrap().len(), &result["truncated"]),
-        (answer::BODY_BYTES, &json!(true))
+        (page::BODY_BYTES, &json!(true))
     );
     let other = Server::saying(ok("content-type: text/plain\r\ncontent-encoding: br\r\n", b"\x8b\x00")).await;
     let result = Bench::for_server(&other).fetch(&other.url("/")).await.done();
     assert_eq!((&result["body"], &result["encoding"]), (&json!("iwA="), &json!("base64")));
     let broken = Server::saying(ok(kind, b"no gzip")).await;
-    let (code, message) = Bench::for_server(&broken).fetch(&broken.url("/")).await.told();
+    let (code, message) = Bench::for_server(&broken).fetch(&broken.url("/")).await.code_and_message();
     assert!(code == "EXECUTION_ERROR" && message.contains("broke"), "{message}");
 }
 
@@ -180,7 +180,7 @@ async fn a_body_without_end_is_cut() {
     let url = going_on("HTTP/1.1 200 OK\r\n\r\na", "ä".repeat(4096).leak().as_bytes()).await;
     let result = Bench::new(&[&url]).fetch(&url).await.done();
     let body = result["body"].as_str().unwrap();
-    assert!(body.len() == answer::BODY_BYTES - 1 && body.ends_with('ä'), "{}", body.len());
+    assert!(body.len() == page::BODY_BYTES - 1 && body.ends_with('ä'), "{}", body.len());
     assert_eq!(result["truncated"], true);
 }
 
@@ -206,7 +206,7 @@ async fn who_does_not_answer_in_time_is_not_waited_for() {
 async fn a_broken_answer_is_told_without_its_details() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", "SSH-2.0-OpenSSH\r\n"] {
         let server = Server::saying(answer).await;
-        let (code, message) = Bench::for_server(&server).fetch(&server.url("/")).await.told();
+        let (code, message) = Bench::for_server(&server).fetch(&server.url("/")).await.code_and_message();
         assert!(code == "EXECUTION_ERROR" && !message.contains("SSH"), "{answer}: {message}");
     }
     let server = Server::saying("").await;

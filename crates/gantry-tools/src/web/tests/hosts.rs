@@ -120,15 +120,19 @@ async fn no_spelling_of_a_private_address_gets_through() {
         [Bench::with(&["*", &format!("*:{port}")], &[], None), Bench::with(&[], &["10.9.8.7/32"], None)]
     {
         for url in CLOSED {
-            let (code, message) = bench.fetch(url).await.told();
+            let (code, message) = bench.fetch(url).await.code_and_message();
             assert_eq!(code, "PERMISSION_DENIED", "{url}: {message}");
             // At the port of a server that is there.
             let there =
                 Url::parse(url).ok().and_then(|mut url| url.set_port(Some(port)).ok().map(|()| url)).unwrap();
-            assert_eq!(bench.fetch(there.as_str()).await.told().0, "PERMISSION_DENIED", "{there}");
+            assert_eq!(
+                bench.fetch(there.as_str()).await.code_and_message().0,
+                "PERMISSION_DENIED",
+                "{there}"
+            );
         }
         for url in UNREADABLE {
-            let (code, message) = bench.fetch(url).await.told();
+            let (code, message) = bench.fetch(url).await.code_and_message();
             assert_eq!(code, "INVALID_ARGUMENTS", "{url}: {message}");
         }
     }
@@ -146,7 +150,7 @@ async fn an_opened_address_is_reached_and_its_neighbours_are_not() {
     }
     for host in ["127.0.0.2", "[::1]", "10.0.0.1"] {
         assert_eq!(
-            bench.fetch(&format!("http://{host}:{port}/")).await.told().0,
+            bench.fetch(&format!("http://{host}:{port}/")).await.code_and_message().0,
             "PERMISSION_DENIED",
             "{host}"
         );
@@ -187,11 +191,12 @@ async fn ports_of_other_services_are_refused_unless_the_list_names_them() {
     let bench = Bench::new(&["example.com:25"]);
     for url in ["http://example.com:22", "https://example.com:25/x@y", "http://example.com:6"] {
         let answer = bench.fetch(&url.replace(":25", ":23")).await;
-        assert_eq!(answer.told().0, "PERMISSION_DENIED", "{url}");
+        assert_eq!(answer.code_and_message().0, "PERMISSION_DENIED", "{url}");
     }
     bench.fetch("http://other.example:8080/").await.asked();
     bench.fetch("http://other.example:443/").await.asked();
-    assert!(bench.web.look("web_fetch", r#"{"url":"http://example.com:25/"}"#).unwrap().ask.is_none());
+    let looked = bench.web.preflight("web_fetch", r#"{"url":"http://example.com:25/"}"#).await;
+    assert!(looked.unwrap().ask.is_none());
 }
 
 #[tokio::test]

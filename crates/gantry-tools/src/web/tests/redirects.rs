@@ -1,6 +1,7 @@
 //! Where a redirect leads, and where it does not.
 
 use super::*;
+use gantry_egress::Redirect;
 
 #[tokio::test]
 async fn redirects_are_followed_within_the_list_and_told() {
@@ -26,11 +27,14 @@ async fn redirects_end_after_five() {
     .await;
     let bench = Bench::for_server(&server);
     assert_eq!(bench.fetch(&server.url("/5")).await.done()["body"], "end");
-    let (code, message) = bench.fetch(&server.url("/6")).await.told();
+    let (code, message) = bench.fetch(&server.url("/6")).await.code_and_message();
     assert!(code == "EXECUTION_ERROR" && message.contains("more than 5 times"), "{message}");
     assert_eq!(server.hits(), 12);
     let around = Server::saying(redirect("/x")).await;
-    assert_eq!(Bench::for_server(&around).fetch(&around.url("/x")).await.told().0, "EXECUTION_ERROR");
+    assert_eq!(
+        Bench::for_server(&around).fetch(&around.url("/x")).await.code_and_message().0,
+        "EXECUTION_ERROR"
+    );
     assert_eq!(around.hits(), 6);
 }
 
@@ -144,12 +148,14 @@ async fn what_was_posted_is_not_posted_elsewhere() {
 
 #[tokio::test]
 async fn encryption_is_not_given_up_on_the_way() {
-    let bench = Bench::new(&["a.test", "b.test"]);
-    let fetch = Fetch::parse(r#"{"url":"https://a.test/"}"#, &bench.web.gate).unwrap();
-    let (client, gate) = (bench.web.client().await.unwrap(), &bench.web.gate);
+    let allow = ["a.test", "b.test"].map(|pattern| UrlPattern::parse(pattern).unwrap()).into();
+    let policy = UrlPolicy { allow, allow_private: Vec::new() };
+    let fetch = WebFetch { client: Arc::new(LazyClient::new(Vec::new())), policy };
     let judge = |from: &str, to: &str| {
-        let fetcher = follow::Fetcher { client, gate, fetch: &fetch, basis: fetch::Basis::AllowList };
-        fetcher.judge(&Url::parse(from).unwrap(), to).map_err(|fault| fault.error.message)
+        let from = Url::parse(from).unwrap();
+        let redirect = Redirect { from: &from, location: to, visited: &[] };
+        let judged = fetch.judge_redirect(redirect, &from, web_fetch::Basis::AllowList);
+        judged.map_err(|fault| fault.error.message)
     };
     for to in ["http://a.test/", "http://b.test/"] {
         assert!(judge("https://a.test/", to).unwrap_err().contains("not encrypted"), "{to}");

@@ -40,7 +40,7 @@ async fn headers_that_could_change_what_was_judged_are_refused() {
         "Expect",
         "Accept-Encoding",
     ] {
-        let (code, message) = with(json!({ name: "1" })).await.told();
+        let (code, message) = with(json!({ name: "1" })).await.code_and_message();
         assert!(code == "INVALID_ARGUMENTS" && message.contains("set by Gantry"), "{name}: {message}");
     }
     for (name, value) in [
@@ -53,7 +53,11 @@ async fn headers_that_could_change_what_was_judged_are_refused() {
         ("X:A", "b"),
         ("é", "b"),
     ] {
-        assert_eq!(with(json!({ name: value })).await.told().0, "INVALID_ARGUMENTS", "{name:?}: {value:?}");
+        assert_eq!(
+            with(json!({ name: value })).await.code_and_message().0,
+            "INVALID_ARGUMENTS",
+            "{name:?}: {value:?}"
+        );
     }
     for headers in [
         json!({ "X-A": 1 }),
@@ -61,10 +65,10 @@ async fn headers_that_could_change_what_was_judged_are_refused() {
         json!({ "x-a": "1", "X-A": "2" }),
         json!({ "X-A": "x".repeat(40_000) }),
     ] {
-        assert_eq!(with(headers).await.told().0, "INVALID_ARGUMENTS");
+        assert_eq!(with(headers).await.code_and_message().0, "INVALID_ARGUMENTS");
     }
     let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("x-{n}"), json!("1"))).collect();
-    assert_eq!(with(many.into()).await.told().0, "INVALID_ARGUMENTS");
+    assert_eq!(with(many.into()).await.code_and_message().0, "INVALID_ARGUMENTS");
     assert_eq!(server.hits(), 0);
     assert_eq!(with(json!({ "X-Umlaut": "ä" })).await.done()["status"], 200);
 }
@@ -87,7 +91,7 @@ async fn arguments_that_make_no_sense_are_refused() {
         json!({ "url": url, "follow": true }),
         json!({ "url": format!("https://example.com/{}", "x".repeat(9000)) }),
     ] {
-        let (code, _) = bench.call("web_fetch", arguments.clone()).await.told();
+        let (code, _) = bench.call("web_fetch", arguments.clone()).await.code_and_message();
         assert_eq!(code, "INVALID_ARGUMENTS", "{arguments}");
     }
 }
@@ -99,7 +103,7 @@ async fn a_list_that_has_changed_is_no_ground_any_more() {
     let Ok(Verdict::Allow(permit)) = listed.judge("web_fetch", &json!({ "url": server.url("/") })) else {
         panic!()
     };
-    let (code, message) = Bench::new(&[]).run(&permit).await.told();
+    let (code, message) = Bench::new(&[]).run(&permit).await.code_and_message();
     assert!(code == "APPROVAL_REQUIRED" && message.contains("no longer"), "{message}");
     assert_eq!(server.hits(), 0);
 }

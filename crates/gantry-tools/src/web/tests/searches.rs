@@ -6,11 +6,11 @@ const BRAVE: &str = r#"{"type":"search","web":{"type":"search","results":[
     {"title":"Tokio &amp; <strong>Rust</strong>","url":"https://tokio.rs/","description":"An <strong>async</strong> runtime"},
     {"title":"Two","url":"https://b.test/"}]}}"#;
 
-fn searxng(server: &Server) -> SearchApi {
-    SearchApi::Searxng { url: server.url("/") }
+fn searxng(server: &Server) -> WebSearchOptions {
+    service(SearchApi::Searxng, &server.url("/"), None)
 }
 
-async fn search(api: SearchApi, arguments: Value) -> Answer {
+async fn search(api: WebSearchOptions, arguments: Value) -> Answer {
     Bench::with(&[], &["127.0.0.1"], Some(api)).call("web_search", arguments).await
 }
 
@@ -41,7 +41,7 @@ async fn searxng_is_asked_for_json() {
         [("/searx/", "/searx/search?"), ("/searx", "/searx/search?"), ("/a/search", "/a/search?")]
     {
         let server = Server::saying(ok("", reply)).await;
-        search(SearchApi::Searxng { url: server.url(path) }, json!({ "query": "x" })).await.done();
+        search(service(SearchApi::Searxng, &server.url(path), None), json!({ "query": "x" })).await.done();
         assert!(server.asked().join("").starts_with(&format!("GET {asked}")), "{path}");
     }
 }
@@ -49,7 +49,7 @@ async fn searxng_is_asked_for_json() {
 #[tokio::test]
 async fn brave_and_tavily_get_their_key() {
     let server = Server::saying(ok("", BRAVE)).await;
-    let api = SearchApi::Brave { url: Some(server.url("")), key: "s3cret".into() };
+    let api = service(SearchApi::Brave, &server.url(""), Some("s3cret"));
     assert!(!format!("{api:?}").contains("s3cret"));
     let result = search(api, json!({ "query": "x", "numResults": 7 })).await.done();
     assert_eq!(result["results"][0]["title"], "Tokio & Rust");
@@ -66,7 +66,7 @@ async fn brave_and_tavily_get_their_key() {
         r#"{"results":[{"title":"T","url":"https://t.test/","content":"c","score":0.9}]}"#,
     ))
     .await;
-    let api = SearchApi::Tavily { url: Some(server.url("")), key: "s3cret".into() };
+    let api = service(SearchApi::Tavily, &server.url(""), Some("s3cret"));
     assert_eq!(search(api, json!({ "query": "\"x\"" })).await.done()["results"][0]["snippet"], "c");
     let asked = server.asked().join("");
     assert!(asked.starts_with("POST /search ") && asked.contains("authorization: Bearer s3cret"), "{asked}");
@@ -76,9 +76,7 @@ async fn brave_and_tavily_get_their_key() {
 
 async fn search_nothing() -> Value {
     let server = Server::saying(ok("", r#"{"type":"search","query":{}}"#)).await;
-    search(SearchApi::Brave { url: Some(server.url("")), key: "k".into() }, json!({ "query": "x" }))
-        .await
-        .done()
+    search(service(SearchApi::Brave, &server.url(""), Some("k")), json!({ "query": "x" })).await.done()
 }
 
 #[tokio::test]
@@ -95,15 +93,21 @@ async fn what_goes_wrong_is_told_with_what_to_do() {
         (String::new(), "EXECUTION_ERROR", "connection broke"),
     ] {
         let server = Server::saying(answer.as_str()).await;
-        let api = SearchApi::Tavily { url: Some(server.url("")), key: "s3cret".into() };
-        let told = search(api, json!({ "query": "x" })).await.told();
+        let api = service(SearchApi::Tavily, &server.url(""), Some("s3cret"));
+        let told = search(api, json!({ "query": "x" })).await.code_and_message();
         assert!(told.0 == code && told.1.contains(words) && !told.1.contains("s3cret"), "{answer}: {told:?}");
     }
     let server = Server::saying(status("403 X")).await;
-    assert!(search(searxng(&server), json!({ "query": "x" })).await.told().1.contains("search.formats"));
+    assert!(
+        search(searxng(&server), json!({ "query": "x" }))
+            .await
+            .code_and_message()
+            .1
+            .contains("search.formats")
+    );
     // Its own address is private only if that is open, too.
     let closed = Bench::with(&[], &[], Some(searxng(&server)));
-    let (code, message) = closed.call("web_search", json!({ "query": "x" })).await.told();
+    let (code, message) = closed.call("web_search", json!({ "query": "x" })).await.code_and_message();
     assert!(code == "UPSTREAM_UNAVAILABLE" && message.contains("web.allowPrivate"), "{message}");
     assert_eq!(server.hits(), 1);
     for arguments in [
@@ -116,7 +120,7 @@ async fn what_goes_wrong_is_told_with_what_to_do() {
         json!({}),
     ] {
         assert_eq!(
-            search(searxng(&server), arguments.clone()).await.told().0,
+            search(searxng(&server), arguments.clone()).await.code_and_message().0,
             "INVALID_ARGUMENTS",
             "{arguments}"
         );
@@ -126,11 +130,11 @@ async fn what_goes_wrong_is_told_with_what_to_do() {
 #[test]
 fn a_service_that_cannot_be_asked_is_refused_at_once() {
     for (api, words) in [
-        (SearchApi::Searxng { url: "search.test".into() }, "web.search.url"),
-        (SearchApi::Searxng { url: "ftp://search.test".into() }, "web.search.url"),
-        (SearchApi::Brave { url: None, key: "a\nb".into() }, "web.search.apiKey"),
+        (service(SearchApi::Searxng, "search.test", None), "web.search.url"),
+        (service(SearchApi::Searxng, "ftp://search.test", None), "web.search.url"),
+        (service(SearchApi::Brave, "https://search.test", Some("a\nb")), "web.search.apiKey"),
     ] {
-        let error = Web::new(WebOptions { search: Some(api), ..WebOptions::default() }).unwrap_err();
+        let error = web_tools(WebOptions { search: Some(api), ..WebOptions::default() }).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use crate::config::{Project, RestTool};
 use crate::wiring;
 use gantry_openapi::Scheme;
 use gantry_rest::{ApiOptions, fits};
-use gantry_upstream::config::DisabledReason;
+use gantry_upstream::options::DisabledReason;
 
 const TOOL: &str = "rest tool";
 const API: &str = "openapi";
@@ -94,7 +94,7 @@ fn without_credentials<'a>(look: &'a Look, options: &ApiOptions) -> Vec<&'a str>
     let mut bare: Vec<&str> = Vec::new();
     for operation in &look.import.operations {
         let has = |name: &String| {
-            let shown = options.credentials.get(name).zip(look.import.schemes.get(name));
+            let shown = options.auth.get(name).zip(look.import.schemes.get(name));
             shown.is_some_and(|(credential, scheme)| fits(scheme, credential))
         };
         let is_open = operation.security.is_empty()

@@ -87,11 +87,11 @@ fn yaml(subject: &Subject, look: &Look) -> String {
     if let Some(url) = options.base_url.as_ref().or(first) {
         line("baseUrl", quoted(url.as_str()));
     }
-    if !options.methods.is_empty() {
-        line("includeMethods", list(options.methods.iter().map(|method| method.as_str())));
+    if !options.include_methods.is_empty() {
+        line("includeMethods", list(options.include_methods.iter().map(|method| method.as_str())));
     }
-    if !options.tags.is_empty() {
-        line("tagFilter", list(options.tags.iter().map(String::as_str)));
+    if !options.tag_filter.is_empty() {
+        line("tagFilter", list(options.tag_filter.iter().map(String::as_str)));
     }
     if let Some(include) = &options.include {
         line("include", list(include.iter().map(|pattern| pattern.as_str())));

@@ -18,7 +18,7 @@ impl Serialize for Report<'_> {
         let Self { subject, look } = self;
         let import = &look.import;
         let (listing, without) = look.tokens();
-        let credentials = &subject.options.credentials;
+        let credentials = &subject.options.auth;
         let schemes = import.schemes.iter();
         let schemes: Map<String, Value> =
             schemes.map(|(name, it)| (name.clone(), scheme(it, credentials.contains_key(name)))).collect();

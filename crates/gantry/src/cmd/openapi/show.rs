@@ -88,7 +88,7 @@ fn head(subject: &Subject, look: &Look) -> Vec<String> {
         _ => servers.iter().for_each(|server| say("server", server.clone())),
     }
     for (name, scheme) in &import.schemes {
-        let has = match (subject.is_entry, subject.options.credentials.contains_key(name)) {
+        let has = match (subject.is_entry, subject.options.auth.contains_key(name)) {
             (false, _) => "",
             (true, true) => ": configured",
             (true, false) => ": no credentials",

@@ -67,7 +67,7 @@ fn head(subject: &Subject, look: &Look, operation: &Operation, shown: &Shown) {
     line("effect", shown.effect.as_str().to_owned());
     line("server", operation.server.to_string());
     line("tokens", format!("{}; {} without its output schema", shown.tokens, shown.without_output));
-    let credentials = &subject.options.credentials;
+    let credentials = &subject.options.auth;
     for (n, need) in needs(operation).iter().enumerate() {
         let schemes: Vec<String> = need
             .iter()

@@ -5,7 +5,7 @@ use crate::config::model::{Approvals, Gated, Located};
 use crate::config::text;
 use crate::config::tree::Node;
 use gantry_core::tool::Effect;
-use gantry_runtime::options::{ApprovalOptions, Delivery, Webhook};
+use gantry_runtime::options::{ApprovalOptions, Webhook};
 use serde_json::Number;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) fn approvals(view: &View<'_>) -> Approvals {
 }
 
 fn options(view: &View<'_>) -> ApprovalOptions {
-    let delivery = view.text("delivery").and_then(|word| Delivery::parse(&word));
+    let delivery = view.text("delivery").and_then(|word| serde_json::from_value(word.into()).ok());
     ApprovalOptions {
         timeout: view.duration("approvalTimeoutMs").unwrap_or_default().max(MIN_TIMEOUT),
         auto_reject: view.flag("autoRejectOnTimeout"),

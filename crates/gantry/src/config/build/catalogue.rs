@@ -8,7 +8,6 @@ use crate::config::projects::{Place, within};
 use crate::config::table::TOOLS;
 use crate::config::transport::Spelling;
 use crate::config::tree::Node;
-use gantry_upstream::config::TransportConfig;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,14 +68,12 @@ pub(in crate::config) fn provider(
 fn server(view: &View<'_>, base: &Base, unusable: Option<&String>) -> McpServer {
     let mut server = servers::server(view, base, unusable, &Spelling::CATALOGUE);
     let timeouts = view.section("timeouts");
-    server.startup_timeout = timeouts.duration("startupMs").unwrap_or(server.startup_timeout);
+    server.options.startup_timeout = timeouts.duration("startupMs").unwrap_or(server.options.startup_timeout);
     server.source.request_timeout = timeouts.duration("requestMs").or(server.source.request_timeout);
     server.source.allowed = view.texts("exposedTools").or(server.source.allowed);
-    if let TransportConfig::Stdio { args, .. } = &mut server.reach {
-        for arg in args.iter_mut().filter(|arg| arg.starts_with("./")) {
-            if let Some(path) = absolute(&base.folder, &arg).to_str() {
-                path.clone_into(arg);
-            }
+    for arg in server.options.args.iter_mut().filter(|arg| arg.expose().starts_with("./")) {
+        if let Some(path) = absolute(&base.folder, arg.expose()).to_str() {
+            *arg = path.into();
         }
     }
     server

@@ -4,8 +4,7 @@ use super::view::{View, entries, owned};
 use super::{Base, absolute};
 use crate::config::model::{Code, Embeddings, Git, Own, Web, WebSearch, WebSearchApi};
 use crate::config::text;
-use gantry_tools::command::runner::ResourceLimits;
-use std::time::Duration;
+use gantry_tools::options::ResourceLimits;
 
 const ECOSYSTEMS: [&str; 4] = ["npm", "pip", "cargo", "go"];
 
@@ -29,21 +28,20 @@ fn code(view: &View<'_>, base: &Base) -> Code {
     let address = |name: &str| Some((name.to_owned(), registries.text(name)?));
     Code {
         network: view.flag("network"),
-        code: quota(view, "code"),
-        builds: quota(&view.section("builds"), "code.builds"),
+        code: limits(view),
+        builds: limits(&view.section("builds")),
         toolchains: toolchains.iter().map(|path| absolute(&base.folder, &path.value)).collect(),
         registries: ECOSYSTEMS.into_iter().filter_map(address).collect(),
     }
 }
 
-fn quota(view: &View<'_>, keys: &'static str) -> ResourceLimits {
-    let megabytes = |name| view.number(name).unwrap_or_default().saturating_mul(1 << 20);
+fn limits(view: &View<'_>) -> ResourceLimits {
+    let number = |name| view.number(name).unwrap_or_default();
     ResourceLimits {
-        keys,
-        memory: megabytes("memoryMb"),
-        cpu: Duration::from_secs(view.number("cpuSeconds").unwrap_or_default()),
-        processes: view.number("processes").and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
-        written: megabytes("diskMb"),
+        memory_mb: number("memoryMb"),
+        cpu_seconds: number("cpuSeconds"),
+        processes: u32::try_from(number("processes")).unwrap_or_default(),
+        disk_mb: number("diskMb"),
     }
 }
 

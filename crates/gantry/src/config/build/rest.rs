@@ -5,11 +5,13 @@ use super::view::{View, owned};
 use super::{Base, Checked, absolute, source};
 use crate::config::check::service_id;
 use crate::config::model::{Api, Rest, RestTool};
+use crate::config::stamp::Stamp;
 use crate::config::text::Rule;
 use crate::config::tree::Node;
 use gantry_core::tool::Effect;
 use gantry_egress::Url;
 use gantry_openapi::Method;
+use gantry_provider::options::Secret;
 use gantry_rest::{Credential, Inline, SpecPlace, StreamMode, Streaming};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -39,8 +41,11 @@ fn tool(name: &str, view: &View<'_>, unusable: Option<&String>) -> RestTool {
             url: view.text("url").unwrap_or_default(),
             query: pairs(view, "query").collect(),
             headers: pairs(view, "headers").collect(),
-            body: view.get("bodyTemplate").map(|node| node.value.to_json()).filter(|body| !body.is_null()),
-            schema: schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
+            body_template: view
+                .get("bodyTemplate")
+                .map(|node| node.value.to_json())
+                .filter(|body| !body.is_null()),
+            parameters_schema: schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
             effect: view.text("effect").and_then(|word| effect(&word)),
             streaming: streaming(&view.section("streaming")),
         },
@@ -58,20 +63,18 @@ fn effect(word: &str) -> Option<Effect> {
 
 fn streaming(view: &View<'_>) -> Option<Streaming> {
     view.node?;
-    let text = |name| view.text(name).unwrap_or_default();
     Some(Streaming {
-        mode: match text("mode").as_str() {
+        mode: match view.text("mode").unwrap_or_default().as_str() {
             "ndjson" => StreamMode::Ndjson,
             "sse" => StreamMode::Sse,
-            _ => StreamMode::Json {
-                line_prefix: text("linePrefix"),
-                discriminator_field: text("discriminatorField"),
-                done_value: text("doneValue"),
-                answer_field: text("answerField"),
-                token_value: text("tokenValue"),
-                token_field: text("tokenField"),
-            },
+            _ => StreamMode::JsonStream,
         },
+        line_prefix: view.text("linePrefix"),
+        discriminator_field: view.text("discriminatorField"),
+        done_value: view.text("doneValue"),
+        answer_field: view.text("answerField"),
+        token_value: view.text("tokenValue"),
+        token_field: view.text("tokenField"),
         timeout: view.duration("timeoutMs").unwrap_or_default(),
         max_bytes: view.size("maxBytes"),
     })
@@ -79,8 +82,12 @@ fn streaming(view: &View<'_>) -> Option<Streaming> {
 
 fn api(view: &View<'_>, base: &Base, unusable: Option<&String>) -> Api {
     let values = |name| view.texts(name).unwrap_or_default().into_iter().map(|text| text.value);
+    let text = view.text("spec").unwrap_or_default();
+    let spec = place(&text, base);
     Api {
-        spec: place(&view.text("spec").unwrap_or_default(), base),
+        // Without a name, for a variable is not set, there is no document to follow.
+        documents: if text.is_empty() { Stamp::default() } else { Stamp::of_document(&spec) },
+        spec,
         base_url: url(view, "baseUrl"),
         variables: pairs(view, "serverVariables").collect(),
         headers: pairs(view, "headers").collect(),
@@ -100,9 +107,9 @@ fn api(view: &View<'_>, base: &Base, unusable: Option<&String>) -> Api {
 }
 
 fn place(spec: &str, base: &Base) -> SpecPlace {
-    match Url::parse(spec).ok().filter(|_| spec.contains("://")) {
-        Some(url) => SpecPlace::Url(url),
-        None => SpecPlace::File(absolute(&base.folder, spec)),
+    match SpecPlace::from(spec.to_owned()) {
+        SpecPlace::File(_) => SpecPlace::File(absolute(&base.folder, spec)),
+        url @ SpecPlace::Url(_) => url,
     }
 }
 
@@ -111,17 +118,18 @@ fn url(view: &View<'_>, name: &str) -> Option<Url> {
 }
 
 fn credential(view: &View<'_>) -> Option<Credential> {
-    if let Some(key) = view.text("apiKey") {
-        return Some(Credential::Key(key));
+    let secret = |name| view.text(name).map(Secret::from);
+    if let Some(api_key) = secret("apiKey") {
+        return Some(Credential::Key { api_key });
     }
-    if let Some(token) = view.text("token") {
-        return Some(Credential::Token(token));
+    if let Some(token) = secret("token") {
+        return Some(Credential::Token { token });
     }
-    if let Some((username, password)) = view.text("username").zip(view.text("password")) {
+    if let Some((username, password)) = view.text("username").zip(secret("password")) {
         return Some(Credential::Basic { username, password });
     }
-    let (id, secret) = view.text("clientId").zip(view.text("clientSecret"))?;
+    let (client_id, client_secret) = view.text("clientId").zip(secret("clientSecret"))?;
     let scopes = view.texts("scopes");
     let scopes = scopes.map(|scopes| scopes.into_iter().map(|scope| scope.value).collect());
-    Some(Credential::Client { id, secret, token_url: url(view, "tokenUrl"), scopes })
+    Some(Credential::Client { client_id, client_secret, token_url: url(view, "tokenUrl"), scopes })
 }

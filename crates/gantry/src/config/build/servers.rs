@@ -5,7 +5,8 @@ use super::{Base, absolute, source};
 use crate::config::model::McpServer;
 use crate::config::transport::{Spelling, Transport, host_and_port};
 use crate::config::tree::Value;
-use gantry_upstream::config::{Declared, DisabledReason, HealthCheck, Protocol, Remote, TransportConfig};
+use gantry_provider::options::Secret;
+use gantry_upstream::options::{DisabledReason, HealthCheck, Protocol, ServerOptions, TransportType};
 
 /// One server; `unusable` is what the environment lacks for it.
 pub(super) fn server(
@@ -16,22 +17,18 @@ pub(super) fn server(
 ) -> McpServer {
     let health = view.section("healthCheck");
     let enabled = view.flag("enabled") && !view.flag("disabled");
-    McpServer {
-        source: source(view),
-        reach: reach(view, base, spelling),
+    let options = Box::new(ServerOptions {
         protocol: match view.text("protocol").as_deref() {
             Some("legacy") => Protocol::Legacy,
             Some("modern") => Protocol::Modern,
             _ => Protocol::Auto,
         },
         prefix: view.flag("prefix"),
-        declared: Declared {
-            elicitation: view.flag("elicitation"),
-            sampling: view.flag("sampling"),
-            roots: view.flag("roots"),
-        },
+        elicitation: view.flag("elicitation"),
+        sampling: view.flag("sampling"),
+        roots: view.flag("roots"),
         startup_timeout: view.duration("startupTimeoutMs").unwrap_or_default(),
-        health: HealthCheck {
+        health_check: HealthCheck {
             interval: health.duration("intervalMs").unwrap_or_default(),
             timeout: health.duration("timeoutMs").unwrap_or_default(),
         },
@@ -39,9 +36,9 @@ pub(super) fn server(
             Some(Value::Flag(trace)) => Some(*trace),
             _ => None,
         },
-        off: off(view, enabled, unusable),
-        at: view.here(),
-    }
+        ..reach(view, base, spelling)
+    });
+    McpServer { source: source(view), options, off: off(view, enabled, unusable), at: view.here() }
 }
 
 /// Why it is not used, if it is not.
@@ -59,24 +56,37 @@ fn is_missing(view: &View<'_>, name: &str) -> bool {
     view.get(name).is_some_and(|node| matches!(node.value, Value::Null))
 }
 
-fn reach(view: &View<'_>, base: &Base, spelling: &Spelling) -> TransportConfig {
+/// How it is reached; keys that mean nothing to its transport are left out.
+fn reach(view: &View<'_>, base: &Base, spelling: &Spelling) -> ServerOptions {
     // A server whose type hangs on a variable that is not set is not started, so any will do.
     let transport = view.node.and_then(|node| Transport::of(node, spelling).ok()).unwrap_or(Transport::Stdio);
-    let remote = || Remote { urls: addresses(view, spelling), headers: pairs(view, "headers").collect() };
+    let secrets = |name| pairs(view, name).map(|(key, value)| (key, value.into())).collect();
+    let remote = |transport| ServerOptions {
+        transport: Some(transport),
+        urls: addresses(view, spelling).into_iter().map(Secret::from).collect(),
+        headers: secrets("headers"),
+        ..ServerOptions::default()
+    };
     match transport {
-        Transport::Stdio => TransportConfig::Stdio {
-            command: view.text("command").unwrap_or_default(),
-            args: items(view.get("args")).iter().filter_map(|item| owned(&item.value)).collect(),
-            env: pairs(view, "env").collect(),
-            cwd: absolute(&base.folder, view.text("cwd").unwrap_or_default()),
+        Transport::Stdio => ServerOptions {
+            transport: Some(TransportType::Stdio),
+            command: Some(view.text("command").unwrap_or_default()),
+            args: items(view.get("args"))
+                .iter()
+                .filter_map(|item| Some(owned(&item.value)?.into()))
+                .collect(),
+            env: secrets("env"),
+            cwd: Some(absolute(&base.folder, view.text("cwd").unwrap_or_default())),
             replicas: view.size("replicas"),
+            ..ServerOptions::default()
         },
-        Transport::Http => TransportConfig::Http(remote()),
-        Transport::Sse => TransportConfig::Sse(remote()),
-        Transport::WebSocket => TransportConfig::WebSocket(remote()),
+        Transport::Http => remote(TransportType::Http),
+        Transport::Sse => remote(TransportType::Sse),
+        Transport::WebSocket => remote(TransportType::WebSocket),
         Transport::Tcp => {
-            let bare = |address: String| host_and_port(&address).map(str::to_owned);
-            TransportConfig::Tcp(addresses(view, spelling).into_iter().filter_map(bare).collect())
+            let bare = |address: String| host_and_port(&address).map(Secret::from);
+            let urls = addresses(view, spelling).into_iter().filter_map(bare).collect();
+            ServerOptions { transport: Some(TransportType::Tcp), urls, ..ServerOptions::default() }
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::{Located, PerPattern, ToolSource};
 use crate::config::error::Location;
+use crate::config::stamp::Stamp;
 use gantry_core::tool::Effect;
 use gantry_egress::Url;
 use gantry_openapi::Method;
 use gantry_rest::{Credential, Inline, SpecPlace};
-use gantry_upstream::config::DisabledReason;
+use gantry_upstream::options::DisabledReason;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct RestTool {
 #[derive(Clone, PartialEq)]
 pub struct Api {
     pub spec: SpecPlace,
+    /// The files that the document is made of, as they are now: another content is another configuration.
+    pub documents: Stamp,
     pub base_url: Option<Url>,
     pub variables: BTreeMap<String, String>,
     pub headers: Vec<(String, String)>,

@@ -68,7 +68,7 @@ fn apr_1_every_key_is_read() {
     assert_eq!((options.timeout, options.auto_reject), (MS(5000), false));
     assert_eq!((options.delivery, options.hold, options.max_pending), (Delivery::Hold, MS(6), 8));
     let webhook = options.webhook.as_ref().unwrap();
-    assert_eq!((&*webhook.url, &*webhook.secret), ("https://h.example/x?y=1", "0123456789abcdef"));
+    assert_eq!((&*webhook.url, webhook.secret.expose()), ("https://h.example/x?y=1", "0123456789abcdef"));
     let ranges: Vec<&str> = webhook.allow_private.iter().map(|range| &**range).collect();
     assert_eq!(ranges, ["127.0.0.1/32", "10.0.0.0/8", "::1/128"]);
     assert!(!format!("{found:?}").contains("0123456789abcdef"), "a secret is not shown");
@@ -127,7 +127,7 @@ fn variables_reach_every_value() {
     );
     assert_eq!((found.tool_delays[0].1, found.tool_rules[0].1.value.as_str()), (MS(250), "never"));
     assert_eq!(found.approvers[0].1, ["ann"]);
-    assert_eq!(&*found.options.webhook.unwrap().secret, "0123456789abcdef");
+    assert_eq!(found.options.webhook.unwrap().secret.expose(), "0123456789abcdef");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use gantry_upstream::config::{DisabledReason, TransportConfig};
+use gantry_provider::options::Secret;
+use gantry_upstream::options::{DisabledReason, ServerOptions};
 
 use super::{Folder, load, values, yaml};
 use crate::config::tree::Format;
@@ -47,18 +48,16 @@ fn an_entry_of_kind_mcp_is_one_more_server() {
          env: { A: '${SECRET}' }, timeouts: { startupMs: 9, requestMs: 7 }, exposedTools: ['a*'], queue: disk, cache: 5, \
          healthCheck: { kind: jsonrpc, intervalMs: 11, timeoutMs: 13 }, prefix: false",
     );
-    let TransportConfig::Stdio { command, args, env, cwd, replicas } = &found.reach else {
-        panic!("{found:?}")
-    };
-    assert_eq!((command.as_str(), *replicas, env["A"].as_str()), ("node", 1, "hunter2"));
-    assert_eq!(args, &["/home/project/s/x.js", "-v", "../y"]);
-    assert_eq!(cwd, Path::new("/home/project/sub"));
-    assert_eq!(found.startup_timeout, Duration::from_millis(9));
+    let ServerOptions { command, args, env, cwd, replicas, .. } = &*found.options;
+    assert_eq!((command.as_deref(), *replicas, env["A"].expose()), (Some("node"), 1, "hunter2"));
+    assert_eq!(args, &["/home/project/s/x.js", "-v", "../y"].map(Secret::from));
+    assert_eq!(cwd.as_deref(), Some(Path::new("/home/project/sub")));
+    assert_eq!(found.options.startup_timeout, Duration::from_millis(9));
     assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
     assert_eq!(values(found.source.allowed.as_deref().unwrap()), ["a*"]);
     assert_eq!(found.source.queue.as_deref(), Some("disk"));
-    assert_eq!(found.health.interval, Duration::from_millis(11));
-    assert!(!found.prefix && found.off.is_none());
+    assert_eq!(found.options.health_check.interval, Duration::from_millis(11));
+    assert!(!found.options.prefix && found.off.is_none());
 }
 
 #[test]
@@ -83,7 +82,7 @@ fn every_transport_is_known() {
         ("endpoint: 'https://a/mcp', headers: { A: b }", "http"),
         ("endpoint: 'ws://a/'", "websocket"),
     ] {
-        assert_eq!(server(entry).reach.kind(), kind, "{entry}");
+        assert_eq!(server(entry).options.transport().as_str(), kind, "{entry}");
     }
 }
 
@@ -316,9 +315,8 @@ fn an_entry_may_have_a_file() {
     let main = &loaded.config.main;
     let search = &main.mcp_servers["search"];
     assert_eq!(search.at.to_string(), "tools/search/tool.json:1");
-    assert_eq!(search.startup_timeout, Duration::from_secs(20));
-    let TransportConfig::Stdio { args, .. } = &search.reach else { panic!("{search:?}") };
-    assert_eq!(args, &[folder.path("servers/search.js").display().to_string()]);
+    assert_eq!(search.options.startup_timeout, Duration::from_secs(20));
+    assert_eq!(search.options.args, [Secret::from(folder.path("servers/search.js").display().to_string())]);
     let Some(DisabledReason::Unusable(reason)) = &search.off else { panic!("it is on") };
     assert!(reason.starts_with("tools/search/tool.json:9: env.TOKEN: ${NONE}"), "{reason}");
     assert_eq!(paths(&main.tools.builtin["files"]), [folder.path("w/docs")]);

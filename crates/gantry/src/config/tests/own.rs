@@ -4,7 +4,6 @@ use super::refused::check;
 use super::yaml;
 use crate::config::WebSearchApi;
 use expect_test::expect;
-use std::time::Duration;
 
 #[test]
 fn what_is_not_said_is_at_its_default_and_nothing_is_open() {
@@ -14,10 +13,10 @@ fn what_is_not_said_is_at_its_default_and_nothing_is_open() {
         let own = yaml(text).main.own;
         let (code, builds) = (own.code.code, own.code.builds);
         assert!(!own.code.network && own.code.toolchains.is_empty() && own.code.registries.is_empty());
-        assert_eq!((code.memory, code.written), (512 << 20, 1024 << 20));
-        assert_eq!((code.cpu, code.processes), (Duration::from_secs(60), 64));
-        assert_eq!((builds.memory, builds.written), (2048 << 20, 8192 << 20));
-        assert_eq!((builds.cpu, builds.processes), (Duration::from_secs(600), 256));
+        assert_eq!((code.memory_mb, code.disk_mb), (512, 1024));
+        assert_eq!((code.cpu_seconds, code.processes), (60, 64));
+        assert_eq!((builds.memory_mb, builds.disk_mb), (2048, 8192));
+        assert_eq!((builds.cpu_seconds, builds.processes), (600, 256));
         assert!(own.web.allow.is_empty() && own.web.private.is_empty() && own.web.search.is_none());
         assert!(own.git.credentials.is_empty() && own.git.author.is_none() && own.embeddings.is_none());
     }
@@ -34,7 +33,7 @@ fn what_is_said_is_read_for_each_project_by_itself() {
     );
     let own = &config.main.own;
     assert!(own.code.network);
-    assert_eq!((own.code.code.memory, own.code.builds.processes), (64 << 20, 9));
+    assert_eq!((own.code.code.memory_mb, own.code.builds.processes), (64, 9));
     assert_eq!(own.code.toolchains, ["/home/project/sdk", "/opt/x"].map(std::path::PathBuf::from));
     assert_eq!(own.code.registries["npm"], "http://n/");
     assert_eq!(

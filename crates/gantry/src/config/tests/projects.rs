@@ -230,5 +230,5 @@ fn a_server_that_is_added_takes_no_id_of_the_catalogue() {
     let taken = reader.read("outputs", entry, &env).unwrap_err();
     assert!(taken.problems()[0].message().contains("is a name of Gantry's own"), "{taken}");
     let (server, warnings) = reader.read("files", entry, &env).unwrap();
-    assert_eq!((server.reach.kind(), warnings.len()), ("stdio", 0));
+    assert_eq!((server.options.transport().as_str(), warnings.len()), ("stdio", 0));
 }

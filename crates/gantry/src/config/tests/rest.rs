@@ -10,7 +10,7 @@ use expect_test::expect;
 use gantry_core::tool::Effect;
 use gantry_openapi::Method;
 use gantry_rest::{Credential, SpecPlace, StreamMode, Streaming};
-use gantry_upstream::config::DisabledReason;
+use gantry_upstream::options::DisabledReason;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -41,8 +41,12 @@ fn rst_1_a_tool_has_the_defaults_of_the_reference() {
     let found = tool("{ description: D, url: 'https://a.example/x' }");
     assert_eq!(found.inline.name, "x");
     assert_eq!((found.inline.method, found.inline.effect), (Method::Get, None));
-    assert_eq!(found.inline.schema, json!({ "type": "object", "properties": {} }));
-    assert!(found.inline.query.is_empty() && found.inline.headers.is_empty() && found.inline.body.is_none());
+    assert_eq!(found.inline.parameters_schema, json!({ "type": "object", "properties": {} }));
+    assert!(
+        found.inline.query.is_empty()
+            && found.inline.headers.is_empty()
+            && found.inline.body_template.is_none()
+    );
     assert!(found.inline.streaming.is_none() && found.off.is_none());
     assert_eq!((found.queue, found.cache, found.request_timeout), (None, None, None));
 }
@@ -66,16 +70,20 @@ fn rst_1_every_key_of_a_tool_is_read() {
     );
     assert_eq!(inline.headers, [("X-K".to_owned(), "hunter2".to_owned())]);
     assert_eq!(
-        inline.body,
+        inline.body_template,
         Some(json!({ "n": 1, "list": ["hunter2", "${parameters.y}"], "none": null })),
         "variables are put in, parameters stay"
     );
-    assert_eq!(inline.schema, json!({ "type": "object", "description": "${UNSET}", "required": ["x"] }));
+    assert_eq!(
+        inline.parameters_schema,
+        json!({ "type": "object", "description": "${UNSET}", "required": ["x"] })
+    );
     assert_eq!(found.queue.as_deref(), Some("net"));
     let ms = |millis| Some(Duration::from_millis(millis));
     assert_eq!((found.cache, found.request_timeout), (ms(5), ms(7)));
-    let streaming = Streaming { mode: StreamMode::Sse, timeout: Duration::from_millis(11), max_bytes: 13 };
-    assert_eq!(inline.streaming, Some(streaming));
+    let streaming = inline.streaming.as_ref().unwrap();
+    assert_eq!((streaming.mode, streaming.max_bytes), (StreamMode::Sse, 13));
+    assert_eq!(streaming.timeout, Duration::from_millis(11));
     assert!(!format!("{found:?}").contains("hunter2"), "what is secret is not shown");
 }
 
@@ -83,16 +91,19 @@ fn rst_1_every_key_of_a_tool_is_read() {
 fn rst_1_a_stream_of_json_has_the_defaults_of_those_who_write_it_so() {
     let streaming =
         tool("{ description: D, url: 'http://a/', streaming: { mode: json-stream } }").inline.streaming;
-    let text = str::to_owned;
-    let mode = StreamMode::Json {
-        line_prefix: String::new(),
+    let text = |text: &str| Some(text.to_owned());
+    let expected = Streaming {
+        mode: StreamMode::JsonStream,
+        line_prefix: text(""),
         discriminator_field: text("type"),
         done_value: text("done"),
         answer_field: text("answer"),
         token_value: text("token"),
         token_field: text("content"),
+        timeout: Duration::from_secs(60),
+        max_bytes: 1 << 20,
     };
-    assert_eq!(streaming, Some(Streaming { mode, timeout: Duration::from_secs(60), max_bytes: 1 << 20 }));
+    assert_eq!(streaming, Some(expected));
 }
 
 #[test]
@@ -150,17 +161,17 @@ fn rst_2_every_key_of_an_api_is_read() {
     let secret = "hunter2".to_owned();
     assert_eq!(found.headers, [("X-K".to_owned(), secret.clone())]);
     let client = |token_url: Option<&str>, scopes: Option<&[&str]>, secret: &str| Credential::Client {
-        id: "i".to_owned(),
-        secret: secret.to_owned(),
+        client_id: "i".to_owned(),
+        client_secret: secret.into(),
         token_url: token_url.map(|url| url.parse().unwrap()),
         scopes: scopes.map(|scopes| scopes.iter().map(|scope| (*scope).to_owned()).collect()),
     };
     let expected = [
-        ("b", Credential::Basic { username: "u".to_owned(), password: String::new() }),
-        ("k", Credential::Key("Token hunter2".to_owned())),
+        ("b", Credential::Basic { username: "u".to_owned(), password: "".into() }),
+        ("k", Credential::Key { api_key: "Token hunter2".into() }),
         ("o", client(Some("https://t.example/t"), Some(&["a", "b"]), &secret)),
         ("p", client(None, None, "s")),
-        ("t", Credential::Token(secret)),
+        ("t", Credential::Token { token: secret.into() }),
     ];
     assert!(
         found

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use gantry_upstream::config::{Declared, DisabledReason, Protocol, Remote, TransportConfig};
+use gantry_provider::options::Secret;
+use gantry_upstream::options::{Declared, DisabledReason, Protocol, ServerOptions};
 
 use super::{env, load, yaml};
 use crate::config::build::Base;
@@ -39,19 +40,16 @@ fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 fn an_entry_has_the_defaults_of_the_reference() {
     let found = server("{ command: npx }");
-    let TransportConfig::Stdio { command, args, env, cwd, replicas } = &found.reach else {
-        panic!("{found:?}")
-    };
-    assert_eq!((command.as_str(), args.len(), env.len(), *replicas), ("npx", 0, 0, 1));
-    assert_eq!(cwd, Path::new("/home/project"));
-    assert_eq!(found.protocol, Protocol::Auto);
-    assert_eq!(found.declared, Declared { elicitation: true, sampling: true, roots: false });
-    assert_eq!(found.startup_timeout, Duration::from_secs(15));
-    assert_eq!(
-        (found.health.interval, found.health.timeout),
-        (Duration::from_secs(30), Duration::from_secs(5))
-    );
-    assert!(found.prefix && found.source.enabled && found.trace.is_none() && found.off.is_none());
+    let ServerOptions { command, args, env, cwd, replicas, .. } = &*found.options;
+    assert_eq!((command.as_deref(), args.len(), env.len(), *replicas), (Some("npx"), 0, 0, 1));
+    assert_eq!(cwd.as_deref(), Some(Path::new("/home/project")));
+    assert_eq!(found.options.protocol, Protocol::Auto);
+    assert_eq!(found.options.declared(), Declared { elicitation: true, sampling: true, roots: false });
+    assert_eq!(found.options.startup_timeout, Duration::from_secs(15));
+    let health = found.options.health_check;
+    assert_eq!((health.interval, health.timeout), (Duration::from_secs(30), Duration::from_secs(5)));
+    let has_defaults = found.options.prefix && found.options.trace.is_none();
+    assert!(has_defaults && found.source.enabled && found.off.is_none());
     let defaults = yaml("").main.defaults;
     assert_eq!((defaults.mcp_init_concurrency, defaults.trace_mcp), (8, false));
 }
@@ -64,19 +62,20 @@ fn every_key_of_a_process_is_read() {
          healthCheck: { intervalMs: 11, timeoutMs: 13 }, protocol: legacy, prefix: false, traceMCP: true, \
          elicitation: false, sampling: false, roots: true, description: d }",
     );
-    let TransportConfig::Stdio { args, env, cwd, replicas, .. } = &found.reach else { panic!("{found:?}") };
-    assert_eq!(args, &["-y", "hunter2"]);
+    let ServerOptions { args, env, cwd, replicas, .. } = &*found.options;
+    assert_eq!(args, &["-y", "hunter2"].map(Secret::from));
     assert_eq!(
-        env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect::<Vec<_>>(),
+        env.iter().map(|(k, v)| (k.as_str(), v.expose())).collect::<Vec<_>>(),
         [("A", "hunter2"), ("B", "")]
     );
-    assert_eq!((cwd.as_path(), *replicas), (Path::new("/home/project/sub"), 3));
+    assert_eq!((cwd.as_deref(), *replicas), (Some(Path::new("/home/project/sub")), 3));
     assert_eq!(found.source.queue.as_deref(), Some("disk"));
     assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
-    assert_eq!(found.health.interval, Duration::from_millis(11));
-    assert_eq!((found.protocol, found.trace), (Protocol::Legacy, Some(true)));
-    assert_eq!(found.declared, Declared { elicitation: false, sampling: false, roots: true });
-    assert!(!found.prefix);
+    let options = &found.options;
+    assert_eq!(options.health_check.interval, Duration::from_millis(11));
+    assert_eq!((options.protocol, options.trace), (Protocol::Legacy, Some(true)));
+    assert_eq!(options.declared(), Declared { elicitation: false, sampling: false, roots: true });
+    assert!(!options.prefix);
 }
 
 #[test]
@@ -95,17 +94,12 @@ fn the_type_follows_from_what_an_entry_has() {
         ("{ type: tcp, url: 'a:1' }", "tcp"),
         ("{ address: '[::1]:9' }", "tcp"),
     ] {
-        assert_eq!(server(entry).reach.kind(), kind, "{entry}");
+        assert_eq!(server(entry).options.transport().as_str(), kind, "{entry}");
     }
-    assert_eq!(
-        server("{ type: tcp, urls: ['tcp://a:1', 'b:2'] }").reach,
-        TransportConfig::Tcp(vec!["a:1".into(), "b:2".into()])
-    );
-    let headers = vec![("Authorization".to_owned(), "Bearer hunter2".to_owned())];
-    assert_eq!(
-        server("{ url: 'http://a/', headers: { Authorization: 'Bearer ${SECRET}' } }").reach,
-        TransportConfig::Http(Remote { urls: vec!["http://a/".into()], headers })
-    );
+    assert_eq!(server("{ type: tcp, urls: ['tcp://a:1', 'b:2'] }").options.addresses(), ["a:1", "b:2"]);
+    let found = server("{ url: 'http://a/', headers: { Authorization: 'Bearer ${SECRET}' } }").options;
+    assert_eq!(found.addresses(), ["http://a/"]);
+    assert_eq!(found.headers["Authorization"].expose(), "Bearer hunter2");
 }
 
 #[test]

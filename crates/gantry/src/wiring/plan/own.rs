@@ -5,28 +5,23 @@ use gantry_egress::address_guard::{IpNet, parse_range};
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
 use gantry_tools::builtin::{BuiltinProvider, NAMESPACE};
-use gantry_tools::command::runner::{CommandRunner, RunnerOptions};
+use gantry_tools::command::runner::CommandRunner;
 use gantry_tools::command::{MAX_TIMEOUT, code_tools, shell_tools};
-use gantry_tools::develop::{Develop, DevelopOptions, Registries};
-use gantry_tools::files::{FilePolicy, FsTools, catalogue_tools, file_tools};
-use gantry_tools::git::{GitOptions, git_tools};
-use gantry_tools::search::{Embeddings, SearchCode, SearchOptions};
-use gantry_tools::toolbox::{ToolBox, ToolFamily};
-use gantry_tools::web::{SearchApi, UrlPattern, Web, WebOptions};
+use gantry_tools::dev::dev_tools;
+use gantry_tools::files::{FsTools, catalogue_tools, file_tools};
+use gantry_tools::git::git_tools;
+use gantry_tools::options::{
+    CodeOptions, EmbeddingsOptions, FilePolicy, GitAuthor, GitOptions, Registries, SearchApi, SearchOptions,
+    ShellPolicy, WebOptions, WebSearchOptions,
+};
+use gantry_tools::search::search_tools;
+use gantry_tools::toolbox::ToolBox;
+use gantry_tools::web::{UrlPattern, web_tools};
 use gantry_tools::workspace::ProtectedPaths;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tools that do not say themselves how long they may take.
-const TIME_LIMITS: [(&str, Duration); 6] = [
-    ("run_tests", Duration::from_secs(3600)),
-    ("format_code", Duration::from_secs(600)),
-    ("install_package", Duration::from_secs(1800)),
-    ("web_fetch", Duration::from_secs(300)),
-    ("web_search", Duration::from_secs(60)),
-    ("search_code", Duration::from_secs(120)),
-];
 /// How much longer a call may take than what it waits for. The tool itself ends what runs too long and says what came
 /// of it; the limit of the call is the last resort.
 const GRACE: Duration = Duration::from_secs(10);
@@ -47,9 +42,9 @@ pub(super) struct OwnTools {
 pub(super) fn tools(project: &Project, protected: &ProtectedPaths) -> anyhow::Result<OwnTools> {
     // The first one says best what is wrong with a workspace.
     let files = file_tools(&project.workspace, protected.clone())?;
-    let runner = Arc::new(CommandRunner::open(runner_options(project, protected)));
+    let runner = Arc::new(runner(project, protected));
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
-    let mut time_limits = TIME_LIMITS.to_vec();
+    let mut time_limits = Vec::new();
     if project.tools.workspace.enabled {
         let workspace = BuiltinProvider::workspace(families(files, project, protected, &runner)?);
         time_limits.extend(workspace.time_limits());
@@ -57,15 +52,16 @@ pub(super) fn tools(project: &Project, protected: &ProtectedPaths) -> anyhow::Re
     }
     for (id, builtin) in project.tools.builtin.iter().filter(|(_, builtin)| builtin.source.enabled) {
         let files = |tools, allowed: &[_]| {
-            let policy = FilePolicy { tools, allowed: allowed.to_vec() };
-            catalogue_tools(id, &project.workspace, protected.clone(), &policy).map(Box::new)
+            let policy = FilePolicy { allowed_paths: allowed.to_vec(), ..FilePolicy::default() };
+            catalogue_tools(id, &project.workspace, protected.clone(), tools, &policy)
         };
-        let family: Box<dyn ToolFamily> = match &builtin.policy {
+        let family = match &builtin.policy {
             BuiltinPolicy::FsRead(allowed) => files(FsTools::Read, allowed)?,
             BuiltinPolicy::FsWrite(allowed) => files(FsTools::Write, allowed)?,
             BuiltinPolicy::ShellExec { commands } => {
-                let limit = builtin.source.request_timeout;
-                Box::new(shell_tools(Arc::clone(&runner), commands.clone(), limit))
+                let timeout = builtin.source.request_timeout;
+                let policy = ShellPolicy { allowed_commands: commands.clone(), timeout };
+                shell_tools(Arc::clone(&runner), policy)
             }
         };
         providers.push(Arc::new(BuiltinProvider::entry(id, family)));
@@ -79,46 +75,42 @@ fn families(
     project: &Project,
     protected: &ProtectedPaths,
     runner: &Arc<CommandRunner>,
-) -> anyhow::Result<Vec<Box<dyn ToolFamily>>> {
-    let Settings { code, git, embeddings, .. } = &project.own;
-    let registry = |name: &str| code.registries.get(name).cloned();
-    let registries = Registries {
-        npm: registry("npm"),
-        pip: registry("pip"),
-        cargo: registry("cargo"),
-        go: registry("go"),
-    };
+) -> anyhow::Result<Vec<ToolBox>> {
+    let Settings { git, embeddings, .. } = &project.own;
     for name in OLD_INDEX {
         // It only takes space, so that a file which stays is no reason to fail.
         std::fs::remove_file(project.data.join(name)).ok();
     }
-    let search = SearchOptions {
-        workspace: project.workspace.clone(),
-        fenced: protected.clone(),
-        embeddings: embeddings.clone().map(|it| Embeddings { url: it.url, model: it.model, api_key: it.key }),
-    };
-    let git = GitOptions { credentials: git.credentials.clone(), author: git.author.clone() };
+    let embeddings = embeddings.clone().map(|it| EmbeddingsOptions {
+        url: it.url,
+        model: it.model,
+        api_key: it.key.map(Into::into),
+    });
+    let credentials = git.credentials.iter().map(|(origin, secret)| (origin.clone(), secret.as_str().into()));
+    let author = git.author.clone().map(|(name, email)| GitAuthor { name, email });
+    let git = GitOptions { credentials: credentials.collect(), author };
     Ok(vec![
-        Box::new(files),
-        Box::new(SearchCode::open(search)?),
-        Box::new(code_tools(Arc::clone(runner))),
-        Box::new(Develop::new(Arc::clone(runner), DevelopOptions { registries })),
-        Box::new(git_tools(Arc::clone(runner), git)),
-        Box::new(Web::new(web(&project.own.web)?)?),
+        files,
+        search_tools(&project.workspace, protected.clone(), SearchOptions { embeddings })?,
+        code_tools(Arc::clone(runner)),
+        dev_tools(Arc::clone(runner))?,
+        git_tools(Arc::clone(runner), git),
+        web_tools(web(&project.own.web)?)?,
     ])
 }
 
 fn web(web: &config::Web) -> anyhow::Result<WebOptions> {
     let patterns = web.allow.iter().map(|pattern| UrlPattern::parse(pattern).map_err(anyhow::Error::msg));
-    let search = web.search.clone().map(|search| {
-        let key = search.key.unwrap_or_default();
-        match search.api {
-            WebSearchApi::Searxng => SearchApi::Searxng { url: search.url.unwrap_or_default() },
-            WebSearchApi::Brave => SearchApi::Brave { url: search.url, key },
-            WebSearchApi::Tavily => SearchApi::Tavily { url: search.url, key },
-        }
+    let search = web.search.clone().map(|search| WebSearchOptions {
+        api: match search.api {
+            WebSearchApi::Searxng => SearchApi::Searxng,
+            WebSearchApi::Brave => SearchApi::Brave,
+            WebSearchApi::Tavily => SearchApi::Tavily,
+        },
+        url: search.url,
+        api_key: search.key.map(Into::into),
     });
-    Ok(WebOptions { allow: patterns.collect::<Result<_, _>>()?, private: private(web), search })
+    Ok(WebOptions { allow: patterns.collect::<Result<_, _>>()?, allow_private: private(web), search })
 }
 
 /// What a search service needs to be asked at all, and where credentials can go.
@@ -146,18 +138,33 @@ pub(crate) fn private(web: &config::Web) -> Vec<IpNet> {
     web.private.iter().filter_map(|range| parse_range(range).ok()).collect()
 }
 
-fn runner_options(project: &Project, protected: &ProtectedPaths) -> RunnerOptions {
+/// Opens the workspace for programs.
+fn runner(project: &Project, protected: &ProtectedPaths) -> CommandRunner {
     let code = &project.own.code;
-    RunnerOptions {
-        workspace: project.workspace.clone(),
-        fenced: protected.clone(),
-        store: project.data.join(PACKAGES),
-        code: code.code,
-        builds: code.builds,
+    let registry = |name: &str| code.registries.get(name).cloned();
+    let options = CodeOptions {
         network: code.network,
-        private: private(&project.own.web),
+        memory_mb: code.code.memory_mb,
+        cpu_seconds: code.code.cpu_seconds,
+        processes: code.code.processes,
+        disk_mb: code.code.disk_mb,
+        builds: code.builds,
         toolchains: code.toolchains.clone(),
-    }
+        registries: Registries {
+            npm: registry("npm"),
+            pip: registry("pip"),
+            cargo: registry("cargo"),
+            go: registry("go"),
+        },
+    };
+    let store = project.data.join(PACKAGES);
+    CommandRunner::open(
+        project.workspace.clone(),
+        protected.clone(),
+        store,
+        private(&project.own.web),
+        options,
+    )
 }
 
 impl OwnTools {

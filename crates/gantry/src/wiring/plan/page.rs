@@ -2,7 +2,7 @@
 
 use crate::config::{Config, FixedEnv, Project, Source};
 use anyhow::Context as _;
-use gantry_core::tool::{OwnRule, ToolSpec};
+use gantry_core::tool::{ApprovalRule, ToolSpec};
 use gantry_tools::workspace::ProtectedPaths;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -38,10 +38,10 @@ fn tools(project: &Project) -> anyhow::Result<Vec<ToolSpec>> {
 }
 
 fn write_tool(page: &mut String, tool: &ToolSpec) -> std::fmt::Result {
-    let asks = match tool.own_rule {
-        OwnRule::Never => "never asks a person by itself",
-        OwnRule::Always => "always asks a person",
-        OwnRule::Depends => "asks a person where the description says so",
+    let asks = match tool.approval_rule {
+        ApprovalRule::Never => "never asks a person by itself",
+        ApprovalRule::Always => "always asks a person",
+        ApprovalRule::Depends => "asks a person where the description says so",
     };
     let effect = tool.annotations.effect().as_str();
     writeln!(page, "\n## `{}`\n\n{}\n\nEffect: {effect}; {asks}.", tool.name, tool.description)?;

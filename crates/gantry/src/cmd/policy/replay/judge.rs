@@ -3,7 +3,7 @@
 use super::history::Entry;
 use gantry_core::names::Style;
 use gantry_core::policy::{Foreseen, Recorded, foresee};
-use gantry_core::tool::{Effect, Origin, OwnRule, Settings, Tool};
+use gantry_core::tool::{ApprovalRule, Effect, Origin, Settings, Tool};
 use gantry_core::toolset::{Candidate, Place, Pool, Toolset};
 use gantry_core::{Caller, Role};
 use gantry_runtime::Plan;
@@ -19,7 +19,7 @@ type Named = (String, String, String, String, Effect);
 pub(super) struct Judge {
     plans: BTreeMap<Arc<str>, Plan>,
     /// The rules that Gantry's own tools have, by project, provider and tool.
-    own_rules: HashMap<(Arc<str>, Arc<str>, String), OwnRule>,
+    own_rules: HashMap<(Arc<str>, Arc<str>, String), ApprovalRule>,
     tools: HashMap<Named, Arc<Tool>>,
 }
 
@@ -33,7 +33,7 @@ impl Judge {
                     provider
                         .tools()
                         .into_iter()
-                        .map(|tool| ((Arc::clone(project), Arc::clone(id), tool.name), tool.own_rule)),
+                        .map(|tool| ((Arc::clone(project), Arc::clone(id), tool.name), tool.approval_rule)),
                 );
             }
         }
@@ -54,8 +54,8 @@ impl Judge {
         }
         let key = (entry.project.as_str().into(), entry.provider.as_str().into(), entry.original.clone());
         // A tool of a server has no rule of its own.
-        let own_rule = self.own_rules.get(&key).copied().unwrap_or(OwnRule::Never);
-        let tool = Recorded::tool(&origin(entry), &entry.original, &entry.name, entry.effect, own_rule);
+        let approval_rule = self.own_rules.get(&key).copied().unwrap_or(ApprovalRule::Never);
+        let tool = Recorded::tool(&origin(entry), &entry.original, &entry.name, entry.effect, approval_rule);
         let tool = Arc::new(tool);
         if self.tools.len() < TOOLS {
             self.tools.insert(named, Arc::clone(&tool));

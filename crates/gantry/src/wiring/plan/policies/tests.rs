@@ -3,7 +3,7 @@
 use super::policies;
 use crate::config::{Config, FixedEnv, MAIN_PROJECT, Source};
 use gantry_core::policy::{Policies, Recorded};
-use gantry_core::tool::{Effect, Origin, OwnRule, Tool, ToolKind};
+use gantry_core::tool::{ApprovalRule, Effect, Origin, Tool, ToolKind};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ fn compiled(text: &str, project: &str) -> Result<Policies, String> {
 
 fn tool(name: &str) -> Tool {
     let origin = Origin { provider: "db".into(), namespace: "db".into(), kind: ToolKind::Mcp };
-    Recorded::tool(&origin, name, &format!("db__{name}"), Effect::Destructive, OwnRule::Never)
+    Recorded::tool(&origin, name, &format!("db__{name}"), Effect::Destructive, ApprovalRule::Never)
 }
 
 #[test]

@@ -1,0 +1,201 @@
+//! Failures of requests: their messages, and whether the effect can have happened.
+
+use super::client::{self, SendError};
+use gantry_core::shape::truncated;
+use gantry_core::{ErrorCode, Fault, Permit, ToolError};
+use gantry_egress::{HttpError, Url, display_url};
+use gantry_openapi::Method;
+use gantry_provider::redact::Redactor;
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderName};
+use serde_json::{Map, Value, json};
+
+/// Bytes of an error's body that the details show.
+pub(super) const BODY_BYTES: usize = 64 * 1024;
+
+/// Characters of an error's body that the message shows.
+const MESSAGE_CHARS: usize = 500;
+
+/// Characters that are shown of one header of an error.
+const HEADER_CHARS: usize = 500;
+
+/// Bytes that are shown of all headers of an error.
+const HEADERS_BYTES: usize = 4 * 1024;
+
+/// Characters of a date in a header; all have the same length.
+const DATE_CHARS: usize = 29;
+
+/// The advice after a request whose effect is unknown.
+const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do not just send it again";
+
+/// Headers of an answer that help to find out what went wrong, by how they begin.
+const HEADERS: [&str; 7] =
+    ["retry-after", "location", "www-authenticate", "link", "x-request-id", "x-ratelimit-", "ratelimit-"];
+
+/// A request, as far as messages about its failure need it.
+#[derive(Debug)]
+pub(super) struct ErrorContext<'a> {
+    pub(super) method: Method,
+    /// The whole URL; messages show it without what may be secret.
+    pub(super) url: &'a Url,
+    /// The tool changes nothing.
+    pub(super) reads: bool,
+    pub(super) secrets: &'a Redactor,
+    /// What to configure if the service refuses the credentials.
+    pub(super) advice: Option<String>,
+}
+
+/// The arguments of a call.
+pub(super) fn arguments(permit: &Permit) -> Result<Map<String, Value>, Fault> {
+    serde_json::from_str(permit.arguments())
+        .map_err(|error| invalid(format!("the arguments are no object: {error}")))
+}
+
+/// Nothing was sent.
+pub(super) fn unavailable(message: impl Into<String>) -> Fault {
+    Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
+}
+
+/// The arguments cannot be sent.
+pub(super) fn invalid(message: impl Into<String>) -> Fault {
+    Fault::without_effect(ToolError::new(ErrorCode::InvalidArguments, message))
+}
+
+impl ErrorContext<'_> {
+    /// A fault after the request was on its way.
+    pub(super) fn after_sending(&self, error: ToolError) -> Fault {
+        if self.reads { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
+    }
+
+    /// The request has no answer. If it was answered by a redirect before, it counts as sent, although the request to the
+    /// target was not.
+    pub(super) fn unanswered(&self, error: &SendError) -> Fault {
+        let SendError { error, redirected } = error;
+        if !redirected || error.was_sent() {
+            return self.http(error);
+        }
+        let message = format!("the answer is a redirect that could not be followed ({error})");
+        self.lost(self.secrets.mask(message))
+    }
+
+    /// The request failed, or the answer is incomplete.
+    pub(super) fn http(&self, error: &HttpError) -> Fault {
+        let text = self.secrets.mask(error.to_string());
+        match error {
+            HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::Redirect { .. } => {
+                unavailable(format!("{text}. Nothing was sent."))
+            }
+            HttpError::NotAllowed { .. } => unavailable(format!(
+                "{text}. Nothing was sent. Add it to web.allowPrivate if it is the right one, and set baseUrl if a \
+                 specification from the web names it."
+            )),
+            HttpError::Request { .. } => invalid(text),
+            HttpError::Broken { address, reason } => {
+                let message =
+                    format!("the connection to {address} broke before the answer was complete ({reason})");
+                self.lost(self.secrets.mask(message))
+            }
+            HttpError::TooLarge { .. } => {
+                let message = format!("{text}. Ask for less: narrow the request, or ask page by page.");
+                self.after_sending(ToolError::new(ErrorCode::ExecutionError, message))
+            }
+        }
+    }
+
+    /// The request was sent, and its outcome is unknown.
+    pub(super) fn lost(&self, message: String) -> Fault {
+        let (code, message) = match self.reads {
+            true => (ErrorCode::ExecutionError, message),
+            false => (ErrorCode::OutcomeUnknown, format!("{message}; {LOOK_FIRST}")),
+        };
+        self.after_sending(ToolError::new(code, message))
+    }
+
+    /// The service answers with an error, or with a redirect that is not followed. The last `unsure` bytes of the body
+    /// are not shown: they may hold the first half of a secret, which is not recognised without the other half.
+    pub(super) fn refused(
+        &self,
+        (status, redirected): (StatusCode, bool),
+        headers: &HeaderMap,
+        body: String,
+        unsure: usize,
+    ) -> Fault {
+        let is_cut = unsure > 0 || body.len() > BODY_BYTES;
+        let masked = self.secrets.mask(body);
+        let text = truncated(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
+        let json: Option<Value> = serde_json::from_str(&text).ok().filter(|_| !is_cut);
+        let line = one_line(&text);
+        let (method, url) = (self.method, self.secrets.mask(display_url(self.url.as_str())));
+        let reason = status.canonical_reason().unwrap_or_default();
+        let mut message = format!("HTTP {}", status.as_u16());
+        message.extend((!reason.is_empty()).then(|| format!(" {reason}")));
+        message.push_str(&format!(" from {method} {url}"));
+        message.extend((!line.is_empty()).then(|| format!(": {line}")));
+        message.extend(self.hint(status, headers).map(|hint| format!(" ({hint})")));
+        let mut details = json!({
+            "status": status.as_u16(), "statusText": reason, "method": method.to_string(), "url": url,
+            "headers": diagnostic_headers(headers, self.secrets), "body": json.unwrap_or_else(|| text.as_ref().into()),
+        });
+        if is_cut {
+            details["truncated"] = true.into();
+        }
+        // 502 and 504 come from an intermediary: the effect is unknown.
+        let between = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
+        let code = if between && !self.reads { ErrorCode::OutcomeUnknown } else { ErrorCode::ExecutionError };
+        let error = ToolError::new(code, message).with_details(details);
+        // Other 4xx mean that it was not executed, except for 408 and for answers after a redirect.
+        let refuses = status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT && !redirected;
+        if refuses { Fault::without_effect(error) } else { self.after_sending(error) }
+    }
+
+    /// What to do about a status, in addition to the service's own words.
+    fn hint(&self, status: StatusCode, headers: &HeaderMap) -> Option<String> {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.advice.clone(),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                let after = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+                let is_number = (1..10).contains(&after.len()) && after.bytes().all(|it| it.is_ascii_digit());
+                let is_date = after.len() == DATE_CHARS && jiff::fmt::rfc2822::parse(after).is_ok();
+                let when = is_number.then(|| format!("in {after} s"));
+                Some(format!("try again {}", when.or(is_date.then(|| format!("after {after}")))?))
+            }
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT if !self.reads => {
+                Some(LOOK_FIRST.to_owned())
+            }
+            status if status.is_redirection() => {
+                let target = client::location(self.url, headers)?;
+                let target = self.secrets.mask(display_url(target.as_str()));
+                let effect = if self.reads { String::new() } else { format!("; {LOOK_FIRST}") };
+                Some(format!(
+                    "it redirects to {target}, which is not followed: only GET and HEAD are, a few times and to the same \
+                     server{effect}"
+                ))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The beginning of a text without breaks.
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut chars = line.chars().filter(|c| !c.is_control());
+    let start: String = chars.by_ref().take(MESSAGE_CHARS).collect();
+    if chars.next().is_some() { start + "…" } else { start }
+}
+
+/// The headers of an answer that help to find out what went wrong.
+fn diagnostic_headers(headers: &HeaderMap, secrets: &Redactor) -> Value {
+    let mut shown = Map::new();
+    let mut left = HEADERS_BYTES;
+    let is_telling = |name: &&str| HEADERS.iter().any(|start| name.starts_with(start));
+    for name in headers.keys().map(HeaderName::as_str).filter(is_telling) {
+        let values: Vec<_> =
+            headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let value: String = secrets.mask(values.join(", ")).chars().take(HEADER_CHARS).collect();
+        let Some(rest) = left.checked_sub(name.len() + value.len()) else { continue };
+        left = rest;
+        shown.insert(secrets.mask(name.to_owned()), value.into());
+    }
+    Value::Object(shown)
+}

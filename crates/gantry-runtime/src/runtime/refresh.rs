@@ -1,0 +1,251 @@
+//! Replaces the snapshot of a runtime: at its start, when a provider has other tools, when a server comes or goes, and when
+//! the configuration changes.
+//!
+//! Options, providers and pool come into force in one step, built off the async workers, one snapshot after the other.
+//! Calls that began before go on under the former one, at the providers that they were permitted for.
+
+use super::pool::{self, PoolBuild};
+use super::providers::{ProviderEntry, Providers};
+use super::{Runtime, Snapshot};
+use crate::event::EventKind;
+use crate::options::{Options, Plan};
+use crate::projects::DRAIN;
+use futures_util::future::join_all;
+use gantry_core::Tool;
+use gantry_core::toolset::Pool;
+use gantry_provider::Provider;
+use gantry_provider::resources::{Change, ListKind};
+use gantry_provider::server::{PublishCatalog, Server};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Providers often change together, at the start above all; their changes are taken in together.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+
+impl Runtime {
+    /// Waits until every configured MCP server was ready once or has failed, so that the tools of all that work can be
+    /// seen; at most ten seconds, or the longest startup timeout if that is less. After that it never waits again.
+    pub async fn settled(&self) {
+        let mut generation = self.generation.subscribe();
+        tokio::select! {
+            biased;
+            // The sender is this runtime's own, so it is there.
+            seen = generation.wait_for(|_| self.snapshot().discovered) => drop(seen),
+            () = self.closing.cancelled() => {}
+            () = tokio::time::sleep_until(self.discovery_deadline) => {}
+        }
+    }
+
+    /// Refreshes the snapshot whenever a provider changes, until the runtime closes.
+    pub(super) async fn follow_changes(self: Arc<Self>) {
+        let due = || async {
+            self.changed.notified().await;
+            tokio::time::sleep(DEBOUNCE).await;
+        };
+        while self.closing.run_until_cancelled(due()).await.is_some() {
+            self.refresh().await;
+        }
+    }
+
+    /// Takes in what the providers have now, to its end also if its caller is gone.
+    pub(crate) async fn refresh(self: &Arc<Self>) {
+        let rt = Arc::clone(self);
+        let refresh = self.tasks.spawn(async move {
+            let _building = rt.building.enter().await;
+            let now = rt.snapshot();
+            rt.install(Arc::clone(&now.options), Arc::clone(&now.providers)).await;
+        });
+        if let Err(error) = refresh.await {
+            tracing::error!("the tools could not be refreshed: {error}");
+        }
+    }
+
+    /// Applies a plan that was checked. Servers whose settings are as before are left alone, with their connections.
+    pub(crate) async fn reconfigure(self: &Arc<Self>, mut plan: Plan) {
+        let known = Arc::clone(&self.snapshot().providers);
+        for provider in &mut plan.providers {
+            // A provider that is there already and was made from the same configuration stays.
+            let same = known.get(&provider.origin().provider).map(|entry| &entry.provider);
+            if let Some(same) = same
+                .filter(|it| it.config_digest().is_some() && it.config_digest() == provider.config_digest())
+            {
+                *provider = Arc::clone(same);
+            }
+        }
+        start_providers(&plan.providers).await;
+        let building = self.building.enter().await;
+        let former = Arc::clone(&self.snapshot().providers);
+        let providers = match Providers::of_plan(&plan, &self.servers, &former) {
+            Ok(providers) => Arc::new(providers),
+            // The plan was checked, so this is a mistake of the program.
+            Err(error) => return tracing::error!("the configuration cannot be applied: {error}"),
+        };
+        let gone = former.without_those_of(&providers);
+        self.install(Arc::new(plan.options), providers).await;
+        drop(building);
+        self.log_warnings();
+        // Calls that still run there have been let in under the old rules; they get the time of a switch to end.
+        for server in gone.into_iter().filter_map(|entry| entry.server) {
+            let closing = self.closing.clone();
+            self.tasks.spawn(async move {
+                closing.run_until_cancelled(server.idle(DRAIN)).await;
+                server.close().await;
+            });
+        }
+    }
+
+    /// Builds the snapshot of these options and providers, puts it in force, starts the servers that are new, and notifies
+    /// connected clients. To be called in `building`.
+    pub(super) async fn install(self: &Arc<Self>, options: Arc<Options>, providers: Arc<Providers>) {
+        let former = self.snapshot();
+        let added = providers.without_those_of(&former.providers);
+        // Order: before the tools are taken, so that no change of them is missed.
+        added.iter().for_each(|entry| self.listen(entry));
+        let (rt, before) = (Arc::clone(self), Arc::clone(&former));
+        let parts = (Arc::clone(&options), Arc::clone(&providers));
+        let work = tokio::task::spawn_blocking(move || rt.build_snapshot(&before, parts));
+        let (now, publish_catalog) = work.await.unwrap_or_else(|error| {
+            tracing::error!("the tools could not be put together anew: {error}");
+            let is_same = Arc::ptr_eq(&former.options, &options);
+            // Without a pool of its own nothing of a new configuration can be called; the next change makes one. Under the
+            // same options the former pool is right: tools of a provider that is gone are refused.
+            let build = if is_same { Arc::clone(&former.build) } else { Arc::default() };
+            (former.next(options, providers, build, former.discovered), Box::new(Vec::new) as PublishCatalog)
+        });
+        let now = Arc::new(now);
+        self.snapshot.store(Arc::clone(&now));
+        self.output_provider.answers_within(now.options.response_max_bytes);
+        self.announce(&former, &now, publish_catalog);
+        self.generation.send_modify(|generation| *generation += 1);
+        if now.discovered && !former.discovered {
+            self.log_warnings();
+        }
+        if !added.is_empty() {
+            added.into_iter().filter_map(|entry| entry.server).for_each(Server::start);
+            // Servers that are switched off have nothing to announce.
+            self.changed.notify_one();
+        }
+    }
+
+    /// Builds the snapshot and the catalog of these providers. It is work, so this is not for an async worker.
+    fn build_snapshot(
+        &self,
+        former: &Snapshot,
+        (options, providers): (Arc<Options>, Arc<Providers>),
+    ) -> (Snapshot, PublishCatalog) {
+        self.servers.refresh_pins();
+        // Order: asked before the tools are taken: what a server has by then is in the pool for certain.
+        let discovered = former.discovered || providers.servers().all(|server| server.has_settled());
+        // A client may have listed the tools, and so knows which provider each name without a prefix belongs to.
+        let keep_owners = former.discovered || Instant::now() >= self.discovery_deadline;
+        let queues = self.services.queues.load();
+        let build = pool::build(providers.all(), &queues, former.pool(), keep_owners);
+        let is_in = |server: &dyn Provider| {
+            providers.has(server) && !build.excluded.providers.contains_key(&server.origin().provider)
+        };
+        let beginnings = pool::beginnings(providers.all());
+        let catalog = self.servers.prepare_catalog(&is_in, &beginnings, keep_owners);
+        (former.next(options, providers, Arc::new(build), discovered), catalog)
+    }
+
+    /// Has the snapshot refreshed when a provider changes, for as long as the provider is there.
+    fn listen(&self, entry: &ProviderEntry) {
+        let Some(mut version) = entry.provider.subscribe() else { return };
+        let (changed, closing) = (Arc::clone(&self.changed), self.closing.clone());
+        self.tasks.spawn(closing.run_until_cancelled_owned(async move {
+            while version.changed().await.is_ok() {
+                changed.notify_one();
+            }
+        }));
+    }
+
+    /// Logs what is excluded now, and notifies connected clients of what is other than before.
+    fn announce(&self, former: &Snapshot, now: &Snapshot, publish_catalog: PublishCatalog) {
+        log_excluded(&former.build, &now.build, former.discovered);
+        let changed = publish_catalog();
+        if former.revision == 0 {
+            // No client knows anything of a runtime before its first snapshot.
+            return;
+        }
+        for (provider, event) in tool_changes(former.pool(), now.pool()) {
+            self.events.emit(None, event);
+            self.notify_clients(Change::ListChanged { provider, kind: ListKind::Tools });
+        }
+        for (provider, kind) in changed {
+            self.notify_clients(Change::ListChanged { provider, kind });
+        }
+    }
+
+    /// Logs what looks wrong in the configuration.
+    fn log_warnings(&self) {
+        for warning in self.warnings() {
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
+/// Gets providers ready, all at once. One that cannot is reported; the others go on.
+pub(super) async fn start_providers(providers: &[Arc<dyn Provider>]) {
+    let starts = providers.iter().map(|provider| async {
+        if let Err(reason) = provider.prepare().await {
+            tracing::warn!("{} is not available: {reason}", provider.origin().provider);
+        }
+    });
+    join_all(starts).await;
+}
+
+/// Logs what is excluded now and was not before; of each provider's tools only the first, for a server can bring thousands.
+/// Tools that are excluded from the start are logged when everything has started (`with_tools`).
+fn log_excluded(former: &PoolBuild, now: &PoolBuild, with_tools: bool) {
+    for (provider, reason) in &now.excluded.providers {
+        if former.excluded.providers.get(provider) != Some(reason) {
+            tracing::warn!("{provider} is left out: {reason}");
+        }
+    }
+    if !with_tools {
+        return;
+    }
+    let known: HashSet<_> = former.excluded.tools.iter().collect();
+    let mut new: BTreeMap<&Arc<str>, Vec<(&str, &str)>> = BTreeMap::new();
+    for (provider, tool, why) in now.excluded.tools.iter().filter(|tool| !known.contains(tool)) {
+        new.entry(provider).or_default().push((tool, why));
+    }
+    for (provider, tools) in new {
+        if let [(tool, why), others @ ..] = tools.as_slice() {
+            let more = if others.is_empty() { "" } else { "; gantry doctor names the others" };
+            tracing::warn!("tool {tool:?} of {provider} is left out: {why}{more}");
+        }
+    }
+}
+
+/// An event for each provider that has other tools than before.
+fn tool_changes(former: &Arc<Pool>, now: &Arc<Pool>) -> BTreeMap<Arc<str>, EventKind> {
+    /// Added, changed and removed.
+    type Changes = (Vec<Arc<str>>, Vec<Arc<str>>, Vec<Arc<str>>);
+    let mut changes: BTreeMap<Arc<str>, Changes> = BTreeMap::new();
+    if Arc::ptr_eq(former, now) {
+        return BTreeMap::new();
+    }
+    let find = |pool: &Pool, tool: &Tool| {
+        pool.named(&tool.name).filter(|other| other.key.provider == tool.key.provider).cloned()
+    };
+    for tool in now.tools() {
+        let former = find(former, tool);
+        let is_same = |old: &Arc<Tool>| {
+            old.fingerprint == tool.fingerprint && old.quarantined().is_some() == tool.quarantined().is_some()
+        };
+        if !former.as_ref().is_some_and(is_same) {
+            let (added, changed, _) = changes.entry(Arc::clone(&tool.key.provider)).or_default();
+            if former.is_some() { changed } else { added }.push(Arc::clone(&tool.name));
+        }
+    }
+    for tool in former.tools().iter().filter(|tool| find(now, tool).is_none()) {
+        changes.entry(Arc::clone(&tool.key.provider)).or_default().2.push(Arc::clone(&tool.name));
+    }
+    let event = |(server, (added, changed, removed)): (Arc<str>, Changes)| {
+        (Arc::clone(&server), EventKind::ToolsChanged { server, added, changed, removed })
+    };
+    changes.into_iter().map(event).collect()
+}

@@ -1,0 +1,107 @@
+//! What kind of project a folder holds.
+
+use super::project_dir::ProjectDir;
+use crate::failure;
+use crate::workspace::entry::Kind;
+use gantry_core::Fault;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Entries of a folder that are looked at for sources.
+const ENTRIES: usize = 1000;
+/// How the names of sources end that make a folder a project on their own. A lone file of Rust or Go does not: their
+/// tools would not take it.
+const SOURCES: [(Ecosystem, &[&str]); 2] = [
+    (Ecosystem::Node, &["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"]),
+    (Ecosystem::Python, &["py", "pyi"]),
+];
+
+/// A language with its own tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Ecosystem {
+    Cargo,
+    Node,
+    Python,
+    Go,
+}
+
+impl Ecosystem {
+    const ALL: [Self; 4] = [Self::Cargo, Self::Node, Self::Python, Self::Go];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Cargo => "cargo",
+            Self::Node => "node",
+            Self::Python => "python",
+            Self::Go => "go",
+        }
+    }
+
+    /// What has to be installed where its programs are missing.
+    pub(super) fn toolchain(self) -> &'static str {
+        match self {
+            Self::Cargo => "Rust (rustup)",
+            Self::Node => "Node.js with npm",
+            Self::Python => "Python 3 with its venv module",
+            Self::Go => "Go",
+        }
+    }
+
+    /// The files of which one makes a folder such a project; the first is the usual one.
+    fn manifests(self) -> &'static [&'static str] {
+        match self {
+            Self::Cargo => &["Cargo.toml"],
+            Self::Node => &["package.json"],
+            Self::Python => {
+                &["pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "pytest.ini", "tox.ini"]
+            }
+            Self::Go => &["go.mod"],
+        }
+    }
+
+    /// What a folder holds, or what was chosen of it.
+    pub(super) fn detect(project: &ProjectDir, chosen: Option<Self>) -> Result<Self, Fault> {
+        if let Some(chosen) = chosen {
+            return Ok(chosen);
+        }
+        let has_manifest = |ecosystem: &Self| ecosystem.manifests().iter().any(|name| project.has(name));
+        let mut found: Vec<Self> = Self::ALL.into_iter().filter(has_manifest).collect();
+        if found.is_empty() {
+            found = Self::by_sources(project);
+        }
+        let folder = display_folder(&project.folder);
+        match found[..] {
+            [one] => Ok(one),
+            [] => Err(failure::invalid(format!(
+                "{folder} holds no project that is known: there is none of {}; name the folder of one as path, or choose \
+                 an ecosystem",
+                Self::ALL.map(|known| known.manifests().first().copied().unwrap_or_default()).join(", ")
+            ))),
+            _ => Err(failure::invalid(format!(
+                "{folder} holds several projects: {}; choose one of them as ecosystem",
+                found.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ")
+            ))),
+        }
+    }
+
+    /// What the sources in a folder are of, where it has no manifest; its `tests` count too.
+    fn by_sources(project: &ProjectDir) -> Vec<Self> {
+        let folders = ["", "tests", "test"].map(|name| project.folder.join(name));
+        let entries: Vec<_> = folders.iter().flat_map(|folder| project.entries(folder, ENTRIES)).collect();
+        let has_any = |extensions: &[&str]| {
+            entries.iter().any(|(name, kind)| {
+                let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+                *kind == Kind::File && extension.is_some_and(|extension| extensions.contains(&extension))
+            })
+        };
+        let found = SOURCES.into_iter().filter(|(_, extensions)| has_any(extensions));
+        found.map(|(ecosystem, _)| ecosystem).collect()
+    }
+}
+
+/// A folder as messages have it.
+pub(super) fn display_folder(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() { "the workspace".to_owned() } else { folder.display().to_string() }
+}

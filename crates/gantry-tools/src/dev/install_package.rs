@@ -1,0 +1,201 @@
+//! `install_package`: installs packages into a project. Always waits for an approval, because it reaches the network and
+//! brings code of others.
+//!
+//! An approval is bound to the command lines, the registry with its hosts, and the manifests, lock files and settings in
+//! the project's folder. If one of them is different by the time the call runs, nothing is installed. Only the hosts of
+//! the registry can be reached, also where the project names others.
+
+mod package_name;
+mod plan;
+
+pub(super) use plan::{cargo_config, python_in, virtual_environment, with_go_env};
+
+use super::ecosystem::Ecosystem;
+use super::project_dir::ProjectDir;
+use super::{CommandReport, DevContext, with_result};
+use crate::command::runner::{CommandSpec, exit_code};
+use crate::text::display_text;
+use crate::tool::prelude::*;
+use crate::tool::run_blocking;
+use gantry_core::EffectState;
+use gantry_sandbox::jail::{End, Ran};
+use plan::{FileDigests, InstallPlan, host};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long an installation may take, with all its steps.
+const WALL: Duration = Duration::from_mins(15);
+
+/// The tool.
+#[derive(Debug)]
+pub(super) struct InstallPackage(pub(super) Arc<DevContext>);
+
+/// Installs packages from a registry into a project of the workspace: npm, pnpm or yarn, pip (into .venv), cargo, go.
+/// Without packages, installs what the project declares. Always waits for a person's approval, because it reaches the
+/// network and brings code of others. Runs in the sandbox; install scripts of npm packages are not run unless scripts is
+/// true.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The folder of the project, relative to the workspace root.
+    #[serde(default = "default_path")]
+    path: String,
+    /// Names in the registry, with a version if need be: react@^18, requests>=2, serde@1, golang.org/x/text@v0.21.0. No
+    /// paths, addresses or options.
+    #[serde(default)]
+    packages: Vec<String>,
+    /// What the project is of, where its folder holds several or says nothing.
+    ecosystem: Option<Ecosystem>,
+    /// Whether they are only for development (npm and cargo).
+    #[serde(default)]
+    dev: bool,
+    /// Whether packages of npm may run their install scripts.
+    #[serde(default)]
+    scripts: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// What the project is of.
+    ecosystem: Ecosystem,
+    /// Manifests, lock files and settings in the folder that changed, relative to the workspace root.
+    changed: Vec<String>,
+    #[serde(flatten)]
+    report: CommandReport,
+}
+
+impl Tool for InstallPackage {
+    const NAME: &'static str = "install_package";
+    const TITLE: &'static str = "Install packages";
+    const HINTS: Annotations = Annotations { open_world_hint: Some(true), ..CHANGES };
+    // It always asks; as `Depends` the question can say what would be installed from where.
+    const APPROVAL: ApprovalRule = ApprovalRule::Depends;
+    const TIME_LIMIT: Option<Duration> = Some(Duration::from_mins(30));
+    type Args = Args;
+    type Output = Output;
+
+    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
+        let path = args.path.clone();
+        let look = move |context: &DevContext, project: ProjectDir| {
+            let plan = InstallPlan::make(&project, &args, &context.runner.options.registries)?;
+            let precondition = plan.precondition(&project, &plan.files(&project)?);
+            Ok(Preflight {
+                ask: Some(question(&args, &plan, &project.folder)),
+                precondition: Some(precondition.into()),
+            })
+        };
+        self.0.look(&path, look).await
+    }
+
+    /// Installs if everything is as it was when the call was judged.
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+        let precondition = call.precondition().map(str::to_owned);
+        let (Self(context), args) = (self, call.args);
+        let path = args.path.clone();
+        let look = move |context: &DevContext, project: ProjectDir| {
+            let plan = InstallPlan::make(&project, &args, &context.runner.options.registries)?;
+            let files = plan.files(&project)?;
+            if precondition != Some(plan.precondition(&project, &files)) {
+                return Err(failure::outdated(
+                    "what the project declares, or where its packages come from, changed after the call was judged; \
+                     nothing was installed. Call again to have it judged as it is now",
+                ));
+            }
+            Ok((project, plan, files))
+        };
+        let (project, plan, files) = context.look(&path, look).await?;
+        for step in &plan.steps {
+            context.require(&step.program, plan.manager.toolchain())?;
+        }
+        let (step, ran, duration) = self.run_steps(&plan, &project.folder).await?;
+        let report = CommandReport::new(step, &ran, duration);
+        let changed = run_blocking(EffectState::Done, move || changed_files(&project, &files)).await?;
+        let output = Output { ecosystem: plan.manager.ecosystem, changed, report };
+        let output = context.unless_limited(output, &ran, Self::NAME, WALL)?;
+        if ran.end == End::Exited(0) {
+            return Ok(output);
+        }
+        let fault = failure::failed(format!(
+            "`{}` failed with code {}; the details have what it said and what it changed; {}",
+            output.report.command.join(" "),
+            exit_code(ran.end),
+            plan.advice(step),
+        ));
+        Err(Fault { effect: EffectState::Done, ..with_result(fault, &output) })
+    }
+}
+
+/// The question: what, from where, and what it may do.
+fn question(args: &Args, plan: &InstallPlan, folder: &Path) -> String {
+    let what = if args.packages.is_empty() {
+        "everything that the project declares".to_owned()
+    } else {
+        args.packages.join(", ")
+    };
+    let scripts = match (plan.manager.ecosystem, args.scripts) {
+        (Ecosystem::Node, true) => ", running the packages' own install scripts",
+        (Ecosystem::Node, false) => {
+            ", without the packages' install scripts; what the project's own settings name, such as .pnpmfile.cjs or \
+             plugins of yarn, still runs in the sandbox"
+        }
+        (Ecosystem::Python, _) => "; a package without a wheel runs code of its own to be built",
+        (Ecosystem::Cargo, _) => {
+            "; what the project's own settings name, such as wrappers of the compiler, runs in the sandbox"
+        }
+        (Ecosystem::Go, _) => "",
+    };
+    // Where the path leads, however it is spelled.
+    let folder =
+        if folder.as_os_str().is_empty() { ".".into() } else { display_text(&folder.to_string_lossy()) };
+    let (manager, registry) = (plan.manager.name, host(&plan.source));
+    let by = plan.environment.map(|name| format!(", by the project's own {name},")).unwrap_or_default();
+    let hosts = plan.hosts.join(", ");
+    format!(
+        "it installs packages of others with {manager}{by} from {registry} into {folder}: {what}{scripts}; while it \
+         runs it can reach the network, and there only {hosts}"
+    )
+}
+
+impl InstallPackage {
+    /// Runs the steps of a plan until one fails: the last one that was run, how it ended, and how long all of them took.
+    async fn run_steps<'a>(
+        &self,
+        plan: &'a InstallPlan,
+        folder: &Path,
+    ) -> Result<(&'a CommandSpec, Ran, Duration), Fault> {
+        let mut last: Option<(&CommandSpec, Ran, Duration)> = None;
+        for step in &plan.steps {
+            let before = last.as_ref().map_or(Duration::ZERO, |(_, _, duration)| *duration);
+            let (folder, wall) = (folder.to_owned(), WALL.saturating_sub(before));
+            let command = CommandSpec { folder, wall, ..step.clone() };
+            let ran = self.0.runner.run(command).await.map_err(|fault| {
+                // Earlier steps have changed something.
+                if last.is_some() { Fault { effect: EffectState::Done, ..fault } } else { fault }
+            })?;
+            let (has_failed, duration) = (ran.end != End::Exited(0), before + ran.duration);
+            last = Some((step, ran, duration));
+            if has_failed {
+                break;
+            }
+        }
+        last.ok_or_else(|| failure::failed("there was nothing to run"))
+    }
+}
+
+/// Those of the manager's files that are different now. What cannot be read any more has changed too.
+fn changed_files(project: &ProjectDir, files: &FileDigests) -> Vec<String> {
+    let is_same = |name: &str, before| project.digest(name).is_ok_and(|now| now == before);
+    let changed = files.iter().filter(|(name, before)| !is_same(name, *before));
+    changed.map(|(name, _)| project.folder.join(name).display().to_string()).collect()
+}
+
+/// The programs that an installation would run, with their arguments.
+#[cfg(test)]
+pub(super) fn commands_of(
+    project: &ProjectDir,
+    args: &Args,
+    registries: &crate::options::Registries,
+) -> Result<Vec<String>, Fault> {
+    let plan = InstallPlan::make(project, args, registries)?;
+    Ok(plan.steps.iter().map(|step| step.command_line().join(" ")).collect())
+}

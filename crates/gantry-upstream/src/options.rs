@@ -1,0 +1,365 @@
+//! How an MCP server is configured: one entry under `mcpServers`, as far as it says how the server is reached and watched.
+
+use gantry_core::digest::Digest;
+pub use gantry_mcp::client::{Declared, Protocol};
+use gantry_provider::options::{Secret, millis};
+use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
+use gantry_provider::server::ServerConfig;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An MCP server: a program to start (`command`), or where it listens (`url`, `urls` or `address`).
+///
+/// Arguments, addresses and the values of variables and headers are often secrets, so debug output leaves them out.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration file")]
+pub struct ServerOptions {
+    /// A note for people.
+    pub description: Option<String>,
+    /// How it is reached. Without it: `stdio` with `command`, `tcp` with `address`, else what the scheme of the address
+    /// says.
+    #[serde(rename = "type")]
+    pub transport: Option<TransportType>,
+    /// The program to start, found by PATH; no shell reads it.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<Secret>,
+    /// Its environment. Of Gantry's own it gets PATH, HOME, LANG and TMPDIR, and nothing else.
+    pub env: BTreeMap<String, Secret>,
+    /// The folder it works in.
+    pub cwd: Option<PathBuf>,
+    /// How many of it run; a call goes to the one with the least to do. For `stdio`.
+    pub replicas: usize,
+    /// Where it listens: `http(s)://` for `http` and `sse`, `ws(s)://` for `websocket`, `tcp://host:port` for `tcp`.
+    pub url: Option<Secret>,
+    /// The same server at several addresses, instead of `url`; a call goes to the one with the least to do.
+    pub urls: Vec<Secret>,
+    /// `host:port`, instead of `url`, for `tcp`.
+    pub address: Option<Secret>,
+    /// Sent with every request.
+    pub headers: BTreeMap<String, Secret>,
+    /// Whether it is started at all.
+    pub enabled: bool,
+    /// The opposite of `enabled`, as editors write it.
+    pub disabled: bool,
+    /// How long one try to start it may take. It is tried again in the background.
+    #[serde(rename = "startupTimeoutMs", with = "millis")]
+    #[schemars(with = "u64")]
+    pub startup_timeout: Duration,
+    /// How it is watched.
+    pub health_check: HealthCheck,
+    /// The protocol to speak with it: `legacy` is 2024-11-05 to 2025-11-25, `modern` 2026-07-28, `auto` finds out.
+    #[serde(deserialize_with = "ProtocolName::deserialize")]
+    #[schemars(with = "ProtocolName")]
+    pub protocol: Protocol,
+    /// Whether its names and URIs are shown under its id. Without, a tool whose name belongs to another provider is left
+    /// out.
+    pub prefix: bool,
+    /// Log every message to and from it, with secrets masked. Without it, `defaults.traceMCP` decides.
+    #[serde(rename = "traceMCP")]
+    pub trace: Option<bool>,
+    /// Whether it may have people asked, where the client can ask them.
+    pub elicitation: bool,
+    /// Whether it may have the client's model asked, where the client allows it.
+    pub sampling: bool,
+    /// Whether it is told the client's roots. Off, because some servers replace the folders they were allowed to touch by
+    /// the roots that a client names.
+    pub roots: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        let Declared { elicitation, sampling, roots } = Declared::default();
+        Self {
+            description: None,
+            transport: None,
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            replicas: 1,
+            url: None,
+            urls: Vec::new(),
+            address: None,
+            headers: BTreeMap::new(),
+            enabled: true,
+            disabled: false,
+            startup_timeout: Duration::from_secs(15),
+            health_check: HealthCheck::default(),
+            protocol: Protocol::Auto,
+            prefix: true,
+            trace: None,
+            elicitation,
+            sampling,
+            roots,
+        }
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportType {
+    /// A process that reads and writes a JSON message per line.
+    Stdio,
+    /// Streamable HTTP.
+    #[serde(alias = "streamable-http", alias = "streamableHttp")]
+    Http,
+    /// The older HTTP+SSE.
+    Sse,
+    /// WebSocket.
+    #[serde(alias = "ws")]
+    WebSocket,
+    /// TCP, with a JSON message per line.
+    Tcp,
+}
+
+impl TransportType {
+    /// The word for it in the configuration and the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Sse => "sse",
+            Self::WebSocket => "websocket",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// How a server is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HealthCheck {
+    /// How often it is asked whether it is there.
+    #[serde(rename = "intervalMs", with = "millis")]
+    #[schemars(with = "u64")]
+    pub interval: Duration,
+    /// How long it may take to answer.
+    #[serde(rename = "timeoutMs", with = "millis")]
+    #[schemars(with = "u64")]
+    pub timeout: Duration,
+}
+
+impl Default for HealthCheck {
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) }
+    }
+}
+
+/// [`Protocol`] in configuration files.
+#[derive(Deserialize, JsonSchema)]
+#[serde(remote = "Protocol", rename_all = "lowercase")]
+enum ProtocolName {
+    Auto,
+    Legacy,
+    Modern,
+}
+
+impl ServerOptions {
+    /// How it is reached.
+    #[must_use]
+    pub fn transport(&self) -> TransportType {
+        let url = self.url.iter().chain(&self.urls).map(Secret::expose).next();
+        self.transport.unwrap_or_else(|| match url.and_then(|url| url.split_once("://")) {
+            _ if self.command.is_some() => TransportType::Stdio,
+            _ if self.address.is_some() => TransportType::Tcp,
+            Some(("ws" | "wss", _)) => TransportType::WebSocket,
+            Some(("tcp", _)) => TransportType::Tcp,
+            Some(_) | None => TransportType::Http,
+        })
+    }
+
+    /// Where it listens: URLs, or `host:port` for TCP. Several addresses are replicas of each other.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<&str> {
+        let all = self.url.iter().chain(&self.urls).chain(&self.address).map(Secret::expose);
+        all.map(|address| match address.strip_prefix("tcp://") {
+            Some(bare) => bare.strip_suffix('/').unwrap_or(bare),
+            None => address,
+        })
+        .collect()
+    }
+
+    /// What the server may ask clients; Gantry declares it when it connects.
+    #[must_use]
+    pub fn declared(&self) -> Declared {
+        Declared { elicitation: self.elicitation, sampling: self.sampling, roots: self.roots }
+    }
+
+    /// A digest of where and what the server is. Another program or address is another server; secrets and the number of
+    /// replicas make no difference.
+    #[must_use]
+    pub fn endpoint_digest(&self) -> Digest {
+        let mut parts = vec![self.transport().as_str()];
+        let folder = self.cwd.as_ref().map(|folder| folder.to_string_lossy());
+        if let Some(command) = &self.command {
+            parts.extend([command, folder.as_deref().unwrap_or_default()]);
+            parts.extend(self.args.iter().map(Secret::expose));
+        }
+        parts.extend(self.addresses());
+        Digest::of_parts(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
+    }
+
+    /// Masks the secrets that the server is given: its environment and its headers.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let mut redactor = Redactor::default();
+        for (name, value) in &self.headers {
+            redactor.add_header(name, value.expose());
+        }
+        // `Bearer x` is a secret as a whole and in its last word.
+        let last_words = self.env.values().filter_map(|value| value.expose().rsplit(' ').next());
+        let whole = self.env.values().chain(self.headers.values()).map(Secret::expose);
+        let long = whole.chain(last_words).filter(|word| word.len() >= PERHAPS_SECRET_BYTES);
+        long.for_each(|word| redactor.add(word));
+        redactor
+    }
+}
+
+/// An MCP server as a runtime gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Its id: the key under `mcpServers`, and its namespace.
+    pub id: Arc<str>,
+    /// How it is reached and watched.
+    pub options: ServerOptions,
+    /// Why it is not started, if so.
+    pub disabled: Option<DisabledReason>,
+}
+
+impl ServerConfig for ServerSettings {
+    fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    fn is_prefixed(&self) -> bool {
+        self.options.prefix
+    }
+
+    fn is_same(&self, other: &dyn ServerConfig) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
+    }
+}
+
+/// Why a server is not started at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DisabledReason {
+    /// Its configuration says `enabled: false`.
+    Disabled,
+    /// Its configuration cannot be used, for this reason: a variable that it needs is not set.
+    Unusable(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> ServerOptions {
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+    }
+
+    #[test]
+    fn an_entry_of_the_file_is_read_for_each_transport() {
+        for (text, transport, addresses) in [
+            (r#"{"command":"npx","args":["-y","m"]}"#, TransportType::Stdio, &[][..]),
+            (
+                r#"{"url":"https://a/mcp","headers":{"Authorization":"x"}}"#,
+                TransportType::Http,
+                &["https://a/mcp"],
+            ),
+            (r#"{"type":"streamableHttp","url":"http://a/"}"#, TransportType::Http, &["http://a/"]),
+            (r#"{"type":"sse","url":"http://a/sse"}"#, TransportType::Sse, &["http://a/sse"]),
+            (r#"{"type":"ws","url":"ws://a/"}"#, TransportType::WebSocket, &["ws://a/"]),
+            (r#"{"urls":["wss://a/","wss://b/"]}"#, TransportType::WebSocket, &["wss://a/", "wss://b/"]),
+            (r#"{"url":"tcp://a:1"}"#, TransportType::Tcp, &["a:1"]),
+            (r#"{"address":"[::1]:9"}"#, TransportType::Tcp, &["[::1]:9"]),
+        ] {
+            let options = read(text);
+            assert_eq!((options.transport(), &*options.addresses()), (transport, addresses), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_file_is_read_and_no_other() {
+        let all = read(
+            r#"{"description":"d","type":"stdio","command":"npx","args":["-y"],"env":{"A":"b"},"cwd":"/tmp","replicas":3,
+                "headers":{},"enabled":false,"disabled":true,"startupTimeoutMs":9,"healthCheck":{"intervalMs":11},
+                "protocol":"legacy","prefix":false,"traceMCP":true,"elicitation":false,"sampling":false,"roots":true}"#,
+        );
+        let health_check = HealthCheck { interval: Duration::from_millis(11), ..HealthCheck::default() };
+        let expected = ServerOptions {
+            description: Some("d".into()),
+            transport: Some(TransportType::Stdio),
+            command: Some("npx".into()),
+            args: vec!["-y".into()],
+            env: BTreeMap::from([("A".to_owned(), "b".into())]),
+            cwd: Some("/tmp".into()),
+            replicas: 3,
+            enabled: false,
+            disabled: true,
+            startup_timeout: Duration::from_millis(9),
+            health_check,
+            protocol: Protocol::Legacy,
+            prefix: false,
+            trace: Some(true),
+            elicitation: false,
+            sampling: false,
+            roots: true,
+            ..ServerOptions::default()
+        };
+        assert_eq!(all, expected);
+        let unknown = serde_json::from_str::<ServerOptions>(r#"{"comand":"x"}"#).unwrap_err().to_string();
+        assert!(unknown.contains("unknown field `comand`"), "{unknown}");
+    }
+
+    #[test]
+    fn the_schema_has_the_keys_and_texts_of_the_reference() {
+        let schema = schemars::schema_for!(ServerOptions);
+        let property =
+            |path: &str| schema.pointer(&format!("/properties/{path}")).unwrap_or_else(|| panic!("{path}"));
+        assert_eq!(
+            property("command/description"),
+            "The program to start, found by PATH; no shell reads it."
+        );
+        assert_eq!(property("startupTimeoutMs/type"), "integer");
+        assert_eq!(property("startupTimeoutMs/default"), 15_000);
+        assert_eq!(property("traceMCP/type/0"), "boolean");
+        assert_eq!(property("env/additionalProperties/type"), "string");
+    }
+
+    #[test]
+    fn secrets_do_not_show_in_debug_output() {
+        let shown = format!(
+            "{:?}",
+            read(
+                r#"{"command":"npx","args":["--token=SECRET"],"env":{"TOKEN":"SECRET"},"url":"https://a/?key=SECRET",
+                    "urls":["https://a/?key=SECRET"],"headers":{"Authorization":"SECRET"}}"#
+            )
+        );
+        assert!(!shown.contains("SECRET"), "{shown}");
+        assert!(shown.contains("TOKEN") && shown.contains("Authorization"), "{shown}");
+    }
+
+    #[test]
+    fn a_connection_is_kept_only_if_every_setting_is_the_same() {
+        let remote = |token: &str| {
+            let headers = BTreeMap::from([("Key".to_owned(), token.into())]);
+            let url = Some("https://a/".into());
+            crate::tests::settings(ServerOptions { url, headers, ..ServerOptions::default() })
+        };
+        let first = remote("one");
+        assert!(first.is_same(&remote("one")));
+        assert!(!first.is_same(&remote("two")), "a secret that changed has to be sent");
+        let mut traced = remote("one");
+        traced.options.trace = Some(true);
+        assert!(!first.is_same(&traced));
+    }
+}
