@@ -63,6 +63,7 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
         let was_up = started.is_ok();
         let end = match started {
             Ok((connection, events)) => supervisor.serve(&connection, events, &mut failures).await,
+            Err(_) if server.stop.is_cancelled() => End::Stopped,
             Err(reason) => End::Lost(reason),
         };
         let reason = match end {
@@ -144,6 +145,8 @@ impl Supervisor<'_> {
             end = self.watch(connection, events) => end,
             never = server.resubscribe(connection) => match never {},
         };
+        // Stopping the server closes its connections, which is no failure, whichever of the two is seen first.
+        let end = if server.stop.is_cancelled() { End::Stopped } else { end };
         if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
             *failures = 0;
         }
