@@ -10,7 +10,6 @@ mod arguments;
 mod changes;
 mod commit;
 mod diff;
-mod fault;
 mod log;
 mod push;
 mod remote;

@@ -14,10 +14,9 @@ const WORD_BYTES: usize = 1024;
 
 /// Paths in the workspace as git finds them in the jail, wherever it starts.
 pub(super) fn jail_paths(paths: &[String]) -> Result<Vec<String>, Fault> {
-    let bytes: usize = paths.iter().map(String::len).sum();
-    if paths.len() > MAX_FILES || bytes > FILES_BYTES {
+    if paths.iter().map(String::len).sum::<usize>() > FILES_BYTES {
         return Err(failure::invalid(format!(
-            "files: at most {MAX_FILES} paths of {FILES_BYTES} bytes together are taken; name folders instead"
+            "files: at most {FILES_BYTES} bytes are taken; name folders instead"
         )));
     }
     let in_jail =
@@ -25,18 +24,13 @@ pub(super) fn jail_paths(paths: &[String]) -> Result<Vec<String>, Fault> {
     paths.iter().map(in_jail).collect()
 }
 
-/// A word that stands for itself on a command line: a revision, or the name of a remote.
-pub(super) fn word<'a>(name: &str, text: &'a str) -> Result<&'a str, Fault> {
-    let is_plain = !text.is_empty()
-        && text.len() <= WORD_BYTES
-        && !text.starts_with('-')
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    if is_plain {
-        return Ok(text);
+/// A word that stands for itself on a command line: a revision, or the name of a branch or a remote. Empty if there is none.
+pub(super) fn word<'a>(name: &str, text: Option<&'a String>) -> Result<&'a str, Fault> {
+    let Some(text) = text else { return Ok("") };
+    if text.starts_with('-') || text.contains(char::is_whitespace) {
+        return Err(failure::invalid(format!("{name}: this is one word that does not begin with -")));
     }
-    Err(failure::invalid(format!(
-        "{name}: this is a word of at most {WORD_BYTES} bytes that does not begin with -"
-    )))
+    phrase(name, text)
 }
 
 /// A text that a condition of the log compares with.
@@ -45,29 +39,4 @@ pub(super) fn phrase<'a>(name: &str, text: &'a str) -> Result<&'a str, Fault> {
         return Err(failure::invalid(format!("{name}: this is one line of at most {WORD_BYTES} bytes")));
     }
     Ok(text)
-}
-
-/// The short name of a branch.
-pub(super) fn branch(text: &str) -> Result<&str, Fault> {
-    let name = word("branch", text.strip_prefix("refs/heads/").unwrap_or(text))?;
-    let is_name = !name.contains(['~', '^', ':', '?', '*', '[', '\\'])
-        && !name.contains("..")
-        && !name.contains("@{")
-        && !name.split('/').any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock"))
-        && !name.ends_with('.')
-        && !matches!(name, "@" | "HEAD");
-    if is_name {
-        return Ok(name);
-    }
-    Err(failure::invalid("branch: this is not the name of a branch, such as main or feature/login"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_branch_has_one_short_name() {
-        assert_eq!(branch("refs/heads/feature/a.b").unwrap(), "feature/a.b");
-    }
 }

@@ -1,7 +1,7 @@
 //! Files that differ, as `git diff --raw --numstat -z` lists them: first which and how, then by how many lines.
 
-use super::fault;
-use super::script::{NulFields, RepoRoot};
+use super::script::{Answer, unreadable};
+use crate::failure;
 use gantry_core::Fault;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,20 +63,23 @@ pub(super) fn status_word(letter: u8) -> Option<&'static str> {
 }
 
 /// Reads a whole list, up to its end or to an empty field.
-pub(super) fn parse(fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Changes, Fault> {
-    let unreadable = || fault::unreadable("a list of changed files");
+pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes, Fault> {
+    let unreadable = match answer.is_cut {
+        true => || failure::failed("more files differ than can be listed; name some of them in files"),
+        false => unreadable,
+    };
     let mut changes = Changes::default();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
-    while let Some(field) = fields.next() {
+    while let Some(field) = answer.next() {
         if field.is_empty() {
             break;
         }
         if let Some(raw) = field.strip_prefix(b":") {
             let letter = raw.rsplit(|byte| *byte == b' ').next().and_then(|last| last.first());
             let status = letter.and_then(|letter| status_word(*letter)).ok_or_else(unreadable)?;
-            let first = fields.next().ok_or_else(unreadable)?;
+            let first = answer.next().ok_or_else(unreadable)?;
             let has_two = matches!(letter, Some(b'R' | b'C'));
-            let second = has_two.then(|| fields.next().ok_or_else(unreadable)).transpose()?;
+            let second = has_two.then(|| answer.next().ok_or_else(unreadable)).transpose()?;
             let name = second.unwrap_or(first);
             // A file in conflict comes twice: as that, and with its lines.
             if places.contains_key(name) {
@@ -85,13 +88,13 @@ pub(super) fn parse(fields: &mut NulFields<'_>, top: &RepoRoot) -> Result<Change
             changes.count += 1;
             if changes.files.len() < FILES {
                 places.insert(name.to_owned(), changes.files.len());
-                let from = second.map(|_renamed| top.path(first));
-                let path = top.path(name);
+                let from = second.map(|_renamed| answer.path(first));
+                let path = answer.path(name);
                 changes.files.push(Change { path, from, status, added: 0, deleted: 0, binary: false });
             }
             continue;
         }
-        let (lines, name) = parse_lines(field, fields).ok_or_else(unreadable)?;
+        let (lines, name) = parse_lines(field, answer).ok_or_else(unreadable)?;
         let (added, deleted) = lines.unwrap_or_default();
         changes.added += added;
         changes.deleted += deleted;
@@ -109,12 +112,12 @@ type Lines = Option<(u64, u64)>;
 
 /// The lines of a file and its name: `1\t2\tname`, or `1\t2\t` and two fields with the
 /// old and the new name.
-fn parse_lines<'a>(field: &'a [u8], fields: &mut NulFields<'a>) -> Option<(Lines, &'a [u8])> {
+fn parse_lines<'a>(field: &'a [u8], answer: &mut Answer<'a>) -> Option<(Lines, &'a [u8])> {
     let mut parts = field.splitn(3, |byte| *byte == b'\t');
     let (added, deleted, name) = (parts.next()?, parts.next()?, parts.next()?);
     let name = if name.is_empty() {
-        fields.next()?;
-        fields.next()?
+        answer.next()?;
+        answer.next()?
     } else {
         name
     };
@@ -128,9 +131,13 @@ fn parse_lines<'a>(field: &'a [u8], fields: &mut NulFields<'a>) -> Option<(Lines
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::script::captured;
 
-    fn top() -> RepoRoot {
-        RepoRoot::parse(b"/workspace/sub").unwrap()
+    /// The list in a repository in the folder `sub`, and what comes after it.
+    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>), Fault> {
+        let stdout = captured(&[b"/workspace/sub\0", list].concat());
+        let mut answer = Answer::of(&stdout)?;
+        Ok((parse(&mut answer)?, answer.rest.to_vec()))
     }
 
     fn change(path: &str, status: &'static str, lines: (u64, u64)) -> Change {
@@ -142,8 +149,7 @@ mod tests {
         let text = b":000000 100644 0000 abcd A\0new\nline \t.txt\0:100644 100644 abcd abce M\0a\xff\0\
             :100644 100644 abcd abce R087\0old\0to\0:100644 000000 abcd 0000 D\0gone\0\
             3\t0\tnew\nline \t.txt\0-\t-\ta\xff\0\x31\t2\t\0old\0to\x000\t7\tgone\0\0diff --git";
-        let mut fields = NulFields(text);
-        let changes = parse(&mut fields, &top()).unwrap();
+        let (changes, rest) = parsed(text).unwrap();
         assert_eq!(
             changes.files,
             [
@@ -154,13 +160,13 @@ mod tests {
             ]
         );
         assert_eq!((changes.count, changes.added, changes.deleted), (4, 4, 9));
-        assert_eq!(fields.0, b"diff --git");
+        assert_eq!(rest, b"diff --git");
     }
 
     #[test]
     fn a_file_in_conflict_is_one_file() {
         let text = b":000000 100644 0 0 U\0z\0:100644 100644 a 0 M\0z\x000\t0\tz\x006\t0\tz\0";
-        let changes = parse(&mut NulFields(text), &top()).unwrap();
+        let (changes, _) = parsed(text).unwrap();
         assert_eq!((changes.files, changes.count), (vec![change("sub/z", "conflicted", (6, 0))], 1));
     }
 
@@ -173,7 +179,7 @@ mod tests {
         for n in 0..FILES + 5 {
             text.extend(format!("1\t1\tf{n}\0").bytes());
         }
-        let changes = parse(&mut NulFields(&text), &top()).unwrap();
+        let (changes, _) = parsed(&text).unwrap();
         assert_eq!((changes.files.len(), changes.count, changes.added), (FILES, 1005, 1005));
         assert!(changes.is_truncated());
     }
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn what_git_never_prints_is_no_list() {
         for text in [&b":100644 X\0a\0"[..], b"1\t2\0", b"x\t1\ta\0", b":0 0 0 0 R1\0a\0", b"1\t2\t\0a\0"] {
-            assert!(parse(&mut NulFields(text), &top()).is_err(), "{text:?}");
+            assert!(parsed(text).is_err(), "{text:?}");
         }
     }
 }

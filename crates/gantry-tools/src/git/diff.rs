@@ -3,7 +3,8 @@
 use super::GitContext;
 use super::arguments::{MAX_FILES, jail_paths, word};
 use super::changes::{self, Change};
-use super::script::{GitScript, NulFields, Repository};
+use super::script::{Answer, script};
+use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 
 /// Bytes of the text of a diff.
@@ -65,44 +66,28 @@ impl Tool for GitDiff {
     type Output = Output;
 
     async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        let args = &call.args;
-        let repository = Repository::at(&self.0.runner, &args.path)?;
-        let ran = repository.run_checked(diff_script(args)?, "comparing").await?;
-        parse_output(&ran.stdout.bytes, ran.stdout.is_truncated())
+        let stdout = self.0.run(&call.args.path, diff_script(&call.args)?).await?;
+        parse_output(Answer::of(&stdout)?)
     }
 }
 
-fn diff_script(args: &Args) -> Result<GitScript, Fault> {
+fn diff_script(args: &Args) -> Result<CommandSpec, Fault> {
     if args.to.is_some() && (args.from.is_none() || args.staged) {
         return Err(failure::invalid(
             "to: this goes with from, and not with staged; leave it out to compare with the files as they are",
         ));
     }
     let staged = if args.staged { "--cached" } else { "" };
-    let rev = |name: &str, rev: &Option<String>| match rev {
-        Some(rev) => word(name, rev).map(str::to_owned),
-        None => Ok(String::new()),
-    };
-    let context = args.context.min(MAX_CONTEXT).to_string();
-    let words = [staged.to_owned(), context, rev("from", &args.from)?, rev("to", &args.to)?];
-    let script = GitScript::read_only(GitDiff::NAME, &[include_str!("sh/diff.sh")]);
-    Ok(script.args(words).args(jail_paths(&args.files)?))
+    let (from, to) = (word("from", args.from.as_ref())?, word("to", args.to.as_ref())?);
+    let script = script(&[include_str!("sh/diff.sh")], &[]);
+    Ok(script.args([staged, &args.context.to_string(), from, to]).args(jail_paths(&args.files)?))
 }
 
-fn parse_output(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
-    let mut fields = NulFields(bytes);
-    let top = fields.repo_root()?;
-    let changes = match changes::parse(&mut fields, &top) {
-        Ok(changes) => changes,
-        Err(_cut) if is_cut => {
-            return Err(failure::failed("more files differ than can be listed; name some of them in files"));
-        }
-        Err(fault) => return Err(fault),
-    };
-    let text = fields.0;
-    let is_truncated = is_cut || text.len() > DIFF_BYTES || changes.is_truncated();
-    let diff = String::from_utf8_lossy(whole_lines(text)).into_owned();
-    Ok(Output { diff, files: changes.files, truncated: is_truncated })
+fn parse_output(mut answer: Answer<'_>) -> Result<Output, Fault> {
+    let changes = changes::parse(&mut answer)?;
+    let truncated = answer.is_cut || answer.rest.len() > DIFF_BYTES || changes.is_truncated();
+    let diff = String::from_utf8_lossy(whole_lines(answer.rest)).into_owned();
+    Ok(Output { diff, files: changes.files, truncated })
 }
 
 /// The beginning of a diff, up to the end of a line if it is too long.
@@ -115,16 +100,21 @@ fn whole_lines(text: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::script::captured;
+
+    fn parsed(bytes: &[u8]) -> Output {
+        parse_output(Answer::of(&captured(bytes)).unwrap()).unwrap()
+    }
 
     #[test]
     fn a_long_diff_is_cut_between_lines_and_says_so() {
         let mut text = b"/workspace\0:100644 100644 a b M\0a\x001\t1\ta\0\0".to_vec();
         let head = text.len();
         text.extend(b"0123456789\n".repeat(DIFF_BYTES / 11 + 2));
-        let result = parse_output(&text, false).unwrap();
+        let result = parsed(&text);
         assert!(result.truncated);
         assert_eq!(result.diff.len(), DIFF_BYTES / 11 * 11);
-        let result = parse_output(&text[..head + 22], false).unwrap();
+        let result = parsed(&text[..head + 22]);
         assert_eq!(result.diff, "0123456789\n0123456789\n");
         assert!(!result.truncated);
         assert_eq!(whole_lines(&vec![b'x'; DIFF_BYTES + 1]).len(), DIFF_BYTES);
@@ -146,6 +136,6 @@ mod tests {
             );
         }
         let right = diff_script(&args(r#"{"from":"main","staged":true,"files":["a/../b","."]}"#)).unwrap();
-        assert_eq!(right.words(), ["--cached", "3", "main", "", "/workspace/b", "/workspace"]);
+        assert_eq!(right.args[3..], ["--cached", "3", "main", "", "/workspace/b", "/workspace"]);
     }
 }

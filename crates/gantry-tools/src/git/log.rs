@@ -1,8 +1,9 @@
 //! `git_log`: commits, the newest first.
 
+use super::GitContext;
 use super::arguments::{MAX_FILES, jail_paths, phrase, word};
-use super::script::{GitScript, NulFields, Repository};
-use super::{GitContext, fault};
+use super::script::{Answer, script, unreadable};
+use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 
 /// Commits that one call gives.
@@ -94,18 +95,15 @@ impl Tool for GitLog {
     type Output = Output;
 
     async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        let args = &call.args;
-        let repository = Repository::at(&self.0.runner, &args.path)?;
-        let most = args.max_count.clamp(1, MAX_COMMITS);
-        let ran = repository.run_checked(log_script(args, most)?, "reading the log").await?;
-        parse_output(&ran.stdout.bytes, ran.stdout.is_truncated(), most)
+        let stdout = self.0.run(&call.args.path, log_script(&call.args)?).await?;
+        parse_output(Answer::of(&stdout)?, call.args.max_count)
     }
 }
 
-fn log_script(args: &Args, most: u32) -> Result<GitScript, Fault> {
-    let rev = args.rev.as_deref().map(|rev| word("rev", rev)).transpose()?.unwrap_or_default();
+fn log_script(args: &Args) -> Result<CommandSpec, Fault> {
+    let rev = word("rev", args.rev.as_ref())?;
     // One more than asked for tells whether there are more.
-    let mut options = vec![format!("--max-count={}", most + 1), format!("--skip={}", args.skip)];
+    let mut options = vec![format!("--max-count={}", args.max_count + 1), format!("--skip={}", args.skip)];
     let conditions =
         [("author", &args.author), ("since", &args.since), ("until", &args.until), ("grep", &args.grep)];
     for (name, text) in conditions {
@@ -114,34 +112,27 @@ fn log_script(args: &Args, most: u32) -> Result<GitScript, Fault> {
         }
     }
     options.extend(["--fixed-strings", "--regexp-ignore-case", "--"].map(str::to_owned));
-    let script = GitScript::read_only(GitLog::NAME, &[include_str!("sh/log.sh")]);
+    let script = script(&[include_str!("sh/log.sh")], &[]);
     Ok(script.args([rev]).args(options).args(jail_paths(&args.files)?))
 }
 
-fn parse_output(bytes: &[u8], is_cut: bool, most: u32) -> Result<Output, Fault> {
-    let mut fields = NulFields(bytes);
-    fields.required("where the repository is")?;
+fn parse_output(mut answer: Answer<'_>, most: u32) -> Result<Output, Fault> {
     let mut commits = Vec::new();
-    let mut is_truncated = is_cut;
-    while !fields.0.is_empty() {
-        let Some(commit) = parse_commit(&mut fields) else {
-            if is_cut {
-                break;
-            }
-            return Err(fault::unreadable("a commit of the log"));
-        };
-        if commits.len() == most as usize {
-            is_truncated = true;
-            break;
+    while !answer.rest.is_empty() {
+        match parse_commit(&mut answer) {
+            Some(commit) => commits.push(commit),
+            None if answer.is_cut => break,
+            None => return Err(unreadable()),
         }
-        commits.push(commit);
     }
-    Ok(Output { commits, truncated: is_truncated })
+    let truncated = answer.is_cut || commits.len() > most as usize;
+    commits.truncate(most as usize);
+    Ok(Output { commits, truncated })
 }
 
 /// The fields of one commit, in the order of the script.
-fn parse_commit(fields: &mut NulFields<'_>) -> Option<Commit> {
-    let mut next = || Some(String::from_utf8_lossy(fields.next()?).into_owned());
+fn parse_commit(answer: &mut Answer<'_>) -> Option<Commit> {
+    let mut next = || answer.text().ok();
     let (hash, short, parents) = (next()?, next()?, next()?);
     let (name, email, date) = (next()?, next()?, next()?);
     let (refs, subject, body) = (next()?, next()?, next()?);
@@ -166,15 +157,21 @@ fn split_refs(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::script::captured;
+    use gantry_sandbox::jail::Captured;
     use serde_json::json;
 
     const TWO: &[u8] = b"/workspace\0h1\0s1\0p1 p2\0Ann \xc3\x84\0a@x\x002024-01-02T03:04:05+02:00\0\
         HEAD -> main, tag: v1, origin/main\0Subject\0Body\n\nmore\n\0\
         h2\0s2\0\0Bob\0b@x\x002024-01-01T00:00:00Z\0\0One line\0\0";
 
+    fn parsed(bytes: &[u8], most: u32) -> Result<Output, Fault> {
+        parse_output(Answer::of(&captured(bytes))?, most)
+    }
+
     #[test]
     fn commits_are_read_field_by_field() {
-        let log = json!(parse_output(TWO, false, 20).unwrap());
+        let log = json!(parsed(TWO, 20).unwrap());
         assert_eq!(
             log,
             json!({ "commits": [
@@ -189,26 +186,27 @@ mod tests {
 
     #[test]
     fn more_than_asked_for_is_cut_and_says_so() {
-        let log = json!(parse_output(TWO, false, 1).unwrap());
+        let log = json!(parsed(TWO, 1).unwrap());
         assert_eq!((log["commits"].as_array().unwrap().len(), &log["truncated"]), (1, &json!(true)));
         let cut = &TWO[..TWO.len() - 3];
-        assert!(parse_output(cut, true, 20).unwrap().truncated);
-        assert!(parse_output(cut, false, 20).is_err());
-        assert_eq!(json!(parse_output(b"/workspace\0", false, 20).unwrap()), json!({ "commits": [] }));
+        assert!(parsed(cut, 20).is_err());
+        let cut = Captured { total: 9999, ..captured(cut) };
+        assert!(parse_output(Answer::of(&cut).unwrap(), 20).unwrap().truncated);
+        assert_eq!(json!(parsed(b"/workspace\0", 20).unwrap()), json!({ "commits": [] }));
     }
 
     #[test]
     fn conditions_stay_in_their_place_on_the_command_line() {
         let args = |text: &str| serde_json::from_str::<Args>(text).unwrap();
-        let one = log_script(&args(r#"{"author":"--all","grep":"a b","rev":"main..x","files":["-f"]}"#), 20)
-            .unwrap();
-        let words = one.words();
+        let one =
+            log_script(&args(r#"{"author":"--all","grep":"a b","rev":"main..x","files":["-f"]}"#)).unwrap();
+        let words = &one.args[3..];
         assert_eq!(words[0], "main..x");
-        assert!(words.contains(&"--author=--all") && words.contains(&"--grep=a b"));
+        assert!(words.contains(&"--author=--all".to_owned()) && words.contains(&"--grep=a b".to_owned()));
         let end = words.iter().position(|arg| *arg == "--").unwrap();
         assert_eq!(words[end + 1..], ["/workspace/-f"]);
         for wrong in [r#"{"rev":"--all"}"#, r#"{"rev":""}"#, r#"{"since":"a\nb"}"#, r#"{"author":""}"#] {
-            assert!(log_script(&args(wrong), 20).is_err(), "{wrong}");
+            assert!(log_script(&args(wrong)).is_err(), "{wrong}");
         }
     }
 }

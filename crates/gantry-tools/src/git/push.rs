@@ -6,14 +6,15 @@
 
 mod answer;
 
-use self::answer::Sent;
-use super::arguments::{branch as branch_name, word};
-use super::remote::{Address, tracking_ref};
-use super::script::{GitScript, HOOKS, NulFields, Repository, short_id};
-use super::{GitContext, fault};
+use super::GitContext;
+use super::arguments::word;
+use super::remote;
+use super::script::{Answer, HOOKS, WORKING, script, short_id, unreadable, writing_script};
+use crate::command::runner::CommandSpec;
 use crate::text::{counted, display_text};
 use crate::tool::prelude::*;
 use gantry_core::digest::Digest;
+use gantry_egress::Url;
 use gantry_provider::options::Secret;
 use gantry_sandbox::jail::PROXY;
 use std::collections::BTreeMap;
@@ -74,14 +75,12 @@ pub(super) struct Output {
 }
 
 /// What would go where.
-#[derive(Debug)]
 struct Plan {
     branch: String,
     commit: String,
     remote: String,
-    address: Address,
-    /// Where the repository keeps what it knows of the branch there.
-    tracking: Option<String>,
+    /// The address of the remote, which may have a secret in it.
+    url: Url,
     /// What the branch there was when it was last seen.
     old: Option<String>,
     /// Commits that would go, and those that would be lost there.
@@ -97,18 +96,15 @@ impl Plan {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// The references by which it is told what is there.
-    fn source(&self) -> String {
-        match (&self.tracking, &self.old) {
-            (Some(tracking), Some(_)) => tracking.clone(),
-            _ => format!("refs/remotes/{}/*", self.remote),
-        }
+    /// Where the repository keeps what it knows of the branch there.
+    fn tracking(&self) -> String {
+        format!("refs/remotes/{}/{}", self.remote, self.branch)
     }
 
     /// What an approval rests on. The address is not in it as it is, for it may have a secret.
     fn precondition(&self) -> String {
         let old = self.old.as_deref().unwrap_or("-");
-        let to = Digest::of_parts(&[self.remote.as_bytes(), self.address.text.as_bytes()]);
+        let to = Digest::of_parts(&[self.remote.as_bytes(), self.url.as_str().as_bytes()]);
         format!("push {} {} {old} {to}", self.commit, self.reference())
     }
 }
@@ -128,79 +124,54 @@ impl Tool for GitPush {
     type Output = Output;
 
     async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
-        let plan = read_plan(&Repository::at(&self.0.runner, &args.path)?, &args).await?;
+        let plan = self.plan(&args).await?;
         Ok(Preflight { ask: Some(question(&plan)), precondition: Some(plan.precondition().into()) })
     }
 
     async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        let repository = Repository::at(&self.0.runner, &call.args.path)?;
+        let path = &call.args.path;
         let judged = call.judged()?;
-        let plan = read_plan(&repository, &call.args).await?;
+        let plan = self.plan(&call.args).await?;
         if plan.precondition() != judged {
             return Err(failure::outdated(
                 "the branch or the remote has changed since the push was approved, and nothing was pushed; call again",
             ));
         }
-        run_pre_push_hook(&repository, &plan).await?;
-        let ran = repository.run(push_script(&plan, &self.0.options.credentials)).await?;
-        let sent = Sent::read(&ran, &plan)?;
-        let tracked = record_push(&repository, &plan).await;
-        Ok(Output {
-            url: plan.address.display(),
-            reference: plan.reference(),
-            from: sent.from,
-            remote: plan.remote,
-            to: plan.commit,
-            created: sent.is_new,
-            forced: sent.is_forced,
-            output: sent.said.join("\n"),
-            warning: tracked.err().map(|fault| {
-                format!("pushed, but the repository could not note it: {}", fault.error.message)
-            }),
-        })
+        self.0.run(path, hook_script(&plan)).await?;
+        let ran = self.0.run_to_end(path, push_script(&plan, &self.0.options.credentials)).await?;
+        let mut output = answer::read(&ran, &plan)?;
+        let track = writing_script(&[include_str!("sh/track.sh")]).args([plan.tracking(), plan.commit]);
+        if let Err(fault) = self.0.run(path, track).await {
+            let why = fault.error.message;
+            output.warning = Some(format!("pushed, but the repository could not note it: {why}"));
+        }
+        Ok(output)
     }
 }
 
-/// What the repository says now. Changes nothing and uses no network.
-async fn read_plan(repository: &Repository<'_>, args: &Args) -> Result<Plan, Fault> {
-    let branch = args.branch.as_deref().map(branch_name).transpose()?.unwrap_or_default();
-    let remote = args.remote.as_deref().map(|remote| word("remote", remote)).transpose()?;
-    let words = [branch, remote.unwrap_or_default()];
-    let script = GitScript::read_only(GitPush::NAME, &[include_str!("sh/where.sh")]).args(words);
-    let ran = repository.run_checked(script, "looking at what would be pushed").await?;
-    let mut fields = NulFields(&ran.stdout.bytes);
-    fields.required("where the repository is")?;
-    let (branch, commit) = (fields.text("the branch")?, fields.text("the commit")?);
-    let (remote, url) = (fields.text("the remote")?, fields.text("the address")?);
-    if !fields.required("a helper")?.is_empty() {
-        return Err(failure::denied(format!(
-            "the remote {} is reached by a program (remote.{0}.vcs), which is not run; use an https remote",
-            display_text(&remote)
-        )));
+impl GitPush {
+    /// What the repository says now. Changes nothing and uses no network.
+    async fn plan(&self, args: &Args) -> Result<Plan, Fault> {
+        let words = [word("branch", args.branch.as_ref())?, word("remote", args.remote.as_ref())?];
+        let script = script(&[include_str!("sh/outgoing.sh")], &[]).args(words);
+        let stdout = self.0.run(&args.path, script).await?;
+        let mut answer = Answer::of(&stdout)?;
+        let (branch, commit, remote) = (answer.text()?, answer.text()?, answer.text()?);
+        let url = remote::parse_address(&answer.text()?)?;
+        let old = Some(answer.text()?).filter(|old| !old.is_empty());
+        let mut number = || answer.text()?.parse::<u64>().map_err(|_no_number| unreadable());
+        let (count, lost) = (number()?, number()?);
+        if lost > 0 && args.force.is_none() {
+            return Err(failure::failed(format!(
+                "branch {} of the remote has {} that the local one has not; let a person fetch and merge first, or use \
+                 force: \"with-lease\" to replace what is there",
+                display_text(&branch),
+                counted(lost, "commit")
+            )));
+        }
+        let subjects = answer.map(|line| display_text(&String::from_utf8_lossy(line))).collect();
+        Ok(Plan { branch, commit, remote, url, old, count, lost, subjects, force: args.force })
     }
-    let address = Address::parse(&url)?;
-    let specs: Vec<String> = fields.map(|spec| String::from_utf8_lossy(spec).into_owned()).collect();
-    let tracking = tracking_ref(&specs, &format!("refs/heads/{branch}"));
-    let script = GitScript::read_only(GitPush::NAME, &[include_str!("sh/outgoing.sh")]);
-    let script = script.args([&commit, tracking.as_deref().unwrap_or_default(), &remote]);
-    let ran = repository.run_checked(script, "looking at what would be pushed").await?;
-    let mut fields = NulFields(&ran.stdout.bytes);
-    let old = Some(fields.text("the old commit")?).filter(|old| !old.is_empty());
-    let mut number = || {
-        let text = fields.text("a number of commits")?;
-        text.parse::<u64>().map_err(|_no_number| fault::unreadable("a number of commits"))
-    };
-    let (count, lost) = (number()?, number()?);
-    if lost > 0 && args.force.is_none() {
-        return Err(failure::failed(format!(
-            "branch {} of the remote has {} that the local one has not; let a person fetch and merge first, or use force: \
-             \"with-lease\" to replace what is there",
-            display_text(&branch),
-            counted(lost, "commit")
-        )));
-    }
-    let subjects = fields.map(|line| display_text(&String::from_utf8_lossy(line))).collect();
-    Ok(Plan { branch, commit, remote, address, tracking, old, count, lost, subjects, force: args.force })
 }
 
 /// What a person is asked.
@@ -216,6 +187,10 @@ fn question(plan: &Plan) -> String {
     let force = if plan.force.is_some() { ", by force if need be (with lease)" } else { "" };
     let more = plan.count.saturating_sub(plan.subjects.len() as u64);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let source = match plan.old {
+        Some(_) => plan.tracking(),
+        None => format!("refs/remotes/{}/*", plan.remote),
+    };
     let list = if plan.subjects.is_empty() {
         String::new()
     } else {
@@ -224,25 +199,24 @@ fn question(plan: &Plan) -> String {
     format!(
         "{what} at {} (remote {}) to {}{force}, with {} that it does not have according to {}, which tools can \
          change{list}",
-        plan.address.display(),
+        remote::display(&plan.url),
         display_text(&plan.remote),
         short_id(&plan.commit),
         counted(plan.count, "commit"),
-        display_text(&plan.source()),
+        display_text(&source),
     )
 }
 
 /// Runs the repository's own check. It sees no secret and has no network.
-async fn run_pre_push_hook(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
+fn hook_script(plan: &Plan) -> CommandSpec {
     let old = plan.old.clone().unwrap_or_default();
-    let words = [plan.reference(), plan.commit.clone(), old, plan.remote.clone(), plan.address.display()];
-    let script = GitScript::writing(GitPush::NAME, &[HOOKS, include_str!("sh/hook.sh")]).args(words);
-    repository.run_checked(script, "running the pre-push hook").await.map(drop)
+    let words = [plan.reference(), plan.commit.clone(), old, plan.remote.clone(), remote::display(&plan.url)];
+    writing_script(&[HOOKS, include_str!("sh/hook.sh")]).args(words)
 }
 
-fn push_script(plan: &Plan, credentials: &BTreeMap<String, Secret>) -> GitScript {
-    let (url, access) = plan.address.route(credentials);
-    let mut script = GitScript::with_network(GitPush::NAME, &[include_str!("sh/push.sh")], access);
+/// Sends the commit. The server may have got it wherever this ends.
+fn push_script(plan: &Plan, credentials: &BTreeMap<String, Secret>) -> CommandSpec {
+    let (url, access) = remote::route(&plan.url, credentials);
     // A name that cannot be known before, so that no setting of the repository can lead it elsewhere.
     let name = format!("gantry-{}://remote", uuid::Uuid::new_v4().simple());
     let proxy = format!("http://{PROXY}");
@@ -258,20 +232,14 @@ fn push_script(plan: &Plan, credentials: &BTreeMap<String, Secret>) -> GitScript
         ("core.abbrev", "no"),
         ("push.pushOption", ""),
     ];
-    script.config.extend(settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    // Every address is the proxy's to judge.
-    script.command = script.command.env([("NO_PROXY", ""), ("no_proxy", "")]);
     let reference = plan.reference();
     let lease = plan.force.map(|Force::WithLease| {
         format!("--force-with-lease={reference}:{}", plan.old.as_deref().unwrap_or_default())
     });
-    script.args([format!("{}:{reference}", plan.commit), name]).args(lease)
-}
-
-/// Notes what the branch there is now.
-async fn record_push(repository: &Repository<'_>, plan: &Plan) -> Result<(), Fault> {
-    let Some(tracking) = &plan.tracking else { return Ok(()) };
-    let script =
-        GitScript::writing(GitPush::NAME, &[include_str!("sh/track.sh")]).args([tracking, &plan.commit]);
-    repository.run_checked(script, "noting the push").await.map(drop)
+    let script = script(&[include_str!("sh/push.sh")], &settings)
+        // Every address is the proxy's to judge.
+        .env([("NO_PROXY", ""), ("no_proxy", "")])
+        .args([format!("{}:{reference}", plan.commit), name])
+        .args(lease);
+    CommandSpec { network: Some(access), wall: WORKING, ..script }
 }

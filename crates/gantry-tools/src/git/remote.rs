@@ -10,97 +10,65 @@ use gantry_egress::{Url, display_url};
 use gantry_provider::options::Secret;
 use gantry_provider::redact::Redactor;
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The user that stands before a token, where only a token is given.
 const TOKEN_USER: &str = "x-access-token";
 
-/// The address of a remote that can be pushed to.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address {
-    url: Url,
-    /// As the repository has it, including secrets.
-    pub(super) text: String,
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.display())
+/// Reads the address that a repository gives a remote. Only one address, which goes through the proxy, is taken.
+pub(super) fn parse_address(text: &str) -> Result<Url, Fault> {
+    let is_http = text.starts_with("http://") || text.starts_with("https://");
+    let is_one = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    match Url::parse(text) {
+        Ok(url) if is_http && is_one && url.has_host() => Ok(url),
+        Ok(_) | Err(_) => Err(failure::denied(
+            "the sandbox reaches remotes at one https or http address, and none by ssh, by the protocol git, by a \
+             program or in a folder of this machine; let a person give the remote an https address, with \
+             `git remote set-url --push`",
+        )),
     }
 }
 
-impl Address {
-    /// Reads what a repository says. Only one address, which goes through the proxy, is taken.
-    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
-        let is_http = text.starts_with("http://") || text.starts_with("https://");
-        let is_one = !text.contains(|c: char| c.is_whitespace() || c.is_control());
-        match Url::parse(text) {
-            Ok(url) if is_http && is_one && url.has_host() => Ok(Self { url, text: text.to_owned() }),
-            Ok(_) | Err(_) => Err(failure::denied(
-                "the sandbox reaches remotes at one https or http address, and none by ssh, by the protocol git, by a \
-                 program or in a folder of this machine; let a person give the remote an https address, with \
-                 `git remote set-url --push`",
-            )),
+/// An address without secrets.
+pub(super) fn display(url: &Url) -> String {
+    display_text(&display_url(url.as_str()))
+}
+
+/// What git said, without the secrets that it may repeat from the address.
+pub(super) fn redact(url: &Url, said: &str) -> String {
+    let mut redactor = Redactor::default();
+    redactor.add_user(url);
+    redactor.mask(said.replace(url.as_str(), &display(url)))
+}
+
+/// The URL that git is given, and what it may reach: this host, and nothing else. With a credential git speaks to the
+/// proxy in the clear, which speaks TLS to the server and adds the credential; without, git speaks TLS itself.
+pub(super) fn route(url: &Url, credentials: &BTreeMap<String, Secret>) -> (String, NetworkAccess) {
+    let plain = || {
+        let mut url = url.clone();
+        url.set_username("").ok()?;
+        url.set_password(None).ok()?;
+        url.set_scheme("http").ok()?;
+        Some(url.to_string())
+    };
+    let port = url.port_or_known_default().unwrap_or_default();
+    let hosts = Some(vec![format!("{}:{port}", url.host_str().unwrap_or_default())]);
+    match authorization(url, credentials).zip(plain()) {
+        Some((value, plain)) if url.scheme() == "https" => {
+            // For this repository, and nothing else of the server.
+            let scope = format!("{}{}", url.origin().ascii_serialization(), url.path());
+            (plain, NetworkAccess { hosts, credentials: vec![(scope, value.into())] })
         }
-    }
-
-    /// The address without secrets.
-    pub(super) fn display(&self) -> String {
-        display_text(&display_url(self.url.as_str()))
-    }
-
-    /// What git said, without the secrets that it may repeat from the address.
-    pub(super) fn redact(&self, said: &str) -> String {
-        let mut redactor = Redactor::default();
-        redactor.add_user(&self.url);
-        redactor.mask(said.replace(&self.text, &self.display()))
-    }
-
-    /// The URL that git is given, and what it may reach: this host, and nothing else. With a credential git speaks to the
-    /// proxy in the clear, which speaks TLS to the server and adds the credential; without, git speaks TLS itself.
-    pub(super) fn route(&self, credentials: &BTreeMap<String, Secret>) -> (String, NetworkAccess) {
-        let plain = || {
-            let mut url = self.url.clone();
-            url.set_username("").ok()?;
-            url.set_password(None).ok()?;
-            url.set_scheme("http").ok()?;
-            Some(url.to_string())
-        };
-        let port = self.url.port_or_known_default().unwrap_or_default();
-        let hosts = Some(vec![format!("{}:{port}", self.url.host_str().unwrap_or_default())]);
-        match self.authorization(credentials).zip(plain()) {
-            Some((value, url)) if self.url.scheme() == "https" => {
-                // For this repository, and nothing else of the server.
-                let scope = format!("{}{}", self.url.origin().ascii_serialization(), self.url.path());
-                (url, NetworkAccess { hosts, credentials: vec![(scope, value.into())] })
-            }
-            Some(_) | None => (self.text.clone(), NetworkAccess { hosts, credentials: Vec::new() }),
-        }
-    }
-
-    /// The value of the header Authorization that the origin of the address wants to see, if that is known.
-    fn authorization(&self, credentials: &BTreeMap<String, Secret>) -> Option<String> {
-        let is_own = |origin: &str| Url::parse(origin).is_ok_and(|it| it.origin() == self.url.origin());
-        let (_origin, secret) = credentials.iter().find(|(origin, _secret)| is_own(origin))?;
-        let secret = secret.expose();
-        let pair = if secret.contains(':') { secret.to_owned() } else { format!("{TOKEN_USER}:{secret}") };
-        Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
+        Some(_) | None => (url.to_string(), NetworkAccess { hosts, credentials: Vec::new() }),
     }
 }
 
-/// The name under which a repository keeps what it knows of a branch of a remote, by the remote's fetch specs.
-pub(super) fn tracking_ref(specs: &[String], reference: &str) -> Option<String> {
-    specs.iter().find_map(|spec| {
-        let (from, to) = spec.strip_prefix('+').unwrap_or(spec).split_once(':')?;
-        let to = match from.split_once('*') {
-            None => (from == reference).then(|| to.to_owned()),
-            Some((begin, end)) => {
-                let name = reference.strip_prefix(begin)?.strip_suffix(end)?;
-                Some(to.replacen('*', name, 1))
-            }
-        };
-        to.filter(|to| to.starts_with("refs/remotes/"))
-    })
+/// The value of the header Authorization that the origin of the address wants to see, if that is known.
+fn authorization(url: &Url, credentials: &BTreeMap<String, Secret>) -> Option<String> {
+    let is_own = |origin: &str| Url::parse(origin).is_ok_and(|it| it.origin() == url.origin());
+    let (_origin, secret) = credentials.iter().find(|(origin, _secret)| is_own(origin))?;
+    let secret = secret.expose();
+    let pair = if secret.contains(':') { secret.to_owned() } else { format!("{TOKEN_USER}:{secret}") };
+    Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
 }
 
 #[cfg(test)]
@@ -127,7 +95,7 @@ mod tests {
             "https://",
             "",
         ] {
-            let fault = Address::parse(text).unwrap_err();
+            let fault = parse_address(text).unwrap_err();
             assert_eq!(fault.error.code.as_str(), "PERMISSION_DENIED", "{text}");
             assert!(fault.error.message.contains("https"), "{text}: {fault:?}");
         }
@@ -135,10 +103,9 @@ mod tests {
 
     #[test]
     fn secrets_in_an_address_are_used_and_not_shown() {
-        let address = Address::parse("https://me:secret@example.com:8443/a/b.git?token=x").unwrap();
-        assert_eq!(address.display(), "https://example.com:8443/a/b.git");
-        assert_eq!(format!("{address:?}"), "https://example.com:8443/a/b.git");
-        let (url, access) = address.route(&[("https://example.com".to_owned(), "t".into())].into());
+        let address = parse_address("https://me:secret@example.com:8443/a/b.git?token=x").unwrap();
+        assert_eq!(display(&address), "https://example.com:8443/a/b.git");
+        let (url, access) = route(&address, &[("https://example.com".to_owned(), "t".into())].into());
         assert_eq!(url, "https://me:secret@example.com:8443/a/b.git?token=x");
         assert_eq!(
             (access.hosts.unwrap(), access.credentials.len()),
@@ -148,9 +115,9 @@ mod tests {
 
     #[test]
     fn secrets_of_an_address_are_masked_in_what_git_says() {
-        let address = Address::parse("https://me:s%2Fecret@example.com/a.git?token=x").unwrap();
+        let address = parse_address("https://me:s%2Fecret@example.com/a.git?token=x").unwrap();
         let said = "fatal: 'https://me:s%2Fecret@example.com/a.git?token=x' me:s%2Fecret@ s/ecret";
-        assert_eq!(address.redact(said), "fatal: 'https://example.com/a.git' [redacted]@ [redacted]");
+        assert_eq!(redact(&address, said), "fatal: 'https://example.com/a.git' [redacted]@ [redacted]");
     }
 
     #[test]
@@ -161,7 +128,7 @@ mod tests {
         ]
         .into();
         let of = |text: &str| {
-            let (url, access) = Address::parse(text).unwrap().route(&credentials);
+            let (url, access) = route(&parse_address(text).unwrap(), &credentials);
             let mut credentials = access.credentials.into_iter();
             (url, credentials.next().map(|(scope, value)| (scope, value.expose().to_owned())))
         };
@@ -175,18 +142,5 @@ mod tests {
         for other in ["http://example.com/x", "https://example.com:444/x", "https://sub.example.com/x"] {
             assert_eq!(of(other), (other.to_owned(), None));
         }
-    }
-
-    #[test]
-    fn fetch_specs_name_what_is_known_of_a_branch() {
-        let of = |specs: &[&str], name: &str| {
-            tracking_ref(&specs.iter().map(|spec| (*spec).to_owned()).collect::<Vec<_>>(), name)
-        };
-        let all = "+refs/heads/*:refs/remotes/origin/*";
-        assert_eq!(of(&[all], "refs/heads/a/b").as_deref(), Some("refs/remotes/origin/a/b"));
-        let one = "refs/heads/main:refs/remotes/o/main";
-        assert_eq!(of(&[one, all], "refs/heads/main").as_deref(), Some("refs/remotes/o/main"));
-        assert_eq!(of(&[one], "refs/heads/other"), None);
-        assert_eq!(of(&["+refs/*:refs/*", "refs/heads/x", "nonsense"], "refs/heads/x"), None);
     }
 }

@@ -1,8 +1,8 @@
 //! `git_status`: where a repository stands, and which files are not as committed.
 
+use super::GitContext;
 use super::changes::{FILES, status_word};
-use super::script::{GitScript, NulFields, RepoRoot, Repository};
-use super::{GitContext, fault};
+use super::script::{Answer, script, unreadable};
 use crate::tool::prelude::*;
 
 /// The tool.
@@ -75,21 +75,15 @@ impl Tool for GitStatus {
     type Output = Output;
 
     async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        let script = GitScript::read_only(Self::NAME, &[include_str!("sh/status.sh")]);
-        let ran = Repository::at(&self.0.runner, &call.args.path)?
-            .run_checked(script, "reading the status")
-            .await?;
-        parse_output(&ran.stdout.bytes, ran.stdout.is_truncated())
+        let stdout = self.0.run(&call.args.path, script(&[include_str!("sh/status.sh")], &[])).await?;
+        parse_output(Answer::of(&stdout)?)
     }
 }
 
-fn parse_output(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
-    let mut fields = NulFields(bytes);
-    let top = fields.repo_root()?;
-    let operation = fields.text("what is under way")?;
-    let mut state =
-        Output { operation: (!operation.is_empty()).then_some(operation), clean: true, ..Output::default() };
-    while let Some(field) = fields.next() {
+fn parse_output(mut answer: Answer<'_>) -> Result<Output, Fault> {
+    let operation = Some(answer.text()?).filter(|operation| !operation.is_empty());
+    let mut state = Output { operation, clean: true, truncated: answer.is_cut, ..Output::default() };
+    while let Some(field) = answer.next() {
         if let Some(header) = field.strip_prefix(b"# ") {
             state.add_header(&String::from_utf8_lossy(header));
             continue;
@@ -99,14 +93,13 @@ fn parse_output(bytes: &[u8], is_cut: bool) -> Result<Output, Fault> {
             state.truncated = true;
             break;
         }
-        match parse_file(field, &mut fields, &top) {
+        match parse_file(field, &mut answer) {
             Some(file) => state.files.push(file),
             // The last entry may have been cut off.
-            None if is_cut => break,
-            None => return Err(fault::unreadable("an entry of the status")),
+            None if answer.is_cut => break,
+            None => return Err(unreadable()),
         }
     }
-    state.truncated |= is_cut;
     Ok(state)
 }
 
@@ -129,7 +122,7 @@ impl Output {
 }
 
 /// An entry. The number of words before the name depends on its kind, and only the name can have spaces.
-fn parse_file(field: &[u8], fields: &mut NulFields<'_>, top: &RepoRoot) -> Option<ChangedFile> {
+fn parse_file(field: &[u8], answer: &mut Answer<'_>) -> Option<ChangedFile> {
     let kind = *field.first()?;
     let words = match kind {
         b'1' => 8,
@@ -140,24 +133,36 @@ fn parse_file(field: &[u8], fields: &mut NulFields<'_>, top: &RepoRoot) -> Optio
     };
     let mut parts = field.splitn(words + 1, |byte| *byte == b' ').skip(1);
     if words == 1 {
-        let path = top.path(parts.next()?);
+        let path = answer.path(parts.next()?);
         return Some(ChangedFile { path, status: "untracked", index: '?', worktree: '?', from: None });
     }
     let &[index, worktree] = parts.next()? else { return None };
-    let path = top.path(parts.last()?);
-    let from = if kind == b'2' { Some(top.path(fields.next()?)) } else { None };
+    let path = answer.path(parts.last()?);
+    let from = if kind == b'2' { Some(answer.next()?) } else { None };
     let status = match (kind, index, worktree) {
         (b'u', ..) => "conflicted",
         (_, _, b'D') => "deleted",
         (_, b'.', worktree) => status_word(worktree)?,
         (_, index, _) => status_word(index)?,
     };
-    Some(ChangedFile { path, status, index: index.into(), worktree: worktree.into(), from })
+    Some(ChangedFile {
+        path,
+        status,
+        index: index.into(),
+        worktree: worktree.into(),
+        from: from.map(|name| answer.path(name)),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::script::captured;
+    use gantry_sandbox::jail::Captured;
+
+    fn parsed(bytes: &[u8]) -> Result<Output, Fault> {
+        parse_output(Answer::of(&captured(bytes))?)
+    }
 
     fn file_of(path: &str, status: &'static str, letters: &str) -> ChangedFile {
         let mut letters = letters.chars();
@@ -178,7 +183,7 @@ mod tests {
             2 .C N... 100644 100644 100644 aaa aaa C75 copy\0orig\0\
             u UU N... 100644 100644 100644 100644 aaa bbb ccc fight\0\
             ? un tracked\0";
-        let state = parse_output(text, false).unwrap();
+        let state = parsed(text).unwrap();
         let head = (state.branch.as_deref(), state.head.as_deref(), state.upstream.as_deref());
         assert_eq!(head, (Some("main"), Some("abc"), Some("origin/main")));
         assert_eq!(
@@ -203,17 +208,16 @@ mod tests {
 
     #[test]
     fn a_repository_without_commits_or_branch_is_read_too() {
-        let state =
-            parse_output(b"/workspace\0\0# branch.oid (initial)\0# branch.head (detached)\0", false).unwrap();
+        let state = parsed(b"/workspace\0\0# branch.oid (initial)\0# branch.head (detached)\0").unwrap();
         assert_eq!(state, Output { clean: true, ..Output::default() });
     }
 
     #[test]
     fn paths_are_relative_to_the_workspace() {
-        let state = parse_output(b"/workspace/a b\0\0# branch.oid x\0? c\0", false).unwrap();
+        let state = parsed(b"/workspace/a b\0\0# branch.oid x\0? c\0").unwrap();
         assert_eq!(state.files, [file_of("a b/c", "untracked", "??")]);
-        assert!(parse_output(b"/workspaces\0\0", false).is_err());
-        assert!(parse_output(b"/\0\0", false).is_err());
+        assert!(parsed(b"/workspaces\0\0").is_err());
+        assert!(parsed(b"/\0\0").is_err());
     }
 
     #[test]
@@ -222,9 +226,10 @@ mod tests {
         for n in 0..=FILES {
             text.extend(format!("? f{n}\0").bytes());
         }
-        let state = parse_output(&text, false).unwrap();
+        let state = parsed(&text).unwrap();
         assert_eq!((state.files.len(), state.truncated), (FILES, true));
-        assert!(parse_output(b"/workspace\0\0? a\x002 R. cut", true).unwrap().truncated);
-        assert!(parse_output(b"/workspace\0\x002 R. x\0", false).is_err());
+        let cut = Captured { total: 99, ..captured(b"/workspace\0\0? a\x002 R. cut") };
+        assert!(parse_output(Answer::of(&cut).unwrap()).unwrap().truncated);
+        assert!(parsed(b"/workspace\0\x002 R. x\0").is_err());
     }
 }

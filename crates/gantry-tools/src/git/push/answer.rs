@@ -1,7 +1,8 @@
 //! What git answers to a push, and what that means.
 
-use super::Plan;
+use super::{Output, Plan};
 use crate::failure;
+use crate::git::remote::{display, redact};
 use crate::text::{display_text, last_lines};
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_sandbox::jail::{End, Ran};
@@ -9,95 +10,87 @@ use gantry_sandbox::jail::{End, Ran};
 /// Lines of the server that a result has.
 const SERVER_LINES: usize = 40;
 
-/// What became of the branch there.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Sent {
-    /// The commit that it was at.
-    pub(super) from: Option<String>,
-    pub(super) is_new: bool,
-    pub(super) is_forced: bool,
-    /// What the server said.
-    pub(super) said: Vec<String>,
-}
+/// What git says before anything is sent, the code of it, and what the caller can do. The first that fits counts.
+const SIGNS: [(&[&str], ErrorCode, &str); 3] = [
+    (
+        &[
+            "Authentication failed",
+            "could not read Username",
+            "could not read Password",
+            "error: 401",
+            "error: 403",
+            "response 403",
+        ],
+        ErrorCode::PermissionDenied,
+        "look at `git.credentials` in the configuration, and for a private address at `web.allowPrivate`",
+    ),
+    (
+        &["error: 404", "' not found", "error: 301", "error: 302", "error: 307", "error: 308"],
+        ErrorCode::ExecutionError,
+        "there is no repository at this address, or none that this credential shows",
+    ),
+    (&["unable to access"], ErrorCode::UpstreamUnavailable, "the server could not be reached"),
+];
 
-impl Sent {
-    /// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
-    pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Self, Fault> {
-        let stdout = ran.stdout.text();
-        let stderr = plan.address.redact(&ran.stderr.text());
-        let line = stdout.lines().find_map(|line| {
-            let mut parts = line.splitn(3, '\t');
-            let (flag, spec, summary) = (parts.next()?, parts.next()?, parts.next()?);
-            (spec.contains(':') && flag.len() == 1).then_some((flag, summary))
-        });
-        let sent =
-            |from, is_new, is_forced| Ok(Self { from, is_new, is_forced, said: server_lines(&stderr) });
-        match (line, ran.end) {
-            (Some(("!", summary)), _) => Err(rejected(summary, &stderr, plan)),
-            (Some(("*", _)), End::Exited(0)) => sent(None, true, false),
-            (Some(("+", summary)), End::Exited(0)) => sent(old_commit(summary), false, true),
-            (Some((" ", summary)), End::Exited(0)) => sent(old_commit(summary), false, false),
-            (Some(("=", _)), End::Exited(0)) => sent(Some(plan.commit.clone()), false, false),
-            (Some(_) | None, _) => Err(unanswered(&stderr, plan)),
-        }
-    }
+/// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
+pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Output, Fault> {
+    let stdout = ran.stdout.text();
+    let stderr = redact(&plan.url, &ran.stderr.text());
+    let line = stdout.lines().find_map(|line| {
+        let mut parts = line.splitn(3, '\t');
+        let (flag, spec, summary) = (parts.next()?, parts.next()?, parts.next()?);
+        (spec.contains(':') && flag.len() == 1).then_some((flag, summary))
+    });
+    let (flag, from) = match (line, ran.end) {
+        (Some(("!", summary)), _) => return Err(rejected(summary, &stderr, plan)),
+        (Some(("=", _)), End::Exited(0)) => ("=", Some(plan.commit.clone())),
+        (Some((flag @ ("*" | "+" | " "), summary)), End::Exited(0)) => (flag, old_commit(summary)),
+        (Some(_) | None, _) => return Err(unanswered(&stderr, plan)),
+    };
+    Ok(Output {
+        remote: plan.remote.clone(),
+        url: display(&plan.url),
+        reference: plan.reference(),
+        from,
+        to: plan.commit.clone(),
+        created: flag == "*",
+        forced: flag == "+",
+        output: server_lines(&stderr),
+        warning: None,
+    })
 }
 
 /// The first commit of `from..to`.
 fn old_commit(summary: &str) -> Option<String> {
-    let hash = summary.split("..").next().unwrap_or_default();
-    let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hash.then(|| hash.to_owned())
+    let (hash, _) = summary.split_once("..")?;
+    Some(hash.to_owned())
 }
 
-/// What the server said, line by line.
-fn server_lines(said: &str) -> Vec<String> {
+/// What the server said.
+fn server_lines(said: &str) -> String {
     let lines = said.lines().filter_map(|line| line.strip_prefix("remote:"));
-    lines.map(|line| display_text(line.trim())).filter(|line| !line.is_empty()).take(SERVER_LINES).collect()
+    let shown = lines.map(|line| display_text(line.trim())).filter(|line| !line.is_empty());
+    shown.take(SERVER_LINES).collect::<Vec<_>>().join("\n")
 }
 
 /// The branch there is what it was, unless the server did not say.
 fn rejected(summary: &str, said: &str, plan: &Plan) -> Fault {
-    let (to, why) = (plan.address.display(), display_text(summary));
+    let (to, why) = (display(&plan.url), display_text(summary));
     if summary.starts_with("[remote failure]") {
         return outcome_unknown(&why, plan);
     }
     let is_behind =
         ["non-fast-forward", "fetch first", "stale info"].iter().any(|reason| summary.contains(reason));
     let advice = if is_behind { "; let a person fetch and merge what is there, then push again" } else { "" };
-    failure::failed(format!("{to} rejected the push: {why}{advice}\n{}", server_lines(said).join("\n")))
+    failure::failed(format!("{to} rejected the push: {why}{advice}\n{}", server_lines(said)))
 }
-
-/// What git says before anything is sent, the code of it, and what the caller can do. The first that fits counts.
-const SIGNS: [(&[&str], ErrorCode, &str); 5] = [
-    (
-        &["Authentication failed", "could not read Username", "could not read Password", "error: 401"],
-        ErrorCode::PermissionDenied,
-        "put a token for it under `git.credentials` in the configuration",
-    ),
-    (
-        &["error: 403", "response 403"],
-        ErrorCode::PermissionDenied,
-        "either the credential under `git.credentials` may not do it, or the address is a private one that \
-         `web.allowPrivate` does not open",
-    ),
-    (
-        &["error: 404", "' not found"],
-        ErrorCode::ExecutionError,
-        "there is no repository at this address, or it shows itself only to a credential under `git.credentials`",
-    ),
-    (
-        &["error: 301", "error: 302", "error: 307", "error: 308"],
-        ErrorCode::ExecutionError,
-        "let a person set the remote's new address",
-    ),
-    (&["unable to access"], ErrorCode::UpstreamUnavailable, "the server could not be reached"),
-];
 
 /// Git did not get as far as an answer about the branch.
 fn unanswered(said: &str, plan: &Plan) -> Fault {
-    let (to, text) = (plan.address.display(), last_lines(said));
-    match SIGNS.iter().find(|(signs, ..)| signs.iter().any(|sign| said.contains(sign))) {
+    let (to, text) = (display(&plan.url), last_lines(said));
+    // What the server says is no sign of how far git got.
+    let shows = |sign: &str| said.lines().any(|line| !line.starts_with("remote:") && line.contains(sign));
+    match SIGNS.iter().find(|(signs, ..)| signs.iter().any(|sign| shows(sign))) {
         Some((_, code, advice)) => {
             let message = format!("nothing was pushed to {to}; {advice}: {text}");
             Fault::without_effect(ToolError::new(*code, message))
@@ -107,7 +100,7 @@ fn unanswered(said: &str, plan: &Plan) -> Fault {
 }
 
 fn outcome_unknown(text: &str, plan: &Plan) -> Fault {
-    let to = plan.address.display();
+    let to = display(&plan.url);
     failure::effect_unknown(format!(
         "pushing to {to} failed, and whether it arrived is not known; look there: {text}"
     ))
@@ -116,9 +109,9 @@ fn outcome_unknown(text: &str, plan: &Plan) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::remote::Address;
+    use crate::git::remote::parse_address;
+    use crate::git::script::captured;
     use gantry_core::EffectState;
-    use gantry_sandbox::jail::Captured;
     use std::time::Duration;
 
     fn plan() -> Plan {
@@ -126,8 +119,7 @@ mod tests {
             branch: "main".into(),
             commit: "bbbb".into(),
             remote: "origin".into(),
-            address: Address::parse("https://me:hunter2@h/x.git").unwrap(),
-            tracking: None,
+            url: parse_address("https://me:hunter2@h/x.git").unwrap(),
             old: None,
             count: 1,
             lost: 0,
@@ -137,8 +129,7 @@ mod tests {
     }
 
     fn ran(stdout: &str, stderr: &str, code: i32) -> Ran {
-        let captured = |text: &str| Captured { bytes: text.into(), total: text.len() as u64 };
-        let (stdout, stderr) = (captured(stdout), captured(stderr));
+        let (stdout, stderr) = (captured(stdout.as_bytes()), captured(stderr.as_bytes()));
         Ran { stdout, stderr, end: End::Exited(code), duration: Duration::ZERO }
     }
 
@@ -146,10 +137,9 @@ mod tests {
     fn the_line_about_the_branch_tells_what_became_of_it() {
         let sent = |line: &str| {
             let stdout = format!("To http://h/x.git\n{line}\nDone\n");
-            let sent =
-                Sent::read(&ran(&stdout, "remote: \nremote: hello\x1b[0m \nother\n", 0), &plan()).unwrap();
-            assert_eq!(sent.said, ["hello\\u{1b}[0m"]);
-            (sent.from, sent.is_new, sent.is_forced)
+            let sent = read(&ran(&stdout, "remote: \nremote: hello\x1b[0m \nother\n", 0), &plan()).unwrap();
+            assert_eq!(sent.output, "hello\\u{1b}[0m");
+            (sent.from, sent.created, sent.forced)
         };
         assert_eq!(sent("*\tbbbb:refs/heads/main\t[new branch]"), (None, true, false));
         assert_eq!(sent(" \tbbbb:refs/heads/main\taaaa..bbbb"), (Some("aaaa".into()), false, false));
@@ -197,7 +187,7 @@ mod tests {
                 "fatal: returned error: 301",
                 "EXECUTION_ERROR",
                 EffectState::None,
-                "new address",
+                "there is no repository at",
             ),
             (
                 String::new(),
@@ -207,8 +197,9 @@ mod tests {
                 "reached",
             ),
             (String::new(), "error: RPC failed", "EXECUTION_ERROR", EffectState::Possible, "not known"),
+            (String::new(), "remote: error: 403", "EXECUTION_ERROR", EffectState::Possible, "not known"),
         ] {
-            let fault = Sent::read(&ran(&stdout, stderr, 1), &plan()).unwrap_err();
+            let fault = read(&ran(&stdout, stderr, 1), &plan()).unwrap_err();
             assert_eq!((fault.error.code.as_str(), fault.effect), (code, effect), "{stderr}: {fault:?}");
             assert!(fault.error.message.contains(words), "{stderr}: {fault:?}");
         }
@@ -222,7 +213,7 @@ mod tests {
             "a me:hunter2@h b",
             &format!("{long} https://me:hunter2@h/x.git"),
         ] {
-            let fault = Sent::read(&ran("", said, 1), &plan()).unwrap_err();
+            let fault = read(&ran("", said, 1), &plan()).unwrap_err();
             assert!(!fault.error.message.contains("hunter"), "{fault:?}");
         }
     }

@@ -1,16 +1,13 @@
 # git_commit: commits exactly the tree that was judged, on exactly the commit that was judged, or nothing. The hooks run
 # first; then the commit is built from what was judged, and the branch goes to it if it is still where it was.
-judged_ref=$1 judged_head=$2 judged_merge=$3 judged_tree=$4 judged_author=$5
-shift 5
+judged=$1
+shift
+# What belongs to a linked worktree or to a submodule may be protected.
+[ -w "$dir" ] || fail $DENIED 'this part of the repository is protected from tools; let a person commit here'
 stage "$@"
-[ "$ref" = "$judged_ref" ] && [ "$head" = "$judged_head" ] || exit 43
-[ "$merge" = "$judged_merge" ] && [ "$tree" = "$judged_tree" ] && [ "$author" = "$judged_author" ] || exit 43
+[ "$plan" = "$judged" ] || fail $OUTDATED \
+    'the files or the branch have changed since the commit was approved, and nothing was committed; call again'
 message=$(git stripspace </run/gantry/message) || exit
-# What belongs to a linked worktree or to a submodule may be protected; better to know before hooks run.
-[ -w "$dir" ] || {
-    echo "$dir: Read-only file system" >&2
-    exit 1
-}
 
 # What moves: the branch, or HEAD itself if none is checked out.
 at=${ref:-HEAD}
@@ -31,13 +28,19 @@ ask_hooks() {
         ask prepare-commit-msg "$draft" message && ask commit-msg "$draft"
 }
 
-# The branch is where it was. One that was moved meanwhile, by a hook or by a person, is not moved back: it is not known
-# whose commit that would undo.
-unmoved() {
+# Ends if the branch is not where it was. One that was moved meanwhile, by a hook or by a person, is not moved back: it is
+# not known whose commit that would undo.
+check_unmoved() {
     now=$(where_it_is)
     [ "$now" != "$head" ] || return 0
     echo "($at was at ${head:-no commit} and is at ${now:-no commit} now)" >&2
-    return 1
+    fail $POSSIBLE \
+        'what was approved was not committed: a hook or another process moved the branch meanwhile, and it stays moved; see git_log'
+}
+
+end_refused() {
+    fail $POSSIBLE \
+        'nothing was committed; a hook of the repository refused it, or git did, and hooks may have changed files'
 }
 
 # Whether all is still as it was judged.
@@ -59,19 +62,20 @@ compare() {
 enter_hooks
 refused=
 ask_hooks </dev/null || refused=yes
-unmoved || exit 46
-[ -z "$refused" ] || exit 44
-compare || exit 45
+check_unmoved
+[ -z "$refused" ] || end_refused
+compare || fail $POSSIBLE \
+    'a hook of the repository changed what was approved, so nothing was committed; look at git_status and call again'
 
 set --
 for parent in $head $(printf %s "$merge" | tr , ' '); do
     set -- "$@" -p "$parent"
 done
-new=$(printf '%s\n' "$message" | git commit-tree "$tree" "$@") || exit 44
-subject=$(git log -1 --no-show-signature --format=%s "$new") || exit 44
+new=$(printf '%s\n' "$message" | git commit-tree "$tree" "$@") || end_refused
+subject=$(git log -1 --no-show-signature --format=%s "$new") || end_refused
 git update-ref --no-deref -m "commit: $subject" "$at" "$new" "$head" || {
-    unmoved || exit 46
-    exit 44
+    check_unmoved
+    end_refused
 }
 
 # From here on the commit is made: nothing below ends the script, and what goes wrong becomes a warning.

@@ -3,7 +3,8 @@ rev=$1
 shift
 say_top
 if [ -n "$rev" ]; then
-    revs=$(git rev-parse --revs-only "$rev" --) && [ -n "$revs" ] || fail 41 "$rev"
+    revs=$(git rev-parse --revs-only "$rev" --) && [ -n "$revs" ] ||
+        fail $INVALID "$rev is not a revision of this repository, nor a range such as main..topic"
 else
     revs=$(head_commit)
     [ -n "$revs" ] || exit 0

@@ -1,5 +1,5 @@
 # git_commit: what would be committed, by whom, on what.
 aside
 stage "$@"
-say "$ref" "$head" "$merge" "$tree" "$author"
+say "$plan"
 say_changes

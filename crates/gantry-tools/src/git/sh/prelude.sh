@@ -6,15 +6,19 @@ say() {
     printf '%s\0' "$@"
 }
 
-# Ends with a code that says what is wrong, and prints what it is about.
+# Ends with what is wrong in the last field. The code says of what kind that is; script.rs knows the same codes.
+INVALID=41 FAILED=42 OUTDATED=43 POSSIBLE=44 DENIED=45
 fail() {
-    printf '%s\n' "$2" >&2
+    say "$2"
     exit "$1"
 }
 
 # Says where the files of the repository are. Everything begins with it, so that no repository is a plain failure.
 say_top() {
-    top=$(git rev-parse --show-toplevel) || exit
+    command -v git >/dev/null ||
+        fail $FAILED 'git is not installed where the sandbox can see it; ask a person to install git'
+    top=$(git rev-parse --show-toplevel) || fail $FAILED \
+        'there is no repository here, or it is kept outside of the workspace; name a folder of one with path, or use `git init`'
     say "$top"
 }
 

@@ -14,10 +14,14 @@ head=$(head_commit)
 # Reads what is being merged. Tools may have written that file, so only commits count, by their full ids. Those
 # that the branch has already are nothing to merge; git leaves them out as well.
 merge=
+bad_merge() {
+    fail $FAILED \
+        'MERGE_HEAD does not list commits of this repository; let a person look at it, or end the merge with `git merge --abort`'
+}
 read_merge() {
     while read -r id || [ -n "$id" ]; do
-        case $id in '' | *[!0-9a-f]*) exit 51 ;; esac
-        id=$(git rev-parse --quiet --verify "$id^{commit}") || exit 51
+        case $id in '' | *[!0-9a-f]*) bad_merge ;; esac
+        id=$(git rev-parse --quiet --verify "$id^{commit}") || bad_merge
         git merge-base --is-ancestor "$id" "$head" || merge=$merge$id,
     done
 }
@@ -57,13 +61,16 @@ stage() {
         all) (cd "./$(git rev-parse --show-cdup)" && git add --all) || exit ;;
         files) git add --all -- "$@" || exit ;;
     esac
-    [ -z "$(git ls-files --unmerged)" ] || exit 42
+    [ -z "$(git ls-files --unmerged)" ] ||
+        fail $FAILED 'files are in conflict (git_status names them); resolve them and name them in files'
     tree=$(git write-tree) || exit
     if [ -n "$head" ]; then
         old=$(git rev-parse --verify "$head^{tree}") || exit
     else
         old=$(git hash-object -t tree /dev/null) || exit
     fi
+    # What an approval rests on. None of them has a line break in it, so that no two plans are the same text.
+    plan=$(printf '%s\n' "$ref" "$head" "$merge" "$tree" "$author")
 }
 
 # Submodules count, also those that the repository's configuration ignores.

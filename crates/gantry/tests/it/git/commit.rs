@@ -124,7 +124,7 @@ fn blt_5_git_commit_says_why_there_is_nothing_to_commit() {
     repo.home.write("ignored.log", "x");
     repo.home.write(".git/info/exclude", "gantry.yaml\n.gantry\n*.log\n");
     for (arguments, words) in [
-        (json!({ "message": "x" }), "nothing is staged"),
+        (json!({ "message": "x" }), "nothing to commit"),
         (json!({ "message": "x", "all": true }), "nothing to commit"),
         (json!({ "message": "x", "files": ["a.txt"] }), "nothing to commit"),
         (json!({ "message": "x", "files": ["none.txt"] }), "did not match any file"),

@@ -165,6 +165,9 @@ fn blt_5_git_push_says_what_is_missing() {
         (json!({ "remote": "nowhere" }), "there is no remote nowhere"),
         (json!({ "branch": "nothing" }), "there is no branch nothing"),
         (json!({ "branch": "-d" }), "branch"),
+        (json!({ "branch": "a:b" }), "not the name of a branch"),
+        (json!({ "branch": "main~0" }), "not the name of a branch"),
+        (json!({ "branch": "a/.b" }), "not the name of a branch"),
         (json!({ "force": "yes" }), "force"),
     ] {
         let reply = repo.home.call("git_push", &arguments);
