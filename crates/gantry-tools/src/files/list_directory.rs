@@ -11,7 +11,7 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use std::collections::BinaryHeap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use tokio_util::sync::CancellationToken;
 
@@ -105,43 +105,35 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn add_directory(&mut self, dir: impl AsFd, prefix: &str, depth: usize) -> Result<(), Errno> {
-        for name in self.first_names(dir.as_fd())? {
+    /// Lists a directory that is not hidden. One within that cannot be listed leaves the listing incomplete, not failed.
+    fn add_directory(&mut self, dir: &OwnedFd, prefix: &str, depth: usize) -> Result<(), Errno> {
+        if depth > DEPTH || self.protection.hides(Id::of(&fstat(dir)?)) {
+            return Err(Errno::ACCESS);
+        }
+        for name in self.first_names(dir)? {
             if self.entries.len() == LISTED || self.stop.is_cancelled() {
                 self.complete = false;
                 return Ok(());
             }
             // What is gone by now is not there.
-            let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
-            if self.protection.hides(Id::of(&stat)) || is_placeholder(dir.as_fd(), &name, &stat) {
+            let Some(stat) = stat_at(dir, &name)? else { continue };
+            if self.protection.hides(Id::of(&stat)) || is_placeholder(dir, &name, &stat) {
                 continue;
             }
             let shown = format!("{prefix}{}", printable(name.as_bytes()));
             self.entries.push((shown.clone(), stat));
             if self.args.recursive && Kind::of(&stat) == Kind::Directory {
-                self.enter(dir.as_fd(), &name, &shown, depth);
+                let listed = open_dir(dir, &name)
+                    .and_then(|inner| self.add_directory(&inner, &format!("{shown}/"), depth + 1));
+                self.complete &= listed.is_ok();
             }
         }
         Ok(())
     }
 
-    /// Lists a directory within. One that cannot be read leaves the listing incomplete, not failed.
-    fn enter(&mut self, dir: impl AsFd, name: &OsStr, shown: &str, depth: usize) {
-        let listed = depth < DEPTH
-            && open_dir(dir, name)
-                .and_then(|inner| {
-                    if self.protection.hides(Id::of(&fstat(&inner)?)) {
-                        return Err(Errno::ACCESS);
-                    }
-                    self.add_directory(&inner, &format!("{shown}/"), depth + 1)
-                })
-                .is_ok();
-        self.complete &= listed;
-    }
-
     /// The first names in order, as many as an answer can still take and one more. A directory with millions of
     /// entries costs time but no memory.
-    fn first_names(&self, dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    fn first_names(&self, dir: &OwnedFd) -> Result<Vec<OsString>, Errno> {
         let limit = LISTED - self.entries.len() + 1;
         let mut first = BinaryHeap::new();
         for name in names(dir)?.take_while(|_| !self.stop.is_cancelled()) {
@@ -159,7 +151,7 @@ impl Listing<'_> {
 }
 
 /// Whether this is a placeholder while a program runs, and so no file of the workspace: there is nothing in it.
-fn is_placeholder(dir: impl AsFd, name: &OsStr, stat: &Stat) -> bool {
+fn is_placeholder(dir: &OwnedFd, name: &OsStr, stat: &Stat) -> bool {
     let is_empty = || open_dir(dir, name).and_then(names).is_ok_and(|mut names| names.next().is_none());
     looks_like_a_place(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
 }

@@ -69,11 +69,7 @@ impl FileTool for MoveFile {
             )));
         }
         let (old, new) = (ends.from.at()?, ends.to.at()?);
-        let renamed = if ends.replaced.is_some() {
-            rustix::fs::renameat(old.0, old.1, new.0, new.1)
-        } else {
-            rename_without_replacing(old, new)
-        };
+        let renamed = rename(old, new, ends.replaced.is_some());
         drop(lock);
         renamed.map_err(|error| match error {
             Errno::EXIST if args.overwrite => failure::outdated(format!(
@@ -82,7 +78,6 @@ impl FileTool for MoveFile {
             Errno::EXIST => failure::failed(format!(
                 "{to} exists, and nothing was moved; pass overwrite: true to replace it"
             )),
-            Errno::INVAL => into_itself(from, to),
             Errno::XDEV => failure::failed(format!(
                 "{from} and {to} are on different file systems; write the file anew and delete the old one"
             )),
@@ -117,7 +112,7 @@ impl Ends {
         to.parent.may_receive(&to.name, &from, new)?;
         // Asked of the kernel, it would be told apart from a rename it does not know only by trying.
         if Kind::of(moved) == Kind::Directory && to.parent.is_in(Id::of(moved)) {
-            return Err(into_itself(old, new));
+            return Err(failure::failed(format!("{old} cannot be moved into itself ({new})")));
         }
         if let Some(replaced) = &to.stat {
             // A rename between two names of one file does nothing and says that it succeeded.
@@ -137,22 +132,22 @@ impl Ends {
     }
 }
 
-fn into_itself(from: &str, to: &str) -> Fault {
-    failure::failed(format!("{from} cannot be moved into itself ({to})"))
-}
-
-/// Renames in one step that fails with `EXIST` if the new name is taken.
-pub(super) fn rename_without_replacing(
+/// Renames in one step, which fails with `EXIST` if the new name is taken and may not be replaced.
+pub(super) fn rename(
     (old_dir, old): (&OwnedFd, &OsStr),
     (new_dir, new): (&OwnedFd, &OsStr),
+    replace: bool,
 ) -> Result<(), Errno> {
+    if replace {
+        return rustix::fs::renameat(old_dir, old, new_dir, new);
+    }
     match rustix::fs::renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => by_claiming((old_dir, old), (new_dir, new)),
         renamed => renamed,
     }
 }
 
-/// The same where the file system has no such rename: the new name is claimed first, by something that fails if it
+/// The same where the file system has no rename that replaces nothing: the new name is claimed first, by something that fails if it
 /// is taken.
 pub(super) fn by_claiming(
     (old_dir, old): (&OwnedFd, &OsStr),

@@ -4,7 +4,7 @@
 //! old content or the new one. That also leaves alone what else shares the old file by a hard link. A crash can
 //! leave the temporary file behind, as `.gantry-….tmp`, and nothing worse.
 
-use super::move_file::rename_without_replacing;
+use super::move_file::rename;
 use super::{ABSENT, Encoding, FileTool, unchanged, verdict};
 use crate::tool::prelude::*;
 use crate::workspace::definitions::rename_lock;
@@ -14,7 +14,7 @@ use crate::workspace::root::{Entry, Existing, Links, WorkspaceRoot};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::EffectState;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, fstat};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -175,11 +175,7 @@ fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), Fault>
     let lock = rename_lock();
     // The directory can have been moved meanwhile to where this name means more.
     check_target(entry)?;
-    let renamed = if is_new {
-        rename_without_replacing((dir, &temporary.name), (dir, name))
-    } else {
-        rustix::fs::renameat(dir, &temporary.name, dir, name)
-    };
+    let renamed = rename((dir, &temporary.name), (dir, name), !is_new);
     drop(lock);
     renamed.map_err(|error| match error {
         Errno::EXIST if is_new => failure::outdated(format!(
@@ -208,12 +204,9 @@ impl<'a> Temporary<'a> {
         let file = rustix::fs::openat(dir, OsStr::new(&name), flags, Mode::from_raw_mode(mode))?;
         let temporary = Self { dir, name, file: file.into(), took_its_place: false };
         if let Some(replaced) = replaced {
-            let own = fstat(&temporary.file)?;
-            if (own.st_uid, own.st_gid) != (replaced.st_uid, replaced.st_gid) {
-                let owner = (Uid::from_raw(replaced.st_uid), Gid::from_raw(replaced.st_gid));
-                // Only root can give files away; any other user owns the new file.
-                rustix::fs::fchown(&temporary.file, Some(owner.0), Some(owner.1)).ok();
-            }
+            let (uid, gid) = (Uid::from_raw(replaced.st_uid), Gid::from_raw(replaced.st_gid));
+            // Only root can give files away; any other user owns the new file.
+            rustix::fs::fchown(&temporary.file, Some(uid), Some(gid)).ok();
             // Changed content does not inherit the right to run as another user.
             rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(replaced.st_mode & 0o777))?;
         }

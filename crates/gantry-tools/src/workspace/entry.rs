@@ -131,16 +131,8 @@ pub(crate) fn sync(dir: impl AsFd) -> Result<(), Errno> {
 
 /// Which file or directory it is, and when it was last written to, moved or otherwise changed.
 pub(crate) fn identity(stat: &Stat) -> String {
-    format!(
-        "{}:{}:{}:{}.{}:{}.{}",
-        stat.st_dev,
-        stat.st_ino,
-        stat.st_size,
-        stat.st_mtime,
-        stat.st_mtime_nsec,
-        stat.st_ctime,
-        stat.st_ctime_nsec
-    )
+    let times = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+    format!("{:?}", (stat.st_dev, stat.st_ino, stat.st_size, times))
 }
 
 /// The size in bytes.
