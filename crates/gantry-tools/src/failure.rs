@@ -129,7 +129,9 @@ pub(crate) fn os_error(doing: &str, path: &str, error: Errno) -> Fault {
         Errno::ACCESS | Errno::PERM | Errno::ROFS => {
             denied(format!("the operating system does not allow {doing} {path}: {words}"))
         }
-        Errno::LOOP => invalid_path(format!("{path} leads through too many symbolic links")),
+        Errno::LOOP => invalid_path(format!(
+            "{path} leads through a symbolic link that is not followed, or through too many; use the path that it points to"
+        )),
         Errno::NAMETOOLONG => invalid_path(format!("{path} is longer than the file system allows")),
         _ => failed(format!("{doing} {path} failed: {words}")),
     }

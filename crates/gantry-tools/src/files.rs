@@ -9,23 +9,22 @@ mod move_file;
 mod read_file;
 mod write_file;
 
-use crate::failure;
 use crate::options::FilePolicy;
-use crate::tool;
-use crate::toolbox::{PermittedCall, ToolBox};
+use crate::tool::prelude::*;
+use crate::tool::run_blocking;
+use crate::toolbox::ToolBox;
 use crate::workspace::allow::Allowed;
 use crate::workspace::root::WorkspaceRoot;
 use crate::workspace::{Error, ProtectedPaths};
 use delete_file::DeleteFile;
-use gantry_core::policy::Preflight;
-use gantry_core::{EffectState, Fault};
+use gantry_core::EffectState;
 use list_directory::ListDirectory;
 use move_file::MoveFile;
 use read_file::ReadFile;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use std::marker::PhantomData;
 use std::path::Path;
-use std::sync::Arc;
 use write_file::WriteFile;
 
 /// What an agent should know before it uses any of them.
@@ -63,35 +62,35 @@ pub fn catalogue_tools(
     policy: &FilePolicy,
 ) -> Result<ToolBox, Error> {
     let opened = WorkspaceRoot::open(root, protected)?;
-    Ok(some_tools(&Arc::new(opened.confined(Allowed::new(id, root, &policy.allowed_paths)?)), tools))
+    let allowed = Allowed::new(id, root, &policy.allowed_paths)?;
+    let scope = allowed.as_ref().map_or("Works in the whole workspace.".to_owned(), |allowed| {
+        let paths = allowed.description();
+        format!("Works only at these paths of the workspace and below them: {paths}; others are refused.")
+    });
+    let root = Arc::new(opened.confined(allowed));
+    let tools = match tools {
+        FsTools::Read => reading(ToolBox::new(), &root),
+        FsTools::Write => writing(ToolBox::new(), &root),
+    };
+    Ok(tools
+        .with_instructions(format!("Files are named by paths relative to the workspace root. {scope}"))
+        .with_note(&scope))
 }
 
 fn all_tools(root: &Arc<WorkspaceRoot>) -> ToolBox {
     writing(reading(ToolBox::new(), root), root).with_instructions(INSTRUCTIONS)
 }
 
-fn some_tools(root: &Arc<WorkspaceRoot>, tools: FsTools) -> ToolBox {
-    let scope = root.allowed().map_or("Works in the whole workspace.".to_owned(), |allowed| {
-        format!("Works only at these paths of the workspace and below them: {allowed}; others are refused.")
-    });
-    let tools = match tools {
-        FsTools::Read => reading(ToolBox::new(), root),
-        FsTools::Write => writing(ToolBox::new(), root),
-    };
-    tools
-        .with_instructions(format!("Files are named by paths relative to the workspace root. {scope}"))
-        .with_note(&scope)
-}
-
 fn reading(tools: ToolBox, root: &Arc<WorkspaceRoot>) -> ToolBox {
-    tools.with(ListDirectory(Arc::clone(root))).with(ReadFile(Arc::clone(root)))
+    tools.with(on::<ListDirectory>(root)).with(on::<ReadFile>(root))
 }
 
 fn writing(tools: ToolBox, root: &Arc<WorkspaceRoot>) -> ToolBox {
-    tools
-        .with(WriteFile(Arc::clone(root)))
-        .with(DeleteFile(Arc::clone(root)))
-        .with(MoveFile(Arc::clone(root)))
+    tools.with(on::<WriteFile>(root)).with(on::<DeleteFile>(root)).with(on::<MoveFile>(root))
+}
+
+fn on<T: FileTool>(root: &Arc<WorkspaceRoot>) -> OnWorkspace<T> {
+    OnWorkspace(Arc::clone(root), PhantomData)
 }
 
 /// How a file's bytes stand in JSON.
@@ -104,28 +103,50 @@ enum Encoding {
     Base64,
 }
 
-/// Says on a thread that may block what a call would do.
-async fn preflight_blocking<Args: Send + 'static>(
-    root: &Arc<WorkspaceRoot>,
-    args: Args,
-    preflight: fn(&WorkspaceRoot, &Args) -> Result<Preflight, Fault>,
-) -> Result<Preflight, Fault> {
-    let root = Arc::clone(root);
-    tool::run_blocking(EffectState::None, move || preflight(&root, &args)).await?
+/// A tool that works on files: what a [`Tool`] says of itself, and plain functions, which may block.
+trait FileTool: Debug + Send + Sync + 'static {
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    const HINTS: Annotations;
+    const APPROVAL: ApprovalRule = ApprovalRule::Never;
+    type Args: DeserializeOwned + JsonSchema + Send + 'static;
+    type Output: Serialize + JsonSchema + Send + 'static;
+
+    /// Says what a call would do.
+    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight, Fault> {
+        Err(failure::missing_precondition())
+    }
+
+    /// Does what a call is for. Work that consists of many steps stops when the call is cancelled.
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output, Fault>;
 }
 
-/// Does what a call is for on a thread that may block. Dropping the future stops work that consists of many steps at its
-/// next step. `effect` is how far the work may have got if it crashes.
-async fn run_blocking<Args: Send + 'static, Output: Send + 'static>(
-    root: &Arc<WorkspaceRoot>,
-    call: PermittedCall<Args>,
-    effect: EffectState,
-    run: fn(&WorkspaceRoot, &PermittedCall<Args>) -> Result<Output, Fault>,
-) -> Result<Output, Fault> {
-    let root = Arc::clone(root);
-    let work =
-        move || if call.cancel().is_cancelled() { Err(failure::canceled()) } else { run(&root, &call) };
-    tool::run_blocking(effect, work).await?
+/// A [`FileTool`] on a workspace.
+#[derive(Debug)]
+struct OnWorkspace<T>(Arc<WorkspaceRoot>, PhantomData<T>);
+
+impl<T: FileTool> Tool for OnWorkspace<T> {
+    const NAME: &'static str = T::NAME;
+    const TITLE: &'static str = T::TITLE;
+    const HINTS: Annotations = T::HINTS;
+    const APPROVAL: ApprovalRule = T::APPROVAL;
+    type Args = T::Args;
+    type Output = T::Output;
+
+    async fn preflight(&self, args: T::Args) -> Result<Preflight, Fault> {
+        let root = Arc::clone(&self.0);
+        run_blocking(EffectState::None, move || T::preflight(&root, &args)).await?
+    }
+
+    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output, Fault> {
+        let root = Arc::clone(&self.0);
+        let reads = T::HINTS.read_only_hint == Some(true);
+        let effect = if reads { EffectState::None } else { EffectState::Possible };
+        let work = move || {
+            if call.cancel().is_cancelled() { Err(failure::canceled()) } else { T::run(&root, &call) }
+        };
+        run_blocking(effect, work).await?
+    }
 }
 
 /// The precondition of a call whose target did not exist when it was judged.

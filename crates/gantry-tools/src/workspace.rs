@@ -6,8 +6,7 @@
 //! leads nowhere. What the tools use of it:
 //!
 //! * [`path::RelPath`]: a path of a caller, parsed.
-//! * `WorkspaceRoot::{resolve, resolve_entry, resolve_directory}`: what is at such a path, for tools that work on one
-//!   entry. An [`root::Entry`] says what may be done with it (`may_change`) and what it is now (`describe_target`).
+//! * `WorkspaceRoot::{resolve, resolve_directory}`: what is at such a path, for tools that work on one entry. An [`root::Entry`] says what may be done with it (`may_change`) and what it is now (`describe_target`).
 //! * `WorkspaceRoot::reader`, a [`reader::WorkspaceReader`] for tools that read many files in one call: `resolve`,
 //!   `kind`, `list`, `open_directory`, `open_file`, `read_bounded`, `digest`. It follows no link, except that `resolve`
 //!   follows those of a caller's path, and it leaves out what is hidden.
@@ -22,7 +21,6 @@ pub(crate) mod path;
 pub(crate) mod protected;
 pub(crate) mod reader;
 pub(crate) mod root;
-pub(crate) mod state;
 
 use std::path::PathBuf;
 

@@ -216,7 +216,7 @@ impl CommandRunner {
     }
 
     async fn job(&self, command: CommandSpec) -> Result<Job, Fault> {
-        let ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb } = self.limits(command.limits);
+        let (ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb }, _) = self.limits(command.limits);
         let store = command.packages.then(|| self.store.clone());
         if let Some(store) = store.clone() {
             let made = tokio::fs::create_dir_all(&store).await;
@@ -256,10 +256,11 @@ impl CommandRunner {
         })
     }
 
-    fn limits(&self, kind: LimitKind) -> ResourceLimits {
+    /// The limits of a program, and the key of the configuration that they are under.
+    fn limits(&self, kind: LimitKind) -> (ResourceLimits, &'static str) {
         match kind {
-            LimitKind::Code => self.options.limits(),
-            LimitKind::Builds => self.options.builds,
+            LimitKind::Code => (self.options.limits(), "code"),
+            LimitKind::Builds => (self.options.builds, "code.builds"),
         }
     }
 
@@ -272,11 +273,7 @@ impl CommandRunner {
         wall: Duration,
         kind: LimitKind,
     ) -> Option<Fault> {
-        let limits = self.limits(kind);
-        let keys = match kind {
-            LimitKind::Code => "code",
-            LimitKind::Builds => "code.builds",
-        };
+        let (limits, keys) = self.limits(kind);
         let (code, what) = match ran.end {
             End::Exited(_) | End::Signalled(_) => return None,
             End::WallLimit => (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32())),

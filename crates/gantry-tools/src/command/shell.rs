@@ -77,28 +77,20 @@ impl Tool for ShellExec {
 impl ShellExec {
     /// The program that a command names, if it is on the list.
     fn allowed_program(&self, command: &str) -> Result<PathBuf, Fault> {
-        let list = || self.policy.allowed_commands.join(", ");
+        let allowed = &self.policy.allowed_commands;
         let find = |command: &str| self.runner.program(command);
-        let Some(program) = find(command) else {
-            let hint = if command.contains(char::is_whitespace) {
-                "; give its arguments in args, there is no shell"
-            } else {
-                ""
-            };
-            return Err(failure::denied(format!(
-                "{command:?} is no program in the sandbox{hint}. Allowed are: {}",
-                list()
-            )));
+        let why = match find(command) {
+            Some(program) if allowed.iter().filter_map(|allowed| find(allowed)).any(|it| it == program) => {
+                return Ok(program);
+            }
+            Some(_) => format!("{command} may not be run here"),
+            None if command.contains(char::is_whitespace) => {
+                format!(
+                    "{command:?} is no program in the sandbox; give its arguments in args, there is no shell"
+                )
+            }
+            None => format!("{command:?} is no program in the sandbox"),
         };
-        if self
-            .policy
-            .allowed_commands
-            .iter()
-            .filter_map(|allowed| find(allowed))
-            .any(|allowed| allowed == program)
-        {
-            return Ok(program);
-        }
-        Err(failure::denied(format!("{command} may not be run here. Allowed are: {}", list())))
+        Err(failure::denied(format!("{why}. Allowed are: {}", allowed.join(", "))))
     }
 }

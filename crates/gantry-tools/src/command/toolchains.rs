@@ -35,11 +35,11 @@ const NIX: &str = "/nix/store";
 const LEFT_OUT: [&str; 2] = ["etc", "var"];
 /// What every jail has of the system. Programs in there need nothing.
 const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+/// What is no folder on a disk.
+const KERNEL: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 /// Where the system's programs are, in the order of the PATH in the jail.
 const SYSTEM_BINS: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// Folders of a PATH that are looked into.
-const PATH_FOLDERS: usize = 100;
 /// Entries of a folder that are looked at.
 const ENTRIES: usize = 200;
 /// Folders and files that are mounted; a jail is built anew for each job.
@@ -93,7 +93,7 @@ impl Search {
     fn run(&self, more: &[PathBuf]) -> Toolchains {
         let mut found = Toolchains::default();
         for folder in more {
-            if let Err(why) = self.may_mount(&real(folder)) {
+            if let Some(why) = self.why_left_out(&real(folder)) {
                 tracing::warn!(folder = %folder.display(), "a folder of code.toolchains is left out: it {why}");
                 continue;
             }
@@ -101,10 +101,8 @@ impl Search {
             add(&mut found.mounts, folder.clone());
         }
         let (versions, chosen) = self.versions();
-        let path = self.var("PATH").map(std::env::split_paths).into_iter().flatten().take(PATH_FOLDERS);
-        for folder in
-            path.filter(|folder| folder.is_absolute()).filter_map(|folder| folder.canonicalize().ok())
-        {
+        let path = self.var("PATH").map(std::env::split_paths).into_iter().flatten();
+        for folder in path.filter(|folder| folder.is_absolute()).filter_map(|it| it.canonicalize().ok()) {
             self.take_from_path(&folder, &versions, &mut found);
         }
         for version in &chosen {
@@ -161,31 +159,24 @@ impl Search {
         } else {
             vec![installation.to_owned()]
         };
-        let may_mount = |part: &Path| self.may_mount(&real(part)).is_ok();
+        let may_mount = |part: &Path| self.why_left_out(&real(part)).is_none();
         if may_mount(installation) && parts.iter().all(|part| may_mount(part)) {
             add(&mut found.folders, folder.to_owned());
             parts.into_iter().for_each(|part| add(&mut found.mounts, part));
         }
     }
 
-    /// Whether a folder or file may be shown to jobs; if not, why.
-    fn may_mount(&self, path: &Path) -> Result<(), &'static str> {
-        if !path.is_absolute() || path.parent().is_none() {
-            return Err("is not a folder of its own");
-        }
-        if ["/proc", "/sys", "/dev", "/run"].iter().any(|folder| path.starts_with(folder)) {
-            return Err("belongs to the system");
-        }
-        if self.home().is_some_and(|home| real(home).starts_with(path)) {
-            return Err("holds the home folder");
-        }
-        if self.excluded.iter().any(|excluded| excluded.starts_with(path) || path.starts_with(excluded)) {
-            return Err("holds, or lies in, what jobs are kept away from");
-        }
-        if !path.exists() {
-            return Err("does not exist");
-        }
-        Ok(())
+    /// Why a folder or file may not be shown to jobs, if so.
+    fn why_left_out(&self, path: &Path) -> Option<&'static str> {
+        let holds_or_lies_in = |other: &PathBuf| other.starts_with(path) || path.starts_with(other);
+        let reasons = [
+            ("is not a folder of its own", !path.is_absolute() || path.parent().is_none()),
+            ("belongs to the system", KERNEL.iter().any(|folder| path.starts_with(folder))),
+            ("holds the home folder", self.home().is_some_and(|home| real(home).starts_with(path))),
+            ("holds, or lies in, what jobs are kept away from", self.excluded.iter().any(holds_or_lies_in)),
+            ("does not exist", !path.exists()),
+        ];
+        reasons.iter().find(|(_, applies)| *applies).map(|(why, _)| *why)
     }
 
     fn var(&self, name: &str) -> Option<&OsString> {

@@ -6,7 +6,7 @@
 //! **Invariant:** only what was there when the call was judged is deleted. The approver said yes to that, and to nothing
 //! that was put in its place.
 
-use super::{preflight_blocking, run_blocking, unchanged, verdict};
+use super::{FileTool, unchanged, verdict};
 use crate::text::{counted, display_text};
 use crate::tool::prelude::*;
 use crate::workspace::entry::{Kind, identity, names, open_dir, size, stat_at, sync};
@@ -14,14 +14,14 @@ use crate::workspace::path::{RelPath, printable};
 use crate::workspace::protected::{Id, is_git};
 use crate::workspace::root::{Entry, Links, WorkspaceRoot};
 use gantry_core::digest::Digest;
-use gantry_core::{EffectState, ErrorCode, ToolError};
+use gantry_core::{ErrorCode, ToolError};
 use rustix::fs::{AtFlags, Stat, fstat};
 use rustix::io::Errno;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +34,7 @@ pub(super) const DEPTH: usize = 128;
 
 /// The tool.
 #[derive(Debug)]
-pub(super) struct DeleteFile(pub(super) Arc<WorkspaceRoot>);
+pub(super) struct DeleteFile;
 
 /// Deletes a file, a symbolic link or a directory of the workspace for good. Always waits for a person's approval. Use
 /// move_file instead to keep the content under another name.
@@ -57,7 +57,7 @@ pub(super) struct Output {
     truncated: bool,
 }
 
-impl Tool for DeleteFile {
+impl FileTool for DeleteFile {
     const NAME: &'static str = "delete_file";
     const TITLE: &'static str = "Delete file";
     const HINTS: Annotations = Annotations { destructive_hint: Some(true), ..CHANGES };
@@ -66,61 +66,56 @@ impl Tool for DeleteFile {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
-        preflight_blocking(&self.0, args, preflight).await
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+        let (entry, path) = find_entry(root, args)?;
+        let (stat, shown) = (entry.existing()?, &entry.shown);
+        let stop = CancellationToken::new();
+        let mut survey = Walk::new(&entry, args, &stop);
+        let fingerprint = survey.survey(&path)?;
+        let ask = match Kind::of(stat) {
+            Kind::Directory => match survey.count - 1 {
+                0 => format!("the empty directory {shown} would be deleted"),
+                1 => format!("the directory {shown} and the 1 entry in it would be deleted"),
+                n => format!("the directory {shown} and the {n} entries in it would be deleted"),
+            },
+            Kind::Link => {
+                format!("the symbolic link {shown} would be deleted; what it points at stays")
+            }
+            Kind::File | Kind::Special => {
+                format!("the file {shown} ({}) would be deleted", counted(size(stat), "byte"))
+            }
+        };
+        Ok(verdict(Some(ask), unchanged(&fingerprint)))
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        run_blocking(&self.0, call, EffectState::Possible, delete).await
-    }
-}
-
-pub(super) fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
-    let entry = find_entry(root, &RelPath::parse(&args.path)?.without_slash())?;
-    let (stat, shown) = (entry.existing()?, &entry.shown);
-    let stop = CancellationToken::new();
-    let (fingerprint, survey) = survey(&entry, args, &stop)?;
-    let ask = match Kind::of(stat) {
-        Kind::Directory => match survey.count {
-            0 => format!("the empty directory {shown} would be deleted"),
-            1 => format!("the directory {shown} and the 1 entry in it would be deleted"),
-            n => format!("the directory {shown} and the {n} entries in it would be deleted"),
-        },
-        Kind::Link => {
-            format!("the symbolic link {shown} would be deleted; what it points at stays")
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+        let (args, stop, judged) = (&call.args, call.cancel(), call.judged()?);
+        let (entry, path) = find_entry(root, args)?;
+        let mut survey = Walk::new(&entry, args, stop);
+        if unchanged(&survey.survey(&path)?) != judged {
+            return Err(failure::outdated(format!(
+                "{} has changed since the call was judged, and nothing was deleted; call again",
+                entry.shown
+            )));
         }
-        Kind::File | Kind::Special => {
-            format!("the file {shown} ({}) would be deleted", counted(size(stat), "byte"))
-        }
-    };
-    Ok(verdict(Some(ask), unchanged(&fingerprint)))
-}
-
-pub(super) fn delete(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
-    let (args, stop, judged) = (&call.args, call.cancel(), call.judged()?);
-    let path = RelPath::parse(&args.path)?.without_slash();
-    let entry = find_entry(root, &path)?;
-    let (fingerprint, survey) = survey(&entry, args, stop)?;
-    if unchanged(&fingerprint) != judged {
-        return Err(failure::outdated(format!(
-            "{} has changed since the call was judged, and nothing was deleted; call again",
-            entry.shown
-        )));
+        let mut removal = Walk { judged: Some(&survey.seen), ..Walk::new(&entry, args, stop) };
+        let removed = removal.walk_entry(entry.at()?, &path, 0);
+        let Walk { count, mut deleted, .. } = removal;
+        removed.map_err(|fault| if count == 0 { fault } else { partly_deleted(&fault, count, &deleted) })?;
+        sync(&entry.parent.dir).map_err(|error| failure::not_synced(&entry.shown, error))?;
+        deleted.sort();
+        Ok(Output { truncated: count > deleted.len(), deleted })
     }
-    let mut removal = Walk::new(&entry, stop, Some(&survey.seen));
-    let removed = removal.remove_all(&path.text(), args.recursive);
-    let Walk { count, mut deleted, .. } = removal;
-    removed.map_err(|fault| if count == 0 { fault } else { partly_deleted(&fault, count, &deleted) })?;
-    sync(&entry.parent.dir).map_err(|error| failure::not_synced(&entry.shown, error))?;
-    deleted.sort();
-    Ok(Output { truncated: count > deleted.len(), deleted })
 }
 
-fn find_entry(root: &WorkspaceRoot, path: &RelPath) -> Result<Entry, Fault> {
-    let entry = root.resolve_entry(path, Links::Keep)?;
+/// What a call is to delete, and its path as results have it.
+fn find_entry(root: &WorkspaceRoot, args: &Args) -> Result<(Entry, String), Fault> {
+    // A slash at the end says that it is a directory, which is known.
+    let path = RelPath::parse(args.path.trim_end_matches('/'))?;
+    let entry = root.resolve(&path, Links::Keep)?;
     entry.existing()?;
     entry.may_change()?;
-    Ok(entry)
+    Ok((entry, path.text()))
 }
 
 pub(super) fn partly_deleted(fault: &Fault, count: usize, deleted: &[String]) -> Fault {
@@ -129,35 +124,10 @@ pub(super) fn partly_deleted(fault: &Fault, count: usize, deleted: &[String]) ->
     Fault::with_possible_effect(error.with_details(json!({ "deletedCount": count, "deleted": deleted })))
 }
 
-/// Looks at what is there, and refuses what may not be deleted. The fingerprint tells it from everything else.
-fn survey<'a>(
-    entry: &'a Entry,
-    args: &Args,
-    stop: &'a CancellationToken,
-) -> Result<(String, Walk<'a>), Fault> {
-    let shown = &entry.shown;
-    let mut walk = Walk::new(entry, stop, None);
-    if Kind::of(entry.existing()?) != Kind::Directory {
-        let existing = entry.describe_target()?.ok_or_else(|| failure::not_found(shown))?;
-        return Ok((existing.fingerprint, walk));
-    }
-    let listing = |error| entry.os_error("listing", error);
-    let dir = open_dir(&entry.parent.dir, &entry.name).map_err(listing)?;
-    walk.hasher.update(identity(&fstat(&dir).map_err(listing)?));
-    if args.recursive {
-        walk.walk_directory(&dir, shown, 1)?;
-    } else if let n @ 1.. = all_names(&dir).map_err(listing)?.len() {
-        return Err(failure::failed(format!(
-            "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
-        )));
-    }
-    let digest = Digest::from_bytes(walk.hasher.clone().finalize().into());
-    Ok((digest.to_string(), walk))
-}
-
-/// Goes through everything in a directory: once to survey it, and once more to delete it.
+/// Goes through an entry and everything in it: once to survey it, and once more to delete it.
 struct Walk<'a> {
     entry: &'a Entry,
+    args: &'a Args,
     stop: &'a CancellationToken,
     /// What the survey saw, of a walk that deletes: nothing else goes.
     judged: Option<&'a HashSet<Id>>,
@@ -169,38 +139,19 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(entry: &'a Entry, stop: &'a CancellationToken, judged: Option<&'a HashSet<Id>>) -> Self {
-        let (seen, deleted) = (HashSet::new(), Vec::new());
-        Self { entry, stop, judged, count: 0, hasher: Sha256::new(), seen, deleted }
+    fn new(entry: &'a Entry, args: &'a Args, stop: &'a CancellationToken) -> Self {
+        let (hasher, seen, deleted) = (Sha256::new(), HashSet::new(), Vec::new());
+        Self { entry, args, stop, judged: None, count: 0, hasher, seen, deleted }
     }
 
-    /// Deletes the entry, a directory if `recursive` with what is in it.
-    fn remove_all(&mut self, path: &str, recursive: bool) -> Result<(), Fault> {
-        let entry = self.entry;
-        let (parent, name) = entry.at();
-        let deleting = |error| entry.os_error("deleting", error);
-        let is_directory = Kind::of(entry.existing()?) == Kind::Directory;
-        if is_directory && recursive {
-            self.walk_directory(&open_dir(parent, name).map_err(deleting)?, path, 1)?;
+    /// Looks at what is there, and refuses what may not be deleted. The fingerprint tells it from everything else.
+    fn survey(&mut self, path: &str) -> Result<String, Fault> {
+        self.walk_entry(self.entry.at()?, path, 0)?;
+        if Kind::of(self.entry.existing()?) == Kind::Directory {
+            return Ok(Digest::from_bytes(self.hasher.clone().finalize().into()).to_string());
         }
-        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        rustix::fs::unlinkat(parent, name, flags).map_err(|error| match error {
-            Errno::NOTEMPTY => {
-                failure::failed(format!("something was added to {} meanwhile; call again", entry.shown))
-            }
-            _ => deleting(error),
-        })?;
-        // What was asked for is named even when the list is full.
-        self.deleted.truncate(NAMED - 1);
-        self.note_deleted(path);
-        Ok(())
-    }
-
-    fn note_deleted(&mut self, path: &str) {
-        self.count += 1;
-        if self.deleted.len() < NAMED {
-            self.deleted.push(path.to_owned());
-        }
+        let existing = self.entry.describe_target()?;
+        Ok(existing.ok_or_else(|| failure::not_found(&self.entry.shown))?.fingerprint)
     }
 
     /// Everything in an opened directory.
@@ -212,7 +163,14 @@ impl<'a> Walk<'a> {
         }
         // What is open counts, not what had the name a moment ago.
         self.refuse_protected(&fstat(dir).map_err(listing)?)?;
-        let mut names = all_names(dir).map_err(listing)?;
+        // One name more than may be deleted is enough to refuse the directory.
+        let all_names = names(dir).and_then(|names| names.take(DELETED + 1).collect());
+        let mut names: Vec<OsString> = all_names.map_err(listing)?;
+        if let (false, n @ 1..) = (self.args.recursive, names.len()) {
+            return Err(failure::failed(format!(
+                "{shown} is a directory with {n} entries; pass recursive: true to delete it with everything in it"
+            )));
+        }
         // A directory lists its names in no order that it promises to keep.
         names.sort_unstable();
         for name in names {
@@ -220,7 +178,7 @@ impl<'a> Walk<'a> {
                 return Err(failure::canceled());
             }
             let path = format!("{path}/{}", printable(name.as_bytes()));
-            match self.walk_entry(dir, &name, &path, depth) {
+            match self.walk_entry((dir, &name), &path, depth) {
                 // Gone by now, which is what was asked for.
                 Err(fault) if fault.error.code == ErrorCode::FileNotFound => {}
                 walked => walked?,
@@ -229,7 +187,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn walk_entry(&mut self, dir: &OwnedFd, name: &OsStr, path: &str, depth: usize) -> Result<(), Fault> {
+    fn walk_entry(&mut self, (dir, name): (&OwnedFd, &OsStr), path: &str, depth: usize) -> Result<(), Fault> {
         let deleting = |error| failure::os_error("deleting", &display_text(path), error);
         let stat = stat_at(dir, name).map_err(deleting)?.ok_or_else(|| deleting(Errno::NOENT))?;
         if is_git(name) {
@@ -253,10 +211,21 @@ impl<'a> Walk<'a> {
         if is_directory {
             self.walk_directory(&open_dir(dir, name).map_err(deleting)?, path, depth + 1)?;
         }
-        if self.judged.is_some() {
-            let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            rustix::fs::unlinkat(dir, name, flags).map_err(deleting)?;
-            self.note_deleted(path);
+        if self.judged.is_none() {
+            return Ok(());
+        }
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(dir, name, flags).map_err(|error| match error {
+            Errno::NOTEMPTY => failure::failed(format!(
+                "something was added to {} meanwhile; call again",
+                display_text(path)
+            )),
+            _ => deleting(error),
+        })?;
+        self.count += 1;
+        // What was asked for is named even when the list is full.
+        if depth == 0 || self.deleted.len() < NAMED - 1 {
+            self.deleted.push(path.to_owned());
         }
         Ok(())
     }
@@ -286,9 +255,4 @@ impl<'a> Walk<'a> {
             self.entry.shown
         )))
     }
-}
-
-/// The names in a directory; one more than may be deleted is enough to refuse it.
-fn all_names(dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
-    names(dir)?.take(DELETED + 1).collect()
 }

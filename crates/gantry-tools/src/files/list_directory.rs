@@ -1,18 +1,17 @@
 //! `list_directory`: what is in a directory, in order, up to a limit.
 
-use super::run_blocking;
+use super::FileTool;
 use crate::tool::prelude::*;
 use crate::workspace::entry::{Kind, modified, names, open_dir, size, stat_at};
 use crate::workspace::path::{RelPath, printable};
 use crate::workspace::protected::{Id, Protection};
-use crate::workspace::root::{Resolved, WorkspaceRoot};
-use gantry_core::EffectState;
+use crate::workspace::root::WorkspaceRoot;
 use gantry_sandbox::jail::looks_like_a_place;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use std::collections::BinaryHeap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use tokio_util::sync::CancellationToken;
 
@@ -20,12 +19,10 @@ use tokio_util::sync::CancellationToken;
 pub(super) const LISTED: usize = 10_000;
 /// Directories within directories that `recursive` enters.
 pub(super) const DEPTH: usize = 16;
-/// Names that are read to find the first [`LISTED`]; beyond, their order is not looked for any more.
-const SCANNED: usize = 2_000_000;
 
 /// The tool.
 #[derive(Debug)]
-pub(super) struct ListDirectory(pub(super) Arc<WorkspaceRoot>);
+pub(super) struct ListDirectory;
 
 /// Lists the files and directories in a directory of the workspace, sorted by name. Use it to find out what exists
 /// before reading or writing. With recursive, names are paths relative to the listed directory, up to 16 levels deep. At
@@ -67,46 +64,36 @@ struct Listed {
     modified: String,
 }
 
-impl Tool for ListDirectory {
+impl FileTool for ListDirectory {
     const NAME: &'static str = "list_directory";
     const TITLE: &'static str = "List directory";
     const HINTS: Annotations = READS;
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        run_blocking(&self.0, call, EffectState::None, list_entries).await
-    }
-}
-
-fn list_entries(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
-    let (args, stop) = (&call.args, call.cancel());
-    let path = RelPath::parse(&args.path)?;
-    let shown = path.shown();
-    let directory = match root.resolve_directory(path.text().as_ref(), None, shown)? {
-        Resolved::Reached(directory) => directory,
-        Resolved::Missing { .. } => return Err(failure::not_found(shown)),
-        Resolved::NotADirectory => {
-            return Err(failure::failed(format!("{shown} is not a directory; read_file reads files")));
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+        let (args, stop) = (&call.args, call.cancel());
+        let path = RelPath::parse(&args.path)?;
+        let shown = path.shown();
+        let directory = match root.resolve_directory(path.text().as_ref(), None, shown)? {
+            Some((directory, missing)) if missing.is_empty() => directory,
+            Some(_) => return Err(failure::not_found(shown)),
+            None => {
+                return Err(failure::failed(format!("{shown} is not a directory; read_file reads files")));
+            }
+        };
+        let mut listing =
+            Listing { args, protection: &directory.protection, stop, entries: Vec::new(), complete: true };
+        listing
+            .add_directory(&directory.dir, "", 1)
+            .map_err(|error| failure::os_error("listing", shown, error))?;
+        if stop.is_cancelled() {
+            return Err(failure::canceled());
         }
-    };
-    let mut listing = Listing {
-        args,
-        protection: &directory.protection,
-        stop,
-        entries: Vec::new(),
-        scanned: 0,
-        complete: true,
-    };
-    listing
-        .add_directory(&directory.dir, "", 1)
-        .map_err(|error| failure::os_error("listing", shown, error))?;
-    if stop.is_cancelled() {
-        return Err(failure::canceled());
+        listing.entries.sort_by(|a, b| a.0.cmp(&b.0));
+        let entries = listing.entries.into_iter().map(|(name, stat)| describe_entry(name, &stat)).collect();
+        Ok(Output { entries, truncated: !listing.complete })
     }
-    listing.entries.sort_by(|a, b| a.0.cmp(&b.0));
-    let entries = listing.entries.into_iter().map(|(name, stat)| describe_entry(name, &stat)).collect();
-    Ok(Output { entries, truncated: !listing.complete })
 }
 
 struct Listing<'a> {
@@ -114,59 +101,45 @@ struct Listing<'a> {
     protection: &'a Protection,
     stop: &'a CancellationToken,
     entries: Vec<(String, Stat)>,
-    scanned: usize,
     complete: bool,
 }
 
 impl Listing<'_> {
-    fn add_directory(&mut self, dir: impl AsFd, prefix: &str, depth: usize) -> Result<(), Errno> {
-        for name in self.first_names(dir.as_fd())? {
+    /// Lists a directory that is not hidden. One within that cannot be listed leaves the listing incomplete, not failed.
+    fn add_directory(&mut self, dir: &OwnedFd, prefix: &str, depth: usize) -> Result<(), Errno> {
+        if depth > DEPTH || self.protection.hides(Id::of(&fstat(dir)?)) {
+            return Err(Errno::ACCESS);
+        }
+        for name in self.first_names(dir)? {
             if self.entries.len() == LISTED || self.stop.is_cancelled() {
                 self.complete = false;
                 return Ok(());
             }
             // What is gone by now is not there.
-            let Some(stat) = stat_at(dir.as_fd(), &name)? else { continue };
-            if self.protection.hides(Id::of(&stat)) || is_placeholder(dir.as_fd(), &name, &stat) {
+            let Some(stat) = stat_at(dir, &name)? else { continue };
+            if self.protection.hides(Id::of(&stat)) || is_placeholder(dir, &name, &stat) {
                 continue;
             }
             let shown = format!("{prefix}{}", printable(name.as_bytes()));
             self.entries.push((shown.clone(), stat));
             if self.args.recursive && Kind::of(&stat) == Kind::Directory {
-                self.enter(dir.as_fd(), &name, &shown, depth);
+                let listed = open_dir(dir, &name)
+                    .and_then(|inner| self.add_directory(&inner, &format!("{shown}/"), depth + 1));
+                self.complete &= listed.is_ok();
             }
         }
         Ok(())
     }
 
-    /// Lists a directory within. One that cannot be read leaves the listing incomplete, not failed.
-    fn enter(&mut self, dir: impl AsFd, name: &OsStr, shown: &str, depth: usize) {
-        let listed = depth < DEPTH
-            && open_dir(dir, name)
-                .and_then(|inner| {
-                    if self.protection.hides(Id::of(&fstat(&inner)?)) {
-                        return Err(Errno::ACCESS);
-                    }
-                    self.add_directory(&inner, &format!("{shown}/"), depth + 1)
-                })
-                .is_ok();
-        self.complete &= listed;
-    }
-
     /// The first names in order, as many as an answer can still take and one more. A directory with millions of
     /// entries costs time but no memory.
-    fn first_names(&mut self, dir: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    fn first_names(&self, dir: &OwnedFd) -> Result<Vec<OsString>, Errno> {
         let limit = LISTED - self.entries.len() + 1;
         let mut first = BinaryHeap::new();
-        for name in names(dir)? {
+        for name in names(dir)?.take_while(|_| !self.stop.is_cancelled()) {
             let name = name?;
             if !self.args.include_hidden && name.as_bytes().starts_with(b".") {
                 continue;
-            }
-            self.scanned += 1;
-            if self.scanned > SCANNED || self.stop.is_cancelled() {
-                self.complete = false;
-                break;
             }
             first.push(name);
             if first.len() > limit {
@@ -178,7 +151,7 @@ impl Listing<'_> {
 }
 
 /// Whether this is a placeholder while a program runs, and so no file of the workspace: there is nothing in it.
-fn is_placeholder(dir: impl AsFd, name: &OsStr, stat: &Stat) -> bool {
+fn is_placeholder(dir: &OwnedFd, name: &OsStr, stat: &Stat) -> bool {
     let is_empty = || open_dir(dir, name).and_then(names).is_ok_and(|mut names| names.next().is_none());
     looks_like_a_place(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
 }

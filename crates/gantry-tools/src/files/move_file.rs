@@ -1,14 +1,12 @@
 //! `move_file`: one rename, which replaces something only if that was looked at.
 
-use super::{preflight_blocking, run_blocking, unchanged, verdict};
+use super::{FileTool, unchanged, verdict};
 use crate::tool::prelude::*;
 use crate::workspace::definitions::rename_lock;
 use crate::workspace::entry::{Kind, identity, stat_at, sync};
 use crate::workspace::path::RelPath;
 use crate::workspace::protected::Id;
-use crate::workspace::root::{Entry, Links, Target, WorkspaceRoot};
-use crate::workspace::state::Existing;
-use gantry_core::EffectState;
+use crate::workspace::root::{Entry, Existing, Links, WorkspaceRoot};
 use gantry_core::digest::Digest;
 use rustix::fs::{AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
@@ -17,7 +15,7 @@ use std::os::fd::OwnedFd;
 
 /// The tool.
 #[derive(Debug)]
-pub(super) struct MoveFile(pub(super) Arc<WorkspaceRoot>);
+pub(super) struct MoveFile;
 
 /// Moves or renames a file or directory within the workspace, in one step. The directory of the new path must exist. An
 /// existing target is left alone unless overwrite is true, which waits for a person's approval.
@@ -41,7 +39,7 @@ pub(super) struct Output {
     to: String,
 }
 
-impl Tool for MoveFile {
+impl FileTool for MoveFile {
     const NAME: &'static str = "move_file";
     const TITLE: &'static str = "Move file";
     const HINTS: Annotations = CHANGES;
@@ -49,60 +47,47 @@ impl Tool for MoveFile {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
-        preflight_blocking(&self.0, args, preflight).await
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+        let ends = Ends::find(root, args)?;
+        let ask = ends.replaced.as_ref().map(|existing| {
+            format!(
+                "{} exists ({}) and would be replaced by {}",
+                ends.to.shown, existing.description, ends.from.shown
+            )
+        });
+        Ok(verdict(ask, unchanged(&ends.fingerprint)))
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        run_blocking(&self.0, call, EffectState::Possible, move_entry).await
-    }
-}
-
-fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
-    let ends = Ends::find(root, args)?;
-    let ask = ends.replaced.as_ref().map(|existing| {
-        format!(
-            "{} exists ({}) and would be replaced by {}",
-            ends.to.shown, existing.description, ends.from.shown
-        )
-    });
-    Ok(verdict(ask, unchanged(&ends.fingerprint)))
-}
-
-pub(super) fn move_entry(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
-    let (args, judged) = (&call.args, call.judged()?);
-    let lock = rename_lock();
-    let ends = Ends::find(root, args)?;
-    let (from, to) = (&ends.from.shown, &ends.to.shown);
-    if unchanged(&ends.fingerprint) != judged {
-        return Err(failure::outdated(format!(
-            "{from} or {to} has changed since the call was judged, and nothing was moved; call again"
-        )));
-    }
-    let (old, new) = (ends.from.at(), ends.to.at());
-    let renamed = if ends.replaced.is_some() {
-        rustix::fs::renameat(old.0, old.1, new.0, new.1)
-    } else {
-        rename_without_replacing(old, new)
-    };
-    drop(lock);
-    renamed.map_err(|error| match error {
-        Errno::EXIST if args.overwrite => failure::outdated(format!(
-            "{to} appeared since the call was judged, and nothing was moved; call again"
-        )),
-        Errno::EXIST => {
-            failure::failed(format!("{to} exists, and nothing was moved; pass overwrite: true to replace it"))
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+        let (args, judged) = (&call.args, call.judged()?);
+        let lock = rename_lock();
+        let ends = Ends::find(root, args)?;
+        let (from, to) = (&ends.from.shown, &ends.to.shown);
+        if unchanged(&ends.fingerprint) != judged {
+            return Err(failure::outdated(format!(
+                "{from} or {to} has changed since the call was judged, and nothing was moved; call again"
+            )));
         }
-        Errno::INVAL => into_itself(from, to),
-        Errno::XDEV => failure::failed(format!(
-            "{from} and {to} are on different file systems; write the file anew and delete the old one"
-        )),
-        _ => ends.from.os_error("moving", error),
-    })?;
-    for dir in [old.0, new.0] {
-        sync(dir).map_err(|error| failure::not_synced(to, error))?;
+        let (old, new) = (ends.from.at()?, ends.to.at()?);
+        let renamed = rename(old, new, ends.replaced.is_some());
+        drop(lock);
+        renamed.map_err(|error| match error {
+            Errno::EXIST if args.overwrite => failure::outdated(format!(
+                "{to} appeared since the call was judged, and nothing was moved; call again"
+            )),
+            Errno::EXIST => failure::failed(format!(
+                "{to} exists, and nothing was moved; pass overwrite: true to replace it"
+            )),
+            Errno::XDEV => failure::failed(format!(
+                "{from} and {to} are on different file systems; write the file anew and delete the old one"
+            )),
+            _ => ends.from.os_error("moving", error),
+        })?;
+        for dir in [old.0, new.0] {
+            sync(dir).map_err(|error| failure::not_synced(to, error))?;
+        }
+        Ok(Output { from: RelPath::parse(&args.from)?.text(), to: RelPath::parse(&args.to)?.text() })
     }
-    Ok(Output { from: RelPath::parse(&args.from)?.text(), to: RelPath::parse(&args.to)?.text() })
 }
 
 /// Both ends of a move, checked.
@@ -117,18 +102,17 @@ struct Ends {
 
 impl Ends {
     fn find(root: &WorkspaceRoot, args: &Args) -> Result<Self, Fault> {
-        let from = root.resolve_entry(&RelPath::parse(&args.from)?, Links::Keep)?;
-        let to = RelPath::parse(&args.to)?;
-        let Target::Entry(to) = root.resolve(&to, Links::Keep)? else {
-            return Err(failure::missing_parent(to.shown()));
-        };
+        let from = root.resolve(&RelPath::parse(&args.from)?, Links::Keep)?;
+        let to = root.resolve(&RelPath::parse(&args.to)?, Links::Keep)?;
         let (moved, old, new) = (from.existing()?, &from.shown, &to.shown);
+        // Its directory must exist.
+        to.at()?;
         from.may_change()?;
         to.may_change()?;
         to.parent.may_receive(&to.name, &from, new)?;
         // Asked of the kernel, it would be told apart from a rename it does not know only by trying.
         if Kind::of(moved) == Kind::Directory && to.parent.is_in(Id::of(moved)) {
-            return Err(into_itself(old, new));
+            return Err(failure::failed(format!("{old} cannot be moved into itself ({new})")));
         }
         if let Some(replaced) = &to.stat {
             // A rename between two names of one file does nothing and says that it succeeded.
@@ -148,22 +132,22 @@ impl Ends {
     }
 }
 
-fn into_itself(from: &str, to: &str) -> Fault {
-    failure::failed(format!("{from} cannot be moved into itself ({to})"))
-}
-
-/// Renames in one step that fails with `EXIST` if the new name is taken.
-pub(super) fn rename_without_replacing(
+/// Renames in one step, which fails with `EXIST` if the new name is taken and may not be replaced.
+pub(super) fn rename(
     (old_dir, old): (&OwnedFd, &OsStr),
     (new_dir, new): (&OwnedFd, &OsStr),
+    replace: bool,
 ) -> Result<(), Errno> {
+    if replace {
+        return rustix::fs::renameat(old_dir, old, new_dir, new);
+    }
     match rustix::fs::renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => by_claiming((old_dir, old), (new_dir, new)),
         renamed => renamed,
     }
 }
 
-/// The same where the file system has no such rename: the new name is claimed first, by something that fails if it
+/// The same where the file system has no rename that replaces nothing: the new name is claimed first, by something that fails if it
 /// is taken.
 pub(super) fn by_claiming(
     (old_dir, old): (&OwnedFd, &OsStr),

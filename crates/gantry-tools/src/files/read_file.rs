@@ -1,6 +1,6 @@
 //! `read_file`: the content of a regular file, as far as it fits.
 
-use super::{Encoding, run_blocking};
+use super::{Encoding, FileTool};
 use crate::tool::prelude::*;
 use crate::workspace::entry::{Kind, modified, open_regular, read_bounded, size};
 use crate::workspace::path::RelPath;
@@ -8,14 +8,13 @@ use crate::workspace::protected::Id;
 use crate::workspace::root::{Links, WorkspaceRoot};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gantry_core::EffectState;
 
 /// What is read of one file; a larger file is refused, not cut.
 pub(super) const READ_BYTES: u64 = 10 * 1024 * 1024;
 
 /// The tool.
 #[derive(Debug)]
-pub(super) struct ReadFile(pub(super) Arc<WorkspaceRoot>);
+pub(super) struct ReadFile;
 
 /// Reads a whole file of the workspace. Use it to see a file's content before changing it. Text comes as it is; read
 /// anything that is not UTF-8 text with encoding base64. At most 10 MiB.
@@ -40,56 +39,47 @@ pub(super) struct Output {
     modified: String,
 }
 
-impl Tool for ReadFile {
+impl FileTool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read file";
     const HINTS: Annotations = READS;
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        run_blocking(&self.0, call, EffectState::None, read).await
-    }
-}
-
-pub(super) fn read(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
-    let args = &call.args;
-    let path = RelPath::parse(&args.path)?;
-    let shown = path.shown();
-    let entry = root.resolve_entry(&path, Links::Follow)?;
-    let found = entry.existing()?;
-    entry.parent.protection.refuse_hidden(Id::of(found), shown)?;
-    match Kind::of(found) {
-        Kind::File => {}
-        Kind::Directory => {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+        let args = &call.args;
+        let path = RelPath::parse(&args.path)?;
+        let shown = path.shown();
+        let entry = root.resolve(&path, Links::Follow)?;
+        let found = entry.existing()?;
+        entry.parent.protection.refuse_hidden(Id::of(found), shown)?;
+        if Kind::of(found) != Kind::File {
             return Err(failure::failed(format!(
-                "{shown} is a directory; list_directory shows what is in it"
+                "{shown} is not a regular file, so it is not read; list_directory shows what is in a directory"
             )));
         }
-        Kind::Link | Kind::Special => {
-            return Err(failure::failed(format!("{shown} is not a regular file, so it is not read")));
-        }
+        let (dir, name) = entry.at()?;
+        let (file, stat) = open_regular(dir, name).map_err(|error| entry.os_error("reading", error))?;
+        // What is open counts, not what had the name a moment ago.
+        entry.parent.protection.refuse_hidden(Id::of(&stat), shown)?;
+        let content = read_bounded(file, READ_BYTES);
+        let bytes =
+            content.map_err(|error| failure::io_error("reading", shown, &error))?.ok_or_else(|| {
+                let size = size(&stat).max(READ_BYTES + 1);
+                failure::failed(format!(
+                    "{shown} has {size} bytes or more; at most {READ_BYTES} are read from one file"
+                ))
+            })?;
+        let size = bytes.len();
+        let content = match args.encoding {
+            Encoding::Base64 => BASE64_STANDARD.encode(&bytes),
+            Encoding::Utf8 => String::from_utf8(bytes).map_err(|error| {
+                failure::failed(format!(
+                    "{shown} is not UTF-8 text (byte {}); read it with encoding: \"base64\"",
+                    error.utf8_error().valid_up_to()
+                ))
+            })?,
+        };
+        Ok(Output { content, size, modified: modified(&stat) })
     }
-    let (dir, name) = entry.at();
-    let (file, stat) = open_regular(dir, name).map_err(|error| entry.os_error("reading", error))?;
-    // What is open counts, not what had the name a moment ago.
-    entry.parent.protection.refuse_hidden(Id::of(&stat), shown)?;
-    let content = read_bounded(file, READ_BYTES);
-    let bytes = content.map_err(|error| failure::io_error("reading", shown, &error))?.ok_or_else(|| {
-        let size = size(&stat).max(READ_BYTES + 1);
-        failure::failed(format!(
-            "{shown} has {size} bytes or more; at most {READ_BYTES} are read from one file"
-        ))
-    })?;
-    let size = bytes.len();
-    let content = match args.encoding {
-        Encoding::Base64 => BASE64_STANDARD.encode(&bytes),
-        Encoding::Utf8 => String::from_utf8(bytes).map_err(|error| {
-            failure::failed(format!(
-                "{shown} is not UTF-8 text (byte {}); read it with encoding: \"base64\"",
-                error.utf8_error().valid_up_to()
-            ))
-        })?,
-    };
-    Ok(Output { content, size, modified: modified(&stat) })
 }

@@ -221,7 +221,7 @@ fn a_call_that_was_cancelled_before_it_began_changes_nothing() {
 #[tokio::test]
 async fn a_crash_says_how_far_the_tool_may_have_got() {
     for effect in [EffectState::None, EffectState::Possible] {
-        let fault = tool::run_blocking(effect, || panic!("on purpose")).await.map(|(): ()| ()).unwrap_err();
+        let fault = run_blocking(effect, || panic!("on purpose")).await.map(|(): ()| ()).unwrap_err();
         assert_eq!(fault.effect, effect);
     }
 }

@@ -4,19 +4,17 @@
 //! old content or the new one. That also leaves alone what else shares the old file by a hard link. A crash can
 //! leave the temporary file behind, as `.gantry-….tmp`, and nothing worse.
 
-use super::move_file::rename_without_replacing;
-use super::{ABSENT, Encoding, preflight_blocking, run_blocking, unchanged, verdict};
+use super::move_file::rename;
+use super::{ABSENT, Encoding, FileTool, unchanged, verdict};
 use crate::tool::prelude::*;
 use crate::workspace::definitions::rename_lock;
 use crate::workspace::entry::{Kind, sync};
 use crate::workspace::path::RelPath;
-use crate::workspace::protected::OpenDir;
-use crate::workspace::root::{Entry, Links, Target, WorkspaceRoot};
-use crate::workspace::state::Existing;
+use crate::workspace::root::{Entry, Existing, Links, WorkspaceRoot};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gantry_core::EffectState;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, fstat};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -29,7 +27,7 @@ const WRITTEN_BYTES: usize = 10 * 1024 * 1024;
 
 /// The tool.
 #[derive(Debug)]
-pub(super) struct WriteFile(pub(super) Arc<WorkspaceRoot>);
+pub(super) struct WriteFile;
 
 /// Writes a whole file of the workspace. Use it to create a file, or to replace the content of one; replacing waits for
 /// a person's approval. The file changes in one step: it has the old content or the new one, never a part. At most 10
@@ -57,7 +55,7 @@ pub(super) struct Output {
     size: usize,
 }
 
-impl Tool for WriteFile {
+impl FileTool for WriteFile {
     const NAME: &'static str = "write_file";
     const TITLE: &'static str = "Write file";
     const HINTS: Annotations = Annotations { idempotent_hint: Some(true), ..CHANGES };
@@ -65,57 +63,34 @@ impl Tool for WriteFile {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
-        preflight_blocking(&self.0, args, preflight).await
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+        let path = RelPath::parse(&args.path)?;
+        decode_content(args)?;
+        Ok(match find_target(root, &path, args)?.describe_target()? {
+            None => verdict(None, ABSENT),
+            Some(Existing { description, fingerprint }) => {
+                let ask = format!("{} exists ({description}) and would be overwritten", path.shown());
+                verdict(Some(ask), unchanged(&fingerprint))
+            }
+        })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
-        run_blocking(&self.0, call, EffectState::Possible, write).await
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+        let args = &call.args;
+        let judged = call.judged()?;
+        let path = RelPath::parse(&args.path)?;
+        let content = decode_content(args)?;
+        let target = find_target(root, &path, args)?;
+        let mut has_made = false;
+        let entry = make_parents(target, &mut has_made);
+        let written = entry.and_then(|entry| put_content(&entry, &content, judged));
+        // Directories that were made stay, even if the file does not come.
+        written.map_err(|fault| match fault.effect {
+            EffectState::None if has_made => Fault { effect: EffectState::Possible, ..fault },
+            EffectState::None | EffectState::Possible | EffectState::Done => fault,
+        })?;
+        Ok(Output { path: path.text(), size: content.len() })
     }
-}
-
-fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
-    let path = RelPath::parse(&args.path)?;
-    decode_content(args)?;
-    let existing = match root.resolve(&path, Links::Follow)? {
-        Target::Entry(entry) => {
-            check_target(&entry)?;
-            entry.describe_target()?
-        }
-        Target::NoParent { base, rest, name } => {
-            check_new_directories((&base, &rest, &name), args, path.shown())?;
-            None
-        }
-    };
-    Ok(match existing {
-        None => verdict(None, ABSENT),
-        Some(Existing { description, fingerprint }) => {
-            let ask = format!("{} exists ({description}) and would be overwritten", path.shown());
-            verdict(Some(ask), unchanged(&fingerprint))
-        }
-    })
-}
-
-pub(super) fn write(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
-    let args = &call.args;
-    let judged = call.judged()?;
-    let path = RelPath::parse(&args.path)?;
-    let content = decode_content(args)?;
-    match root.resolve(&path, Links::Follow)? {
-        Target::Entry(entry) => put_content(&entry, &content, judged)?,
-        Target::NoParent { base, rest, name } => {
-            check_new_directories((&base, &rest, &name), args, path.shown())?;
-            let mut has_made = false;
-            let entry = make_parents(base, &rest, name, path.shown(), &mut has_made);
-            let written = entry.and_then(|entry| put_content(&entry, &content, judged));
-            // Directories that were made stay, even if the file does not come.
-            written.map_err(|fault| match fault.effect {
-                EffectState::None if has_made => Fault { effect: EffectState::Possible, ..fault },
-                EffectState::None | EffectState::Possible | EffectState::Done => fault,
-            })?;
-        }
-    }
-    Ok(Output { path: path.text(), size: content.len() })
 }
 
 /// The bytes to write.
@@ -136,50 +111,40 @@ fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
     Ok(bytes)
 }
 
+/// Finds where the content goes, and refuses what may not be written or made. Directories are made only if the call asks
+/// for it.
+fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entry, Fault> {
+    let entry = root.resolve(path, Links::Follow)?;
+    if !args.create_dirs {
+        entry.at()?;
+    }
+    if entry.missing.iter().any(|name| name == "..") {
+        return Err(failure::invalid_path(format!(
+            "{} goes back from a directory that does not exist; leave that part out",
+            entry.shown
+        )));
+    }
+    check_target(&entry)?;
+    Ok(entry)
+}
+
 /// Refuses to write to what is protected, or to anything but a regular file or a free name.
 fn check_target(entry: &Entry) -> Result<(), Fault> {
     entry.may_change()?;
-    let shown = &entry.shown;
     match entry.stat.as_ref().map(Kind::of) {
         None | Some(Kind::File) => Ok(()),
-        Some(Kind::Directory) => {
-            Err(failure::failed(format!("{shown} is a directory and cannot be overwritten by a file")))
-        }
-        Some(Kind::Link | Kind::Special) => {
-            Err(failure::failed(format!("{shown} is not a regular file and cannot be overwritten")))
+        Some(Kind::Directory | Kind::Link | Kind::Special) => {
+            Err(failure::failed(format!("{} is not a regular file and cannot be overwritten", entry.shown)))
         }
     }
-}
-
-/// Refuses to make the missing directories of a path, unless the call asks for it and they are not protected.
-fn check_new_directories(
-    (base, rest, name): (&OpenDir, &[OsString], &OsStr),
-    args: &Args,
-    shown: &str,
-) -> Result<(), Fault> {
-    if !args.create_dirs {
-        return Err(failure::missing_parent(shown));
-    }
-    if rest.iter().any(|name| name == "..") {
-        return Err(failure::invalid_path(format!(
-            "{shown} goes back from a directory that does not exist; leave that part out"
-        )));
-    }
-    base.may_make(rest, name, shown)
 }
 
 /// Makes the missing directories, each inside the one before by handle, so that no link can lead astray.
-fn make_parents(
-    base: OpenDir,
-    rest: &[OsString],
-    name: OsString,
-    shown: &str,
-    has_made: &mut bool,
-) -> Result<Entry, Fault> {
-    let mut parent = base;
-    for directory in rest {
-        parent.may_change(directory, None, shown)?;
-        let creating = |error| failure::os_error("creating the directory of", shown, error);
+fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry, Fault> {
+    let Entry { mut parent, missing, name, shown, stat: _ } = target;
+    for directory in &missing {
+        parent.may_change(directory, None, &shown)?;
+        let creating = |error| failure::os_error("creating the directory of", &shown, error);
         match rustix::fs::mkdirat(&parent.dir, directory, Mode::from_raw_mode(0o777)) {
             Ok(()) => {
                 *has_made = true;
@@ -189,18 +154,18 @@ fn make_parents(
             Err(Errno::EXIST) => {}
             Err(error) => return Err(creating(error)),
         }
-        parent = parent.enter_child(directory, shown)?;
+        parent = parent.enter_child(directory, &shown)?;
     }
-    Entry::find(parent, name, shown)
+    Entry::find(parent, name, &shown)
 }
 
 /// Puts the content in place, if what is there is what was judged.
 fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), Fault> {
     check_target(entry)?;
-    let (shown, (dir, name)) = (&entry.shown, entry.at());
+    let (shown, (dir, name)) = (&entry.shown, entry.at()?);
     let writing = |error: io::Error| failure::io_error("writing", shown, &error);
     let mut temporary = Temporary::create(dir, entry.stat.as_ref()).map_err(writing)?;
-    temporary.fill(content).map_err(writing)?;
+    temporary.file.write_all(content).and_then(|()| temporary.file.sync_all()).map_err(writing)?;
     let is_new = judged == ABSENT;
     if !is_new && entry.describe_target()?.is_none_or(|it| unchanged(&it.fingerprint) != judged) {
         return Err(failure::outdated(format!(
@@ -210,11 +175,7 @@ fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), Fault>
     let lock = rename_lock();
     // The directory can have been moved meanwhile to where this name means more.
     check_target(entry)?;
-    let renamed = if is_new {
-        rename_without_replacing((dir, &temporary.name), (dir, name))
-    } else {
-        rustix::fs::renameat(dir, &temporary.name, dir, name)
-    };
+    let renamed = rename((dir, &temporary.name), (dir, name), !is_new);
     drop(lock);
     renamed.map_err(|error| match error {
         Errno::EXIST if is_new => failure::outdated(format!(
@@ -243,21 +204,13 @@ impl<'a> Temporary<'a> {
         let file = rustix::fs::openat(dir, OsStr::new(&name), flags, Mode::from_raw_mode(mode))?;
         let temporary = Self { dir, name, file: file.into(), took_its_place: false };
         if let Some(replaced) = replaced {
-            let own = fstat(&temporary.file)?;
-            if (own.st_uid, own.st_gid) != (replaced.st_uid, replaced.st_gid) {
-                let owner = (Uid::from_raw(replaced.st_uid), Gid::from_raw(replaced.st_gid));
-                // Only root can give files away; any other user owns the new file.
-                rustix::fs::fchown(&temporary.file, Some(owner.0), Some(owner.1)).ok();
-            }
+            let (uid, gid) = (Uid::from_raw(replaced.st_uid), Gid::from_raw(replaced.st_gid));
+            // Only root can give files away; any other user owns the new file.
+            rustix::fs::fchown(&temporary.file, Some(uid), Some(gid)).ok();
             // Changed content does not inherit the right to run as another user.
             rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(replaced.st_mode & 0o777))?;
         }
         Ok(temporary)
-    }
-
-    fn fill(&mut self, content: &[u8]) -> io::Result<()> {
-        self.file.write_all(content)?;
-        self.file.sync_all()
     }
 }
 

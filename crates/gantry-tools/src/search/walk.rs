@@ -2,6 +2,7 @@
 //! with several threads.
 
 use super::rules::{GIT, Rules};
+use crate::failure;
 use crate::workspace::entry::{Kind, open_directory, readable, stat_at};
 use crate::workspace::path::RelPath;
 use crate::workspace::reader::WorkspaceReader;
@@ -89,7 +90,7 @@ impl Listed {
 
 /// Where a path leads, the rules of the directories above it, and what is there.
 fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind), Fault> {
-    let failed = |error| path.open_error(error);
+    let failed = |error| failure::os_error("opening", path.shown(), error);
     let (mut start, mut rules) = (PathBuf::new(), Arc::default());
     let mut dir = reader.open_root().map_err(failed)?;
     let names = path.plain_names();

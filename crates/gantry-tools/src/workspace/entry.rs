@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -96,20 +96,11 @@ pub(crate) fn read_bounded(file: File, limit: u64) -> io::Result<Option<Vec<u8>>
 
 /// The digest of a file's content and its size in bytes, with the same limit.
 pub(crate) fn digest_bounded(file: File, limit: u64) -> io::Result<Option<(Digest, u64)>> {
-    let mut reader = BufReader::with_capacity(HASH_BUFFER, file.take(limit.saturating_add(1)));
-    let (mut hasher, mut size) = (Sha256::new(), 0);
-    loop {
-        let part = match reader.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            other => other?,
-        };
-        let n = part.len();
-        if n == 0 {
-            break;
-        }
-        hasher.update(part);
+    let mut file = file.take(limit.saturating_add(1));
+    let (mut hasher, mut size, mut buffer) = (Sha256::new(), 0, vec![0; HASH_BUFFER]);
+    while let n @ 1.. = file.read(&mut buffer)? {
+        hasher.update(buffer.get(..n).unwrap_or_default());
         size += n as u64;
-        reader.consume(n);
     }
     Ok((size <= limit).then(|| (Digest::from_bytes(hasher.finalize().into()), size)))
 }
@@ -140,16 +131,8 @@ pub(crate) fn sync(dir: impl AsFd) -> Result<(), Errno> {
 
 /// Which file or directory it is, and when it was last written to, moved or otherwise changed.
 pub(crate) fn identity(stat: &Stat) -> String {
-    format!(
-        "{}:{}:{}:{}.{}:{}.{}",
-        stat.st_dev,
-        stat.st_ino,
-        stat.st_size,
-        stat.st_mtime,
-        stat.st_mtime_nsec,
-        stat.st_ctime,
-        stat.st_ctime_nsec
-    )
+    let times = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+    format!("{:?}", (stat.st_dev, stat.st_ino, stat.st_size, times))
 }
 
 /// The size in bytes.

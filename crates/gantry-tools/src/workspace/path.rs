@@ -6,7 +6,6 @@
 use crate::failure;
 use crate::text::display_text;
 use gantry_core::Fault;
-use rustix::io::Errno;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -22,7 +21,6 @@ pub(crate) struct RelPath {
     names: Vec<String>,
     /// Whether it ends in a slash, or in a dot after one: only a directory can be meant.
     ends_in_slash: bool,
-    ends_in_dot: bool,
     shown: String,
 }
 
@@ -58,7 +56,7 @@ impl RelPath {
             let below = if name == ".." { depth.checked_sub(1) } else { Some(depth + 1) };
             depth = below.ok_or_else(|| failure::outside(&shown))?;
         }
-        Ok(Self { names, ends_in_slash: text.ends_with('/'), ends_in_dot: text.ends_with("/."), shown })
+        Ok(Self { names, ends_in_slash: text.ends_with('/') || text.ends_with("/."), shown })
     }
 
     /// The path without redundant parts, as results have it and as the kernel resolves it.
@@ -69,11 +67,6 @@ impl RelPath {
     /// The path as messages have it, with nothing in it that could mislead a reader.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
-    }
-
-    /// The same path, with a slash at its end left out.
-    pub(crate) fn without_slash(self) -> Self {
-        Self { ends_in_slash: false, ..self }
     }
 
     /// The names to go down by, where no link is followed: then `..` only takes back the name before it.
@@ -88,21 +81,10 @@ impl RelPath {
         plain
     }
 
-    /// Why [`RelPath::plain_names`] do not lead anywhere.
-    pub(crate) fn open_error(&self, error: Errno) -> Fault {
-        let shown = &self.shown;
-        match error {
-            Errno::LOOP => failure::invalid_path(format!(
-                "{shown} leads through a symbolic link, which is not followed; use the path that it points to"
-            )),
-            _ => failure::os_error("opening", shown, error),
-        }
-    }
-
     /// The directory and the name in it. Refuses a path that does not end in a name.
     pub(crate) fn split(&self) -> Result<(PathBuf, OsString), Fault> {
         let shown = &self.shown;
-        if self.ends_in_slash || self.ends_in_dot {
+        if self.ends_in_slash {
             return Err(failure::invalid_path(format!("{shown} ends in a slash or a dot; end it in a name")));
         }
         match self.names.split_last() {

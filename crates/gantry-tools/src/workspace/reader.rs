@@ -8,7 +8,7 @@ use super::entry::{
 };
 use super::path::RelPath;
 use super::protected::{Id, Protection};
-use super::root::{Resolved, WorkspaceRoot};
+use super::root::WorkspaceRoot;
 use crate::failure;
 use cap_std::fs::Dir;
 use gantry_core::Fault;
@@ -31,9 +31,8 @@ pub(crate) struct WorkspaceReader {
 impl WorkspaceRoot {
     /// A reader for one call. It sees the whole workspace but for what is hidden now.
     pub(crate) fn reader(&self) -> Result<WorkspaceReader, Fault> {
-        let Resolved::Reached(opened) = self.resolve_directory(Path::new("."), None, ".")? else {
-            return Err(failure::not_found("."));
-        };
+        let root = self.resolve_directory(Path::new("."), None, ".")?;
+        let (opened, _) = root.ok_or_else(|| failure::not_found("."))?;
         Ok(WorkspaceReader { root: Dir::from_std_file(opened.dir.into()), protection: opened.protection })
     }
 }

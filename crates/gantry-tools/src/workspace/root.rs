@@ -6,24 +6,27 @@
 //! what it says beneath the root again.
 
 use super::allow::Allowed;
-use super::entry::{Kind, link_target, stat_at};
+use super::entry::{Kind, digest_bounded, identity, link_target, open_regular, size, stat_at};
 use super::path::RelPath;
 use super::protected::{Guard, OpenDir};
 use super::{Error, ProtectedPaths};
 use crate::failure;
+use crate::text::counted;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use gantry_core::Fault;
+use gantry_core::digest::Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Links that are followed one after the other; what Linux follows.
 pub(super) const LINKS_FOLLOWED: usize = 40;
+/// A file whose content is compared; of a larger one, identity, size and times are.
+const HASHED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The opened workspace folder.
 #[derive(Debug)]
@@ -34,35 +37,26 @@ pub(crate) struct WorkspaceRoot {
     allowed: Option<Allowed>,
 }
 
-/// How far the directory part of a path leads.
-#[derive(Debug)]
-pub(crate) enum Resolved {
-    /// To a directory.
-    Reached(OpenDir),
-    /// To `base`, in which the first of `rest` does not exist.
-    Missing { base: OpenDir, rest: Vec<OsString> },
-    /// To something else.
-    NotADirectory,
-}
-
-/// What is at a path.
-#[derive(Debug)]
-pub(crate) enum Target {
-    /// A name in a directory that exists.
-    Entry(Entry),
-    /// Not even the directory exists; `rest` ends in the directory that is missing last.
-    NoParent { base: OpenDir, rest: Vec<OsString>, name: OsString },
-}
-
 /// A name in an opened directory.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) parent: OpenDir,
+    /// The directories between `parent` and the name that do not exist, each in the one before.
+    pub(crate) missing: Vec<OsString>,
     pub(crate) name: OsString,
     /// What has the name, if anything has. A link is itself here, not what it points at.
     pub(crate) stat: Option<Stat>,
     /// The path as messages have it.
     pub(crate) shown: String,
+}
+
+/// Something that would be overwritten.
+#[derive(Debug)]
+pub(crate) struct Existing {
+    /// What it is, such as `12 bytes, sha256 ab12cd…`.
+    pub(crate) description: String,
+    /// Equal fingerprints mean that it is still the same.
+    pub(crate) fingerprint: String,
 }
 
 /// What is done with a link that has the last name of a path.
@@ -93,79 +87,62 @@ impl WorkspaceRoot {
         Self { allowed, ..self }
     }
 
-    /// Where the tools may work, in words, if that is not everywhere.
-    pub(crate) fn allowed(&self) -> Option<&str> {
-        self.allowed.as_ref().map(Allowed::description)
-    }
-
-    /// Opens a directory beneath the root, or as much of the way as there is; `name` is what is meant in it, if not
+    /// Opens a directory beneath the root, or as much of the way as there is, and says which names of the way do not exist;
+    /// nothing if the way leads through something that is no directory. `name` is what is meant in the directory, if not
     /// the directory itself. `shown` is the path as messages have it.
     pub(crate) fn resolve_directory(
         &self,
         directory: &Path,
         name: Option<&OsStr>,
         shown: &str,
-    ) -> Result<Resolved, Fault> {
-        let mut rest = Vec::new();
-        let mut obstacle: Option<io::Error> = None;
+    ) -> Result<Option<(OpenDir, Vec<OsString>)>, Fault> {
+        let mut missing = Vec::new();
+        let mut obstacle = None;
         for reached in directory.ancestors() {
             let is_root = reached.as_os_str().is_empty();
-            let error = match self.dir.open_dir(if is_root { Path::new(".") } else { reached }) {
+            match self.dir.open_dir(if is_root { Path::new(".") } else { reached }) {
                 Ok(dir) => {
                     // Checked in every case, so that no answer tells what is protected or out of reach.
                     let base = self.guard.enter(dir.into_std_file().into(), shown)?;
-                    rest.reverse();
-                    self.refuse_not_allowed(&base, rest.iter().map(OsString::as_os_str).chain(name), shown)?;
+                    missing.reverse();
+                    if let Some(allowed) = &self.allowed {
+                        let names = missing.iter().map(OsString::as_os_str).chain(name);
+                        allowed.check((&self.dir, base.id, &base.ancestors), names, shown)?;
+                    }
                     return match obstacle {
-                        Some(error) if Errno::from_io_error(&error) == Some(Errno::NOTDIR) => {
-                            Ok(Resolved::NotADirectory)
-                        }
-                        Some(error) => Err(failure::io_error("opening", shown, &error)),
-                        None if rest.is_empty() => Ok(Resolved::Reached(base)),
-                        None => Ok(Resolved::Missing { base, rest }),
+                        None => Ok(Some((base, missing))),
+                        Some(Errno::NOTDIR) => Ok(None),
+                        Some(error) => Err(failure::os_error("opening", shown, error)),
                     };
                 }
-                Err(error) => error,
-            };
-            match Errno::from_io_error(&error) {
-                // It is outside of the root.
-                None => return Err(failure::io_error("opening", shown, &error)),
-                Some(Errno::NOENT) => {}
-                Some(_) => obstacle = Some(error),
+                Err(error) => match Errno::from_io_error(&error) {
+                    // It is outside of the root.
+                    None => return Err(failure::io_error("opening", shown, &error)),
+                    Some(Errno::NOENT) => {}
+                    other => obstacle = other,
+                },
             }
             let last = reached.components().next_back().filter(|last| *last != Component::CurDir);
-            rest.extend(last.map(|last| last.as_os_str().to_owned()));
+            missing.extend(last.map(|last| last.as_os_str().to_owned()));
         }
         // The root itself cannot be opened any more.
-        Err(obstacle.map_or_else(|| failure::not_found(shown), |it| failure::io_error("opening", shown, &it)))
-    }
-
-    /// Refuses what is reached by these names from a directory, if the tools may not work there.
-    fn refuse_not_allowed<'a>(
-        &self,
-        base: &OpenDir,
-        names: impl Iterator<Item = &'a OsStr>,
-        shown: &str,
-    ) -> Result<(), Fault> {
-        match &self.allowed {
-            Some(allowed) => allowed.check((&self.dir, base.id, &base.ancestors), names, shown),
-            None => Ok(()),
-        }
+        Err(failure::os_error("opening", shown, obstacle.unwrap_or(Errno::NOENT)))
     }
 
     /// Finds what is at a path that ends in a name.
-    pub(crate) fn resolve(&self, path: &RelPath, links: Links) -> Result<Target, Fault> {
+    pub(crate) fn resolve(&self, path: &RelPath, links: Links) -> Result<Entry, Fault> {
         let shown = path.shown();
         let (mut directory, mut name) = path.split()?;
         for _ in 0..LINKS_FOLLOWED {
-            let parent = match self.resolve_directory(&directory, Some(&name), shown)? {
-                Resolved::Reached(parent) => parent,
-                Resolved::Missing { base, rest } => return Ok(Target::NoParent { base, rest, name }),
-                Resolved::NotADirectory => return Err(failure::os_error("opening", shown, Errno::NOTDIR)),
-            };
+            let resolved = self.resolve_directory(&directory, Some(&name), shown)?;
+            let (parent, missing) =
+                resolved.ok_or_else(|| failure::os_error("opening", shown, Errno::NOTDIR))?;
+            if !missing.is_empty() {
+                return Ok(Entry { parent, missing, name, stat: None, shown: shown.to_owned() });
+            }
             let entry = Entry::find(parent, name, shown)?;
             if links == Links::Keep || entry.stat.as_ref().map(Kind::of) != Some(Kind::Link) {
-                return Ok(Target::Entry(entry));
+                return Ok(entry);
             }
             match link_target(&entry.parent.dir, &entry.name) {
                 Ok(target) => (directory, name) = self.follow(&directory, &target, shown)?,
@@ -175,14 +152,6 @@ impl WorkspaceRoot {
             }
         }
         Err(failure::os_error("following", shown, Errno::LOOP))
-    }
-
-    /// The same where a missing directory is a missing file.
-    pub(crate) fn resolve_entry(&self, path: &RelPath, links: Links) -> Result<Entry, Fault> {
-        match self.resolve(path, links)? {
-            Target::Entry(entry) => Ok(entry),
-            Target::NoParent { .. } => Err(failure::not_found(path.shown())),
-        }
     }
 
     /// Where a link in a directory leads. The kernel resolves the joined path, so `..` in it means what it means to
@@ -200,12 +169,11 @@ impl WorkspaceRoot {
         {
             return Ok((directory.into(), name.into()));
         }
-        // It ends in `..`, a dot or a slash, so it is a directory if it does not lead outside.
-        Err(match self.resolve_directory(&joined, None, shown)? {
-            Resolved::Reached(_) => failure::failed(format!("{shown} is a directory")),
-            Resolved::Missing { .. } => failure::not_found(shown),
-            Resolved::NotADirectory => failure::os_error("following", shown, Errno::NOTDIR),
-        })
+        // It ends in `..`, a dot or a slash, so it can only be a directory, unless it leads outside.
+        match self.resolve_directory(&joined, None, shown)? {
+            Some((_, missing)) if !missing.is_empty() => Err(failure::not_found(shown)),
+            Some(_) | None => Err(failure::failed(format!("{shown} is a link to a directory"))),
+        }
     }
 }
 
@@ -214,12 +182,15 @@ impl Entry {
     pub(crate) fn find(parent: OpenDir, name: OsString, shown: &str) -> Result<Self, Fault> {
         let stat = stat_at(&parent.dir, &name);
         let stat = stat.map_err(|error| failure::os_error("looking at", shown, error))?;
-        Ok(Self { parent, name, stat, shown: shown.to_owned() })
+        Ok(Self { parent, missing: Vec::new(), name, stat, shown: shown.to_owned() })
     }
 
-    /// The directory and the name in it.
-    pub(crate) fn at(&self) -> (&OwnedFd, &OsStr) {
-        (&self.parent.dir, &self.name)
+    /// The directory and the name in it, or that there is no such directory.
+    pub(crate) fn at(&self) -> Result<(&OwnedFd, &OsStr), Fault> {
+        if !self.missing.is_empty() {
+            return Err(failure::missing_parent(&self.shown));
+        }
+        Ok((&self.parent.dir, &self.name))
     }
 
     /// What has the name, or that nothing has.
@@ -227,9 +198,60 @@ impl Entry {
         self.stat.as_ref().ok_or_else(|| failure::not_found(&self.shown))
     }
 
-    /// Refuses to change what has, or would get, the name.
+    /// Refuses to change what has the name, or to make what would get it.
     pub(crate) fn may_change(&self) -> Result<(), Fault> {
-        self.parent.may_change(&self.name, self.stat.as_ref(), &self.shown)
+        if self.missing.is_empty() {
+            self.parent.may_change(&self.name, self.stat.as_ref(), &self.shown)
+        } else {
+            self.parent.may_make(&self.missing, &self.name, &self.shown)
+        }
+    }
+
+    /// Describes what has the name now, for the approver and to compare it later. That may not be what had the name when the
+    /// path was resolved.
+    pub(crate) fn describe_target(&self) -> Result<Option<Existing>, Fault> {
+        let Ok((dir, name)) = self.at() else { return Ok(None) };
+        let failed = |error| self.os_error("looking at", error);
+        let Some(stat) = stat_at(dir, name).map_err(failed)? else { return Ok(None) };
+        // Any write changes this, so it is the fingerprint of what is not read as a whole.
+        let by_stat = |description| Existing {
+            description,
+            fingerprint: format!("stat-{}", Digest::of(identity(&stat).as_bytes())),
+        };
+        Ok(Some(match Kind::of(&stat) {
+            Kind::File => match self.digest(&stat)? {
+                Some((digest, size)) => Existing {
+                    description: format!("{}, sha256 {}…", counted(size, "byte"), digest.short(6)),
+                    fingerprint: digest.to_string(),
+                },
+                None => by_stat(counted(size(&stat), "byte")),
+            },
+            Kind::Link => {
+                let target = link_target(dir, name).map_err(failed)?;
+                let fingerprint = Digest::of_parts(&[b"link", &target]).to_string();
+                Existing { description: "a symbolic link".to_owned(), fingerprint }
+            }
+            Kind::Special => by_stat("a special file".to_owned()),
+            Kind::Directory => {
+                let message = format!("{} is a directory, which is never replaced", self.shown);
+                return Err(failure::failed(message));
+            }
+        }))
+    }
+
+    /// The digest and the size of a file, if it is not too large to be read and may be.
+    fn digest(&self, stat: &Stat) -> Result<Option<(Digest, u64)>, Fault> {
+        let (dir, name) = self.at()?;
+        if size(stat) > HASHED_BYTES {
+            return Ok(None);
+        }
+        let file = match open_regular(dir, name) {
+            // A file that may be replaced but not read is still told from another one.
+            Err(Errno::ACCESS) => return Ok(None),
+            opened => opened.map_err(|error| self.os_error("looking at", error))?.0,
+        };
+        let digest = digest_bounded(file, HASHED_BYTES);
+        digest.map_err(|error| failure::io_error("looking at", &self.shown, &error))
     }
 
     /// An error of the operating system, with what was being done.

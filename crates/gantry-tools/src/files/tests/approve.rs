@@ -29,7 +29,7 @@ fn each_tool_asks_exactly_when_it_should() {
     );
     assert_eq!(
         asked("delete_file", json!({ "path": "full/", "recursive": true })),
-        "the directory full/ and the 2 entries in it would be deleted"
+        "the directory full and the 2 entries in it would be deleted"
     );
     assert_eq!(
         asked("delete_file", json!({ "path": "empty" })),
@@ -139,10 +139,9 @@ fn a_job_without_the_precondition_of_its_tool_changes_nothing() {
     bench.put("a.txt", "a");
     let root = &bench.root;
     let faults = [
-        write_file::write(root, &unjudged(json!({ "path": "b", "content": "" }))).unwrap_err(),
-        move_file::move_entry(root, &unjudged(json!({ "from": "a.txt", "to": "b", "overwrite": true })))
-            .unwrap_err(),
-        delete_file::delete(root, &unjudged(json!({ "path": "a.txt" }))).unwrap_err(),
+        WriteFile::run(root, &unjudged(json!({ "path": "b", "content": "" }))).unwrap_err(),
+        MoveFile::run(root, &unjudged(json!({ "from": "a.txt", "to": "b", "overwrite": true }))).unwrap_err(),
+        DeleteFile::run(root, &unjudged(json!({ "path": "a.txt" }))).unwrap_err(),
     ];
     for fault in faults {
         assert_eq!((fault.error.code.as_str(), fault.effect), ("INTERNAL_ERROR", EffectState::None));

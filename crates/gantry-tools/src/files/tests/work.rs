@@ -139,7 +139,7 @@ fn only_regular_files_of_a_sensible_size_are_read() {
     assert_eq!(bench.call("read_file", json!({ "path": "limit" })).code(), "EXECUTION_ERROR");
     // A file that says it is empty and is not.
     if let Ok(root) = WorkspaceRoot::open(Path::new("/proc"), ProtectedPaths::default()) {
-        let read = read_file::read(&root, &unjudged(json!({ "path": "version" }))).unwrap();
+        let read = ReadFile::run(&root, &unjudged(json!({ "path": "version" }))).unwrap();
         assert_ne!(json!(read)["size"], 0);
     }
 }
@@ -260,10 +260,10 @@ fn a_cancelled_deletion_says_how_far_it_got() {
     let cancelled = CancellationToken::new();
     cancelled.cancel();
     let call = unjudged(json!({ "path": "t", "recursive": true }));
-    let judged = delete_file::preflight(&bench.root, &call.args).unwrap().precondition.unwrap();
+    let judged = DeleteFile::preflight(&bench.root, &call.args).unwrap().precondition.unwrap();
     let precondition = Some(judged.to_string());
     let call = PermittedCall::unpermitted(call.args, precondition, cancelled);
-    let fault = delete_file::delete(&bench.root, &call).unwrap_err();
+    let fault = DeleteFile::run(&bench.root, &call).unwrap_err();
     assert_eq!((fault.error.code.as_str(), fault.effect), ("CANCELED", EffectState::None));
     assert!(bench.ws("t/a").exists());
     let fault = delete_file::partly_deleted(&fault, 1, &["t/b".to_owned()]);
