@@ -1,15 +1,12 @@
 //! Which program runs the tests of a project, and how.
 
 use super::Args;
-use crate::command::runner::{CommandSpec, in_jail};
+use crate::command::runner::CommandSpec;
 use crate::dev::ecosystem::Ecosystem;
-use crate::dev::install_package::{cargo_config, python_in, virtual_environment, with_go_env};
-use crate::dev::project_command;
 use crate::dev::project_dir::ProjectDir;
+use crate::dev::{cargo_config, own_python, project_command};
 use crate::failure;
 use crate::options::Registries;
-use crate::text::display_text;
-use crate::workspace::entry::Kind;
 use gantry_core::Fault;
 use serde_json::Value;
 use std::path::Path;
@@ -21,8 +18,8 @@ const ARG_BYTES: usize = 4096;
 const NO_TESTS: &str = "no test specified";
 /// Folders in which projects of Python usually keep their tests.
 const TEST_FOLDERS: [&str; 2] = ["tests", "test"];
-/// Entries of a folder that are looked at for tests.
-const ENTRIES: usize = 1000;
+/// What is read of each output of a suite. Results are at the end of it, so this is generous.
+const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 /// How to run the tests of a project.
 #[derive(Debug)]
@@ -39,12 +36,6 @@ impl TestPlan {
     /// How to run what a call asks for. Reads the project's files.
     pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self, Fault> {
         check(args)?;
-        if project.file.is_some() {
-            return Err(failure::invalid(format!(
-                "{} is a file; name the folder of a project, and choose tests with filter",
-                display_text(&args.path)
-            )));
-        }
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
         let (runner, run, unittest) = match ecosystem {
             Ecosystem::Cargo => {
@@ -63,7 +54,7 @@ impl TestPlan {
                 let filter = args.filter.as_ref().map(|name| format!("-run={name}"));
                 // Without -v it does not say which tests passed.
                 let go = program("go").args(["test", "-v"]).args(filter).args(&args.args).args(["./..."]);
-                ("go test", with_go_env(go, registries).env([("GOPROXY", "off")]), None)
+                ("go test", go.env([("GOPROXY", "off")]), None)
             }
         };
         Ok(Self { ecosystem, runner, run, unittest })
@@ -85,7 +76,7 @@ fn check(args: &Args) -> Result<(), Fault> {
 
 fn program(name: &str) -> CommandSpec {
     let quiet = [("FORCE_COLOR", "0"), ("RUST_BACKTRACE", "0"), ("NPM_CONFIG_UPDATE_NOTIFIER", "false")];
-    project_command(name).env(quiet)
+    CommandSpec { output: OUTPUT_BYTES, ..project_command(name).env(quiet) }
 }
 
 /// A runner that test scripts start.
@@ -156,9 +147,7 @@ fn plain_words(script: &str) -> Vec<&str> {
 
 /// By pytest, and by unittest.
 fn python(project: &ProjectDir, args: &Args) -> (CommandSpec, CommandSpec) {
-    let own = virtual_environment(project)
-        .map(|name| in_jail(&project.folder.join(python_in(name))).display().to_string());
-    let python = program(own.as_deref().unwrap_or("python3"));
+    let python = program(own_python(project).as_deref().unwrap_or("python3"));
     let filter: Vec<&str> = args.filter.iter().flat_map(|filter| ["-k", filter]).collect();
     let pytest = python.clone().args(["-m", "pytest"]).args(filter.clone()).args(&args.args);
     let unittest = python.args(["-m", "unittest"]);
@@ -173,18 +162,11 @@ fn python(project: &ProjectDir, args: &Args) -> (CommandSpec, CommandSpec) {
 
 /// The folder that unittest has to start in: one that is no package is not found from above it.
 fn test_folder(project: &ProjectDir) -> Option<&'static str> {
-    let has_tests = |folder: &Path| {
-        project.entries(folder, ENTRIES).iter().any(|(name, kind)| {
-            let name = name.to_str().unwrap_or_default();
-            *kind == Kind::File && name.starts_with("test") && name.ends_with(".py")
-        })
-    };
-    if has_tests(&project.folder) {
-        return None;
-    }
+    let is_test =
+        |name: &Path| name.to_str().is_some_and(|name| name.starts_with("test") && name.ends_with(".py"));
     let is_start =
-        |name: &&str| !project.has(&format!("{name}/__init__.py")) && has_tests(&project.folder.join(name));
-    TEST_FOLDERS.into_iter().find(is_start)
+        |name: &&str| !project.has(&format!("{name}/__init__.py")) && project.has_file(name, is_test);
+    if project.has_file("", is_test) { None } else { TEST_FOLDERS.into_iter().find(is_start) }
 }
 
 #[cfg(test)]
