@@ -88,7 +88,7 @@ impl DevContext {
     ) -> Result<T, Fault> {
         let (result, ran) = run_blocking(EffectState::Done, move || (read(&ran), ran)).await?;
         match self.runner.limit_fault(&ran, tool, wall, LimitKind::Builds) {
-            Some(fault) => Err(with_result(fault, &result)),
+            Some(fault) => Err(failure::with_details(fault, result)),
             None => Ok(result),
         }
     }
@@ -177,11 +177,6 @@ fn join_tails(stdout: &str, stderr: &str) -> (String, bool) {
     let (out, err) = (tail(stdout, TAIL_BYTES), tail(stderr, TAIL_BYTES));
     let gap = if out.is_empty() || err.is_empty() || out.ends_with('\n') { "" } else { "\n" };
     (format!("{out}{gap}{err}"), out.len() < stdout.len() || err.len() < stderr.len())
-}
-
-/// A fault with a result as its details.
-fn with_result(fault: Fault, result: &impl Serialize) -> Fault {
-    failure::with_details(fault, serde_json::to_value(result).unwrap_or_default())
 }
 
 #[cfg(test)]

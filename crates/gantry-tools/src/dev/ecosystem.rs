@@ -36,7 +36,7 @@ impl Ecosystem {
         }
     }
 
-    /// The files of which one makes a folder such a project; the first is the usual one.
+    /// The files of which one makes a folder such a project.
     fn manifests(self) -> &'static [&'static str] {
         match self {
             Self::Cargo => &["Cargo.toml"],
@@ -66,9 +66,8 @@ impl Ecosystem {
         match found[..] {
             [one] => Ok(one),
             [] => Err(failure::invalid(format!(
-                "{folder} holds no project that is known: there is none of {}; name the folder of one as path, or choose \
-                 an ecosystem",
-                Self::ALL.map(|known| known.manifests().first().copied().unwrap_or_default()).join(", ")
+                "{folder} holds no project that is known: there is none of Cargo.toml, package.json, pyproject.toml, go.mod; \
+                 name the folder of one as path, or choose an ecosystem"
             ))),
             _ => Err(failure::invalid(format!(
                 "{folder} holds several projects: {}; choose one of them as ecosystem",

@@ -8,7 +8,7 @@ mod snapshot;
 
 use super::ecosystem::Ecosystem;
 use super::project_dir::ProjectDir;
-use super::{DevContext, output_of, with_result};
+use super::{DevContext, output_of};
 use crate::command::runner::exit_code;
 use crate::tool::prelude::*;
 use formatter::Formatter;
@@ -92,7 +92,7 @@ impl Tool for FormatCode {
             let message = format!(
                 "{name} could not format the code and changed nothing; the details have what it said"
             );
-            return Err(with_result(failure::failed(message), &output));
+            return Err(failure::with_details(failure::failed(message), output));
         }
         Ok(output)
     }

@@ -10,7 +10,7 @@ mod plan;
 
 use super::ecosystem::Ecosystem;
 use super::project_dir::ProjectDir;
-use super::{CommandReport, DevContext, with_result};
+use super::{CommandReport, DevContext};
 use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 use gantry_core::EffectState;
@@ -115,7 +115,7 @@ impl Tool for InstallPackage {
             report.command.join(" "),
             report.exit_code,
         ));
-        Err(Fault { effect: EffectState::Done, ..with_result(fault, &output) })
+        Err(Fault { effect: EffectState::Done, ..failure::with_details(fault, output) })
     }
 }
 

@@ -85,8 +85,8 @@ impl Tool for RunTests {
         };
         let (mut plan, folder) = context.look(&path, plan).await?;
         let mut ran = context.run(&plan.run, &folder, wall).await?;
-        if lacks_pytest(&ran)
-            && let Some(unittest) = plan.unittest.take()
+        if let Some(unittest) = plan.unittest.take()
+            && lacks_pytest(&ran)
         {
             (plan.runner, plan.run) = ("unittest", unittest);
             // The call has one time limit for both.

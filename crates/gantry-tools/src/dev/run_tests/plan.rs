@@ -37,26 +37,23 @@ impl TestPlan {
     pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self, Fault> {
         check(args)?;
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
-        let (runner, run, unittest) = match ecosystem {
+        let (runner, run) = match ecosystem {
             Ecosystem::Cargo => {
                 let cargo = program("cargo").args(cargo_config(registries)).args(["test", "--offline"]);
-                ("cargo test", cargo.args(["--no-fail-fast"]).args(&args.filter).args(&args.args), None)
+                ("cargo test", cargo.args(["--no-fail-fast"]).args(&args.filter).args(&args.args))
             }
-            Ecosystem::Node => {
-                let (runner, run) = node(project, args)?;
-                (runner, run, None)
-            }
+            Ecosystem::Node => node(project, args)?,
             Ecosystem::Python => {
-                let (pytest, unittest) = python(project, args);
-                ("pytest", pytest, Some(unittest))
+                ("pytest", python(project, "pytest").args(filter_words(args)).args(&args.args))
             }
             Ecosystem::Go => {
                 let filter = args.filter.as_ref().map(|name| format!("-run={name}"));
                 // Without -v it does not say which tests passed.
                 let go = program("go").args(["test", "-v"]).args(filter).args(&args.args).args(["./..."]);
-                ("go test", go.env([("GOPROXY", "off")]), None)
+                ("go test", go.env([("GOPROXY", "off")]))
             }
         };
+        let unittest = (ecosystem == Ecosystem::Python).then(|| unittest(project, args));
         Ok(Self { ecosystem, runner, run, unittest })
     }
 }
@@ -79,20 +76,11 @@ fn program(name: &str) -> CommandSpec {
     CommandSpec { output: OUTPUT_BYTES, ..project_command(name).env(quiet) }
 }
 
-/// A runner that test scripts start.
-#[derive(Debug, PartialEq, Eq)]
-struct ScriptRunner {
-    name: &'static str,
-    /// What it needs to end by itself.
-    args: &'static [&'static str],
-    /// The option by which it runs only some tests.
-    filter: &'static str,
-}
-
-const RUNNERS: [ScriptRunner; 3] = [
-    ScriptRunner { name: "jest", args: &[], filter: "--testNamePattern" },
-    ScriptRunner { name: "vitest", args: &["--run"], filter: "--testNamePattern" },
-    ScriptRunner { name: "mocha", args: &[], filter: "--grep" },
+/// The runners that test scripts start, with what each needs to end by itself, and its option to run only some tests.
+const RUNNERS: [(&str, Option<&str>, &str); 3] = [
+    ("jest", None, "--testNamePattern"),
+    ("vitest", Some("--run"), "--testNamePattern"),
+    ("mocha", None, "--grep"),
 ];
 /// Characters by which a shell does more with a command than to split it into words.
 const SHELL_CHARACTERS: &str = "&|;<>$`()*?[{~#\\\n'\"";
@@ -122,9 +110,9 @@ fn node(project: &ProjectDir, args: &Args) -> Result<(&'static str, CommandSpec)
     {
         return Ok(direct(rest));
     }
-    if let Some(runner) = RUNNERS.iter().find(|runner| words.first() == Some(&runner.name)) {
-        let options = runner.args.iter().map(|&arg| arg.to_owned()).chain(filter_by(runner.filter));
-        return Ok((runner.name, npm(options.collect())));
+    if let Some((name, end, filter)) = RUNNERS.iter().find(|(name, ..)| words.first() == Some(name)) {
+        let options = end.map(str::to_owned).into_iter().chain(filter_by(filter));
+        return Ok((name, npm(options.collect())));
     }
     if args.filter.is_some() {
         return Err(failure::invalid(
@@ -145,19 +133,23 @@ fn plain_words(script: &str) -> Vec<&str> {
     script.split_whitespace().skip_while(is_prefix).collect()
 }
 
-/// By pytest, and by unittest.
-fn python(project: &ProjectDir, args: &Args) -> (CommandSpec, CommandSpec) {
-    let python = program(own_python(project).as_deref().unwrap_or("python3"));
-    let filter: Vec<&str> = args.filter.iter().flat_map(|filter| ["-k", filter]).collect();
-    let pytest = python.clone().args(["-m", "pytest"]).args(filter.clone()).args(&args.args);
-    let unittest = python.args(["-m", "unittest"]);
-    let unittest = if args.args.is_empty() {
-        let start = test_folder(project).into_iter().flat_map(|folder| ["-s", folder]);
-        unittest.args(["discover"]).args(start).args(filter)
-    } else {
-        unittest.args(filter).args(&args.args)
-    };
-    (pytest, unittest)
+/// A module that the project's interpreter of Python runs.
+fn python(project: &ProjectDir, module: &str) -> CommandSpec {
+    program(own_python(project).as_deref().unwrap_or("python3")).args(["-m", module])
+}
+
+/// The option of pytest and unittest to run only some tests.
+fn filter_words(args: &Args) -> impl Iterator<Item = &str> {
+    args.filter.iter().flat_map(|filter| ["-k", filter])
+}
+
+fn unittest(project: &ProjectDir, args: &Args) -> CommandSpec {
+    let unittest = python(project, "unittest");
+    if !args.args.is_empty() {
+        return unittest.args(filter_words(args)).args(&args.args);
+    }
+    let start = test_folder(project).into_iter().flat_map(|folder| ["-s", folder]);
+    unittest.args(["discover"]).args(start).args(filter_words(args))
 }
 
 /// The folder that unittest has to start in: one that is no package is not found from above it.
