@@ -12,6 +12,7 @@ use super::ecosystem::Ecosystem;
 use super::project_dir::ProjectDir;
 use super::{CommandReport, DevContext};
 use crate::command::runner::CommandSpec;
+use crate::text::display_text;
 use crate::tool::prelude::*;
 use gantry_core::EffectState;
 use gantry_sandbox::jail::{End, Ran};
@@ -139,8 +140,9 @@ fn question(args: &Args, plan: &InstallPlan, folder: &str) -> String {
         (Ecosystem::Go, _) => "",
     };
     let (manager, registry) = (plan.manager.name, host(&plan.source));
-    let is_own = plan.steps.first().is_some_and(|step| step.program.starts_with('/'));
-    let by = if is_own { ", by the project's own Python," } else { "" };
+    // What lies in the workspace is what runs with the network.
+    let own = plan.steps.first().map(|step| display_text(&step.program)).filter(|it| it.starts_with('/'));
+    let by = own.map(|program| format!(", by the project's own {program},")).unwrap_or_default();
     let hosts = plan.hosts.join(", ");
     format!(
         "it installs packages of others with {manager}{by} from {registry} into {folder}: {what}{scripts}; while it \
