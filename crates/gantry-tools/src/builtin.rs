@@ -39,7 +39,7 @@ impl BuiltinProvider {
     /// The tools whose calls may take longer than those of others, and how long.
     #[must_use]
     pub fn time_limits(&self) -> Vec<(&'static str, Duration)> {
-        self.families.iter().flat_map(ToolBox::time_limits).copied().collect()
+        self.families.iter().flat_map(|family| &family.time_limits).copied().collect()
     }
 
     /// The family that a tool is of.
@@ -71,7 +71,7 @@ impl Provider for BuiltinProvider {
     }
 
     fn quarantine_reason(&self, tool: &str) -> Option<String> {
-        self.family(tool).ok()?.unavailable_reason()
+        (self.family(tool).ok()?.unavailable_reason)()
     }
 
     fn preflight<'a>(&'a self, call: &'a ResolvedCall) -> BoxFuture<'a, Result<Preflight, Refusal>> {
@@ -94,7 +94,8 @@ impl Provider for BuiltinProvider {
     }
 
     fn instructions(&self) -> Option<String> {
-        let all: Vec<&str> = self.families.iter().filter_map(ToolBox::instructions).collect();
+        let all: Vec<&str> =
+            self.families.iter().filter_map(|family| family.instructions.as_deref()).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }
 }

@@ -12,6 +12,7 @@ mod run_tests;
 
 use crate::command::runner::{CommandRunner, CommandSpec, LimitKind, exit_code, millis};
 use crate::failure;
+use crate::options::Registries;
 use crate::text::{strip_ansi, tail};
 use crate::tool::run_blocking;
 use crate::toolbox::ToolBox;
@@ -19,17 +20,20 @@ use crate::workspace::Error;
 use crate::workspace::root::WorkspaceRoot;
 use format_code::FormatCode;
 use gantry_core::{EffectState, Fault};
-use gantry_sandbox::jail::{Access, Ran};
+use gantry_sandbox::jail::{Access, Ran, STORE};
 use install_package::InstallPackage;
 use project_dir::ProjectDir;
 use run_tests::RunTests;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a program's output in a result, counted from its end.
-const TAIL_BYTES: usize = 20 * 1024;
+/// Bytes of each of a program's two outputs in a result, counted from its end.
+const TAIL_BYTES: usize = 16 * 1024;
+/// The interpreter of the environment that an installation makes where a project of Python has none.
+const NEW_PYTHON: &str = ".venv/bin/python";
 
 /// The development tools on the workspace of a runner.
 ///
@@ -64,40 +68,69 @@ impl DevContext {
         run_blocking(EffectState::None, open_and_look).await?
     }
 
-    /// Refuses a program that is not there; `toolchain` is what has to be installed then.
-    fn require(&self, program: &str, toolchain: &str) -> Result<(), Fault> {
-        let is_there = program.starts_with('/') || self.runner.toolchains.program(program).is_some();
-        if is_there { Ok(()) } else { Err(missing_program(program, toolchain)) }
+    /// Runs a program in a folder of the workspace, or refuses one that is not there.
+    async fn run(&self, command: &CommandSpec, folder: &Path, wall: Duration) -> Result<Ran, Fault> {
+        let program = &command.program;
+        if !program.starts_with('/') && self.runner.toolchains.program(program).is_none() {
+            return Err(missing_program(program));
+        }
+        let folder = folder.to_owned();
+        self.runner.run(CommandSpec { folder, wall, ..command.clone() }).await
     }
 
-    /// The result of a run; or the error of a run that a limit ended, with that result as its details.
-    fn unless_limited<T: Serialize>(
+    /// The result of a run, which is read on a thread that may block; or the error of a run that a limit ended, with that
+    /// result as its details.
+    async fn result_of<T: Serialize + Send + 'static>(
         &self,
-        result: T,
-        ran: &Ran,
-        tool: &str,
-        wall: Duration,
+        ran: Ran,
+        (tool, wall): (&str, Duration),
+        read: impl FnOnce(&Ran) -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        match self.runner.limit_fault(ran, tool, wall, LimitKind::Builds) {
-            Some(fault) => Err(with_result(fault, &result)),
+        let (result, ran) = run_blocking(EffectState::Done, move || (read(&ran), ran)).await?;
+        match self.runner.limit_fault(&ran, tool, wall, LimitKind::Builds) {
+            Some(fault) => Err(failure::with_details(fault, result)),
             None => Ok(result),
         }
     }
 }
 
-fn missing_program(program: &str, toolchain: &str) -> Fault {
+fn missing_program(names: &str) -> Fault {
     failure::failed(format!(
-        "there is no program `{program}` in the sandbox, so nothing was run; ask a person to install {toolchain} on the \
-         machine that Gantry runs on, or to name its folder in code.toolchains"
+        "there is no program `{names}` in the sandbox, so nothing was run; if it is a package, install_package installs \
+         it in the project; otherwise ask a person to install it on the machine that Gantry runs on, or to name its \
+         folder in code.toolchains"
     ))
 }
 
 /// A program that may change the project and has its packages, with the variables that tell it that there is no terminal.
-/// The tool that runs it sets its folder and its time limit.
 fn project_command(program: impl Into<String>) -> CommandSpec {
-    let env = [("CI", "1"), ("NO_COLOR", "1"), ("CARGO_TERM_COLOR", "never")];
+    let go_path = format!("{STORE}/go");
+    let env = [
+        ("CI", "1"),
+        ("NO_COLOR", "1"),
+        ("CARGO_TERM_COLOR", "never"),
+        ("GOPATH", go_path.as_str()),
+        ("GOTELEMETRY", "off"),
+    ];
     let command = CommandSpec::new(program, LimitKind::Builds, Duration::ZERO).env(env);
     CommandSpec { access: Access::Write, packages: true, ..command }
+}
+
+/// The options by which cargo takes packages from a registry that replaces crates.io.
+fn cargo_config(registries: &Registries) -> Vec<String> {
+    let Some(registry) = &registries.cargo else { return Vec::new() };
+    let address = format!("sparse+{}/", registry.trim_end_matches('/'));
+    let settings = [
+        r#"source.crates-io.replace-with="gantry""#.to_owned(),
+        format!("source.gantry.registry={}", serde_json::Value::from(address)),
+    ];
+    settings.into_iter().flat_map(|setting| ["--config".to_owned(), setting]).collect()
+}
+
+/// The interpreter in the environment of Python that a project has, as the jail has it, if there is one.
+fn own_python(project: &ProjectDir) -> Option<String> {
+    let known = [NEW_PYTHON, "venv/bin/python"].into_iter();
+    known.filter(|path| project.has(path)).map(|path| project.in_jail(path)).next()
 }
 
 /// How a program ended and what it said, as results have it.
@@ -120,12 +153,12 @@ struct CommandReport {
 }
 
 impl CommandReport {
-    fn new(run: &CommandSpec, ran: &Ran, duration: Duration) -> Self {
+    fn new(run: &CommandSpec, ran: &Ran) -> Self {
         let (output, truncated) = output_of(ran);
         Self {
             command: run.command_line(),
             exit_code: exit_code(ran.end),
-            duration: millis(duration),
+            duration: millis(ran.duration),
             sandbox: CommandRunner::level(),
             output,
             truncated,
@@ -139,24 +172,11 @@ fn output_of(ran: &Ran) -> (String, bool) {
     (output, is_cut || ran.stdout.is_truncated() || ran.stderr.is_truncated())
 }
 
-/// The end of two outputs, and whether there was more. The standard error comes last: there programs say why they failed.
+/// The ends of two outputs, and whether there was more. The standard error comes last: there programs say why they failed.
 fn join_tails(stdout: &str, stderr: &str) -> (String, bool) {
-    let gap = if stdout.is_empty() || stderr.is_empty() || stdout.ends_with('\n') { "" } else { "\n" };
-    // Neither output takes all the room from the other.
-    let half = TAIL_BYTES / 2;
-    let both = if stdout.len() > half && stderr.len() > half {
-        format!("{}\n{}", tail(stdout, half - 1), tail(stderr, half))
-    } else {
-        format!("{stdout}{gap}{stderr}")
-    };
-    let kept = tail(&both, TAIL_BYTES).to_owned();
-    let is_cut = kept.len() < stdout.len() + gap.len() + stderr.len();
-    (kept, is_cut)
-}
-
-/// A fault with a result as its details.
-fn with_result(fault: Fault, result: &impl Serialize) -> Fault {
-    failure::with_details(fault, serde_json::to_value(result).unwrap_or_default())
+    let (out, err) = (tail(stdout, TAIL_BYTES), tail(stderr, TAIL_BYTES));
+    let gap = if out.is_empty() || err.is_empty() || out.ends_with('\n') { "" } else { "\n" };
+    (format!("{out}{gap}{err}"), out.len() < stdout.len() || err.len() < stderr.len())
 }
 
 #[cfg(test)]

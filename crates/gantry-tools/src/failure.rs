@@ -5,7 +5,7 @@
 
 use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
 use rustix::io::Errno;
-use serde_json::Value;
+use serde::Serialize;
 use std::io;
 
 fn without_effect(code: ErrorCode, message: impl Into<String>) -> Fault {
@@ -13,7 +13,8 @@ fn without_effect(code: ErrorCode, message: impl Into<String>) -> Fault {
 }
 
 /// A fault with what is known about it besides.
-pub(crate) fn with_details(fault: Fault, details: Value) -> Fault {
+pub(crate) fn with_details(fault: Fault, details: impl Serialize) -> Fault {
+    let details = serde_json::to_value(details).unwrap_or_default();
     Fault { error: fault.error.with_details(details), ..fault }
 }
 

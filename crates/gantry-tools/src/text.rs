@@ -4,8 +4,8 @@ use gantry_core::raw::misleads;
 
 /// Characters of a text that [`display_text`] shows.
 const DISPLAYED_CHARS: usize = 200;
-/// Lines of what a program said that a message shows, counted from the end, and their characters.
-const LAST_LINES: (usize, usize) = (12, 2000);
+/// Lines of what a program said that a message shows, counted from the end.
+const LAST_LINES: usize = 12;
 
 /// One line of a text from elsewhere, as questions and messages show it: cut to a sensible length, and without anything
 /// that misleads. A backslash is doubled, so that no text can fake what is escaped.
@@ -47,17 +47,10 @@ pub(crate) fn strip_ansi(text: &str) -> String {
 
 /// The end of what git said, without its hints.
 pub(crate) fn last_lines(said: &str) -> String {
-    let lines: Vec<&str> = said
-        .lines()
-        .map(str::trim_end)
-        .filter(|line| !line.is_empty() && !line.starts_with("hint:"))
-        .collect();
-    let last = lines.get(lines.len().saturating_sub(LAST_LINES.0)..).unwrap_or_default();
-    let text = last.iter().map(|line| display_text(line)).collect::<Vec<_>>().join("\n");
-    match text.char_indices().nth(LAST_LINES.1) {
-        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
-        None => text,
-    }
+    let is_said = |line: &&str| !line.is_empty() && !line.starts_with("hint:");
+    let lines = said.lines().rev().map(str::trim_end).filter(is_said).take(LAST_LINES);
+    let lines: Vec<String> = lines.map(display_text).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
 /// `1 commit`, `2 commits`.

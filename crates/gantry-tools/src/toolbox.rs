@@ -24,9 +24,11 @@ pub struct ToolBox {
     /// One for each tool, in the same order.
     specs: Vec<ToolSpec>,
     /// The tools whose calls may take longer than those of others, and how long.
-    time_limits: Vec<(&'static str, Duration)>,
-    instructions: Option<String>,
-    unavailable_reason: fn() -> Option<String>,
+    pub(crate) time_limits: Vec<(&'static str, Duration)>,
+    /// What an agent should know about using its tools.
+    pub(crate) instructions: Option<String>,
+    /// Says why none of them can be called, if so.
+    pub(crate) unavailable_reason: fn() -> Option<String>,
 }
 
 impl ToolBox {
@@ -69,21 +71,6 @@ impl ToolBox {
     /// Its tools, as clients see them.
     pub(crate) fn tools(&self) -> &[ToolSpec] {
         &self.specs
-    }
-
-    /// The tools whose calls may take longer than those of others, and how long.
-    pub(crate) fn time_limits(&self) -> &[(&'static str, Duration)] {
-        &self.time_limits
-    }
-
-    /// Why none of them can be called, if so.
-    pub(crate) fn unavailable_reason(&self) -> Option<String> {
-        (self.unavailable_reason)()
-    }
-
-    /// What an agent should know about using its tools.
-    pub(crate) fn instructions(&self) -> Option<&str> {
-        self.instructions.as_deref()
     }
 
     /// Whether a call needs an approval, and what must still hold when it runs. Changes nothing.

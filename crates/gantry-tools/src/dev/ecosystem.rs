@@ -1,15 +1,12 @@
 //! What kind of project a folder holds.
 
-use super::project_dir::ProjectDir;
+use super::project_dir::{ProjectDir, has_extension};
 use crate::failure;
-use crate::workspace::entry::Kind;
+use crate::text::display_text;
 use gantry_core::Fault;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
-/// Entries of a folder that are looked at for sources.
-const ENTRIES: usize = 1000;
 /// How the names of sources end that make a folder a project on their own. A lone file of Rust or Go does not: their
 /// tools would not take it.
 const SOURCES: [(Ecosystem, &[&str]); 2] = [
@@ -39,17 +36,7 @@ impl Ecosystem {
         }
     }
 
-    /// What has to be installed where its programs are missing.
-    pub(super) fn toolchain(self) -> &'static str {
-        match self {
-            Self::Cargo => "Rust (rustup)",
-            Self::Node => "Node.js with npm",
-            Self::Python => "Python 3 with its venv module",
-            Self::Go => "Go",
-        }
-    }
-
-    /// The files of which one makes a folder such a project; the first is the usual one.
+    /// The files of which one makes a folder such a project.
     fn manifests(self) -> &'static [&'static str] {
         match self {
             Self::Cargo => &["Cargo.toml"],
@@ -63,6 +50,10 @@ impl Ecosystem {
 
     /// What a folder holds, or what was chosen of it.
     pub(super) fn detect(project: &ProjectDir, chosen: Option<Self>) -> Result<Self, Fault> {
+        if let Some(file) = &project.file {
+            let file = display_text(file);
+            return Err(failure::invalid(format!("{file} is a file; name the folder of a project")));
+        }
         if let Some(chosen) = chosen {
             return Ok(chosen);
         }
@@ -71,13 +62,12 @@ impl Ecosystem {
         if found.is_empty() {
             found = Self::by_sources(project);
         }
-        let folder = display_folder(&project.folder);
+        let folder = project.shown();
         match found[..] {
             [one] => Ok(one),
             [] => Err(failure::invalid(format!(
-                "{folder} holds no project that is known: there is none of {}; name the folder of one as path, or choose \
-                 an ecosystem",
-                Self::ALL.map(|known| known.manifests().first().copied().unwrap_or_default()).join(", ")
+                "{folder} holds no project that is known: there is none of Cargo.toml, package.json, pyproject.toml, go.mod; \
+                 name the folder of one as path, or choose an ecosystem"
             ))),
             _ => Err(failure::invalid(format!(
                 "{folder} holds several projects: {}; choose one of them as ecosystem",
@@ -88,20 +78,10 @@ impl Ecosystem {
 
     /// What the sources in a folder are of, where it has no manifest; its `tests` count too.
     fn by_sources(project: &ProjectDir) -> Vec<Self> {
-        let folders = ["", "tests", "test"].map(|name| project.folder.join(name));
-        let entries: Vec<_> = folders.iter().flat_map(|folder| project.entries(folder, ENTRIES)).collect();
-        let has_any = |extensions: &[&str]| {
-            entries.iter().any(|(name, kind)| {
-                let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
-                *kind == Kind::File && extension.is_some_and(|extension| extensions.contains(&extension))
-            })
+        let has_source = |(_, extensions): &(Self, &[&str])| {
+            let is_source = |folder: &&str| project.has_file(folder, |name| has_extension(name, extensions));
+            ["", "tests", "test"].iter().any(is_source)
         };
-        let found = SOURCES.into_iter().filter(|(_, extensions)| has_any(extensions));
-        found.map(|(ecosystem, _)| ecosystem).collect()
+        SOURCES.into_iter().filter(has_source).map(|(ecosystem, _)| ecosystem).collect()
     }
-}
-
-/// A folder as messages have it.
-pub(super) fn display_folder(folder: &Path) -> String {
-    if folder.as_os_str().is_empty() { "the workspace".to_owned() } else { folder.display().to_string() }
 }

@@ -8,14 +8,12 @@ mod snapshot;
 
 use super::ecosystem::Ecosystem;
 use super::project_dir::ProjectDir;
-use super::{DevContext, output_of, with_result};
-use crate::command::runner::{CommandSpec, exit_code};
+use super::{DevContext, output_of};
+use crate::command::runner::exit_code;
 use crate::tool::prelude::*;
-use crate::tool::run_blocking;
 use formatter::Formatter;
-use gantry_core::EffectState;
-use gantry_sandbox::jail::{Access, End, Ran};
-use snapshot::Snapshot;
+use gantry_sandbox::jail::Ran;
+use snapshot::{BOUNDS, Snapshot};
 use std::time::Duration;
 
 /// How long a formatter may take.
@@ -81,24 +79,20 @@ impl Tool for FormatCode {
         let choose = move |context: &DevContext, project: ProjectDir| {
             let formatter = Formatter::choose(&project, ecosystem, &context.runner.toolchains, check)?;
             // A check changes nothing that could be compared.
-            let before = (!check).then(|| Snapshot::take(&project, &formatter));
+            let before = (!check).then(|| Snapshot::take(&project, &formatter, BOUNDS));
             Ok((project, formatter, before))
         };
         let (project, formatter, before) = context.look(&path, choose).await?;
-        let access = if check { Access::Read } else { Access::Write };
-        let folder = formatter.folder.clone();
-        let command = CommandSpec { folder, access, wall: WALL, ..formatter.run.clone() };
-        let ran = context.runner.run(command).await?;
-        let read = move || (report(&project, &formatter, before.as_ref(), &ran), ran);
-        let (output, ran) = run_blocking(EffectState::Done, read).await?;
-        let output = context.unless_limited(output, &ran, Self::NAME, WALL)?;
-        if !check && ran.end != End::Exited(0) && output.changed.is_empty() {
+        let ran = context.run(&formatter.run, &formatter.folder, WALL).await?;
+        let read = move |ran: &Ran| report(&project, &formatter, before.as_ref(), ran);
+        let output = context.result_of(ran, (Self::NAME, WALL), read).await?;
+        if !check && output.exit_code != 0 && output.changed.is_empty() {
             // As for a file with mistakes in it.
             let name = output.formatter;
             let message = format!(
                 "{name} could not format the code and changed nothing; the details have what it said"
             );
-            return Err(with_result(failure::failed(message), &output));
+            return Err(failure::with_details(failure::failed(message), output));
         }
         Ok(output)
     }

@@ -8,18 +8,15 @@
 mod package_name;
 mod plan;
 
-pub(super) use plan::{cargo_config, python_in, virtual_environment, with_go_env};
-
 use super::ecosystem::Ecosystem;
 use super::project_dir::ProjectDir;
-use super::{CommandReport, DevContext, with_result};
-use crate::command::runner::{CommandSpec, exit_code};
+use super::{CommandReport, DevContext};
+use crate::command::runner::CommandSpec;
 use crate::text::display_text;
 use crate::tool::prelude::*;
-use crate::tool::run_blocking;
 use gantry_core::EffectState;
 use gantry_sandbox::jail::{End, Ran};
-use plan::{FileDigests, InstallPlan, host};
+use plan::{InstallPlan, host};
 use std::path::Path;
 use std::time::Duration;
 
@@ -78,10 +75,9 @@ impl Tool for InstallPackage {
         let path = args.path.clone();
         let look = move |context: &DevContext, project: ProjectDir| {
             let plan = InstallPlan::make(&project, &args, &context.runner.options.registries)?;
-            let precondition = plan.precondition(&project, &plan.files(&project)?);
             Ok(Preflight {
-                ask: Some(question(&args, &plan, &project.folder)),
-                precondition: Some(precondition.into()),
+                ask: Some(question(&args, &plan, &project.shown())),
+                precondition: Some(plan.precondition.into()),
             })
         };
         self.0.look(&path, look).await
@@ -94,39 +90,38 @@ impl Tool for InstallPackage {
         let path = args.path.clone();
         let look = move |context: &DevContext, project: ProjectDir| {
             let plan = InstallPlan::make(&project, &args, &context.runner.options.registries)?;
-            let files = plan.files(&project)?;
-            if precondition != Some(plan.precondition(&project, &files)) {
+            if precondition.as_ref() != Some(&plan.precondition) {
                 return Err(failure::outdated(
                     "what the project declares, or where its packages come from, changed after the call was judged; \
                      nothing was installed. Call again to have it judged as it is now",
                 ));
             }
-            Ok((project, plan, files))
+            Ok((project, plan))
         };
-        let (project, plan, files) = context.look(&path, look).await?;
-        for step in &plan.steps {
-            context.require(&step.program, plan.manager.toolchain())?;
-        }
-        let (step, ran, duration) = self.run_steps(&plan, &project.folder).await?;
-        let report = CommandReport::new(step, &ran, duration);
-        let changed = run_blocking(EffectState::Done, move || changed_files(&project, &files)).await?;
-        let output = Output { ecosystem: plan.manager.ecosystem, changed, report };
-        let output = context.unless_limited(output, &ran, Self::NAME, WALL)?;
-        if ran.end == End::Exited(0) {
+        let (project, plan) = context.look(&path, look).await?;
+        let (step, ran) = self.run_steps(&plan.steps, &project.folder).await?;
+        let advice = plan.advice(&step);
+        let read = move |ran: &Ran| Output {
+            ecosystem: plan.manager.ecosystem,
+            changed: changed_files(&project, &plan),
+            report: CommandReport::new(&step, ran),
+        };
+        let output = context.result_of(ran, (Self::NAME, WALL), read).await?;
+        let report = &output.report;
+        if report.exit_code == 0 {
             return Ok(output);
         }
         let fault = failure::failed(format!(
-            "`{}` failed with code {}; the details have what it said and what it changed; {}",
-            output.report.command.join(" "),
-            exit_code(ran.end),
-            plan.advice(step),
+            "`{}` failed with code {}; the details have what it said and what it changed; {advice}",
+            report.command.join(" "),
+            report.exit_code,
         ));
-        Err(Fault { effect: EffectState::Done, ..with_result(fault, &output) })
+        Err(Fault { effect: EffectState::Done, ..failure::with_details(fault, output) })
     }
 }
 
 /// The question: what, from where, and what it may do.
-fn question(args: &Args, plan: &InstallPlan, folder: &Path) -> String {
+fn question(args: &Args, plan: &InstallPlan, folder: &str) -> String {
     let what = if args.packages.is_empty() {
         "everything that the project declares".to_owned()
     } else {
@@ -144,11 +139,10 @@ fn question(args: &Args, plan: &InstallPlan, folder: &Path) -> String {
         }
         (Ecosystem::Go, _) => "",
     };
-    // Where the path leads, however it is spelled.
-    let folder =
-        if folder.as_os_str().is_empty() { ".".into() } else { display_text(&folder.to_string_lossy()) };
     let (manager, registry) = (plan.manager.name, host(&plan.source));
-    let by = plan.environment.map(|name| format!(", by the project's own {name},")).unwrap_or_default();
+    // What lies in the workspace is what runs with the network.
+    let own = plan.steps.first().map(|step| display_text(&step.program)).filter(|it| it.starts_with('/'));
+    let by = own.map(|program| format!(", by the project's own {program},")).unwrap_or_default();
     let hosts = plan.hosts.join(", ");
     format!(
         "it installs packages of others with {manager}{by} from {registry} into {folder}: {what}{scripts}; while it \
@@ -157,45 +151,41 @@ fn question(args: &Args, plan: &InstallPlan, folder: &Path) -> String {
 }
 
 impl InstallPackage {
-    /// Runs the steps of a plan until one fails: the last one that was run, how it ended, and how long all of them took.
-    async fn run_steps<'a>(
-        &self,
-        plan: &'a InstallPlan,
-        folder: &Path,
-    ) -> Result<(&'a CommandSpec, Ran, Duration), Fault> {
-        let mut last: Option<(&CommandSpec, Ran, Duration)> = None;
-        for step in &plan.steps {
-            let before = last.as_ref().map_or(Duration::ZERO, |(_, _, duration)| *duration);
-            let (folder, wall) = (folder.to_owned(), WALL.saturating_sub(before));
-            let command = CommandSpec { folder, wall, ..step.clone() };
-            let ran = self.0.runner.run(command).await.map_err(|fault| {
+    /// Runs the steps of a plan until one fails: the last one that was run, and how it ended, with the time that all of
+    /// them took.
+    async fn run_steps(&self, steps: &[CommandSpec], folder: &Path) -> Result<(CommandSpec, Ran), Fault> {
+        let mut last: Option<(CommandSpec, Ran)> = None;
+        for step in steps {
+            let before = last.as_ref().map_or(Duration::ZERO, |(_, ran)| ran.duration);
+            let ran = self.0.run(step, folder, WALL.saturating_sub(before)).await;
+            let mut ran = ran.map_err(|fault| {
                 // Earlier steps have changed something.
                 if last.is_some() { Fault { effect: EffectState::Done, ..fault } } else { fault }
             })?;
-            let (has_failed, duration) = (ran.end != End::Exited(0), before + ran.duration);
-            last = Some((step, ran, duration));
+            ran.duration += before;
+            let has_failed = ran.end != End::Exited(0);
+            last = Some((step.clone(), ran));
             if has_failed {
                 break;
             }
         }
-        last.ok_or_else(|| failure::failed("there was nothing to run"))
+        last.ok_or_else(|| failure::internal("there was nothing to run"))
     }
 }
 
 /// Those of the manager's files that are different now. What cannot be read any more has changed too.
-fn changed_files(project: &ProjectDir, files: &FileDigests) -> Vec<String> {
+fn changed_files(project: &ProjectDir, plan: &InstallPlan) -> Vec<String> {
     let is_same = |name: &str, before| project.digest(name).is_ok_and(|now| now == before);
-    let changed = files.iter().filter(|(name, before)| !is_same(name, *before));
+    let changed = plan.files.iter().filter(|(name, before)| !is_same(name, *before));
     changed.map(|(name, _)| project.folder.join(name).display().to_string()).collect()
 }
 
-/// The programs that an installation would run, with their arguments.
+/// The programs that an installation would run.
 #[cfg(test)]
-pub(super) fn commands_of(
+pub(super) fn steps_of(
     project: &ProjectDir,
     args: &Args,
     registries: &crate::options::Registries,
-) -> Result<Vec<String>, Fault> {
-    let plan = InstallPlan::make(project, args, registries)?;
-    Ok(plan.steps.iter().map(|step| step.command_line().join(" ")).collect())
+) -> Result<Vec<CommandSpec>, Fault> {
+    Ok(InstallPlan::make(project, args, registries)?.steps)
 }

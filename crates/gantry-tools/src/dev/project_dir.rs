@@ -2,6 +2,7 @@
 //!
 //! Links that stay in the workspace are followed, because the programs of the project follow them too.
 
+use crate::command::runner::in_jail;
 use crate::failure;
 use crate::text::display_text;
 use crate::workspace::entry::Kind;
@@ -15,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a manifest or a lock file.
 const MANIFEST_BYTES: u64 = 16 * 1024 * 1024;
+/// Entries of a folder that are looked at for a file of some kind.
+const ENTRIES: usize = 1000;
 
 /// A folder of the workspace, or a file in it.
 #[derive(Debug)]
@@ -44,6 +47,19 @@ impl ProjectDir {
                 Err(failure::invalid(format!("{} is neither a file nor a directory", path.shown())))
             }
         }
+    }
+
+    /// The folder as messages have it.
+    pub(super) fn shown(&self) -> String {
+        if self.folder.as_os_str().is_empty() {
+            return "the workspace".to_owned();
+        }
+        display_text(&self.folder.to_string_lossy())
+    }
+
+    /// Something in the folder, as programs in the jail have it.
+    pub(super) fn in_jail(&self, name: &str) -> String {
+        in_jail(&self.folder.join(name)).display().to_string()
     }
 
     /// Where a path relative to the workspace leads, and what is there.
@@ -92,9 +108,20 @@ impl ProjectDir {
         digest.map(|(digest, _)| Some(digest)).ok_or_else(refused)
     }
 
+    /// Whether a folder in the folder has a file whose name fits; an empty name is the folder itself.
+    pub(super) fn has_file(&self, folder: &str, fits: impl Fn(&Path) -> bool) -> bool {
+        let entries = self.entries(&self.folder.join(folder), ENTRIES);
+        entries.iter().any(|(name, kind)| *kind == Kind::File && fits(Path::new(name)))
+    }
+
     /// The first entries of a folder relative to the workspace, sorted; none if it cannot be listed.
     pub(super) fn entries(&self, folder: &Path, limit: usize) -> Vec<(OsString, Kind)> {
         let Ok((real, _)) = self.resolve(folder) else { return Vec::new() };
         self.reader.list(&real, limit).unwrap_or_default()
     }
+}
+
+/// Whether the name of a file ends in one of these.
+pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().and_then(|extension| extension.to_str()).is_some_and(|it| extensions.contains(&it))
 }

@@ -7,24 +7,16 @@ mod plan;
 mod summary;
 
 use super::ecosystem::Ecosystem;
-use super::{CommandReport, DevContext, join_tails, project_command};
-use crate::command::runner::CommandSpec;
+use super::{CommandReport, DevContext, join_tails};
 use crate::text::strip_ansi;
 use crate::tool::prelude::*;
-use crate::tool::run_blocking;
-use gantry_core::EffectState;
-use gantry_sandbox::jail::{Access, End, Ran};
+use gantry_sandbox::jail::{End, Ran};
 use plan::TestPlan;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use summary::TestSummary;
 
 /// The longest time limit that a call may set, in seconds.
 const MAX_TIMEOUT: u32 = 3600;
-/// Time limit for finding out whether an interpreter has pytest.
-const PROBE_TIME: Duration = Duration::from_secs(30);
-/// What is read of each output of a suite. Results are at the end of it, so this is generous.
-const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The tool.
 #[derive(Debug)]
@@ -92,38 +84,28 @@ impl Tool for RunTests {
             Ok((plan, project.folder))
         };
         let (mut plan, folder) = context.look(&path, plan).await?;
-        context.require(&plan.run.program, plan.ecosystem.toolchain())?;
-        let started = Instant::now();
+        let mut ran = context.run(&plan.run, &folder, wall).await?;
         if let Some(unittest) = plan.unittest.take()
-            && !self.has_pytest(&plan.run.program, &folder).await?
+            && lacks_pytest(&ran)
         {
             (plan.runner, plan.run) = ("unittest", unittest);
+            // The call has one time limit for both.
+            ran = context.run(&plan.run, &folder, wall.saturating_sub(ran.duration)).await?;
         }
-        // The call has one time limit for both.
-        let left = wall.saturating_sub(started.elapsed()).max(Duration::from_secs(1));
-        let command = CommandSpec { folder, wall: left, output: OUTPUT_BYTES, ..plan.run.clone() };
-        let ran = context.runner.run(command).await?;
-        let read = move || (report(&plan, &ran), ran);
-        let (output, ran) = run_blocking(EffectState::Done, read).await?;
-        context.unless_limited(output, &ran, Self::NAME, wall)
+        context.result_of(ran, (Self::NAME, wall), move |ran| report(&plan, ran)).await
     }
 }
 
-impl RunTests {
-    /// Whether an interpreter can import pytest, which only the interpreter itself can tell.
-    async fn has_pytest(&self, python: &str, folder: &Path) -> Result<bool, Fault> {
-        let probe = project_command(python).args(["-c", "import pytest"]);
-        let (folder, access) = (folder.to_owned(), Access::Read);
-        let ran = self.0.runner.run(CommandSpec { folder, access, wall: PROBE_TIME, ..probe }).await?;
-        Ok(ran.end == End::Exited(0))
-    }
+/// Whether an interpreter said that it has no pytest, and so ran nothing.
+fn lacks_pytest(ran: &Ran) -> bool {
+    ran.end == End::Exited(1) && ran.stderr.text().trim_end().ends_with(": No module named pytest")
 }
 
 /// The result: the counts that the runner closed with, the end of its output, and how it ended.
 fn report(plan: &TestPlan, ran: &Ran) -> Output {
     let (stdout, stderr) = (strip_ansi(&ran.stdout.text()), strip_ansi(&ran.stderr.text()));
     let summary = TestSummary::read(&format!("{stdout}\n{stderr}"));
-    let mut report = CommandReport::new(&plan.run, ran, ran.duration);
+    let mut report = CommandReport::new(&plan.run, ran);
     if report.truncated {
         // Lines about tests that passed make room for those about tests that failed.
         report.output = join_tails(&summary::without_passed(&stdout), &summary::without_passed(&stderr)).0;

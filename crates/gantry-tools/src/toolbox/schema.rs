@@ -7,7 +7,7 @@ use crate::tool::Tool;
 use gantry_core::schema::SchemaText;
 use gantry_core::tool::ToolSpec;
 use schemars::generate::SchemaSettings;
-use schemars::transform::{Transform, transform_subschemas};
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
@@ -30,7 +30,9 @@ pub(super) fn tool_spec<T: Tool>(tool: &T) -> ToolSpec {
 }
 
 fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Schema {
-    let settings = settings.with(|settings| settings.inline_subschemas = true).with_transform(Plain);
+    let settings = settings
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(RecursiveTransform(simplify));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The name of a Rust type says nothing to a client.
     schema.remove("title");
@@ -46,32 +48,26 @@ fn take_description(schema: &mut Schema) -> Option<String> {
 }
 
 /// Leaves of a schema what the definitions of Gantry's tools say.
-#[derive(Debug, Clone)]
-struct Plain;
-
-impl Transform for Plain {
-    fn transform(&mut self, schema: &mut Schema) {
-        transform_subschemas(self, schema);
-        forbid_null(schema);
-        if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
-            schema.insert("additionalProperties".to_owned(), false.into());
+fn simplify(schema: &mut Schema) {
+    forbid_null(schema);
+    if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+        schema.insert("additionalProperties".to_owned(), false.into());
+    }
+    // What Rust calls a number.
+    if schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number") {
+        schema.remove("format");
+    }
+    // `60.0` is the same number as `60`, but not the same text to every reader.
+    for word in ["default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
+        let number = schema.get(word).filter(|value| value.is_f64()).and_then(Value::as_f64);
+        if let Some(number) = number.filter(|number| number.fract() == 0.0 && number.abs() < 1e15) {
+            schema.insert(word.to_owned(), (number as i64).into());
         }
-        // What Rust calls a number.
-        if schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number") {
-            schema.remove("format");
-        }
-        // `60.0` is the same number as `60`, but not the same text to every reader.
-        for word in ["default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
-            let number = schema.get(word).filter(|value| value.is_f64()).and_then(Value::as_f64);
-            if let Some(number) = number.filter(|number| number.fract() == 0.0 && number.abs() < 1e15) {
-                schema.insert(word.to_owned(), (number as i64).into());
-            }
-        }
-        // Where the lines of a comment end matters in the source alone.
-        let lines = schema.get("description").and_then(Value::as_str);
-        if let Some(text) = lines.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")) {
-            schema.insert("description".to_owned(), text.into());
-        }
+    }
+    // Where the lines of a comment end matters in the source alone.
+    let lines = schema.get("description").and_then(Value::as_str);
+    if let Some(text) = lines.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")) {
+        schema.insert("description".to_owned(), text.into());
     }
 }
 

@@ -126,7 +126,7 @@ fn a_definition_is_what_the_types_and_their_comments_say() {
             "additionalProperties": false,
         })
     );
-    assert_eq!(tools.time_limits(), [("sample", Duration::from_secs(7))]);
+    assert_eq!(tools.time_limits, [("sample", Duration::from_secs(7))]);
 }
 
 #[tokio::test]

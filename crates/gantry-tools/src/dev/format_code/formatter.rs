@@ -2,34 +2,45 @@
 
 use crate::command::runner::{CommandSpec, in_jail};
 use crate::command::toolchains::Toolchains;
-use crate::dev::ecosystem::{Ecosystem, display_folder};
-use crate::dev::project_dir::ProjectDir;
+use crate::dev::ecosystem::Ecosystem;
+use crate::dev::project_dir::{ProjectDir, has_extension};
 use crate::dev::{missing_program, project_command};
 use crate::failure;
 use gantry_core::Fault;
+use gantry_sandbox::jail::Access;
 use std::path::{Path, PathBuf};
 
 /// A program that formats code.
-#[derive(Debug, PartialEq, Eq)]
 struct Program {
     /// The program, perhaps with the command of it that formats, for people.
     name: &'static str,
-    /// Arguments to change files.
-    fix: &'static [&'static str],
+    /// Arguments to change files. [`TARGET`] stands for the file or folder, [`EDITION`] is completed.
+    fix: &'static str,
     /// Arguments to say by output and exit code what would change.
-    check: &'static [&'static str],
+    check: &'static str,
 }
 
-const CARGO_FMT: Program = Program { name: "cargo fmt", fix: &["fmt"], check: &["fmt", "--", "--check"] };
-const RUSTFMT: Program = Program { name: "rustfmt", fix: &[], check: &["--check"] };
-const PRETTIER: Program =
-    Program { name: "prettier", fix: &["--write", "--log-level=warn"], check: &["--list-different"] };
+/// The file or folder, in the arguments of a [`Program`]. It stands where no file is taken for an option.
+const TARGET: &str = "TARGET";
+/// The option for the edition of Rust.
+const EDITION: &str = "--edition=";
+
+const CARGO_FMT: Program = Program { name: "cargo fmt", fix: "fmt", check: "fmt -- --check" };
+const RUSTFMT: Program =
+    Program { name: "rustfmt", fix: "--edition= -- TARGET", check: "--check --edition= -- TARGET" };
+const PRETTIER: Program = Program {
+    name: "prettier",
+    fix: "--write --log-level=warn -- TARGET",
+    check: "--list-different -- TARGET",
+};
 const RUFF: Program =
-    Program { name: "ruff", fix: &["format", "--no-cache"], check: &["format", "--no-cache", "--diff"] };
-const BLACK: Program = Program { name: "black", fix: &["--quiet"], check: &["--quiet", "--check", "--diff"] };
-const GOFMT: Program = Program { name: "gofmt", fix: &["-w"], check: &["-d"] };
-const SHFMT: Program = Program { name: "shfmt", fix: &["-w"], check: &["-d"] };
-const CLANG: Program = Program { name: "clang-format", fix: &["-i"], check: &["--dry-run", "--Werror"] };
+    Program { name: "ruff", fix: "format --no-cache -- TARGET", check: "format --no-cache --diff -- TARGET" };
+const BLACK: Program =
+    Program { name: "black", fix: "--quiet -- TARGET", check: "--quiet --check --diff -- TARGET" };
+const GOFMT: Program = Program { name: "gofmt", fix: "-w ./TARGET", check: "-d ./TARGET" };
+const SHFMT: Program = Program { name: "shfmt", fix: "-w ./TARGET", check: "-d ./TARGET" };
+const CLANG: Program =
+    Program { name: "clang-format", fix: "-i -- TARGET", check: "--dry-run --Werror -- TARGET" };
 
 /// Code of one kind, and what formats it.
 struct Language {
@@ -39,17 +50,10 @@ struct Language {
     extensions: &'static [&'static str],
     /// The first one that is there is taken.
     programs: &'static [Program],
-    /// What has to be installed if none is there.
-    toolchain: &'static str,
 }
 
 const LANGUAGES: [Language; 6] = [
-    Language {
-        ecosystem: Some(Ecosystem::Cargo),
-        extensions: &["rs"],
-        programs: &[RUSTFMT],
-        toolchain: "Rust with rustfmt",
-    },
+    Language { ecosystem: Some(Ecosystem::Cargo), extensions: &["rs"], programs: &[RUSTFMT] },
     Language {
         ecosystem: Some(Ecosystem::Node),
         extensions: &[
@@ -57,21 +61,18 @@ const LANGUAGES: [Language; 6] = [
             "less", "html", "vue", "md", "mdx", "yaml", "yml", "graphql", "hbs",
         ],
         programs: &[PRETTIER],
-        toolchain: "prettier (install_package does it in a project)",
     },
     Language {
         ecosystem: Some(Ecosystem::Python),
         extensions: &["py", "pyi", "ipynb"],
         programs: &[RUFF, BLACK],
-        toolchain: "ruff or black (install_package does it in a project)",
     },
-    Language { ecosystem: Some(Ecosystem::Go), extensions: &["go"], programs: &[GOFMT], toolchain: "Go" },
-    Language { ecosystem: None, extensions: &["sh", "bash"], programs: &[SHFMT], toolchain: "shfmt" },
+    Language { ecosystem: Some(Ecosystem::Go), extensions: &["go"], programs: &[GOFMT] },
+    Language { ecosystem: None, extensions: &["sh", "bash"], programs: &[SHFMT] },
     Language {
         ecosystem: None,
         extensions: &["c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx"],
         programs: &[CLANG],
-        toolchain: "clang-format",
     },
 ];
 
@@ -96,28 +97,22 @@ impl Formatter {
     ) -> Result<Self, Fault> {
         let language = find_language(project, chosen)?;
         let is_package = project.file.is_none() && language.ecosystem == Some(Ecosystem::Cargo);
-        let (programs, folder) = if is_package {
-            // cargo formats the whole package around a folder.
-            ([CARGO_FMT].as_slice(), project.find_above("Cargo.toml").ok_or_else(|| no_package(project))?)
-        } else {
-            (language.programs, project.folder.clone())
-        };
+        // cargo formats the whole package around a folder.
+        let package = project.find_above("Cargo.toml").filter(|_| is_package);
+        let folder = package.unwrap_or_else(|| project.folder.clone());
+        let programs = if is_package { &[CARGO_FMT] } else { language.programs };
         let there = |known: &'static Program| Some((known, find_program(project, known, toolchains)?));
         let Some((known, program)) = programs.iter().find_map(there) else {
             let names: Vec<&str> = programs.iter().map(|known| known.name).collect();
-            return Err(missing_program(&names.join("` or `"), language.toolchain));
+            return Err(missing_program(&names.join("` or `")));
         };
-        let mut run =
-            project_command(program).args(if check { known.check } else { known.fix }.iter().copied());
-        if *known == RUSTFMT {
-            run = run.args([format!("--edition={}", edition(project))]);
-        }
-        // No file is taken for an option.
-        run = match project.file.as_deref().unwrap_or(".") {
-            _ if *known == CARGO_FMT => run,
-            target if matches!(known.name, "gofmt" | "shfmt") => run.args([format!("./{target}")]),
-            target => run.args(["--", target]),
+        let target = project.file.as_deref().unwrap_or(".");
+        let to_arg = |word: &str| match word {
+            EDITION => format!("{EDITION}{}", edition(project)),
+            _ => word.replace(TARGET, target),
         };
+        let (args, access) = if check { (known.check, Access::Read) } else { (known.fix, Access::Write) };
+        let run = CommandSpec { access, ..project_command(program).args(args.split(' ').map(to_arg)) };
         Ok(Self { name: known.name, run, folder, extensions: language.extensions })
     }
 }
@@ -128,10 +123,9 @@ fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'st
         Some(file) => (chosen, file.as_str()),
         None => (Some(Ecosystem::detect(project, chosen)?), ""),
     };
-    let extension = Path::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let found = LANGUAGES.iter().find(|language| match ecosystem {
         Some(_) => language.ecosystem == ecosystem,
-        None => language.extensions.contains(&extension),
+        None => has_extension(Path::new(name), language.extensions),
     });
     found.ok_or_else(|| {
         failure::invalid(format!(
@@ -140,17 +134,11 @@ fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'st
     })
 }
 
-fn no_package(project: &ProjectDir) -> Fault {
-    let folder = display_folder(&project.folder);
-    failure::invalid(format!("{folder} has no Cargo.toml; name a file of Rust instead"))
-}
-
 /// Where a program is: among the packages of the project, or on the machine.
 fn find_program(project: &ProjectDir, known: &Program, toolchains: &Toolchains) -> Option<String> {
     let name = known.name.split(' ').next()?;
     let packaged = ["node_modules/.bin", ".venv/bin", "venv/bin"].map(|folder| format!("{folder}/{name}"));
-    let found = packaged.into_iter().find_map(|path| Some(project.find_above(&path)?.join(path)));
-    let in_project = found.filter(|_| !matches!(name, "cargo" | "rustfmt" | "gofmt"));
+    let in_project = packaged.into_iter().find_map(|path| Some(project.find_above(&path)?.join(path)));
     let in_project = in_project.map(|path| in_jail(&path).display().to_string());
     in_project.or_else(|| toolchains.program(name).map(|_| name.to_owned()))
 }

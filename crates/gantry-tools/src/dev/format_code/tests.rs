@@ -1,11 +1,12 @@
 //! How changed files are found, and what a check returns.
 
-use super::snapshot::{BOUNDS, Bounds};
+use super::snapshot::Bounds;
 use super::*;
 use crate::command::toolchains::Toolchains;
+use crate::dev::project_command;
 use crate::workspace::ProtectedPaths;
 use crate::workspace::root::WorkspaceRoot;
-use gantry_sandbox::jail::Captured;
+use gantry_sandbox::jail::{Captured, End};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -20,6 +21,11 @@ fn put(dir: &Path, path: &str, content: &str) {
     fs::write(dir.join(path), content).unwrap();
 }
 
+/// A formatter of Rust in a folder.
+fn rust_in(folder: &str) -> Formatter {
+    Formatter { name: "x", run: project_command("x"), folder: folder.into(), extensions: &["rs"] }
+}
+
 #[test]
 fn changed_files_are_told_by_their_content() {
     let dir = TempDir::new().unwrap();
@@ -28,7 +34,7 @@ fn changed_files_are_told_by_their_content() {
     }
     std::os::unix::fs::symlink("a.rs", dir.path().join("p/link.rs")).unwrap();
     let project = project(dir.path(), "p");
-    let before = Snapshot::take_within(&project, Path::new("p"), &["rs"], &BOUNDS);
+    let before = Snapshot::take(&project, &rust_in("p"), BOUNDS);
     assert_eq!((before.digests.len(), before.is_partial), (3, false));
     for path in ["p/a.rs", "p/sub/c.rs", "p/notes.txt", "p/target/x.rs"] {
         put(dir.path(), path, "new");
@@ -47,7 +53,7 @@ fn looking_for_files_ends_after_so_many_entries_of_any_kind() {
     let project = project(dir.path(), "p");
     let take = |entries, levels| {
         let bounds = Bounds { entries, levels, ..BOUNDS };
-        let taken = Snapshot::take_within(&project, Path::new("p"), &["rs"], &bounds);
+        let taken = Snapshot::take(&project, &rust_in("p"), bounds);
         (taken.digests.len(), taken.is_partial)
     };
     // Eleven folders, ten files of another kind, and the one that is looked for.
@@ -64,7 +70,7 @@ fn what_tools_may_not_see_is_not_looked_through() {
     put(dir.path(), "b.rs", "");
     let hidden = ProtectedPaths { hidden: vec![dir.path().join(".gantry")], ..ProtectedPaths::default() };
     let project = ProjectDir::open(&WorkspaceRoot::open(dir.path(), hidden).unwrap(), ".").unwrap();
-    assert_eq!(Snapshot::take_within(&project, Path::new(""), &["rs"], &BOUNDS).digests.len(), 1);
+    assert_eq!(Snapshot::take(&project, &rust_in(""), BOUNDS).digests.len(), 1);
 }
 
 #[test]
@@ -78,7 +84,7 @@ fn a_folder_of_a_package_of_rust_stands_for_the_whole_package() {
     let project = project(dir.path(), "p/src/deep");
     let formatter = Formatter::choose(&project, Some(Ecosystem::Cargo), &toolchains, false).unwrap();
     assert_eq!(formatter.folder, Path::new("p"));
-    assert_eq!(Snapshot::take(&project, &formatter).digests.len(), 2);
+    assert_eq!(Snapshot::take(&project, &formatter, BOUNDS).digests.len(), 2);
 }
 
 #[test]
@@ -93,7 +99,7 @@ fn more_files_than_a_result_has_are_still_counted() {
     let project = project(dir.path(), "p");
     let formatter =
         Formatter::choose(&project, Some(Ecosystem::Python), &Toolchains::default(), false).unwrap();
-    let before = Snapshot::take(&project, &formatter);
+    let before = Snapshot::take(&project, &formatter, BOUNDS);
     for name in &names {
         put(dir.path(), &format!("p/{name}"), "new");
     }

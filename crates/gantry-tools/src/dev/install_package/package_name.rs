@@ -15,21 +15,15 @@ const PACKAGE_BYTES: usize = 256;
 const ARCHIVES: [&str; 13] =
     [".tgz", ".tar", ".gz", ".zip", ".whl", ".bz2", ".tbz", ".xz", ".txz", ".lz", ".tlz", ".lzma", ".egg"];
 
-/// What packages of an ecosystem look like, and examples of them. The first group is the name without extras and version.
-fn form(ecosystem: Ecosystem) -> (&'static str, &'static str) {
+/// What packages of an ecosystem look like. The first group is the name without extras and version.
+fn form(ecosystem: Ecosystem) -> &'static str {
     match ecosystem {
-        Ecosystem::Node => ("((?:@PART/)?PART)(?:@VERSION)?", "left-pad, @types/node or react@^18.2.0"),
+        Ecosystem::Node => "((?:@PART/)?PART)(?:@VERSION)?",
         // The comparison belongs to the version.
-        Ecosystem::Python => (
-            r"(PART)(?:\[PART(?:,PART)*\])?(?:[=<>~!]CHARACTER*)?",
-            "requests, uvicorn[standard] or django>=5,<6",
-        ),
-        Ecosystem::Cargo => ("(PART)(?:@VERSION)?", "serde or rand@0.9"),
+        Ecosystem::Python => r"(PART)(?:\[PART(?:,PART)*\])?(?:[=<>~!]CHARACTER*)?",
+        Ecosystem::Cargo => "(PART)(?:@VERSION)?",
         // A module begins with a host.
-        Ecosystem::Go => (
-            r"(\w[\w-]*\.[\w.-]*(?:/PART)*)(?:@VERSION)?",
-            "golang.org/x/text or github.com/google/uuid@v1.6.0",
-        ),
+        Ecosystem::Go => r"(\w[\w-]*\.[\w.-]*(?:/PART)*)(?:@VERSION)?",
     }
 }
 
@@ -41,9 +35,8 @@ pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), Fau
             packages.len()
         )));
     }
-    let (form, examples) = form(ecosystem);
-    let form = form.replace("VERSION", "[0-9A-Za-z*^~<>=!]CHARACTER*").replace("PART", r"\w[\w.-]*");
-    let form = form.replace("CHARACTER", "[0-9A-Za-z.*^~<>=!,+_|-]");
+    let form = form(ecosystem).replace("VERSION", "[0-9A-Za-z*^~<>=!]CHARACTER*");
+    let form = form.replace("PART", r"\w[\w.-]*").replace("CHARACTER", "[0-9A-Za-z.*^~<>=!,+_|-]");
     // Without Unicode, \w is a letter of ASCII, a digit or an underscore.
     let form =
         Regex::new(&format!("^(?-u:{form})$")).map_err(|error| failure::internal(error.to_string()))?;
@@ -51,7 +44,8 @@ pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), Fau
         None => Ok(()),
         Some(other) => Err(failure::invalid(format!(
             "{} is not the name of a package for {}; give names from the registry, with a version if need be, as \
-             {examples}; paths, addresses, repositories and options are not taken",
+             react@^18, requests>=2, serde@1 or golang.org/x/text@v0.21.0; paths, addresses, repositories and options \
+             are not taken",
             display_text(other),
             ecosystem.name(),
         ))),

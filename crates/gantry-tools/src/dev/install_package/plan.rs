@@ -1,19 +1,15 @@
 //! How packages are installed: by which program, in which steps, from where.
 
 use super::{Args, package_name};
-use crate::command::runner::{CommandSpec, NetworkAccess, in_jail};
+use crate::command::runner::{CommandSpec, NetworkAccess};
 use crate::dev::ecosystem::Ecosystem;
-use crate::dev::project_command;
 use crate::dev::project_dir::ProjectDir;
+use crate::dev::{NEW_PYTHON, cargo_config, own_python, project_command};
 use crate::failure;
 use crate::options::Registries;
-use crate::text::display_text;
 use gantry_core::Fault;
 use gantry_core::digest::Digest;
-use gantry_sandbox::jail::STORE;
 
-/// Where the environment of a project of Python is made, if it has none.
-const NEW_ENVIRONMENT: &str = ".venv";
 /// The log of what modules come to. Go compares with it what any proxy gives; it has no packages.
 const GO_SUMS: &str = "sum.golang.org";
 
@@ -39,7 +35,7 @@ pub(super) struct Manager {
     install: &'static [&'static str],
 }
 
-const MANAGERS: [Manager; 6] = [
+const MANAGERS: [Manager; 7] = [
     Manager {
         name: "pnpm",
         chosen_by: Some("pnpm-lock.yaml"),
@@ -56,17 +52,8 @@ const MANAGERS: [Manager; 6] = [
         ..NPM
     },
     NPM,
-    Manager {
-        name: "pip",
-        ecosystem: Ecosystem::Python,
-        files: &["requirements.txt", "pyproject.toml", "setup.py", "setup.cfg"],
-        registry: "https://pypi.org/simple/",
-        hosts: &["pypi.org", "files.pythonhosted.org"],
-        // Its steps depend on the project: see `python_steps`.
-        add: &[],
-        install: &[],
-        ..NPM
-    },
+    Manager { chosen_by: Some("requirements.txt"), install: &["-m pip install -r requirements.txt"], ..PIP },
+    PIP,
     Manager {
         name: "cargo",
         ecosystem: Ecosystem::Cargo,
@@ -88,7 +75,7 @@ const MANAGERS: [Manager; 6] = [
         name: "go",
         ecosystem: Ecosystem::Go,
         files: &["go.mod", "go.sum", "go.work", "go.work.sum"],
-        registry: GO_PROXY,
+        registry: "https://proxy.golang.org",
         hosts: &["proxy.golang.org", GO_SUMS],
         add: &["get PACKAGES", "mod download"],
         install: &["mod download"],
@@ -105,7 +92,17 @@ const NPM: Manager = Manager {
     add: &["install --ignore-scripts --save-dev PACKAGES"],
     install: &["install --ignore-scripts"],
 };
-const GO_PROXY: &str = "https://proxy.golang.org";
+/// It is run by the interpreter of the project's own environment.
+const PIP: Manager = Manager {
+    name: "pip",
+    ecosystem: Ecosystem::Python,
+    files: &["requirements.txt", "pyproject.toml", "setup.py", "setup.cfg"],
+    registry: "https://pypi.org/simple/",
+    hosts: &["pypi.org", "files.pythonhosted.org"],
+    add: &["-m pip install PACKAGES"],
+    install: &["-m pip install -e ."],
+    ..NPM
+};
 
 /// How to install what a call asks for.
 #[derive(Debug)]
@@ -115,24 +112,18 @@ pub(super) struct InstallPlan {
     pub(super) source: String,
     /// The hosts that can be reached for it.
     pub(super) hosts: Vec<String>,
-    /// The project's own environment of Python, if it is what runs.
-    pub(super) environment: Option<&'static str>,
     /// The programs that have to be run for it; those with a network reach the hosts.
     pub(super) steps: Vec<CommandSpec>,
+    /// The manager's files in the project's folder, each with its digest, or none if it is not there.
+    pub(super) files: Vec<(&'static str, Option<Digest>)>,
+    /// What an approval is bound to, as one text: the project's folder, the command lines, the registry with its hosts,
+    /// and the manager's files.
+    pub(super) precondition: String,
 }
 
-/// Files of a package manager, each with its digest, or none if it is not there.
-pub(super) type FileDigests = Vec<(&'static str, Option<Digest>)>;
-
 impl InstallPlan {
-    /// Plans what a call asks for. Reads the project's files.
+    /// Plans what a call asks for. Reads the project's files; one that is there and cannot be read is an error.
     pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self, Fault> {
-        if project.file.is_some() {
-            return Err(failure::invalid(format!(
-                "{} is a file; name the folder of a project",
-                display_text(&args.path)
-            )));
-        }
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
         package_name::check(ecosystem, &args.packages)?;
         let is_chosen = |manager: &&Manager| {
@@ -140,43 +131,24 @@ impl InstallPlan {
         };
         let manager = MANAGERS.iter().find(is_chosen);
         let manager =
-            manager.ok_or_else(|| failure::failed("no package manager is known for the project"))?;
-        let configured = match ecosystem {
-            Ecosystem::Node => &registries.npm,
-            Ecosystem::Python => &registries.pip,
-            Ecosystem::Cargo => &registries.cargo,
-            Ecosystem::Go => &registries.go,
+            manager.ok_or_else(|| failure::internal("no package manager is known for the project"))?;
+        let (configured, config) = match ecosystem {
+            Ecosystem::Node => (&registries.npm, Vec::new()),
+            Ecosystem::Python => (&registries.pip, Vec::new()),
+            Ecosystem::Cargo => (&registries.cargo, cargo_config(registries)),
+            Ecosystem::Go => (&registries.go, Vec::new()),
         };
-        let source = configured.as_deref().unwrap_or(manager.registry);
-        let python = (ecosystem == Ecosystem::Python).then_some(project);
-        let environment = python.and_then(virtual_environment);
-        let hosts = manager.hosts_of(source);
+        let source = configured.as_deref().unwrap_or(manager.registry).to_owned();
+        let hosts = manager.hosts_of(&source);
         let access = NetworkAccess { hosts: Some(hosts.clone()), ..NetworkAccess::default() };
-        let steps = match python {
-            Some(project) => python_steps(project, args, (source, access), environment)?,
-            None => manager_steps(project, args, manager, (registries, &access)),
-        };
-        let with_env = |step| with_settings(step, ecosystem, (source, args.scripts), registries);
-        let steps = steps.into_iter().map(with_env).collect();
-        Ok(Self { manager, source: source.to_owned(), hosts, environment, steps })
-    }
-
-    /// The manager's files in the project's folder.
-    ///
-    /// # Errors
-    /// One of the files is there and cannot be read.
-    pub(super) fn files(&self, project: &ProjectDir) -> Result<FileDigests, Fault> {
-        self.manager.files.iter().map(|name| Ok((*name, project.digest(name)?))).collect()
-    }
-
-    /// What an approval is bound to, as one text: the project's folder, the command lines, the registry with its hosts,
-    /// and the manager's files.
-    pub(super) fn precondition(&self, project: &ProjectDir, files: &FileDigests) -> String {
-        let commands: Vec<_> = self.steps.iter().map(CommandSpec::command_line).collect();
-        let files: Vec<_> =
-            files.iter().map(|(name, digest)| (name, digest.map(|it| it.to_string()))).collect();
-        let bound = serde_json::json!([project.folder, commands, self.source, self.hosts, files]);
-        format!("judged:{}", Digest::of(bound.to_string().as_bytes()))
+        let to_step = |run: CommandSpec| with_settings(run, ecosystem, &source, args.scripts);
+        let steps: Vec<_> = manager.steps(project, args, &config, &access).into_iter().map(to_step).collect();
+        let files = manager.files.iter().map(|name| Ok((*name, project.digest(name)?)));
+        let files = files.collect::<Result<Vec<_>, Fault>>()?;
+        let commands: Vec<_> = steps.iter().map(CommandSpec::command_line).collect();
+        let bound = serde_json::json!([project.folder, commands, source, hosts, files]);
+        let precondition = format!("judged:{}", Digest::of(bound.to_string().as_bytes()));
+        Ok(Self { manager, source, hosts, steps, files, precondition })
     }
 
     /// What to do about a step that failed.
@@ -195,11 +167,6 @@ impl InstallPlan {
 }
 
 impl Manager {
-    /// What has to be installed on the machine if its program is missing.
-    pub(super) fn toolchain(&self) -> &'static str {
-        if self.chosen_by.is_some() { self.name } else { self.ecosystem.toolchain() }
-    }
-
     /// The hosts of a registry: the public one has some more than its address says, any other is one host.
     fn hosts_of(&self, source: &str) -> Vec<String> {
         let host = host(source);
@@ -208,6 +175,36 @@ impl Manager {
         }
         let sums = (self.ecosystem == Ecosystem::Go).then_some(GO_SUMS);
         [host].into_iter().chain(sums).map(str::to_owned).collect()
+    }
+    /// The programs to run, by the manager's command lines.
+    fn steps(
+        &self,
+        project: &ProjectDir,
+        args: &Args,
+        config: &[String],
+        access: &NetworkAccess,
+    ) -> Vec<CommandSpec> {
+        // Newer versions of yarn do not know the option against scripts; there the variable counts.
+        let lock = || project.text(&project.folder.join("yarn.lock"));
+        let is_new_yarn = self.name == "yarn" && lock().is_none_or(|lock| lock.contains("__metadata:"));
+        let words = |word: &'static str| match word {
+            "--ignore-scripts" if args.scripts || is_new_yarn => Vec::new(),
+            "--dev" | "--save-dev" if !args.dev => Vec::new(),
+            PACKAGES => args.packages.clone(),
+            _ => vec![word.to_owned()],
+        };
+        let is_python = self.ecosystem == Ecosystem::Python;
+        let own = own_python(project);
+        let makes_environment = is_python && own.is_none();
+        let program =
+            if is_python { own.unwrap_or_else(|| project.in_jail(NEW_PYTHON)) } else { self.name.into() };
+        let to_step = |line: &&'static str| {
+            let run = project_command(&program).args(config).args(line.split(' ').flat_map(words));
+            CommandSpec { network: Some(access.clone()), ..run }
+        };
+        let first = makes_environment.then(|| project_command("python3").args(["-m", "venv", ".venv"]));
+        let lines = if args.packages.is_empty() { self.install } else { self.add };
+        first.into_iter().chain(lines.iter().map(to_step)).collect()
     }
 }
 
@@ -219,12 +216,7 @@ pub(super) fn host(address: &str) -> &str {
 }
 
 /// A program with the variables of an installation. Settings by variables outrank those of the project.
-fn with_settings(
-    run: CommandSpec,
-    ecosystem: Ecosystem,
-    (source, scripts): (&str, bool),
-    registries: &Registries,
-) -> CommandSpec {
+fn with_settings(run: CommandSpec, ecosystem: Ecosystem, source: &str, scripts: bool) -> CommandSpec {
     // What is reached is reached through the proxy, addresses of this machine among them.
     let run = run.env([("NO_PROXY", ""), ("no_proxy", "")]);
     match ecosystem {
@@ -239,93 +231,14 @@ fn with_settings(
             ("YARN_ENABLE_SCRIPTS", if scripts { "true" } else { "false" }),
             ("YARN_ENABLE_TELEMETRY", "0"),
         ]),
-        Ecosystem::Python => run.env([("PIP_INDEX_URL", source), ("PIP_NO_COLOR", "1")]),
-        Ecosystem::Go => with_go_env(run, registries),
+        Ecosystem::Python => {
+            // pip talks to plain addresses only where it is told that they can be trusted.
+            let trusted = source.starts_with("http://").then(|| ("PIP_TRUSTED_HOST", host(source)));
+            let quiet =
+                [("PIP_NO_COLOR", "1"), ("PIP_NO_INPUT", "1"), ("PIP_DISABLE_PIP_VERSION_CHECK", "1")];
+            run.env([("PIP_INDEX_URL", source)]).env(quiet).env(trusted)
+        }
+        Ecosystem::Go => run.env([("GOPROXY", source)]),
         Ecosystem::Cargo => run,
     }
-}
-
-/// The steps of a manager, by its command lines.
-fn manager_steps(
-    project: &ProjectDir,
-    args: &Args,
-    manager: &'static Manager,
-    (registries, access): (&Registries, &NetworkAccess),
-) -> Vec<CommandSpec> {
-    // Newer versions of yarn do not know the option against scripts; there the variable counts.
-    let lock = || project.text(&project.folder.join("yarn.lock"));
-    let is_new_yarn = manager.name == "yarn" && lock().is_none_or(|lock| lock.contains("__metadata:"));
-    let words = |word: &'static str| match word {
-        "--ignore-scripts" if args.scripts || is_new_yarn => Vec::new(),
-        "--dev" | "--save-dev" if !args.dev => Vec::new(),
-        PACKAGES => args.packages.clone(),
-        _ => vec![word.to_owned()],
-    };
-    let to_step = |line: &&'static str| {
-        let config = Some(registries).filter(|_| manager.ecosystem == Ecosystem::Cargo).map(cargo_config);
-        let run = project_command(manager.name).args(config.into_iter().flatten());
-        CommandSpec { network: Some(access.clone()), ..run.args(line.split(' ').flat_map(words)) }
-    };
-    let lines = if args.packages.is_empty() { manager.install } else { manager.add };
-    lines.iter().map(to_step).collect()
-}
-
-/// The steps of pip, which installs into the project's own environment.
-fn python_steps(
-    project: &ProjectDir,
-    args: &Args,
-    (source, access): (&str, NetworkAccess),
-    environment: Option<&str>,
-) -> Result<Vec<CommandSpec>, Fault> {
-    let mut steps = Vec::new();
-    if environment.is_none() {
-        steps.push(project_command("python3").args(["-m", "venv", NEW_ENVIRONMENT]));
-    }
-    let python = in_jail(&project.folder.join(python_in(environment.unwrap_or(NEW_ENVIRONMENT))));
-    let options = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check"];
-    // pip talks to plain addresses only where an option says that they can be trusted.
-    let trusted = source.starts_with("http://").then(|| host(source));
-    let trusted = trusted.into_iter().flat_map(|host| ["--trusted-host", host]);
-    let pip = project_command(python.display().to_string()).args(options).args(trusted);
-    let run = if !args.packages.is_empty() {
-        pip.args(&args.packages)
-    } else if project.has("requirements.txt") {
-        pip.args(["-r", "requirements.txt"])
-    } else if project.has("pyproject.toml") || project.has("setup.py") {
-        pip.args(["-e", "."])
-    } else {
-        return Err(failure::invalid(
-            "the project declares no packages: there is neither a requirements.txt nor a pyproject.toml; name packages",
-        ));
-    };
-    steps.push(CommandSpec { network: Some(access), ..run });
-    Ok(steps)
-}
-
-/// The environment of Python that a project has, if any.
-pub(in crate::dev) fn virtual_environment(project: &ProjectDir) -> Option<&'static str> {
-    [".venv", "venv"].into_iter().find(|name| project.has(&python_in(name)))
-}
-
-/// The Python of an environment.
-pub(in crate::dev) fn python_in(environment: &str) -> String {
-    format!("{environment}/bin/python")
-}
-
-/// The options by which cargo takes packages from a registry that replaces crates.io.
-pub(in crate::dev) fn cargo_config(registries: &Registries) -> Vec<String> {
-    let Some(registry) = &registries.cargo else { return Vec::new() };
-    let address = format!("sparse+{}/", registry.trim_end_matches('/'));
-    let settings = [
-        r#"source.crates-io.replace-with="gantry""#.to_owned(),
-        format!("source.gantry.registry={}", serde_json::Value::from(address)),
-    ];
-    settings.into_iter().flat_map(|setting| ["--config".to_owned(), setting]).collect()
-}
-
-/// A program with the variables that go needs in a jail.
-pub(in crate::dev) fn with_go_env(run: CommandSpec, registries: &Registries) -> CommandSpec {
-    let proxy = registries.go.as_deref().unwrap_or(GO_PROXY);
-    let path = format!("{STORE}/go");
-    run.env([("GOPATH", path.as_str()), ("GOPROXY", proxy), ("GOTELEMETRY", "off")])
 }

@@ -1,15 +1,12 @@
 //! Which program runs the tests of a project, and how.
 
 use super::Args;
-use crate::command::runner::{CommandSpec, in_jail};
+use crate::command::runner::CommandSpec;
 use crate::dev::ecosystem::Ecosystem;
-use crate::dev::install_package::{cargo_config, python_in, virtual_environment, with_go_env};
-use crate::dev::project_command;
 use crate::dev::project_dir::ProjectDir;
+use crate::dev::{cargo_config, own_python, project_command};
 use crate::failure;
 use crate::options::Registries;
-use crate::text::display_text;
-use crate::workspace::entry::Kind;
 use gantry_core::Fault;
 use serde_json::Value;
 use std::path::Path;
@@ -21,8 +18,8 @@ const ARG_BYTES: usize = 4096;
 const NO_TESTS: &str = "no test specified";
 /// Folders in which projects of Python usually keep their tests.
 const TEST_FOLDERS: [&str; 2] = ["tests", "test"];
-/// Entries of a folder that are looked at for tests.
-const ENTRIES: usize = 1000;
+/// What is read of each output of a suite. Results are at the end of it, so this is generous.
+const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 /// How to run the tests of a project.
 #[derive(Debug)]
@@ -39,33 +36,24 @@ impl TestPlan {
     /// How to run what a call asks for. Reads the project's files.
     pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self, Fault> {
         check(args)?;
-        if project.file.is_some() {
-            return Err(failure::invalid(format!(
-                "{} is a file; name the folder of a project, and choose tests with filter",
-                display_text(&args.path)
-            )));
-        }
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
-        let (runner, run, unittest) = match ecosystem {
+        let (runner, run) = match ecosystem {
             Ecosystem::Cargo => {
                 let cargo = program("cargo").args(cargo_config(registries)).args(["test", "--offline"]);
-                ("cargo test", cargo.args(["--no-fail-fast"]).args(&args.filter).args(&args.args), None)
+                ("cargo test", cargo.args(["--no-fail-fast"]).args(&args.filter).args(&args.args))
             }
-            Ecosystem::Node => {
-                let (runner, run) = node(project, args)?;
-                (runner, run, None)
-            }
+            Ecosystem::Node => node(project, args)?,
             Ecosystem::Python => {
-                let (pytest, unittest) = python(project, args);
-                ("pytest", pytest, Some(unittest))
+                ("pytest", python(project, "pytest").args(filter_words(args)).args(&args.args))
             }
             Ecosystem::Go => {
                 let filter = args.filter.as_ref().map(|name| format!("-run={name}"));
                 // Without -v it does not say which tests passed.
                 let go = program("go").args(["test", "-v"]).args(filter).args(&args.args).args(["./..."]);
-                ("go test", with_go_env(go, registries).env([("GOPROXY", "off")]), None)
+                ("go test", go.env([("GOPROXY", "off")]))
             }
         };
+        let unittest = (ecosystem == Ecosystem::Python).then(|| unittest(project, args));
         Ok(Self { ecosystem, runner, run, unittest })
     }
 }
@@ -85,23 +73,14 @@ fn check(args: &Args) -> Result<(), Fault> {
 
 fn program(name: &str) -> CommandSpec {
     let quiet = [("FORCE_COLOR", "0"), ("RUST_BACKTRACE", "0"), ("NPM_CONFIG_UPDATE_NOTIFIER", "false")];
-    project_command(name).env(quiet)
+    CommandSpec { output: OUTPUT_BYTES, ..project_command(name).env(quiet) }
 }
 
-/// A runner that test scripts start.
-#[derive(Debug, PartialEq, Eq)]
-struct ScriptRunner {
-    name: &'static str,
-    /// What it needs to end by itself.
-    args: &'static [&'static str],
-    /// The option by which it runs only some tests.
-    filter: &'static str,
-}
-
-const RUNNERS: [ScriptRunner; 3] = [
-    ScriptRunner { name: "jest", args: &[], filter: "--testNamePattern" },
-    ScriptRunner { name: "vitest", args: &["--run"], filter: "--testNamePattern" },
-    ScriptRunner { name: "mocha", args: &[], filter: "--grep" },
+/// The runners that test scripts start, with what each needs to end by itself, and its option to run only some tests.
+const RUNNERS: [(&str, Option<&str>, &str); 3] = [
+    ("jest", None, "--testNamePattern"),
+    ("vitest", Some("--run"), "--testNamePattern"),
+    ("mocha", None, "--grep"),
 ];
 /// Characters by which a shell does more with a command than to split it into words.
 const SHELL_CHARACTERS: &str = "&|;<>$`()*?[{~#\\\n'\"";
@@ -131,9 +110,9 @@ fn node(project: &ProjectDir, args: &Args) -> Result<(&'static str, CommandSpec)
     {
         return Ok(direct(rest));
     }
-    if let Some(runner) = RUNNERS.iter().find(|runner| words.first() == Some(&runner.name)) {
-        let options = runner.args.iter().map(|&arg| arg.to_owned()).chain(filter_by(runner.filter));
-        return Ok((runner.name, npm(options.collect())));
+    if let Some((name, end, filter)) = RUNNERS.iter().find(|(name, ..)| words.first() == Some(name)) {
+        let options = end.map(str::to_owned).into_iter().chain(filter_by(filter));
+        return Ok((name, npm(options.collect())));
     }
     if args.filter.is_some() {
         return Err(failure::invalid(
@@ -154,37 +133,32 @@ fn plain_words(script: &str) -> Vec<&str> {
     script.split_whitespace().skip_while(is_prefix).collect()
 }
 
-/// By pytest, and by unittest.
-fn python(project: &ProjectDir, args: &Args) -> (CommandSpec, CommandSpec) {
-    let own = virtual_environment(project)
-        .map(|name| in_jail(&project.folder.join(python_in(name))).display().to_string());
-    let python = program(own.as_deref().unwrap_or("python3"));
-    let filter: Vec<&str> = args.filter.iter().flat_map(|filter| ["-k", filter]).collect();
-    let pytest = python.clone().args(["-m", "pytest"]).args(filter.clone()).args(&args.args);
-    let unittest = python.args(["-m", "unittest"]);
-    let unittest = if args.args.is_empty() {
-        let start = test_folder(project).into_iter().flat_map(|folder| ["-s", folder]);
-        unittest.args(["discover"]).args(start).args(filter)
-    } else {
-        unittest.args(filter).args(&args.args)
-    };
-    (pytest, unittest)
+/// A module that the project's interpreter of Python runs.
+fn python(project: &ProjectDir, module: &str) -> CommandSpec {
+    program(own_python(project).as_deref().unwrap_or("python3")).args(["-m", module])
+}
+
+/// The option of pytest and unittest to run only some tests.
+fn filter_words(args: &Args) -> impl Iterator<Item = &str> {
+    args.filter.iter().flat_map(|filter| ["-k", filter])
+}
+
+fn unittest(project: &ProjectDir, args: &Args) -> CommandSpec {
+    let unittest = python(project, "unittest");
+    if !args.args.is_empty() {
+        return unittest.args(filter_words(args)).args(&args.args);
+    }
+    let start = test_folder(project).into_iter().flat_map(|folder| ["-s", folder]);
+    unittest.args(["discover"]).args(start).args(filter_words(args))
 }
 
 /// The folder that unittest has to start in: one that is no package is not found from above it.
 fn test_folder(project: &ProjectDir) -> Option<&'static str> {
-    let has_tests = |folder: &Path| {
-        project.entries(folder, ENTRIES).iter().any(|(name, kind)| {
-            let name = name.to_str().unwrap_or_default();
-            *kind == Kind::File && name.starts_with("test") && name.ends_with(".py")
-        })
-    };
-    if has_tests(&project.folder) {
-        return None;
-    }
+    let is_test =
+        |name: &Path| name.to_str().is_some_and(|name| name.starts_with("test") && name.ends_with(".py"));
     let is_start =
-        |name: &&str| !project.has(&format!("{name}/__init__.py")) && has_tests(&project.folder.join(name));
-    TEST_FOLDERS.into_iter().find(is_start)
+        |name: &&str| !project.has(&format!("{name}/__init__.py")) && project.has_file(name, is_test);
+    if project.has_file("", is_test) { None } else { TEST_FOLDERS.into_iter().find(is_start) }
 }
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ const CLOSING_LINES: [&str; 8] = [
     // go test -v: one line for each test, and for each package that cannot be tested.
     r"(?m)^(?:--- (?:PASS|FAIL|SKIP): .*|FAIL\t\S+ \[(?:build|setup) failed\])$",
 ];
-/// A count in such a line: `3 passed`, `fail 1` or `skipped=2`.
-const COUNT: &str = r"\b(\d+) ([a-z]+)|\b((?:expected )?[a-z]+)[ =](\d+)";
+/// A count in such a line: `3 passed`, `fail 1` or `skipped=2`. A line of go is about one test.
+const COUNT: &str = r"\b(\d+) ([a-z]+)|\b((?:expected )?[a-z]+)[ =](\d+)|^(?:--- )?(PASS|FAIL|SKIP)\b";
 /// Lines that only say that a test began, passed or was skipped.
 const PASSED_LINES: &str = r"(?m)^(?:test .* \.\.\. (?:ok|ignored.*)|=== (?:RUN|PAUSE|CONT|NAME)\b.*|\s*--- (?:PASS|SKIP): .*|\s*[✔✓] .*|\S+ PASSED\b.*)\n?";
 
@@ -82,19 +82,15 @@ impl TestSummary {
     }
 }
 
-/// The counts in a closing line, each with its word. A line of go is about one test.
-fn counts(line: &str) -> Vec<(&str, u64)> {
-    let outcome = line.strip_prefix("--- ").unwrap_or(line).get(..4).unwrap_or_default();
-    if matches!(outcome, "PASS" | "SKIP") || outcome == "FAIL" && !line.starts_with("FAILED") {
-        return vec![(outcome, 1)];
-    }
-    let found = COUNT_FORM.iter().flat_map(|form| form.captures_iter(line));
-    let counts = found.filter_map(|found| {
-        let (word, count) = found.get(2).zip(found.get(1)).or_else(|| found.get(3).zip(found.get(4)))?;
+/// The counts in a closing line, each with its word.
+fn counts(line: &str) -> impl Iterator<Item = (&str, u64)> {
+    let found = COUNT_FORM.iter().flat_map(move |form| form.captures_iter(line));
+    found.filter_map(|found| {
+        let word = found.get(2).or(found.get(3)).or(found.get(5))?;
         // Programs print what they like, so a count may be of any size.
-        Some((word.as_str(), count.as_str().parse().unwrap_or(u64::MAX)))
-    });
-    counts.collect()
+        let count = found.get(1).or(found.get(4)).map_or(1, |it| it.as_str().parse().unwrap_or(u64::MAX));
+        Some((word.as_str(), count))
+    })
 }
 
 /// The output of a runner without the lines about tests that began, passed or were skipped.

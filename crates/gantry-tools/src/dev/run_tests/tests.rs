@@ -1,7 +1,7 @@
 //! What runners really print, and which counts are read from it. The samples are of small suites made for these tests.
 
 use super::*;
-use crate::dev::{TAIL_BYTES, output_of};
+use crate::dev::{TAIL_BYTES, output_of, project_command};
 use gantry_sandbox::jail::Captured;
 use serde_json::{Value, json};
 
@@ -111,7 +111,14 @@ fn what_both_outputs_say_last_is_kept() {
     assert_eq!(output_of(&ran("out", "err")), ("out\nerr".to_owned(), false));
     assert_eq!(output_of(&ran("\u{1b}[31mred\u{1b}[0m\n", "")), ("red\n".to_owned(), false));
     let (said, cut) = output_of(&ran(&"o".repeat(50_000), &"e".repeat(50_000)));
-    assert!(cut && said.len() <= TAIL_BYTES && said.starts_with('o') && said.ends_with('e'));
+    assert!(cut && said.len() <= 2 * TAIL_BYTES + 1 && said.starts_with('o') && said.ends_with('e'));
     let (said, cut) = output_of(&ran(&"é".repeat(50_000), "err"));
-    assert!(cut && said.len() <= TAIL_BYTES && said.ends_with("err"));
+    assert!(cut && said.len() <= TAIL_BYTES + 4 && said.ends_with("err"));
+}
+
+#[test]
+fn an_interpreter_without_pytest_is_told_from_tests_that_lack_a_module() {
+    assert!(lacks_pytest(&ran("", "/usr/bin/python3: No module named pytest\n")));
+    assert!(!lacks_pytest(&ran("", "ModuleNotFoundError: No module named 'pytest'\n")));
+    assert!(!lacks_pytest(&ran("/usr/bin/python3: No module named pytest\n", "")));
 }

@@ -6,7 +6,7 @@ use super::*;
 async fn an_installation_always_asks_and_says_what_from_where() {
     let bench = Bench::new().put("package.json", "{}");
     let said = bench.asks(json!({ "packages": ["left-pad@1.3.0", "@types/node"] })).await;
-    let expected = "it installs packages of others with npm from registry.npmjs.org into .: left-pad@1.3.0, @types/node, \
+    let expected = "it installs packages of others with npm from registry.npmjs.org into the workspace: left-pad@1.3.0, @types/node, \
                     without the packages' install scripts; what the project's own settings name, such as .pnpmfile.cjs \
                     or plugins of yarn, still runs in the sandbox; while it runs it can reach the network, and there only \
                     registry.npmjs.org";
@@ -61,7 +61,8 @@ async fn an_installation_reaches_the_hosts_of_its_registry_only() {
 async fn an_installation_by_the_projects_own_python_says_so() {
     let bench = Bench::new().put("p/requirements.txt", "").put("p/.venv/bin/python", "#!/bin/sh\n");
     let said = bench.asks(json!({ "path": "p", "ecosystem": "python", "packages": ["x"] })).await;
-    assert!(said.contains("with pip, by the project's own .venv, from pypi.org into p: x;"), "{said}");
+    let expected = "with pip, by the project's own /workspace/p/.venv/bin/python, from pypi.org into p: x;";
+    assert!(said.contains(expected), "{said}");
 }
 
 #[tokio::test]

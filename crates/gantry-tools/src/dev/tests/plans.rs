@@ -12,9 +12,13 @@ fn installations_are_planned_for_each_manager() {
     let check = |files: &[&str], arguments: Value, expected: &[&str]| {
         let bench = files.iter().fold(Bench::new(), |bench, file| bench.put(file, ""));
         let args = serde_json::from_value(arguments).unwrap();
-        let commands =
-            install_package::commands_of(&bench.project(".").unwrap(), &args, &registries).unwrap();
+        let steps = install_package::steps_of(&bench.project(".").unwrap(), &args, &registries).unwrap();
+        let commands: Vec<_> = steps.iter().map(|step| step.command_line().join(" ")).collect();
         assert_eq!(commands, expected);
+        // An address without TLS is trusted by itself, and no other one.
+        let trusted = steps.iter().find_map(|step| step.env.get("PIP_TRUSTED_HOST")).map(String::as_str);
+        let is_pip = expected.iter().any(|command| command.contains("-m pip"));
+        assert_eq!(trusted, is_pip.then_some("127.0.0.1:5000"));
     };
     check(&["package.json"], json!({}), &["npm install --ignore-scripts"]);
     let packages = json!({ "packages": ["a", "b@1"], "dev": true });
@@ -26,7 +30,7 @@ fn installations_are_planned_for_each_manager() {
         &["pnpm add --ignore-scripts --save-dev a b@1"],
     );
     check(&["package.json", "yarn.lock"], packages, &["yarn add --ignore-scripts --dev a b@1"]);
-    let pip = "-m pip install --no-input --disable-pip-version-check --trusted-host 127.0.0.1:5000";
+    let pip = "-m pip install";
     check(
         &["requirements.txt"],
         json!({}),

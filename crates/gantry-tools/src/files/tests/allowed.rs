@@ -77,7 +77,7 @@ fn blt_4_an_entry_gives_the_reading_tools_or_the_writing_ones_under_its_name() {
             assert_eq!(tool.quarantined(), None);
             assert!(tool.spec.description.contains("docs, notes.txt"), "{}", tool.spec.description);
         }
-        assert!(part.instructions().unwrap().contains("docs, notes.txt"));
+        assert!(part.instructions.as_deref().unwrap().contains("docs, notes.txt"));
         let provider = BuiltinProvider::entry("files", part);
         let origin = provider.origin();
         assert_eq!(

@@ -116,5 +116,5 @@ fn blt_5_format_code_names_what_to_install() {
     }
     let error = yard.error("format_code", &json!({ "path": "a.py" }));
     assert_eq!(error["code"], "EXECUTION_ERROR");
-    says(&error["message"], &["`ruff` or `black`", "install ruff or black"]);
+    says(&error["message"], &["`ruff` or `black`", "install_package"]);
 }

@@ -169,7 +169,7 @@ fn blt_5_install_package_names_the_environment_that_runs_with_the_network() {
     let yard = yard("pip", &registry.url("/simple/"), &files);
     let error = yard.error("install_package", &nothing());
     assert_eq!(error["code"], "APPROVAL_REQUIRED", "{error:#}");
-    assert!(error.to_string().contains("by the project's own .venv"), "{error:#}");
+    assert!(error.to_string().contains("by the project's own /workspace/.venv/bin/python"), "{error:#}");
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn blt_5_run_tests_names_the_program_that_is_missing() {
     }
     let error = yard.error("run_tests", &nothing());
     assert_eq!(error["code"], "EXECUTION_ERROR");
-    says(&error["message"], &["no program `go`", "install Go", "code.toolchains"]);
+    says(&error["message"], &["no program `go`", "ask a person to install it", "code.toolchains"]);
 }
 
 #[test]
