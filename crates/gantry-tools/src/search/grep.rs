@@ -36,10 +36,10 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<Output, Fault> {
     let matcher = matcher(query)?;
-    let listed = list(reader, query, stop)?;
+    let (files, skipped) = list(reader, query, stop)?;
     // One more than asked for tells whether there is more.
     let enough = query.most + 1;
-    let searched = search_files(reader, &listed.files, enough, stop, || {
+    let searched = search_files(reader, &files, enough, stop, || {
         let (mut searcher, matcher) = (searcher(query), matcher.clone());
         move |opener: &mut Opener<'_>, path: &Path| {
             let Some((file, _)) = opener.open(path)? else { return Ok(None) };
@@ -52,7 +52,7 @@ pub(super) fn run(
     // How many files were opened before enough was found is an accident, and not said.
     if output.matches.len() < enough {
         output.files_searched = Some(searched.n_files);
-        output.skipped = searched.skipped + listed.skipped;
+        output.skipped = searched.skipped + skipped;
     }
     Ok(output)
 }

@@ -8,7 +8,7 @@ use super::opener::Opener;
 use super::scan::{Counted, FILE_BYTES, FILES, Finder, rank, scan};
 use super::search_code::{Output, Query};
 use super::symbols::Language;
-use super::walk::{Listed, list};
+use super::walk::list;
 use super::words;
 use crate::failure;
 use crate::workspace::path::printable;
@@ -35,7 +35,7 @@ pub(super) fn run(
         ));
     }
     let finder = Finder::new(&terms)?;
-    let Listed { mut files, skipped } = list(reader, query, stop)?;
+    let (mut files, skipped) = list(reader, query, stop)?;
     let is_cut = files.len() > FILES;
     files.truncate(FILES);
     let scanned = scan(reader, &files, &finder, stop);

@@ -29,51 +29,42 @@ const DEPTH: usize = 64;
 /// Files that a thread takes on at once.
 const PORTION: usize = 32;
 
-/// What a walk found.
-#[derive(Debug, Default)]
-pub(super) struct Listed {
-    /// Paths relative to the root, sorted by their bytes.
-    pub(super) files: Vec<PathBuf>,
-    /// Directories that could not be listed.
-    pub(super) skipped: usize,
-}
-
 /// A directory that is not listed yet, with the rules of those above it.
 type Unlisted = (PathBuf, Arc<Rules>);
 
-/// Lists the files that a query is about.
+/// Lists the files that a query is about: their paths relative to the root, sorted by their bytes, and how many
+/// directories could not be listed.
 pub(super) fn list(
     reader: &WorkspaceReader,
     query: &Query,
     stop: &CancellationToken,
-) -> Result<Listed, Fault> {
+) -> Result<(Vec<PathBuf>, usize), Fault> {
     let (start, rules, kind) = find_start(reader, &query.path)?;
-    let mut listed = Listed::default();
     if kind != Kind::Directory {
-        listed.files.extend(Some(start).filter(|file| query.takes(file)));
-        return Ok(listed);
+        return Ok((Some(start).filter(|file| query.takes(file)).into_iter().collect(), 0));
     }
+    let (mut files, mut skipped) = (Vec::new(), 0);
     let (mut level, names_left) = (vec![(start, rules)], AtomicUsize::new(NAMES));
     let is_over = || stop.is_cancelled() || names_left.load(Ordering::Relaxed) == 0;
     let list_one = |directory: &Unlisted| list_directory(reader, directory, query, &names_left);
     for _ in 0..DEPTH {
-        let here = std::mem::take(&mut level);
+        let directories = std::mem::take(&mut level);
         let worker = || |directories: &[Unlisted]| directories.iter().map(list_one).collect::<Vec<_>>();
-        for entries in work_through(&here, 1, is_over, worker).into_iter().flatten() {
+        for entries in work_through(&directories, 1, is_over, worker).into_iter().flatten() {
             match entries {
-                Ok((files, below)) => {
-                    listed.files.extend(files);
+                Ok((here, below)) => {
+                    files.extend(here);
                     level.extend(below);
                 }
                 // It is hidden, gone, or something else by now.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                Err(_) => listed.skipped += 1,
+                Err(_) => skipped += 1,
             }
         }
     }
-    listed.files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-    listed.skipped += level.len() + usize::from(names_left.into_inner() == 0);
-    Ok(listed)
+    files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    skipped += level.len() + usize::from(names_left.into_inner() == 0);
+    Ok((files, skipped))
 }
 
 /// Where a path leads, the rules of the directories above it, and what is there. A path through a link is refused.
