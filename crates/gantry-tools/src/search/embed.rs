@@ -8,11 +8,11 @@
 use super::matches::Match;
 use super::search_code::Output;
 use crate::options::EmbeddingsOptions;
-use gantry_egress::HttpClient;
+use gantry_egress::{HttpClient, HttpError};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -35,7 +35,8 @@ const DIMENSIONS: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct Reranker {
     options: EmbeddingsOptions,
-    client: OnceLock<HttpClient>,
+    /// Built on first use.
+    client: LazyLock<Result<HttpClient, HttpError>>,
     /// Since when, and why, the model gives no answer at all. One that refuses has answered.
     silence: Mutex<Option<(Instant, String)>>,
 }
@@ -53,7 +54,7 @@ struct Item {
 
 impl Reranker {
     pub(super) fn new(options: EmbeddingsOptions) -> Self {
-        Self { options, client: OnceLock::new(), silence: Mutex::default() }
+        Self { options, client: LazyLock::new(HttpClient::new), silence: Mutex::default() }
     }
 
     /// Puts the first matches in a new order, or notes why they have the old one.
@@ -74,7 +75,7 @@ impl Reranker {
         }
     }
 
-    /// One vector of length 1 for each text.
+    /// One vector for each text.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
         if let Some((since, reason)) = &*self.silence()
             && since.elapsed() < REST
@@ -95,13 +96,7 @@ impl Reranker {
     }
 
     async fn post(&self, texts: &[String]) -> Result<(StatusCode, Vec<u8>), String> {
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let client = HttpClient::new().map_err(|error| error.to_string())?;
-                self.client.get_or_init(|| client)
-            }
-        };
+        let client = self.client.as_ref().map_err(ToString::to_string)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.options.api_key {
@@ -136,8 +131,8 @@ fn snippet(found: &Match) -> String {
 /// The first vector is that of the question, the others are those of the first matches.
 fn reorder(matches: &mut Vec<Match>, vectors: &[Vec<f32>]) {
     let Some((question, vectors)) = vectors.split_first() else { return };
-    let nearness = |vector: &Vec<f32>| vector.iter().zip(question).map(|(a, b)| a * b).sum::<f32>();
-    let mut by_meaning: Vec<(usize, f32)> = vectors.iter().map(nearness).enumerate().collect();
+    let mut by_meaning: Vec<(usize, f32)> =
+        vectors.iter().map(|vector| nearness(vector, question)).enumerate().collect();
     by_meaning.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let by_rank = |rank: usize| 1.0 / (RANK_SOFTENER + rank as f64);
     let score = |(n, found): (usize, Match)| {
@@ -151,10 +146,9 @@ fn reorder(matches: &mut Vec<Match>, vectors: &[Vec<f32>]) {
 }
 
 /// The vectors of a reply in their order, if there is a usable one for each text.
-fn sound(reply: Reply, n_texts: usize) -> Option<Vec<Vec<f32>>> {
-    let mut items = reply.data;
-    items.sort_by_key(|item| item.index);
-    let vectors: Vec<Vec<f32>> = items.into_iter().map(|item| unit(item.embedding)).collect();
+fn sound(mut reply: Reply, n_texts: usize) -> Option<Vec<Vec<f32>>> {
+    reply.data.sort_by_key(|item| item.index);
+    let vectors: Vec<Vec<f32>> = reply.data.into_iter().map(|item| item.embedding).collect();
     let dimensions = vectors.first().map_or(0, Vec::len);
     let is_sound =
         |vector: &Vec<f32>| vector.len() == dimensions && vector.iter().all(|number| number.is_finite());
@@ -163,11 +157,8 @@ fn sound(reply: Reply, n_texts: usize) -> Option<Vec<Vec<f32>>> {
     are_sound.then_some(vectors)
 }
 
-/// The vector with the same direction and length 1.
-fn unit(mut vector: Vec<f32>) -> Vec<f32> {
-    let length = vector.iter().map(|n| n * n).sum::<f32>().sqrt();
-    if length > 0.0 {
-        vector.iter_mut().for_each(|n| *n /= length);
-    }
-    vector
+/// How near two vectors are: the cosine of the angle between them.
+fn nearness(a: &[f32], b: &[f32]) -> f32 {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    product(a, b) / (product(a, a) * product(b, b)).sqrt().max(f32::MIN_POSITIVE)
 }

@@ -9,7 +9,7 @@
 use super::matches::{Match, display_line};
 use super::opener::Opener;
 use super::search_code::{Mode, Output, Query};
-use super::walk::{PORTION, list, work_through};
+use super::walk::{list, search_files};
 use crate::failure;
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
@@ -19,8 +19,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// What a thread keeps of a file at a time, and so the longest line.
@@ -37,49 +36,25 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<Output, Fault> {
     let matcher = matcher(query)?;
-    let listed = list(reader, &query.path, |path| query.takes(path), stop)?;
+    let (files, skipped) = list(reader, query, stop)?;
     // One more than asked for tells whether there is more.
-    let (enough, found) = (query.most + 1, Mutex::new(Found::default()));
-    work_through(&listed.files, PORTION, stop, || {
-        let mut worker = Worker::new(query, &matcher, Opener::new(reader), stop);
-        let found = &found;
-        move |first, paths: &[PathBuf]| {
-            let portion = worker.search(first, paths);
-            found.lock().unwrap_or_else(PoisonError::into_inner).add(portion) < enough
+    let enough = query.most + 1;
+    let searched = search_files(reader, &files, enough, stop, || {
+        let (mut searcher, matcher) = (searcher(query), matcher.clone());
+        move |opener: &mut Opener<'_>, path: &Path| {
+            let Some((file, _)) = opener.open(path)? else { return Ok(None) };
+            let mut lines = Lines { matcher: &matcher, lines: Vec::new(), binary: false };
+            searcher.search_reader(&matcher, Stoppable { file, stop }, &mut lines)?;
+            Ok(Some(lines.into_matches(&printable(path.as_os_str().as_bytes()), query.context as u64)))
         }
     });
-    if stop.is_cancelled() {
-        return Err(failure::canceled());
-    }
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.matches.sort_by_key(|(file, _)| *file);
-    let matches = found.matches.into_iter().map(|(_, found)| found).collect();
-    let mut output = Output::new(query.mode, matches);
+    let mut output = Output::new(query.mode, searched.found);
     // How many files were opened before enough was found is an accident, and not said.
     if output.matches.len() < enough {
-        output.files_searched = Some(found.searched);
-        output.skipped = found.skipped + listed.skipped;
+        output.files_searched = Some(searched.n_files);
+        output.skipped = searched.skipped + skipped;
     }
     Ok(output)
-}
-
-/// What was found in some of the files.
-#[derive(Default)]
-struct Found {
-    /// Each with the index of its file; those of one file in their order.
-    matches: Vec<(usize, Match)>,
-    searched: usize,
-    skipped: usize,
-}
-
-impl Found {
-    /// Adds what was found in other files, and returns how many matches there are now.
-    fn add(&mut self, other: Self) -> usize {
-        self.matches.extend(other.matches);
-        self.searched += other.searched;
-        self.skipped += other.skipped;
-        self.matches.len()
-    }
 }
 
 fn matcher(query: &Query) -> Result<RegexMatcher, Fault> {
@@ -101,57 +76,14 @@ fn matcher(query: &Query) -> Result<RegexMatcher, Fault> {
     })
 }
 
-/// What a thread searches with.
-struct Worker<'a> {
-    context: u64,
-    /// Matches after which later files are not searched.
-    enough: usize,
-    searcher: Searcher,
-    matcher: RegexMatcher,
-    opener: Opener<'a>,
-    stop: &'a CancellationToken,
-}
-
-impl<'a> Worker<'a> {
-    fn new(query: &Query, matcher: &RegexMatcher, opener: Opener<'a>, stop: &'a CancellationToken) -> Self {
-        let (context, enough) = (query.context as u64, query.most + 1);
-        let searcher = SearcherBuilder::new()
-            .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(HEAP_BYTES))
-            .max_matches(Some(enough as u64))
-            .before_context(query.context)
-            .after_context(query.context)
-            .build();
-        Self { context, enough, searcher, matcher: matcher.clone(), opener, stop }
-    }
-
-    /// Searches files in their order until there are enough matches; `first` is the index of the first one.
-    fn search(&mut self, first: usize, paths: &[PathBuf]) -> Found {
-        let mut found = Found::default();
-        for (n, path) in paths.iter().enumerate() {
-            if self.stop.is_cancelled() || found.matches.len() >= self.enough {
-                break;
-            }
-            match self.search_file(path) {
-                Ok(None) => {}
-                Ok(Some(matches)) => {
-                    found.searched += 1;
-                    found.matches.extend(matches.into_iter().map(|found| (first + n, found)));
-                }
-                Err(_) => found.skipped += 1,
-            }
-        }
-        found
-    }
-
-    /// The matches of a file; nothing if there is no file to search.
-    fn search_file(&mut self, path: &Path) -> io::Result<Option<Vec<Match>>> {
-        let Some((file, _)) = self.opener.open(path)? else { return Ok(None) };
-        let mut lines =
-            Lines { matcher: &self.matcher, context: self.context, lines: Vec::new(), binary: false };
-        self.searcher.search_reader(&self.matcher, Stoppable { file, stop: self.stop }, &mut lines)?;
-        Ok(Some(lines.into_matches(&printable(path.as_os_str().as_bytes()))))
-    }
+fn searcher(query: &Query) -> Searcher {
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(HEAP_BYTES))
+        .max_matches(Some(query.most as u64 + 1))
+        .before_context(query.context)
+        .after_context(query.context)
+        .build()
 }
 
 /// A file that ends with an error once the search is to stop.
@@ -172,7 +104,6 @@ impl Read for Stoppable<'_> {
 /// The lines of one file that match, and those around them.
 struct Lines<'a> {
     matcher: &'a RegexMatcher,
-    context: u64,
     lines: Vec<Line>,
     binary: bool,
 }
@@ -186,8 +117,8 @@ struct Line {
 
 impl Lines<'_> {
     /// The matches, each with the lines around it.
-    fn into_matches(self, path: &str) -> Vec<Match> {
-        let is_near = |a: &Line, b: &Line| a.number.abs_diff(b.number) <= self.context;
+    fn into_matches(self, path: &str, context: u64) -> Vec<Match> {
+        let is_near = |a: &Line, b: &Line| a.number.abs_diff(b.number) <= context;
         let texts = |lines: &[Line]| lines.iter().map(|line| line.text.clone()).collect();
         let to_match = |(n, line): (usize, &Line)| {
             let (before, after) = (self.lines.get(..n)?, self.lines.get(n + 1..)?);

@@ -5,16 +5,17 @@
 use super::embed;
 use super::matches::{Match, display_line};
 use super::opener::Opener;
-use super::scan::{FILE_BYTES, FILES, Finder, scan};
+use super::scan::{Counted, FILE_BYTES, FILES, Finder, rank, scan};
 use super::search_code::{Output, Query};
 use super::symbols::Language;
-use super::walk::{Listed, list};
+use super::walk::list;
 use super::words;
 use crate::failure;
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
 use gantry_core::Fault;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// Lines above the best one that are looked at for what it belongs to.
@@ -34,25 +35,22 @@ pub(super) fn run(
         ));
     }
     let finder = Finder::new(&terms)?;
-    let Listed { mut files, skipped, .. } = list(reader, &query.path, |path| query.takes(path), stop)?;
+    let (mut files, skipped) = list(reader, query, stop)?;
     let is_cut = files.len() > FILES;
     files.truncate(FILES);
     let scanned = scan(reader, &files, &finder, stop);
     let (n_files, skipped) = (scanned.n_files, skipped + scanned.skipped);
     let (mut opener, mut buffer) = (Opener::new(reader), Vec::new());
-    let ranked = scanned.rank(&terms, (query.most + 1).max(embed::CANDIDATES));
-    let to_match = |(file, counted, score): (usize, _, f64)| {
-        let path = files.get(file).filter(|_| !stop.is_cancelled())?;
+    let ranked = rank(scanned, &terms, (query.most + 1).max(embed::CANDIDATES));
+    let to_match = |(path, counted, score): (&Path, Counted, f64)| {
         // A file that is gone by now is left out.
         let text = opener.read(path, FILE_BYTES, &mut buffer).ok()??;
-        let found = show_line(&printable(path.as_os_str().as_bytes()), text, counted, query.context);
+        let found =
+            show_line(&printable(path.as_os_str().as_bytes()), text, counted.best_line, query.context);
         Some(Match { score: Some((score * 1e6).round() / 1e6), ..found })
     };
-    let ranked = ranked.into_iter().map(|(file, counted, score)| (file, counted.best_line, score));
+    let ranked = ranked.into_iter().take_while(|_| !stop.is_cancelled());
     let mut output = Output::new(query.mode, ranked.filter_map(to_match).collect());
-    if stop.is_cancelled() {
-        return Err(failure::canceled());
-    }
     output.files_searched = Some(n_files);
     output.skipped = skipped;
     output.note = is_cut.then(|| format!("only the first {FILES} files, by path, are ranked"));

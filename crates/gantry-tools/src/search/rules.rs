@@ -26,8 +26,8 @@ const RULE_BYTES: u64 = 256 * 1024;
 pub(super) struct Rules {
     above: Option<Arc<Rules>>,
     ignore: Option<Gitignore>,
+    /// Those of `.gitignore`, and of `info/exclude` where it does not decide.
     git: Option<Gitignore>,
-    exclude: Option<Gitignore>,
     /// It is the top of a repository, so what git says further up does not count here.
     repository: bool,
 }
@@ -36,11 +36,12 @@ impl Rules {
     /// The rules in an opened directory with that path; those of the directory above if it has none.
     pub(super) fn in_directory(above: &Arc<Self>, dir: BorrowedFd<'_>, path: &Path) -> Arc<Self> {
         let repository = matches!(stat_at(dir, OsStr::new(GIT)), Ok(Some(_)));
+        let exclude = if repository { read_exclude(dir) } else { None };
         let rules = Self {
             above: Some(Arc::clone(above)),
-            ignore: read(dir, ".ignore", path),
-            git: read(dir, ".gitignore", path),
-            exclude: if repository { exclude(dir, path) } else { None },
+            ignore: parse(path, [None, read(dir, ".ignore")]),
+            // The last pattern that fits decides.
+            git: parse(path, [exclude, read(dir, ".gitignore")]),
             repository,
         };
         if repository || rules.ignore.is_some() || rules.git.is_some() {
@@ -53,24 +54,20 @@ impl Rules {
     /// Whether an entry is searched, by its path relative to the root. Of `.ignore` files the nearest one with a rule
     /// for it decides, else of `.gitignore` files, else of `info/exclude`; without any rule, a dot hides a name.
     pub(super) fn keep(&self, path: &Path, is_dir: bool) -> bool {
-        let (mut by_ignore, mut by_git, mut by_exclude) = (None, None, None);
-        let mut in_repository = true;
-        let mut rules = Some(self);
-        while let Some(here) = rules {
+        let (mut by_ignore, mut by_git, mut in_repository) = (None, None, true);
+        for here in std::iter::successors(Some(self), |rules| rules.above.as_deref()) {
             by_ignore = by_ignore.or_else(|| keeps(here.ignore.as_ref(), path, is_dir));
             if in_repository {
                 by_git = by_git.or_else(|| keeps(here.git.as_ref(), path, is_dir));
-                by_exclude = by_exclude.or_else(|| keeps(here.exclude.as_ref(), path, is_dir));
             }
             in_repository &= !here.repository;
-            rules = here.above.as_deref();
         }
         let has_dot = || path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
-        by_ignore.or(by_git).or(by_exclude).unwrap_or_else(|| !has_dot())
+        by_ignore.or(by_git).unwrap_or_else(|| !has_dot())
     }
 }
 
-/// What the rules of one file decide, if they decide anything.
+/// What some rules decide, if they decide anything.
 fn keeps(rules: Option<&Gitignore>, path: &Path, is_dir: bool) -> Option<bool> {
     match rules?.matched(path, is_dir) {
         ignore::Match::None => None,
@@ -79,22 +76,28 @@ fn keeps(rules: Option<&Gitignore>, path: &Path, is_dir: bool) -> Option<bool> {
     }
 }
 
-/// The rules in a file, for the directory with that path. What cannot be read or understood is no rule.
-fn read(dir: BorrowedFd<'_>, name: &str, path: &Path) -> Option<Gitignore> {
+/// The first part of a file with rules. One that cannot be read has none.
+fn read(dir: BorrowedFd<'_>, name: &str) -> Option<Vec<u8>> {
     let (file, _) = open_regular(dir, OsStr::new(name)).ok()?;
     let mut bytes = Vec::new();
     file.take(RULE_BYTES).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut builder = GitignoreBuilder::new(path);
-    for line in text.trim_start_matches('\u{feff}').lines() {
-        // A line that is no pattern is skipped, as git does.
-        builder.add_line(None, line).ok();
-    }
-    builder.build().ok().filter(|rules| !rules.is_empty())
+    Some(bytes)
 }
 
-fn exclude(dir: BorrowedFd<'_>, path: &Path) -> Option<Gitignore> {
+fn read_exclude(dir: BorrowedFd<'_>) -> Option<Vec<u8>> {
     let (git, _) = open_directory(dir, OsStr::new(GIT)).ok()?;
     let (info, _) = open_directory(git, OsStr::new("info")).ok()?;
-    read(info.as_fd(), "exclude", path)
+    read(info.as_fd(), "exclude")
+}
+
+/// The rules in some files, for the directory with that path.
+fn parse(path: &Path, files: [Option<Vec<u8>>; 2]) -> Option<Gitignore> {
+    let mut builder = GitignoreBuilder::new(path);
+    for file in files.into_iter().flatten() {
+        for line in String::from_utf8_lossy(&file).trim_start_matches('\u{feff}').lines() {
+            // A line that is no pattern is skipped, as git does.
+            builder.add_line(None, line).ok();
+        }
+    }
+    builder.build().ok().filter(|rules| !rules.is_empty())
 }

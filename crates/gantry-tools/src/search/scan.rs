@@ -8,7 +8,7 @@
 
 use super::opener::Opener;
 use super::symbols::Language;
-use super::walk::{PORTION, work_through};
+use super::walk::{Searched, search_files};
 use super::words::{self, Term};
 use crate::failure;
 use crate::workspace::path::printable;
@@ -17,8 +17,7 @@ use gantry_core::Fault;
 use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// Files that are ranked.
@@ -49,18 +48,6 @@ pub(super) struct Finder<'a> {
     /// Finds every place that may have one of the words. A plural may end otherwise than its singular, but it begins
     /// alike; an identifier in one piece is found by its parts.
     quick: Regex,
-}
-
-/// What a scan has found.
-#[derive(Debug, Default)]
-pub(super) struct Scanned {
-    /// Files with a word of the question, by their index in the list.
-    found: Vec<(usize, Counted)>,
-    /// Files that were searched, and their length together.
-    pub(super) n_files: usize,
-    n_bytes: u64,
-    /// Files that could not be read.
-    pub(super) skipped: usize,
 }
 
 /// What a file has of the question.
@@ -175,83 +162,66 @@ fn line_around(text: &[u8], at: usize) -> Range<usize> {
 }
 
 /// Reads every file of a list and counts the words in it.
-pub(super) fn scan(
+pub(super) fn scan<'f>(
     reader: &WorkspaceReader,
-    files: &[PathBuf],
+    files: &'f [PathBuf],
     finder: &Finder<'_>,
     stop: &CancellationToken,
-) -> Scanned {
-    let all = Mutex::new(Scanned::default());
-    work_through(files, PORTION, stop, || {
-        let (mut opener, mut buffer) = (Opener::new(reader), Vec::new());
+) -> Searched<(&'f Path, Counted)> {
+    search_files(reader, files, usize::MAX, stop, || {
         // Threads that share an expression wait for each other.
-        let (finder, all) = (finder.clone(), &all);
-        move |first, paths: &[PathBuf]| {
-            let mut scanned = Scanned::default();
-            for (n, path) in paths.iter().enumerate() {
-                match opener.read(path, FILE_BYTES, &mut buffer) {
-                    Ok(Some(text)) => {
-                        scanned.n_files += 1;
-                        scanned.n_bytes += text.len() as u64;
-                        let counted = finder.count(&printable(path.as_os_str().as_bytes()), text);
-                        scanned.found.extend(counted.map(|counted| (first + n, counted)));
-                    }
-                    Ok(None) => {}
-                    Err(_) => scanned.skipped += 1,
-                }
-            }
-            all.lock().unwrap_or_else(PoisonError::into_inner).merge(scanned);
-            true
+        let (finder, mut buffer) = (finder.clone(), Vec::new());
+        move |opener: &mut Opener<'_>, path: &'f Path| {
+            let Some(text) = opener.read(path, FILE_BYTES, &mut buffer)? else { return Ok(None) };
+            let counted = finder.count(&printable(path.as_os_str().as_bytes()), text);
+            Ok(Some(counted.map(|counted| (path, counted)).into_iter().collect()))
         }
-    });
-    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+    })
 }
 
-impl Scanned {
-    fn merge(&mut self, other: Self) {
-        self.found.extend(other.found);
-        self.n_files += other.n_files;
-        self.n_bytes += other.n_bytes;
-        self.skipped += other.skipped;
-    }
+/// The best files of a scan by their score, at most so many: the path of each, what it has, and its score.
+pub(super) fn rank<'f>(
+    scanned: Searched<(&'f Path, Counted)>,
+    terms: &[Term],
+    most: usize,
+) -> Vec<(&'f Path, Counted, f64)> {
+    let Searched { found, n_files, .. } = scanned;
+    let weigh = |(n, term)| weigh(&found, n_files, n, term);
+    let weights: Vec<_> = terms.iter().enumerate().map(weigh).collect();
+    // Files without any of the words say nothing about how long a file with them should be.
+    let mean =
+        found.iter().map(|(_, counted)| counted.n_bytes as f64).sum::<f64>() / found.len().max(1) as f64;
+    let score = |(path, counted): (&'f Path, Counted)| {
+        let relative = 1.0 - LENGTH + LENGTH * counted.n_bytes as f64 / mean.max(1.0);
+        let parts = weights.iter().zip(&counted.words).map(|((exact, worth), counts)| {
+            let often = counts.weight(*exact);
+            worth * often * (SATURATION + 1.0) / (often + SATURATION * relative)
+        });
+        let score = parts.sum::<f64>() * (1.0 + counted.coverage);
+        (path, counted, score)
+    };
+    let mut ranked: Vec<_> = found.into_iter().map(score).filter(|(_, _, score)| *score > 0.0).collect();
+    ranked.sort_by(|a, b| b.2.total_cmp(&a.2));
+    ranked.truncate(most);
+    ranked
+}
 
-    /// The best files by their score, at most so many: the index of each in the list, what it has, and its score.
-    pub(super) fn rank(mut self, terms: &[Term], most: usize) -> Vec<(usize, Counted, f64)> {
-        let weights: Vec<_> = terms.iter().enumerate().map(|(n, term)| self.weigh(n, term)).collect();
-        let mean = self.n_bytes as f64 / (self.n_files.max(1) as f64);
-        let score = |(file, counted): (usize, Counted)| {
-            let relative = 1.0 - LENGTH + LENGTH * counted.n_bytes as f64 / mean.max(1.0);
-            let parts = weights.iter().zip(&counted.words).map(|((exact, worth), counts)| {
-                let often = counts.weight(*exact);
-                worth * often * (SATURATION + 1.0) / (often + SATURATION * relative)
-            });
-            let score = parts.sum::<f64>() * (1.0 + counted.coverage);
-            (file, counted, score)
-        };
-        let scored = std::mem::take(&mut self.found).into_iter().map(score);
-        let mut ranked: Vec<_> = scored.filter(|(_, _, score)| *score > 0.0).collect();
-        ranked.sort_unstable_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
-        ranked.truncate(most);
-        ranked
-    }
-
-    /// Whether a word of the question counts itself, and how much it is worth. One that no file has stands for those that
-    /// begin with it.
-    fn weigh(&self, n: usize, Term { word, percent }: &Term) -> (bool, f64) {
-        let n_with = |exact: bool| {
-            let has = |counts: &&Counts| counts.weight(exact) > 0.0;
-            self.found.iter().filter_map(|(_, counted)| counted.words.get(n)).filter(has).count()
-        };
-        let n_exact = n_with(true);
-        let (exact, n_files, percent) = if n_exact > 0 {
-            (true, n_exact, *percent)
-        } else if word.chars().count() >= PREFIX_CHARS {
-            (false, n_with(false), percent / 2)
-        } else {
-            (true, 0, 0)
-        };
-        let (n_files, n_all) = (n_files as f64, self.n_files as f64);
-        let rareness = (1.0 + (n_all - n_files + 0.5) / (n_files + 0.5)).ln();
-        (exact, rareness * f64::from(percent) / 100.0)
-    }
+/// Whether a word of the question counts itself, and how much it is worth. One that no file has stands for those that
+/// begin with it.
+fn weigh(found: &[(&Path, Counted)], n_files: usize, n: usize, Term { word, percent }: &Term) -> (bool, f64) {
+    let n_with = |exact: bool| {
+        let has = |counts: &&Counts| counts.weight(exact) > 0.0;
+        found.iter().filter_map(|(_, counted)| counted.words.get(n)).filter(has).count()
+    };
+    let n_exact = n_with(true);
+    let (exact, n_with, percent) = if n_exact > 0 {
+        (true, n_exact, *percent)
+    } else if word.chars().count() >= PREFIX_CHARS {
+        (false, n_with(false), percent / 2)
+    } else {
+        (true, 0, 0)
+    };
+    let (n_with, n_all) = (n_with as f64, n_files as f64);
+    let rareness = (1.0 + (n_all - n_with + 0.5) / (n_with + 0.5)).ln();
+    (exact, rareness * f64::from(percent) / 100.0)
 }

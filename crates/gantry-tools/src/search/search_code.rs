@@ -125,10 +125,11 @@ impl Tool for SearchCode {
         let search = move || {
             // The slot goes with the thread that searches, because its caller may stop waiting for it.
             let _slot = slot;
-            match searched.mode {
+            let output = match searched.mode {
                 Mode::Ranked => ranked::run(&root.reader()?, &searched, &stop),
                 Mode::Literal | Mode::Regex => grep::run(&root.reader()?, &searched, &stop),
-            }
+            };
+            if stop.is_cancelled() { Err(failure::canceled()) } else { output }
         };
         let mut output = run_blocking(EffectState::None, search).await??;
         if let (Mode::Ranked, Some(reranker)) = (query.mode, &self.reranker) {

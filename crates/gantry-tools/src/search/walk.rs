@@ -1,19 +1,22 @@
-//! Lists the files of a folder as git would have them, ignored and hidden ones left out, and works through such lists
-//! with several threads.
+//! Lists the files of a folder as git would have them, ignored and hidden ones left out, and searches such lists with
+//! several threads.
 
+use super::opener::Opener;
 use super::rules::{GIT, Rules};
+use super::search_code::Query;
 use crate::failure;
-use crate::workspace::entry::{Kind, open_directory, readable, stat_at};
+use crate::workspace::entry::{Kind, readable, stat_at};
 use crate::workspace::path::RelPath;
 use crate::workspace::reader::WorkspaceReader;
 use gantry_core::Fault;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tokio_util::sync::CancellationToken;
@@ -25,100 +28,67 @@ const NAMES: usize = 1_000_000;
 /// Directories within directories.
 const DEPTH: usize = 64;
 /// Files that a thread takes on at once.
-pub(super) const PORTION: usize = 32;
-
-/// What a walk found.
-#[derive(Debug, Default)]
-pub(super) struct Listed {
-    /// Paths relative to the root, sorted by their bytes.
-    pub(super) files: Vec<PathBuf>,
-    /// Directories that could not be listed.
-    pub(super) skipped: usize,
-    /// Directories that are next.
-    below: Vec<Unlisted>,
-}
+const PORTION: usize = 32;
 
 /// A directory that is not listed yet, with the rules of those above it.
 type Unlisted = (PathBuf, Arc<Rules>);
 
-/// Lists the files at a path of a caller and below it that `takes` accepts.
+/// Lists the files that a query is about: their paths relative to the root, sorted by their bytes, and how many
+/// directories could not be listed.
 pub(super) fn list(
     reader: &WorkspaceReader,
-    path: &RelPath,
-    takes: impl Fn(&Path) -> bool + Sync,
+    query: &Query,
     stop: &CancellationToken,
-) -> Result<Listed, Fault> {
-    let (start, rules, kind) = find_start(reader, path)?;
+) -> Result<(Vec<PathBuf>, usize), Fault> {
+    let (start, rules, kind) = find_start(reader, &query.path)?;
     if kind != Kind::Directory {
-        let files = Some(start).filter(|file| takes(file)).into_iter().collect();
-        return Ok(Listed { files, ..Listed::default() });
+        return Ok((Some(start).filter(|file| query.takes(file)).into_iter().collect(), 0));
     }
-    let mut found = Mutex::new(Listed { below: vec![(start, rules)], ..Listed::default() });
-    let names_left = AtomicUsize::new(NAMES);
+    let (mut files, mut skipped) = (Vec::new(), 0);
+    let (mut level, names_left) = (vec![(start, rules)], AtomicUsize::new(NAMES));
+    let is_over = || stop.is_cancelled() || names_left.load(Ordering::Relaxed) == 0;
+    let list_one = |directory: &Unlisted| list_directory(reader, directory, query, &names_left);
     for _ in 0..DEPTH {
-        let level = std::mem::take(&mut found.get_mut().unwrap_or_else(PoisonError::into_inner).below);
-        work_through(&level, 1, stop, || {
-            |_, directories: &[Unlisted]| {
-                for directory in directories {
-                    let entries = list_directory(reader, directory, &takes, &names_left);
-                    found.lock().unwrap_or_else(PoisonError::into_inner).add(entries);
+        let directories = std::mem::take(&mut level);
+        let worker = || |directories: &[Unlisted]| directories.iter().map(list_one).collect::<Vec<_>>();
+        for entries in work_through(&directories, 1, is_over, worker).into_iter().flatten() {
+            match entries {
+                Ok((here, below)) => {
+                    files.extend(here);
+                    level.extend(below);
                 }
-                names_left.load(Ordering::Relaxed) > 0
+                // It is hidden, gone, or something else by now.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(_) => skipped += 1,
             }
-        });
-    }
-    let mut listed = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    listed.files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-    listed.skipped += listed.below.len() + usize::from(names_left.into_inner() == 0);
-    Ok(listed)
-}
-
-impl Listed {
-    /// Adds what is in a directory: files, and directories below it.
-    fn add(&mut self, entries: Result<(Vec<PathBuf>, Vec<Unlisted>), Errno>) {
-        match entries {
-            Ok((files, below)) => {
-                self.files.extend(files);
-                self.below.extend(below);
-            }
-            // It is hidden, gone, or something else by now.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(_) => self.skipped += 1,
         }
     }
+    files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    skipped += level.len() + usize::from(names_left.into_inner() == 0);
+    Ok((files, skipped))
 }
 
-/// Where a path leads, the rules of the directories above it, and what is there.
+/// Where a path leads, the rules of the directories above it, and what is there. A path through a link is refused.
 fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind), Fault> {
     let failed = |error| failure::os_error("opening", path.shown(), error);
-    let (mut start, mut rules) = (PathBuf::new(), Arc::default());
-    let mut dir = reader.open_root().map_err(failed)?;
-    let names = path.plain_names();
-    for (n, name) in names.iter().enumerate() {
-        let name = OsStr::new(name);
-        rules = Rules::in_directory(&rules, dir.as_fd(), &start);
-        start.push(name);
-        match open_directory(&dir, name) {
-            Ok((opened, stat)) => {
-                reader.refuse_hidden(&stat, path.shown())?;
-                dir = opened;
-            }
-            Err(Errno::NOTDIR) if n + 1 == names.len() => {
-                let stat = stat_at(&dir, name).map_err(failed)?.ok_or_else(|| failed(Errno::NOENT))?;
-                reader.refuse_hidden(&stat, path.shown())?;
-                return Ok((start, rules, Kind::of(&stat)));
-            }
-            Err(error) => return Err(failed(error)),
-        }
+    let (start, kind) = reader.resolve(path)?;
+    if start != path.plain_names().iter().collect::<PathBuf>() {
+        return Err(failed(Errno::LOOP));
     }
-    Ok((start, rules, Kind::Directory))
+    let mut rules = Arc::default();
+    let above: Vec<&Path> = start.ancestors().skip(1).collect();
+    for directory in above.into_iter().rev() {
+        let opened = reader.open_directory(directory).map_err(failed)?;
+        rules = Rules::in_directory(&rules, opened.as_fd(), directory);
+    }
+    Ok((start, rules, kind))
 }
 
-/// The files in a directory that `takes` accepts, and the directories in it.
+/// The files in a directory that a query takes, and the directories in it.
 fn list_directory(
     reader: &WorkspaceReader,
     (path, above): &Unlisted,
-    takes: impl Fn(&Path) -> bool,
+    query: &Query,
     names_left: &AtomicUsize,
 ) -> Result<(Vec<PathBuf>, Vec<Unlisted>), Errno> {
     let dir = reader.open_directory(path)?;
@@ -142,33 +112,86 @@ fn list_directory(
         let path = path.join(name);
         match kind {
             Kind::Directory if rules.keep(&path, true) => below.push((path, Arc::clone(&rules))),
-            Kind::File if rules.keep(&path, false) && takes(&path) => files.push(path),
+            Kind::File if rules.keep(&path, false) && query.takes(&path) => files.push(path),
             Kind::Directory | Kind::File | Kind::Link | Kind::Special => {}
         }
     }
     Ok((files, below))
 }
 
-/// Hands out portions of a list, in its order, to several threads: each time the index of the first item, and the items.
-/// `worker` makes what each thread works with, which returns false once nothing after its portion matters.
-pub(super) fn work_through<T: Sync, W: FnMut(usize, &[T]) -> bool>(
-    items: &[T],
-    portion: usize,
+/// What was found in the files of a list.
+#[derive(Debug)]
+pub(super) struct Searched<R> {
+    /// In the order of the list.
+    pub(super) found: Vec<R>,
+    /// Files that were searched, and files that could not be.
+    pub(super) n_files: usize,
+    pub(super) skipped: usize,
+}
+
+/// Searches files in their order, until the end or until `enough` is found. `worker` makes what each thread searches a
+/// file with, which returns nothing if there is no file to search.
+pub(super) fn search_files<'f, R: Send, W>(
+    reader: &WorkspaceReader,
+    files: &'f [PathBuf],
+    enough: usize,
     stop: &CancellationToken,
     worker: impl Fn() -> W + Sync,
-) {
-    let (next, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
+) -> Searched<R>
+where
+    W: FnMut(&mut Opener<'_>, &'f Path) -> io::Result<Option<Vec<R>>>,
+{
+    let n_found = AtomicUsize::new(0);
+    let is_over = || stop.is_cancelled() || n_found.load(Ordering::Relaxed) >= enough;
+    let portions = work_through(files, PORTION, is_over, || {
+        let (mut opener, mut search, n_found) = (Opener::new(reader), worker(), &n_found);
+        move |paths: &'f [PathBuf]| {
+            let mut portion = Searched { found: Vec::new(), n_files: 0, skipped: 0 };
+            for path in paths {
+                if portion.found.len() >= enough {
+                    break;
+                }
+                match search(&mut opener, path) {
+                    Ok(Some(found)) => {
+                        portion.n_files += 1;
+                        portion.found.extend(found);
+                    }
+                    Ok(None) => {}
+                    Err(_) => portion.skipped += 1,
+                }
+            }
+            n_found.fetch_add(portion.found.len(), Ordering::Relaxed);
+            portion
+        }
+    });
+    let mut all = Searched { found: Vec::new(), n_files: 0, skipped: 0 };
+    for portion in portions {
+        all.found.extend(portion.found);
+        all.n_files += portion.n_files;
+        all.skipped += portion.skipped;
+    }
+    all
+}
+
+/// Hands out portions of a list, in its order, to several threads, until the end or until `is_over`. `worker` makes what
+/// each thread works with. Returns the result of every portion that was handed out, in the order of the list.
+fn work_through<'t, T: Sync, R: Send, W: FnMut(&'t [T]) -> R>(
+    items: &'t [T],
+    portion: usize,
+    is_over: impl Fn() -> bool + Sync,
+    worker: impl Fn() -> W + Sync,
+) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         let mut work = worker();
-        while !stop.is_cancelled() && !enough.load(Ordering::Relaxed) {
+        while !is_over() {
             let from = next.fetch_add(portion, Ordering::Relaxed);
             let items = items.get(from..(from + portion).min(items.len())).unwrap_or_default();
             if items.is_empty() {
                 return;
             }
-            if !work(from, items) {
-                enough.store(true, Ordering::Relaxed);
-            }
+            let result = work(items);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((from, result));
         }
     };
     let n_threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
@@ -178,4 +201,7 @@ pub(super) fn work_through<T: Sync, W: FnMut(usize, &[T]) -> bool>(
         }
         work();
     });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(from, _)| *from);
+    done.into_iter().map(|(_, result)| result).collect()
 }

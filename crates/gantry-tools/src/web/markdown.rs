@@ -48,7 +48,7 @@ static CONVERTER: LazyLock<HtmlToMarkdown> = LazyLock::new(|| {
 
 /// Converts a page that is at this address.
 pub(super) fn convert(html: &str, url: &Url) -> Page {
-    let Tree { document, title, mut truncated } = Tree::parse(html, Some(url));
+    let Tree { document, title, mut truncated, .. } = Tree::parse(html, Some(url));
     let mut text = CONVERTER.tree_to_markdown(&document);
     if text.len() > MARKDOWN_BYTES {
         text.truncate(text.floor_char_boundary(MARKDOWN_BYTES));

@@ -135,7 +135,7 @@ impl Tool for WebFetch {
 
     async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
         let request = Request::parse(args, &self.policy)?;
-        if self.policy.lists(&request.url) {
+        if self.policy.lists(&request.outbound.url) {
             return Ok(Preflight { ask: None, precondition: Some(LISTED.into()) });
         }
         Ok(Preflight { ask: Some(request.question()), precondition: None })
@@ -144,15 +144,16 @@ impl Tool for WebFetch {
     async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
         let basis = if call.precondition() == Some(LISTED) { Basis::AllowList } else { Basis::Approval };
         let request = Request::parse(call.args, &self.policy)?;
-        if basis == Basis::AllowList && !self.policy.lists(&request.url) {
+        let OutboundRequest { method, url, .. } = &request.outbound;
+        if basis == Basis::AllowList && !self.policy.lists(url) {
             return Err(failure::outdated(
                 "the url is no longer on the allow-list; call again to ask a person",
             ));
         }
-        let page = tokio::time::timeout(request.timeout, self.fetch(&request, basis)).await;
-        let page = page.map_err(|_elapsed| timed_out(&request.method, &request.url, request.timeout))??;
+        let page = tokio::time::timeout(request.timeout, self.fetch(&request.outbound, basis)).await;
+        let page = page.map_err(|_elapsed| timed_out(method, url, request.timeout))??;
         // A large page takes a while to convert.
-        run_blocking(effect_of(&request.method), move || page.into_output(request.format)).await
+        run_blocking(effect_of(method), move || page.into_output(request.format)).await
     }
 }
 
@@ -166,17 +167,10 @@ pub(super) enum Basis {
 }
 
 impl WebFetch {
-    async fn fetch(&self, request: &Request, basis: Basis) -> Result<Page, Fault> {
-        let Request { method, url, headers, body, .. } = request;
-        let outbound = OutboundRequest {
-            method: method.clone(),
-            url: url.clone(),
-            headers: headers.clone(),
-            body: body.clone().into(),
-            connect_retries: &[],
-        };
+    async fn fetch(&self, request: &OutboundRequest<'_>, basis: Basis) -> Result<Page, Fault> {
+        let OutboundRequest { method, url, .. } = request;
         let decide = |redirect: Redirect<'_>| self.judge_redirect(redirect, url, basis).map(Some);
-        match follow(ready(&self.client).await?, outbound, decide).await {
+        match follow(ready(&self.client).await?, request.clone(), decide).await {
             Ok(followed) if followed.too_many => {
                 Err(failure::failed(format!("{url} redirects more than {REDIRECTS} times")))
             }
@@ -221,10 +215,7 @@ fn is_same_host(asked: &Url, next: &Url) -> bool {
 /// One fetch, read and checked.
 #[derive(Debug)]
 struct Request {
-    url: Url,
-    method: Method,
-    headers: HeaderMap,
-    body: String,
+    outbound: OutboundRequest<'static>,
     timeout: Duration,
     format: Format,
 }
@@ -247,12 +238,13 @@ impl Request {
             headers.insert(header::ACCEPT, HeaderValue::from_static(READABLE));
         }
         let timeout = time_limit(args.timeout, MAX_TIMEOUT)?;
-        Ok(Self { url, method, headers, body: args.body, timeout, format: args.format })
+        let outbound = OutboundRequest { method, url, headers, body: args.body.into(), connect_retries: &[] };
+        Ok(Self { outbound, timeout, format: args.format })
     }
 
     /// What an approver reads.
     fn question(&self) -> String {
-        let Self { method, url, .. } = self;
+        let OutboundRequest { method, url, headers, body, .. } = &self.outbound;
         let mut displayed: String = url.as_str().chars().take(DISPLAYED_URL_CHARS).collect();
         if displayed.len() < url.as_str().len() {
             displayed.push_str(&format!("… ({} characters)", url.as_str().len()));
@@ -260,10 +252,10 @@ impl Request {
         let host = url.host_str().unwrap_or_default();
         let mut text = format!("{method} {displayed} at {host}, which is not on the allow-list (web.allow)");
         if *method == Method::POST {
-            text.push_str(&format!("; it sends a body of {} bytes", self.body.len()));
+            text.push_str(&format!("; it sends a body of {} bytes", body.len()));
         }
         let names: Vec<&str> =
-            self.headers.keys().filter(|name| *name != header::ACCEPT).map(HeaderName::as_str).collect();
+            headers.keys().filter(|name| *name != header::ACCEPT).map(HeaderName::as_str).collect();
         if !names.is_empty() {
             text.push_str(&format!("; with the headers {}", names.join(", ")));
         }

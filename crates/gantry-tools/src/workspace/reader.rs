@@ -50,7 +50,7 @@ impl WorkspaceReader {
         for name in &real {
             let dir = parent.take().ok_or_else(|| opening(Errno::NOTDIR))?;
             let found = stat_at(&dir, name).map_err(opening)?.ok_or_else(|| failure::not_found(shown))?;
-            self.refuse_hidden(&found, shown)?;
+            self.protection.refuse_hidden(Id::of(&found), shown)?;
             kind = Kind::of(&found);
             if kind == Kind::Directory {
                 parent = Some(open_dir(&dir, name).map_err(opening)?);
@@ -133,13 +133,8 @@ impl WorkspaceReader {
         self.protection.hides(Id::of(stat))
     }
 
-    /// Refuses what no tool may read.
-    pub(crate) fn refuse_hidden(&self, stat: &Stat, shown: &str) -> Result<(), Fault> {
-        self.protection.refuse_hidden(Id::of(stat), shown)
-    }
-
     /// The root, to go down from.
-    pub(crate) fn open_root(&self) -> Result<OwnedFd, Errno> {
+    fn open_root(&self) -> Result<OwnedFd, Errno> {
         open_dir(&self.root, OsStr::new("."))
     }
 }

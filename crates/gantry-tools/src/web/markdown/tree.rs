@@ -64,19 +64,66 @@ const TABLE_PARTS: [&str; 8] = ["table", "caption", "thead", "tbody", "tfoot", "
 /// Elements within a line that have a mark in Markdown.
 const MARKED: [&str; 9] = ["a", "b", "strong", "i", "em", "code", "kbd", "samp", "tt"];
 
-/// A page as it is converted.
+/// An element that is not closed yet.
+struct Open {
+    name: LocalName,
+    node: Rc<Node>,
+    /// How many lists and quotes it is in.
+    indents: usize,
+}
+
+/// A page as it is converted, and the state of reading it.
 pub(super) struct Tree {
     pub(super) document: Rc<Node>,
     pub(super) title: Option<String>,
     /// Whether reading stopped at a limit.
     pub(super) truncated: bool,
+    address: Option<Url>,
+    /// What links start from instead, where the page says so.
+    base: Option<Url>,
+    open: Vec<Open>,
+    /// The element that is left out, and how many of that name are open.
+    dropping: Option<(LocalName, usize)>,
+    in_title: bool,
+    nodes: usize,
+    grown: usize,
+}
+
+struct Sink(RefCell<Tree>);
+
+impl TokenSink for Sink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut tree = self.0.borrow_mut();
+        if let Token::TagToken(tag) = token {
+            match tag.kind {
+                TagKind::StartTag => return tree.start(tag),
+                TagKind::EndTag => tree.end(&tag.name),
+            }
+        } else if let Token::CharacterTokens(text) = token {
+            tree.text(&text);
+        }
+        TokenSinkResult::Continue
+    }
 }
 
 impl Tree {
     /// Reads a page; with its address, links are kept.
     pub(super) fn parse(html: &str, address: Option<&Url>) -> Self {
-        let sink = Sink(RefCell::new(Builder::new(address)));
-        let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
+        let tree = Self {
+            document: Node::new(NodeData::Document),
+            title: None,
+            truncated: false,
+            address: address.cloned(),
+            base: None,
+            open: Vec::new(),
+            dropping: None,
+            in_title: false,
+            nodes: 0,
+            grown: 0,
+        };
+        let tokenizer = Tokenizer::new(Sink(RefCell::new(tree)), TokenizerOpts::default());
         let (input, started) = (BufferQueue::default(), Instant::now());
         let (mut rest, mut truncated) = (html, false);
         while !rest.is_empty() && !truncated {
@@ -90,8 +137,7 @@ impl Tree {
         if !truncated {
             tokenizer.end();
         }
-        let Builder { document, title, .. } = tokenizer.sink.0.into_inner();
-        Self { document, title, truncated }
+        Self { truncated, ..tokenizer.sink.0.into_inner() }
     }
 
     /// The words without any marks.
@@ -106,64 +152,6 @@ impl Tree {
             waiting.extend(node.children.borrow().iter().rev().cloned());
         }
         words
-    }
-}
-
-/// An element that is not closed yet.
-struct Open {
-    name: LocalName,
-    node: Rc<Node>,
-    /// How many lists and quotes it is in.
-    indents: usize,
-}
-
-/// Builds the tree from tags and text.
-struct Builder {
-    /// What links start from.
-    base: Option<Url>,
-    has_base: bool,
-    document: Rc<Node>,
-    open: Vec<Open>,
-    /// The element that is left out, and how many of that name are open.
-    dropping: Option<(LocalName, usize)>,
-    title: Option<String>,
-    in_title: bool,
-    nodes: usize,
-    grown: usize,
-}
-
-struct Sink(RefCell<Builder>);
-
-impl TokenSink for Sink {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut builder = self.0.borrow_mut();
-        if let Token::TagToken(tag) = token {
-            match tag.kind {
-                TagKind::StartTag => return builder.start(tag),
-                TagKind::EndTag => builder.end(&tag.name),
-            }
-        } else if let Token::CharacterTokens(text) = token {
-            builder.text(&text);
-        }
-        TokenSinkResult::Continue
-    }
-}
-
-impl Builder {
-    fn new(address: Option<&Url>) -> Self {
-        Self {
-            base: address.cloned(),
-            has_base: false,
-            document: Node::new(NodeData::Document),
-            open: Vec::new(),
-            dropping: None,
-            title: None,
-            in_title: false,
-            nodes: 0,
-            grown: 0,
-        }
     }
 
     fn is_full(&self) -> bool {
@@ -250,11 +238,9 @@ impl Builder {
         self.end_implied(name);
         match name {
             // Only the first one counts.
-            "base" if !self.has_base => {
+            "base" if self.base.is_none() => {
                 let href = attribute(tag, "href").filter(|href| href.len() <= BASE_BYTES);
-                let joined = href.and_then(|href| self.base.as_ref()?.join(href).ok());
-                self.has_base = joined.is_some();
-                self.base = joined.or(self.base.take());
+                self.base = href.and_then(|href| self.address.as_ref()?.join(href).ok());
             }
             "br" | "hr" => drop(self.element(name, Vec::new())),
             "img" => self.picture(tag),
@@ -325,7 +311,7 @@ impl Builder {
 
     /// An address that can be followed from anywhere.
     fn absolute(&mut self, href: &str) -> Option<String> {
-        let url = self.base.as_ref()?.join(href.trim()).ok()?;
+        let url = self.base.as_ref().or(self.address.as_ref())?.join(href.trim()).ok()?;
         self.grown += url.as_str().len();
         matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.into())
     }
