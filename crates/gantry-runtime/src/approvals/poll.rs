@@ -51,13 +51,13 @@ impl Approvals {
     /// Finds what other processes may have changed: everything if they have changed anything, and calls whose process died
     /// while it ran them.
     async fn find_changed(&self, store: &Store, seen: &mut Option<i64>) -> Result<(), Error> {
-        if self.waiters().waiting.is_empty() {
+        let mut rows: Vec<_> =
+            self.waiters().waiting.values().map(|waiting| Arc::clone(&waiting.row.borrow())).collect();
+        if rows.is_empty() {
             return Ok(());
         }
         let version = store.version().await?;
         let is_newer = seen.replace(version) != Some(version);
-        let mut rows: Vec<_> =
-            self.waiters().waiting.values().map(|waiting| Arc::clone(&waiting.row.borrow())).collect();
         rows.retain(|row| is_newer || is_abandoned(store, row));
         self.waiters().changed.extend(rows.iter().map(|row| row.id));
         Ok(())

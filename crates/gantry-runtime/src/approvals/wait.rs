@@ -7,6 +7,7 @@ use super::hold::describe_held;
 use super::question::{DeliveryMethod, decision_of, delivery_method, question};
 use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
+use crate::pipeline::sleep_until_opt;
 use crate::reply::Reply;
 use crate::runtime::Runtime;
 use gantry_core::State;
@@ -109,9 +110,7 @@ impl Runtime {
                     held_since.get_or_insert_with(Instant::now);
                 }
                 _ = progress.tick(), if waits && wants_progress => send_progress(cx, row, &mut count),
-                () = tokio::time::sleep_until(deadline.unwrap_or(first)), if deadline.is_some() => {
-                    break Ended::Left;
-                }
+                () = sleep_until_opt(deadline.map(Instant::into_std)) => break Ended::Left,
             }
         };
         if method == DeliveryMethod::Url && matches!(ended, Ended::Over(_)) {
