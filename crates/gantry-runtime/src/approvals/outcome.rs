@@ -8,9 +8,8 @@ use crate::runtime::Runtime;
 use crate::session::Session;
 use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
 use gantry_core::id::CallId;
-use gantry_core::redact;
 use gantry_core::{CallError, State};
-use gantry_store::{ApprovalRow, CallRow, DecisionRow, Verdict};
+use gantry_store::{ApprovalRow, CallRow, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +25,9 @@ impl Runtime {
         };
         let outcome = self.result_of(cx, &row, call.as_ref()).await;
         let approved = row.decision.as_ref().filter(|decision| decision.verdict == Verdict::Approved);
+        let is_edited = row.asked.sent.is_some() || approved.is_some_and(|by| by.modified_args.is_some());
+        // The ledger has the arguments of the intent, as it may show them.
+        let executed = call.as_ref().filter(|_| is_edited && approved.is_some() && row.attempts > 0);
         let latency = call.as_ref().and_then(|call| call.outcome.as_ref()).map_or(0, |o| o.latency_us);
         Reply {
             id: row.call,
@@ -35,7 +37,7 @@ impl Runtime {
             latency: Duration::from_micros(latency),
             tool: cx.session.toolset().find(&row.name).ok().cloned(),
             approved_by: approved.map(|decision| Arc::clone(&decision.by)),
-            executed_arguments: approved.and_then(|decision| executed(&row, decision)).map(redacted),
+            executed_arguments: executed.map(|call| Arc::clone(&call.head.arguments)),
             repeats: (row.call != cx.id).then_some(row.call),
             budget_exceeded: false,
             approval: Some(Arc::new(row)),
@@ -154,19 +156,4 @@ fn unrun_error(row: &ApprovalRow, call: Option<&CallRow>) -> ToolError {
         let why = why.unwrap_or("the call was withdrawn");
         ToolError::new(ErrorCode::Canceled, format!("canceled: {why}; nothing was run"))
     })
-}
-
-/// The arguments that a person gave instead of those that were sent.
-fn executed<'a>(row: &'a ApprovalRow, decision: &'a DecisionRow) -> Option<&'a str> {
-    let before = row.asked.sent.map(|_| &*row.asked.arguments);
-    decision.modified_args.as_deref().or(before)
-}
-
-/// Arguments as the ledger may show them.
-fn redacted(arguments: &str) -> Arc<str> {
-    let canonical = gantry_core::json::canonical(arguments);
-    canonical.map_or_else(
-        |_| "{}".into(),
-        |text| redact::shown(&text, gantry_core::limits::RECORDED_ARGUMENT_BYTES).into(),
-    )
 }

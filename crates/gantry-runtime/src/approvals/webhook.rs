@@ -16,7 +16,7 @@ use futures_util::stream::FuturesUnordered;
 use gantry_core::id::ApprovalId;
 use gantry_provider::{BoxFuture, task};
 use gantry_store::Unsent;
-use send::{Sent, Target, display_host};
+use send::{Target, display_host};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -37,15 +37,9 @@ const LIMIT: usize = 10_000;
 /// Approvals that are listed at once.
 const PAGE: u32 = 256;
 
-/// How long a message waits before each try, and before all further tries.
-const PAUSES: [Duration; 5] = [
-    Duration::ZERO,
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-    Duration::from_secs(30),
-    Duration::from_secs(120),
-];
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// How many seconds a message waits before each try, and before all further tries.
+const PAUSES: [u64; 5] = [0, 1, 5, 30, 120];
+const LONGEST_PAUSE: u64 = 600;
 
 /// Different failures that are logged until the webhook takes something again.
 const LOGGED: usize = 16;
@@ -91,8 +85,8 @@ struct Delivery {
     logged: BTreeSet<String>,
 }
 
-/// How the next message about an approval fared, and how often it had failed before.
-type Attempt = (ApprovalId, usize, Sent);
+/// An approval, how often its next message had failed before, and whether there was a message that was taken now.
+type Attempt = (ApprovalId, usize, Result<bool, String>);
 
 impl Delivery {
     fn new(project: Arc<str>, webhook: &Webhook, events: Events, projects: Weak<Projects>) -> Self {
@@ -165,7 +159,7 @@ impl Delivery {
         self.attempts.push(Box::pin(async move {
             tokio::time::sleep(pause(failures)).await;
             let _turn = turns.acquire().await;
-            let Some(alive) = projects.upgrade() else { return (id, failures, Sent::Skipped) };
+            let Some(alive) = projects.upgrade() else { return (id, failures, Ok(false)) };
             let (store, page) = (alive.store().clone(), alive.services().approvals().page());
             drop(alive);
             // Boxed, so that messages that wait take little room.
@@ -177,17 +171,17 @@ impl Delivery {
     fn completed(&mut self, (id, failures, sent): Attempt) {
         let (project, host) = (&self.project, display_host(&self.target.webhook.url));
         match sent {
-            Sent::Skipped => {
+            Ok(false) => {
                 self.under_way.remove(&id);
             }
-            Sent::Taken => {
+            Ok(true) => {
                 self.events.metrics().count_webhook(project, "taken");
                 if !std::mem::take(&mut self.logged).is_empty() {
                     tracing::info!("the webhook {host} of project {project} takes messages again");
                 }
                 self.attempt(id, 0);
             }
-            Sent::Failed(reason) => {
+            Err(reason) => {
                 self.events.metrics().count_webhook(project, "failed");
                 if self.logged.len() < LOGGED && self.logged.insert(reason.clone()) {
                     tracing::warn!(
@@ -202,7 +196,7 @@ impl Delivery {
 
 /// How long a message waits that was not taken so many times.
 fn pause(failures: usize) -> Duration {
-    PAUSES.get(failures).copied().unwrap_or(LONGEST_PAUSE)
+    Duration::from_secs(PAUSES.get(failures).copied().unwrap_or(LONGEST_PAUSE))
 }
 
 #[cfg(test)]
@@ -235,10 +229,10 @@ mod tests {
         delivery.begin(ApprovalId::mint());
         assert_eq!(delivery.attempts.len(), LIMIT);
         // It is tried again, which takes nothing more, and another is begun when there is nothing more to send.
-        delivery.completed((id, 0, Sent::Failed("a".into())));
-        delivery.completed((id, 1, Sent::Taken));
+        delivery.completed((id, 0, Err("a".into())));
+        delivery.completed((id, 1, Ok(true)));
         assert_eq!((delivery.attempts.len(), delivery.under_way.len()), (LIMIT + 2, LIMIT));
-        delivery.completed((id, 0, Sent::Skipped));
+        delivery.completed((id, 0, Ok(false)));
         delivery.begin(ApprovalId::mint());
         assert_eq!((delivery.attempts.len(), delivery.under_way.len()), (LIMIT + 3, LIMIT));
     }
@@ -247,11 +241,11 @@ mod tests {
     async fn a_failure_is_logged_once_until_something_is_taken() {
         let mut delivery = delivery();
         for n in 0..100 {
-            delivery.completed((ApprovalId::mint(), 0, Sent::Failed("a".into())));
-            delivery.completed((ApprovalId::mint(), 0, Sent::Failed(n.to_string())));
+            delivery.completed((ApprovalId::mint(), 0, Err("a".into())));
+            delivery.completed((ApprovalId::mint(), 0, Err(n.to_string())));
         }
         assert_eq!(delivery.logged.len(), LOGGED);
-        delivery.completed((ApprovalId::mint(), 0, Sent::Taken));
+        delivery.completed((ApprovalId::mint(), 0, Ok(true)));
         assert!(delivery.logged.is_empty());
     }
 }

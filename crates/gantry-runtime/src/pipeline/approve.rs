@@ -94,7 +94,7 @@ pub(super) async fn join_duplicate(
     let found = scope.rt.store.same_as(dedup_key, clock::steady_us()).await;
     let Some(row) = found.map_err(|error| not_looked_up(BEFORE, &error))? else { return Ok(()) };
     // From now on it is not only its maker's to withdraw.
-    scope.rt.services.approvals.mark_reported(row.id);
+    scope.rt.services.approvals.mark_reported(row.call);
     let held = hold::describe_held(&row);
     entry.enter(Stage::Held(Arc::new(row)));
     Err(held.into())
@@ -141,7 +141,7 @@ async fn hold_call(
         }
         HeldAs::Joined(row) => {
             // From now on it is not only its maker's to withdraw.
-            rt.services.approvals.mark_reported(row.id);
+            rt.services.approvals.mark_reported(row.call);
             row
         }
     };

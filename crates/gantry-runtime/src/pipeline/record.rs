@@ -271,8 +271,8 @@ pub(super) async fn close(
     }
     let finished = finished(cx, &reply, asked, (characters_in, characters_out));
     rt.events.emit(Some(&cx.caller().principal), EventKind::ToolFinished(Box::new(finished)));
-    if let Some(resumed) = &resumed {
-        rt.services.approvals.changed(resumed.approval);
+    if resumed.is_some() {
+        rt.services.approvals.changed(cx.id);
     }
     Receipt(reply)
 }
