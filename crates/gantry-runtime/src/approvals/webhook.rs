@@ -20,16 +20,13 @@ use send::{Target, display_host};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How often the configuration and the store are read where nothing wakes a task: another process may have decided, or died.
 const POLL: Duration = Duration::from_secs(2);
-
-/// Messages that are sent to one webhook at once, each about another approval.
-const AT_ONCE: usize = 8;
 
 /// Approvals about which messages are sent or wait to be tried again. While there are so many, no others are begun.
 const LIMIT: usize = 10_000;
@@ -76,8 +73,6 @@ struct Delivery {
     target: Arc<Target>,
     events: Events,
     projects: Weak<Projects>,
-    /// A turn for each message that is sent at once.
-    turns: Arc<Semaphore>,
     /// The approvals of which `attempts` has the next message.
     under_way: HashSet<ApprovalId>,
     attempts: FuturesUnordered<BoxFuture<'static, Attempt>>,
@@ -95,7 +90,6 @@ impl Delivery {
             target: Arc::new(Target::new(webhook)),
             events,
             projects,
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
             under_way: HashSet::new(),
             attempts: FuturesUnordered::new(),
             logged: BTreeSet::new(),
@@ -155,10 +149,9 @@ impl Delivery {
     /// Sends the next message about an approval when its pause is over and it is its turn.
     fn attempt(&self, id: ApprovalId, failures: usize) {
         let (projects, target) = (Weak::clone(&self.projects), Arc::clone(&self.target));
-        let turns = Arc::clone(&self.turns);
         self.attempts.push(Box::pin(async move {
             tokio::time::sleep(pause(failures)).await;
-            let _turn = turns.acquire().await;
+            let _turn = target.turns.acquire().await;
             let Some(alive) = projects.upgrade() else { return (id, failures, Ok(false)) };
             let (store, page) = (alive.store().clone(), alive.services().approvals().page());
             drop(alive);

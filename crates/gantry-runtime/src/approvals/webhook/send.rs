@@ -12,7 +12,11 @@ use gantry_store::Store;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+
+/// Messages that are sent to one webhook at once, each about another approval.
+const AT_ONCE: usize = 8;
 
 /// How long a webhook may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -21,16 +25,19 @@ const ANSWER: Duration = Duration::from_secs(10);
 const ANSWER_BYTES: usize = 64 * 1024;
 
 /// A webhook, and what it takes to reach it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Target {
     pub(super) webhook: Webhook,
     /// Or why there is none.
     client: Result<HttpClient, String>,
+    /// A turn for each message that is sent at once.
+    pub(super) turns: Semaphore,
 }
 
 impl Target {
     pub(super) fn new(webhook: &Webhook) -> Self {
-        Self { webhook: webhook.clone(), client: client(&webhook.allow_private) }
+        let (client, turns) = (client(&webhook.allow_private), Semaphore::new(AT_ONCE));
+        Self { webhook: webhook.clone(), client, turns }
     }
 
     /// Sends the next message about an approval, once. Returns whether there was one, or why it was not taken. `page` is the
