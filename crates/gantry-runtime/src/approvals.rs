@@ -28,7 +28,7 @@ use crate::context::PipelineContext;
 use crate::reply::Reply;
 use gantry_core::State;
 use gantry_core::error::ErrorCode;
-use gantry_core::id::ApprovalId;
+use gantry_core::id::{ApprovalId, CallId};
 use gantry_provider::task;
 use gantry_store::ApprovalRow;
 use std::collections::{HashMap, HashSet};
@@ -59,20 +59,21 @@ pub struct Approvals {
 
 #[derive(Debug, Default)]
 struct Waiters {
-    waiting: HashMap<ApprovalId, Waiting>,
+    waiting: HashMap<CallId, Waiting>,
     /// Those in `waiting` whose rows may have changed since they were read.
-    changed: HashSet<ApprovalId>,
+    changed: HashSet<CallId>,
     /// Approvals whose calls run here, or are to be tried again in a moment.
     running: HashSet<ApprovalId>,
 }
 
-/// The callers that wait for one approval.
+/// The callers that wait for one held call.
 #[derive(Debug)]
 struct Waiting {
+    /// The newest approval of the call.
     row: watch::Sender<Arc<ApprovalRow>>,
     /// What they wait with, in the order in which they came.
     waiters: Vec<Arc<PipelineContext>>,
-    /// Whether a caller was given the approval's id, and may come back for the outcome.
+    /// Whether a caller was given an id, and may come back for the outcome.
     reported: bool,
 }
 
@@ -100,18 +101,18 @@ impl Approvals {
         self.page.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that an approval was asked for or has changed: its row is read again for the callers that wait for it.
-    pub(crate) fn changed(&self, id: ApprovalId) {
-        self.read_again(id);
+    /// Notes that an approval of this call was asked for or has changed: it is read again for the callers that wait for it.
+    pub(crate) fn changed(&self, call: CallId) {
+        self.read_again(call);
         self.any.send_modify(|count| *count += 1);
         self.work.notify_one();
     }
 
-    /// Has the poller read a row again, if a caller waits for it.
-    fn read_again(&self, id: ApprovalId) {
+    /// Has the poller read the row of a call again, if a caller waits for it.
+    fn read_again(&self, call: CallId) {
         let mut waiters = self.waiters();
-        if waiters.waiting.contains_key(&id) {
-            waiters.changed.insert(id);
+        if waiters.waiting.contains_key(&call) {
+            waiters.changed.insert(call);
             self.poll.notify_one();
         }
     }
@@ -125,21 +126,24 @@ impl Approvals {
     /// A caller begins to wait. Its row is read once more, so a change before this moment is not missed.
     fn wait(self: &Arc<Self>, row: &Arc<ApprovalRow>, cx: &PipelineContext) -> Waiter {
         let mut waiters = self.waiters();
-        let waiting = waiters.waiting.entry(row.id).or_insert_with(|| Waiting {
+        let waiting = waiters.waiting.entry(row.call).or_insert_with(|| Waiting {
             row: watch::Sender::new(Arc::clone(row)),
             waiters: Vec::new(),
             reported: false,
         });
+        if waiting.row.borrow().seq < row.seq {
+            waiting.row.send_replace(Arc::clone(row));
+        }
         let (cx, receiver) = (Arc::new(cx.clone()), waiting.row.subscribe());
         waiting.waiters.push(Arc::clone(&cx));
         drop(waiters);
-        self.read_again(row.id);
-        Waiter { approvals: Arc::clone(self), id: row.id, cx, row: receiver }
+        self.read_again(row.call);
+        Waiter { approvals: Arc::clone(self), call: row.call, cx, row: receiver }
     }
 
-    /// Notes that a caller was given the approval's id.
-    pub fn mark_reported(&self, id: ApprovalId) {
-        if let Some(waiting) = self.waiters().waiting.get_mut(&id) {
+    /// Notes that a caller was given the id of a held call, or of its approval.
+    pub(crate) fn mark_reported(&self, call: CallId) {
+        if let Some(waiting) = self.waiters().waiting.get_mut(&call) {
             waiting.reported = true;
         }
     }
@@ -147,7 +151,7 @@ impl Approvals {
     /// The context of a caller that waits for a call and has not withdrawn it: the one that made it, or else another.
     fn waiter_of(&self, row: &ApprovalRow) -> Option<PipelineContext> {
         let waiters = self.waiters();
-        let waiting = waiters.waiting.get(&row.id)?;
+        let waiting = waiters.waiting.get(&row.call)?;
         let there = || waiting.waiters.iter().filter(|cx| !cx.cancel.is_cancelled());
         there().find(|cx| cx.id == row.call).or_else(|| there().next()).map(|cx| (**cx).clone())
     }
@@ -158,43 +162,32 @@ impl Approvals {
     }
 }
 
-/// A caller that waits for an approval, until this is dropped.
+/// A caller that waits for a held call, until this is dropped.
 #[derive(Debug)]
 struct Waiter {
     approvals: Arc<Approvals>,
-    id: ApprovalId,
+    call: CallId,
     cx: Arc<PipelineContext>,
-    /// The row as it was read last.
+    /// The newest approval of the call, as it was read last.
     row: watch::Receiver<Arc<ApprovalRow>>,
 }
 
 impl Waiter {
-    /// The same caller waits for the approval that takes the place of this one. Callers that were given the id of this one
-    /// may come back for the other.
-    fn instead(&self, row: &Arc<ApprovalRow>) -> Self {
-        let waiter = self.approvals.wait(row, &self.cx);
-        let reported = self.approvals.waiters().waiting.get(&self.id).is_some_and(|before| before.reported);
-        if reported {
-            self.approvals.mark_reported(row.id);
-        }
-        waiter
-    }
-
     /// Whether no other caller waits for the call, and none was given its id.
     fn is_alone(&self) -> bool {
         let waiters = self.approvals.waiters();
-        waiters.waiting.get(&self.id).is_none_or(|waiting| waiting.waiters.len() <= 1 && !waiting.reported)
+        waiters.waiting.get(&self.call).is_none_or(|waiting| waiting.waiters.len() <= 1 && !waiting.reported)
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut waiters = self.approvals.waiters();
-        let Some(waiting) = waiters.waiting.get_mut(&self.id) else { return };
+        let Some(waiting) = waiters.waiting.get_mut(&self.call) else { return };
         waiting.waiters.retain(|cx| !Arc::ptr_eq(cx, &self.cx));
         if waiting.waiters.is_empty() {
-            waiters.waiting.remove(&self.id);
-            waiters.changed.remove(&self.id);
+            waiters.waiting.remove(&self.call);
+            waiters.changed.remove(&self.call);
         }
     }
 }

@@ -86,24 +86,9 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// The kept answer to this call, or what `execute` gives, which is run once for all that ask at the same time.
+    /// The kept answer to this call, or what `execute` gives, which is run once for all that ask at the same time and is kept
+    /// for its lifetime.
     pub(crate) async fn get_or_execute<F>(
-        &self,
-        permit: &Permit,
-        limits: &WaitLimits<'_>,
-        execute: impl Fn() -> F,
-    ) -> Result<Answer, CallError>
-    where
-        F: Future<Output = Result<RawOutput, CallError>>,
-    {
-        match permit.tool().settings.cache {
-            None => Ok(Answer::fresh(execute().await?)),
-            // Boxed, so that calls without a cache do not carry its state.
-            Some(lifetime) => Box::pin(self.shared(permit, lifetime, limits, execute)).await,
-        }
-    }
-
-    async fn shared<F>(
         &self,
         permit: &Permit,
         lifetime: Duration,

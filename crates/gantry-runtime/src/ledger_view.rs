@@ -10,6 +10,7 @@ pub(crate) use approval::approval_within;
 use crate::clock::iso;
 use gantry_store::{CallRow, RefusedDecision, SessionSummary, State, Totals};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// One call, as the audit trail and `GET /api/v1/calls` list it.
 #[must_use]
@@ -138,14 +139,10 @@ pub struct Branch {
 #[must_use]
 pub fn tree(branch: &Branch) -> Value {
     let Branch { summary, calls, truncated, below } = branch;
-    let mut turns: Vec<(u32, Vec<&CallRow>)> = Vec::new();
+    let mut turns: BTreeMap<u32, Vec<&CallRow>> = BTreeMap::new();
     for row in calls {
-        match turns.iter_mut().find(|(index, _)| *index == row.head.turn) {
-            Some((_, rows)) => rows.push(row),
-            None => turns.push((row.head.turn, vec![row])),
-        }
+        turns.entry(row.head.turn).or_default().push(row);
     }
-    turns.sort_by_key(|(index, _)| *index);
     let turns: Vec<Value> = turns.iter().map(|(index, rows)| turn(*index, rows, below)).collect();
     let running = calls.iter().any(|row| row.state == State::Executing);
     let status = match summary.session.ended_us {

@@ -9,7 +9,6 @@ use gantry_core::names::Style;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use serde_json::json;
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The tool's name.
@@ -57,28 +56,24 @@ impl Provider for OutputTool {
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
         Box::pin(async move {
-            let failed = |code, message: String| Fault::without_effect(ToolError::new(code, message));
-            let view: slice::View = serde_json::from_str(permit.arguments()).map_err(|error| {
-                failed(ErrorCode::InvalidArguments, format!("the arguments do not fit: {error}"))
-            })?;
             let (outputs, session, limit) =
                 (self.outputs.clone(), cx.session, self.limit.load(Ordering::Relaxed));
+            let arguments = permit.arguments().to_owned();
             let read = tokio::task::spawn_blocking(move || {
-                let text = outputs.read(session, &view.handle)?;
-                Ok::<_, io::Error>(slice::cut(&text, &view, limit))
+                let invalid = |message| ToolError::new(ErrorCode::InvalidArguments, message);
+                let view: slice::View = serde_json::from_str(&arguments)
+                    .map_err(|error| invalid(format!("the arguments do not fit: {error}")))?;
+                let text = outputs.read(session, &view.handle).map_err(|_missing| {
+                    let message = "there is no stored output with this handle; it may have expired. Call the tool again.";
+                    ToolError::new(ErrorCode::FileNotFound, message)
+                })?;
+                slice::cut(&text, &view, limit).map_err(invalid)
             });
-            match read.await {
-                Ok(Ok(Ok(slice))) => Ok(RawOutput::Json(json!(slice).to_string())),
-                Ok(Ok(Err(message))) => Err(failed(ErrorCode::InvalidArguments, message)),
-                Ok(Err(_)) => Err(failed(
-                    ErrorCode::FileNotFound,
-                    "there is no stored output with this handle; it may have expired. Call the tool again."
-                        .into(),
-                )),
-                Err(error) => {
-                    Err(failed(ErrorCode::InternalError, format!("reading the output failed: {error}")))
-                }
-            }
+            let slice = read.await.unwrap_or_else(|error| {
+                Err(ToolError::new(ErrorCode::InternalError, format!("reading the output failed: {error}")))
+            });
+            let slice = slice.map_err(Fault::without_effect)?;
+            Ok(RawOutput::Json(json!(slice).to_string()))
         })
     }
 }

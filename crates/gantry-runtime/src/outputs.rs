@@ -27,14 +27,12 @@ impl Outputs {
 
     /// Stores an output and returns its handle. Blocks on the disk.
     pub(crate) fn store(&self, session: SessionId, text: &str) -> io::Result<String> {
-        let folder = format!("session-{}", session.uuid());
-        let file = Uuid::now_v7().to_string();
-        let dir = self.root.join(&folder);
-        make_room(&dir, text.len() as u64)?;
-        let mut out =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(&file))?;
+        let handle = format!("{}/{}", folder(session), Uuid::now_v7());
+        make_room(&self.root.join(folder(session)), text.len() as u64)?;
+        let file = self.root.join(&handle);
+        let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
         out.write_all(text.as_bytes())?;
-        Ok(format!("{folder}/{file}"))
+        Ok(handle)
     }
 
     /// Makes an output of another session one of this session, after the caller has shown that it may have it. Returns its
@@ -44,7 +42,7 @@ impl Outputs {
         let bytes = fs::metadata(&from)?.len();
         let (_, file) = handle.split_once('/').ok_or(io::ErrorKind::NotFound)?;
         // It keeps its name, so that a second request finds it.
-        let own = format!("session-{}/{file}", session.uuid());
+        let own = format!("{}/{file}", folder(session));
         let to = self.path(&own)?;
         if to.is_file() {
             return Ok((own, None));
@@ -60,8 +58,7 @@ impl Outputs {
 
     /// Reads an output of this session. Blocks on the disk.
     pub(crate) fn read(&self, session: SessionId, handle: &str) -> io::Result<String> {
-        let own = format!("session-{}", session.uuid());
-        if handle.split_once('/').is_none_or(|(folder, _)| folder != own) {
+        if handle.split_once('/').is_none_or(|(of, _)| of != folder(session)) {
             return Err(io::ErrorKind::NotFound.into());
         }
         fs::read_to_string(self.path(handle)?)
@@ -80,7 +77,7 @@ impl Outputs {
 
     /// Whether something is stored for this session.
     pub(crate) fn has_any(&self, session: SessionId) -> bool {
-        self.root.join(format!("session-{}", session.uuid())).is_dir()
+        self.root.join(folder(session)).is_dir()
     }
 
     /// The sessions whose outputs were last added to longer than `age` ago. Blocks on the disk.
@@ -102,8 +99,13 @@ impl Outputs {
 
     /// Removes the outputs of a session. Blocks on the disk.
     pub(crate) fn remove(&self, session: SessionId) -> io::Result<()> {
-        fs::remove_dir_all(self.root.join(format!("session-{}", session.uuid())))
+        fs::remove_dir_all(self.root.join(folder(session)))
     }
+}
+
+/// The name of the folder of a session.
+fn folder(session: SessionId) -> String {
+    format!("session-{}", session.uuid())
 }
 
 /// Makes the folder of a session ready for so many bytes more.

@@ -21,7 +21,7 @@ use crate::cache::{Answer, WaitLimits};
 use crate::context::PipelineContext;
 use crate::reply::{Receipt, Reply, Shaped};
 use crate::runtime::{Runtime, Snapshot};
-use gantry_core::{CallError, CallRequest, Permit, Verdict};
+use gantry_core::{CallError, CallRequest, ErrorCode, Permit, Refusal, Verdict};
 use gantry_provider::RawOutput;
 use record::Entry;
 
@@ -68,13 +68,17 @@ async fn stages(
     entry.permitted(&permit);
     let entry = &*entry;
     // A key promises one execution and its result, and so does a decision: the cache has no say.
-    let answer = if request.idempotency_key.is_some() || request.resumed.is_some() {
-        Answer::fresh(dispatch(scope, &permit, entry).await?)
-    } else {
-        let limit = execute::time_limit(scope, &permit);
-        let provider = snapshot.instance_of(&permit.tool().key.provider);
-        let limits = WaitLimits { cancel: &cx.cancel, deadline: entry.deadline, limit, provider };
-        rt.cache.get_or_execute(&permit, &limits, || dispatch(scope, &permit, entry)).await?
+    let is_cacheable = request.idempotency_key.is_none() && request.resumed.is_none();
+    let answer = match permit.tool().settings.cache.filter(|_| is_cacheable) {
+        None => Answer::fresh(dispatch(scope, &permit, entry).await?),
+        Some(lifetime) => {
+            let limit = execute::time_limit(scope, &permit);
+            let provider = snapshot.instance_of(&permit.tool().key.provider);
+            let limits = WaitLimits { cancel: &cx.cancel, deadline: entry.deadline, limit, provider };
+            let execute = || dispatch(scope, &permit, entry);
+            // Boxed, so that calls without a cache do not carry its state.
+            Box::pin(rt.cache.get_or_execute(&permit, lifetime, &limits, execute)).await?
+        }
     };
     shape::apply(scope, answer).await
 }
@@ -84,6 +88,12 @@ async fn dispatch(scope: &CallScope<'_>, permit: &Permit, entry: &Entry) -> Resu
     let slot = admit::slot(scope, permit, entry.deadline).await?;
     let on_record = record::intend(scope, permit, entry).await?;
     execute::run(scope, permit, &slot, on_record).await
+}
+
+/// The refusal of a call about which the store could not be asked.
+fn not_looked_up(what: &str, error: &gantry_store::Error) -> Refusal {
+    let message = format!("{what} could not be looked up, so nothing was run: {error}");
+    Refusal::new(ErrorCode::InternalError, message)
 }
 
 /// A call in its stages: the runtime, the snapshot that it goes by to its end, its context and its request.

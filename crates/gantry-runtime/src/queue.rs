@@ -8,7 +8,8 @@ use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_core::{Priority, ToolError};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -101,25 +102,17 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The bounds, and what was counted so far.
+    /// The bounds, and what was counted so far. How many calls wait is read from `waiting`.
     now: Snapshot,
     next_ticket: u64,
-    /// The most urgent first.
-    by_priority: [PriorityQueue; 3],
+    waiting: BTreeMap<Turn, (SessionId, oneshot::Sender<Slot>)>,
+    /// The round of the call that was let through last, by priority.
+    rounds: HashMap<Priority, u64>,
 }
 
-#[derive(Debug, Default)]
-struct PriorityQueue {
-    /// Sessions that have a waiting call, in the order of their turns.
-    turns: VecDeque<SessionId>,
-    waiters: HashMap<SessionId, VecDeque<Waiter>>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    ticket: u64,
-    grant: oneshot::Sender<Slot>,
-}
+/// When a waiting call is let through: the most urgent first; then in rounds, in each of which a session has one call; then
+/// by the ticket.
+type Turn = (Reverse<Priority>, u64, u64);
 
 /// The right to run, given back when dropped. The default is that of a call that passes no queue.
 #[derive(Debug, Default)]
@@ -191,23 +184,20 @@ impl Queue {
     }
 
     async fn own(self: &Arc<Self>, session: SessionId, priority: Priority) -> Result<Slot, Refusal> {
-        let (ticket, granted) = {
+        let (turn, granted) = {
             let mut state = self.state();
             if state.now.in_use < state.now.concurrent {
                 state.now.in_use += 1;
                 return Ok(self.slot());
             }
-            if state.now.depth >= state.now.max_waiting {
+            if state.waiting.len() >= state.now.max_waiting {
                 state.now.rejected += 1;
                 return Err(self.full(state.now.max_waiting));
             }
             state.enqueue(session, priority)
         };
-        let place = Place { queue: self, session, priority, ticket };
-        let slot = granted.await;
-        // The place is gone from the line once the slot is granted; only a wait that is given up has to leave it.
-        std::mem::forget(place);
-        slot.map_err(|_closed| self.full(0))
+        let _place = Place { queue: self, turn };
+        granted.await.map_err(|_closed| self.full(0))
     }
 
     fn slot(self: &Arc<Self>) -> Slot {
@@ -224,9 +214,10 @@ impl Queue {
     /// Lets as many run as there is room for.
     fn fill(self: &Arc<Self>, state: &mut State) {
         while state.now.in_use < state.now.concurrent {
-            let Some(waiter) = state.next() else { return };
+            let Some(((Reverse(priority), round, _), (_, grant))) = state.waiting.pop_first() else { return };
+            state.rounds.insert(priority, round);
             state.now.in_use += 1;
-            if let Err(mut slot) = waiter.grant.send(self.slot()) {
+            if let Err(mut slot) = grant.send(self.slot()) {
                 // It gave up a moment ago. Its slot is not to be given back: that would take the lock that is held.
                 slot.queue = None;
                 state.now.in_use -= 1;
@@ -260,7 +251,8 @@ impl Queue {
     }
 
     fn snapshot(&self) -> Snapshot {
-        self.state().now.clone()
+        let state = self.state();
+        Snapshot { depth: state.waiting.len(), ..state.now.clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -270,75 +262,30 @@ impl Queue {
 }
 
 impl State {
-    fn queue_of(&mut self, priority: Priority) -> &mut PriorityQueue {
-        let [high, normal, low] = &mut self.by_priority;
-        match priority {
-            Priority::High => high,
-            Priority::Normal => normal,
-            Priority::Low => low,
-        }
-    }
-
-    fn enqueue(&mut self, session: SessionId, priority: Priority) -> (u64, oneshot::Receiver<Slot>) {
+    fn enqueue(&mut self, session: SessionId, priority: Priority) -> (Turn, oneshot::Receiver<Slot>) {
         let (grant, granted) = oneshot::channel();
-        let ticket = self.next_ticket;
+        let own = self
+            .waiting
+            .iter()
+            .filter(|((Reverse(other), ..), (of, _))| *other == priority && *of == session);
+        let own_round = own.map(|((_, round, _), _)| *round).max().unwrap_or_default();
+        let round = own_round.max(self.rounds.get(&priority).copied().unwrap_or_default()) + 1;
+        let turn = (Reverse(priority), round, self.next_ticket);
         self.next_ticket += 1;
-        self.now.depth += 1;
-        let queue = self.queue_of(priority);
-        let line = queue.waiters.entry(session).or_default();
-        if line.is_empty() {
-            queue.turns.push_back(session);
-        }
-        line.push_back(Waiter { ticket, grant });
-        (ticket, granted)
-    }
-
-    /// The call whose turn it is.
-    fn next(&mut self) -> Option<Waiter> {
-        let waiter = self.by_priority.iter_mut().find_map(PriorityQueue::next)?;
-        self.now.depth = self.now.depth.saturating_sub(1);
-        Some(waiter)
-    }
-
-    fn leave(&mut self, session: SessionId, priority: Priority, ticket: u64) {
-        let queue = self.queue_of(priority);
-        let Some(line) = queue.waiters.get_mut(&session) else { return };
-        let before = line.len();
-        line.retain(|waiter| waiter.ticket != ticket);
-        let left = before - line.len();
-        if line.is_empty() {
-            queue.waiters.remove(&session);
-            queue.turns.retain(|turn| *turn != session);
-        }
-        self.now.depth = self.now.depth.saturating_sub(left);
+        self.waiting.insert(turn, (session, grant));
+        (turn, granted)
     }
 }
 
-impl PriorityQueue {
-    fn next(&mut self) -> Option<Waiter> {
-        let session = self.turns.pop_front()?;
-        let line = self.waiters.get_mut(&session)?;
-        let waiter = line.pop_front();
-        if line.is_empty() {
-            self.waiters.remove(&session);
-        } else {
-            self.turns.push_back(session);
-        }
-        waiter
-    }
-}
-
-/// A place in the line that is left when the wait is given up.
+/// A place in the line, which is left when the wait has ended or is given up.
 struct Place<'a> {
     queue: &'a Queue,
-    session: SessionId,
-    priority: Priority,
-    ticket: u64,
+    turn: Turn,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.queue.state().leave(self.session, self.priority, self.ticket);
+        self.queue.state().waiting.remove(&self.turn);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reply, from which every entry point makes its answer. Only a receipt of the record stage becomes one.
 
 use crate::ledger_view::with_known;
+use gantry_core::CallError;
 use gantry_core::error::{EffectState, Refusal, ToolError, Upstream};
 use gantry_core::id::CallId;
 use gantry_core::raw;
@@ -69,6 +70,11 @@ impl Shaped {
             Body::Stored(message) => out.push_str(message),
         }
     }
+}
+
+/// How far a call may have got that ended like this.
+pub(crate) fn effect_of(outcome: &Result<Shaped, CallError>) -> EffectState {
+    outcome.as_ref().map_or_else(CallError::effect, |_| EffectState::Done)
 }
 
 /// Proof that a call is on record.

@@ -119,10 +119,7 @@ impl Services {
     pub(crate) fn announce(&self, row: &ApprovalRow) {
         let events = self.events.for_project(&row.project);
         events.emit(Some(&row.principal), EventKind::Approval(Arc::new(row.without_arguments())));
-        self.approvals.changed(row.id);
-        if let Some(before) = row.supersedes {
-            self.approvals.changed(before);
-        }
+        self.approvals.changed(row.call);
     }
 
     /// Notifications for connected clients, from now on.

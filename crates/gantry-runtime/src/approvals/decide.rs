@@ -69,6 +69,9 @@ pub enum DecisionError {
     Store(#[from] gantry_store::Error),
 }
 
+/// The approval that has ended, or how it stands if it had ended or begun already.
+type EndResult = Result<Result<Box<ApprovalRow>, Box<ApprovalRow>>, gantry_store::Error>;
+
 impl Decider {
     /// Whether they may know of an approval.
     #[must_use]
@@ -215,10 +218,8 @@ impl Services {
         let is_late =
             self.keeps_time_of(&row) && row.deadline_us.is_some_and(|end| end <= clock::steady_us());
         if row.state == State::PendingApproval && is_late {
-            return Err(match self.expire(&row).await? {
-                Ok(row) => DecisionError::Expired(Box::new(row)),
-                Err(row) => over(row),
-            });
+            let (Ok(row) | Err(row)) = self.expire(&row).await?;
+            return Err(over(row));
         }
         if row.state.is_waiting() && self.ends_with_key(&row).await? {
             let row = self.store.approval(id).await?.ok_or(DecisionError::Unknown(id))?;
@@ -235,26 +236,18 @@ impl Services {
     }
 
     /// Ends an approval that was not decided in time.
-    pub(crate) async fn expire(
-        &self,
-        row: &ApprovalRow,
-    ) -> Result<Result<ApprovalRow, Box<ApprovalRow>>, gantry_store::Error> {
+    pub(super) async fn expire(&self, row: &ApprovalRow) -> EndResult {
         let waited = row.deadline_us.unwrap_or(row.created_us).saturating_sub(row.created_us);
         let message = format!("nobody decided within {}; nothing was run", span(waited));
         self.end_undecided(row, State::RejectedByTimeout, &message).await
     }
 
-    /// Ends an approval without a decision. If it has ended or begun already, the error is how it stands.
-    async fn end_undecided(
-        &self,
-        row: &ApprovalRow,
-        to: State,
-        message: &str,
-    ) -> Result<Result<ApprovalRow, Box<ApprovalRow>>, gantry_store::Error> {
+    /// Ends an approval without a decision.
+    async fn end_undecided(&self, row: &ApprovalRow, to: State, message: &str) -> EndResult {
         let (message, at_us) = (Some(message.into()), clock::steady_us());
         let step = Settled { to, decision: None, deadline_us: None, message, at_us };
         let settled = self.store.settle(row.id, step).await?;
-        Ok(settled.inspect(|row| self.announce(row)).map(|row| *row))
+        Ok(settled.inspect(|row| self.announce(row)))
     }
 
     /// Withdraws a call that waits; with `own`, only if it is one of that principal's. Returns whether it waited. A caller

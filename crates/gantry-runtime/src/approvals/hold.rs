@@ -52,11 +52,11 @@ pub(crate) fn pending(scope: &CallScope<'_>, question: &Question, head: &CallHea
     asked.sent = before.filter(|before| before.edited).map(|before| before.sent);
     let wait = approvals.auto_reject.then_some(approvals.timeout);
     let sent = call.arguments_digest();
-    let mut row = row(scope, call.tool(), asked, (State::PendingApproval, wait, sent));
+    let mut new = new(scope, head, (call.tool(), sent), asked, (State::PendingApproval, wait));
     if let Some(before) = before {
-        (row.supersedes, row.dedup_key) = (Some(before.approval), before.dedup_key);
+        (new.row.supersedes, new.row.dedup_key) = (Some(before.approval), before.dedup_key);
     }
-    NewApproval { head: head.clone(), idempotency: idempotency(scope.request, sent), row }
+    new
 }
 
 /// The row of a call that waits for its time.
@@ -72,11 +72,7 @@ pub(crate) fn scheduled(
     asked.reason = format!("{} runs after {} ms", permit.tool().name, delay.as_millis()).into();
     asked.source = source(permit.tool(), permit.precondition().map(Arc::from).as_ref());
     let sent = permit.arguments_digest();
-    NewApproval {
-        head: head.clone(),
-        idempotency: idempotency(scope.request, sent),
-        row: row(scope, permit.tool(), asked, (State::ScheduledForExecution, Some(delay), sent)),
-    }
+    new(scope, head, (permit.tool(), sent), asked, (State::ScheduledForExecution, Some(delay)))
 }
 
 /// Which server it is exactly, for calls to other servers. What a built-in tool has read may well change while it waits.
@@ -121,17 +117,17 @@ fn asked(scope: &CallScope<'_>, tool: &Tool) -> Asked {
     }
 }
 
-fn row(
+fn new(
     scope: &CallScope<'_>,
-    tool: &Tool,
+    head: &CallHead,
+    (tool, sent): (&Tool, Digest),
     asked: Asked,
-    (state, wait, sent): (State, Option<Duration>, Digest),
-) -> ApprovalRow {
+    (state, wait): (State, Option<Duration>),
+) -> NewApproval {
     let CallScope { snapshot, cx, .. } = scope;
     let (caller, now) = (cx.caller(), clock::steady_us());
-    let dedup_key = dedup_key(scope, tool, sent);
     let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 2);
-    ApprovalRow {
+    let row = ApprovalRow {
         seq: 0,
         id: ApprovalId::mint(),
         call: cx.id,
@@ -141,7 +137,7 @@ fn row(
         principal: Arc::clone(&caller.principal),
         agent: caller.agent.clone(),
         name: Arc::clone(&tool.name),
-        dedup_key,
+        dedup_key: dedup_key(scope, tool, sent),
         state,
         // The store writes its own.
         node: NodeId::from_bytes([0; 16]),
@@ -160,7 +156,8 @@ fn row(
         supersedes: None,
         asked,
         omitted: gantry_store::Omitted::default(),
-    }
+    };
+    NewApproval { head: head.clone(), idempotency: idempotency(scope.request, sent), row }
 }
 
 /// The error that the caller of a held call gets.

@@ -3,14 +3,13 @@
 use crate::context::PipelineContext;
 use crate::options::Delivery;
 use crate::pipeline::idempotency;
-use crate::reply::{Reply, Shaped};
+use crate::reply::{Reply, Shaped, effect_of};
 use crate::runtime::Runtime;
 use crate::session::Session;
-use gantry_core::State;
-use gantry_core::error::{EffectState, ErrorCode, Refusal, ToolError};
+use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
 use gantry_core::id::CallId;
-use gantry_core::redact;
-use gantry_store::{ApprovalRow, CallRow, DecisionRow, Verdict};
+use gantry_core::{CallError, State};
+use gantry_store::{ApprovalRow, CallRow, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,18 +23,21 @@ impl Runtime {
                 None
             }
         };
-        let (outcome, effect) = self.result_of(cx, &row, call.as_ref()).await;
+        let outcome = self.result_of(cx, &row, call.as_ref()).await;
         let approved = row.decision.as_ref().filter(|decision| decision.verdict == Verdict::Approved);
+        let is_edited = row.asked.sent.is_some() || approved.is_some_and(|by| by.modified_args.is_some());
+        // The ledger has the arguments of the intent, as it may show them.
+        let executed = call.as_ref().filter(|_| is_edited && approved.is_some() && row.attempts > 0);
         let latency = call.as_ref().and_then(|call| call.outcome.as_ref()).map_or(0, |o| o.latency_us);
         Reply {
             id: row.call,
             state: row.state,
-            outcome,
-            effect,
+            effect: effect_of(&outcome),
+            outcome: outcome.map_err(|error| error.error()),
             latency: Duration::from_micros(latency),
             tool: cx.session.toolset().find(&row.name).ok().cloned(),
             approved_by: approved.map(|decision| Arc::clone(&decision.by)),
-            executed_arguments: approved.and_then(|decision| executed(&row, decision)).map(redacted),
+            executed_arguments: executed.map(|call| Arc::clone(&call.head.arguments)),
             repeats: (row.call != cx.id).then_some(row.call),
             budget_exceeded: false,
             approval: Some(Arc::new(row)),
@@ -99,25 +101,23 @@ impl Runtime {
         cx: &PipelineContext,
         row: &ApprovalRow,
         call: Option<&CallRow>,
-    ) -> (Result<Shaped, ToolError>, EffectState) {
+    ) -> Result<Shaped, CallError> {
         let kept = call.and_then(|call| call.outcome.as_ref()).and_then(|outcome| outcome.result.as_deref());
-        if let (State::CompletedSuccess | State::CompletedFailure, Some(kept)) = (row.state, kept) {
-            return match idempotency::replay(self, cx, kept).await {
-                Ok(body) => (Ok(Shaped { body, cached: false }), EffectState::Done),
-                Err(error) => (Err(error.error()), error.effect()),
-            };
-        }
         match row.state {
+            State::CompletedSuccess | State::CompletedFailure if let Some(kept) = kept => {
+                Ok(Shaped { body: idempotency::replay(self, cx, kept).await?, cached: false })
+            }
             State::CompletedSuccess | State::CompletedFailure => {
                 let message = format!("{} has run, and its result is no longer kept", row.call);
-                (Err(ToolError::new(ErrorCode::ExecutionError, message)), EffectState::Done)
+                let error = ToolError::new(ErrorCode::ExecutionError, message);
+                Err(Fault { error, effect: EffectState::Done }.into())
             }
             State::OutcomeUnknown => {
                 let message = format!(
                     "Gantry stopped while {} ran, so whether it took effect is unknown. Check before you repeat it.",
                     row.call
                 );
-                (Err(ToolError::new(ErrorCode::OutcomeUnknown, message)), EffectState::Possible)
+                Err(Fault::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message)).into())
             }
             State::PendingApproval
             | State::ScheduledForExecution
@@ -126,9 +126,7 @@ impl Runtime {
             | State::RejectedByUser
             | State::RejectedByTimeout
             | State::CancelledBySystem
-            | State::Refused => {
-                (Err(call.map_or_else(|| ended_error(row), |call| unrun_error(row, call))), EffectState::None)
-            }
+            | State::Refused => Err(Refusal::from(unrun_error(row, call)).into()),
         }
     }
 }
@@ -138,16 +136,7 @@ fn unreadable(error: &gantry_store::Error) -> Refusal {
 }
 
 /// How a call ended that never ran; what a person said of it comes first.
-fn unrun_error(row: &ApprovalRow, call: &CallRow) -> ToolError {
-    let recorded = idempotency::ended(call);
-    if row.state == State::CancelledBySystem && row.decision.is_none() && recorded.code != ErrorCode::Canceled
-    {
-        return recorded;
-    }
-    ended_error(row)
-}
-
-fn ended_error(row: &ApprovalRow) -> ToolError {
+fn unrun_error(row: &ApprovalRow, call: Option<&CallRow>) -> ToolError {
     let why = row.message.as_deref();
     if row.state == State::RejectedByUser {
         let decision = row.decision.as_ref();
@@ -162,21 +151,9 @@ fn ended_error(row: &ApprovalRow) -> ToolError {
         let why = why.unwrap_or("nobody decided in time; nothing was run");
         return ToolError::new(ErrorCode::RejectedByTimeout, format!("expired: {why}"));
     }
-    let why = why.unwrap_or("the call was withdrawn");
-    ToolError::new(ErrorCode::Canceled, format!("canceled: {why}; nothing was run"))
-}
-
-/// The arguments that a person gave instead of those that were sent.
-fn executed<'a>(row: &'a ApprovalRow, decision: &'a DecisionRow) -> Option<&'a str> {
-    let before = row.asked.sent.map(|_| &*row.asked.arguments);
-    decision.modified_args.as_deref().or(before)
-}
-
-/// Arguments as the ledger may show them.
-fn redacted(arguments: &str) -> Arc<str> {
-    let canonical = gantry_core::json::canonical(arguments);
-    canonical.map_or_else(
-        |_| "{}".into(),
-        |text| redact::shown(&text, gantry_core::limits::RECORDED_ARGUMENT_BYTES).into(),
-    )
+    let recorded = call.filter(|_| row.decision.is_none()).map(idempotency::ended);
+    recorded.filter(|recorded| recorded.code != ErrorCode::Canceled).unwrap_or_else(|| {
+        let why = why.unwrap_or("the call was withdrawn");
+        ToolError::new(ErrorCode::Canceled, format!("canceled: {why}; nothing was run"))
+    })
 }

@@ -4,7 +4,7 @@
 use super::Approvals;
 use crate::projects::Projects;
 use gantry_core::State;
-use gantry_core::id::ApprovalId;
+use gantry_core::id::CallId;
 use gantry_store::{ApprovalRow, Error, Store};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -34,13 +34,13 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
             tracing::warn!("whether held calls have changed could not be read: {error}");
         }
         let changed: Vec<_> = approvals.waiters().changed.drain().collect();
-        for id in changed {
-            match current(store, id).await {
+        for call in changed {
+            match current(store, call).await {
                 Ok(row) => row.into_iter().for_each(|row| approvals.publish(row)),
                 Err(error) => {
-                    tracing::warn!("{id}, which callers wait for, could not be read: {error}");
+                    tracing::warn!("{call}, which callers wait for, could not be read: {error}");
                     // Without waking: it is read again at the next tick.
-                    approvals.waiters().changed.insert(id);
+                    approvals.waiters().changed.insert(call);
                 }
             }
         }
@@ -51,23 +51,26 @@ impl Approvals {
     /// Finds what other processes may have changed: everything if they have changed anything, and calls whose process died
     /// while it ran them.
     async fn find_changed(&self, store: &Store, seen: &mut Option<i64>) -> Result<(), Error> {
-        if self.waiters().waiting.is_empty() {
+        let mut rows: Vec<_> =
+            self.waiters().waiting.values().map(|waiting| Arc::clone(&waiting.row.borrow())).collect();
+        if rows.is_empty() {
             return Ok(());
         }
         let version = store.version().await?;
         let is_newer = seen.replace(version) != Some(version);
-        let mut rows: Vec<_> =
-            self.waiters().waiting.values().map(|waiting| Arc::clone(&waiting.row.borrow())).collect();
         rows.retain(|row| is_newer || is_abandoned(store, row));
-        self.waiters().changed.extend(rows.iter().map(|row| row.id));
+        self.waiters().changed.extend(rows.iter().map(|row| row.call));
         Ok(())
     }
 
+    /// Notifies the callers if the newest approval of their call is another one than they know of, or stands otherwise.
     fn publish(&self, row: ApprovalRow) {
-        if let Some(waiting) = self.waiters().waiting.get(&row.id) {
+        if let Some(waiting) = self.waiters().waiting.get(&row.call) {
             waiting.row.send_if_modified(|last| {
-                let is_other = last.state != row.state;
-                *last = Arc::new(row);
+                let is_other = last.seq < row.seq || (last.seq == row.seq && last.state != row.state);
+                if is_other {
+                    *last = Arc::new(row);
+                }
                 is_other
             });
         }
@@ -79,19 +82,19 @@ fn is_abandoned(store: &Store, row: &ApprovalRow) -> bool {
     row.state == State::Executing && !store.is_alive(row.node)
 }
 
-/// An approval as it is published to callers. How a call ended whose process is gone is unknown: the next start records that,
+/// The newest approval of a call as it is published to callers. How a call ended whose process is gone is unknown: the next start records that,
 /// and callers need not wait for it.
-async fn current(store: &Store, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
-    match store.approval(id).await? {
-        Some(row) if is_abandoned(store, &row) => unless_recorded(store, id).await,
+async fn current(store: &Store, call: CallId) -> Result<Option<ApprovalRow>, Error> {
+    match store.approval_of(call).await? {
+        Some(row) if is_abandoned(store, &row) => unless_recorded(store, call).await,
         row => Ok(row),
     }
 }
 
 /// How a call ended whose process is gone. That process may have recorded it right before its end, so the row is read once
 /// more.
-pub(super) async fn unless_recorded(store: &Store, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
-    let row = store.approval(id).await?;
+pub(super) async fn unless_recorded(store: &Store, call: CallId) -> Result<Option<ApprovalRow>, Error> {
+    let row = store.approval_of(call).await?;
     Ok(row.map(|row| {
         let state = if row.state == State::Executing { State::OutcomeUnknown } else { row.state };
         ApprovalRow { state, ..row }

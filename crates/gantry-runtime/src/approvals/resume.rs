@@ -44,14 +44,14 @@ impl Projects {
         by: &Decider,
         input: DecisionInput,
     ) -> Result<ApprovalRow, DecisionError> {
-        let edited = match input.modified_args.as_ref().filter(|_| input.approved) {
+        let modified_args = input.modified_args.filter(|_| input.approved);
+        let edited = match &modified_args {
             None => None,
             Some(arguments) => {
                 let row = self.services().decidable(id, by, true).await?;
                 Some(self.binding_of(&row, arguments, by).await?)
             }
         };
-        let modified_args = input.modified_args.filter(|_| input.approved);
         let input = DecisionInput { modified_args, ..input };
         let row = self.services().decide(id, by, input, edited).await?;
         // The process that holds the call runs it, with the client that waits there; if that is gone, this one does.

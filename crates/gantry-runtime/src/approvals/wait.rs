@@ -7,6 +7,7 @@ use super::hold::describe_held;
 use super::question::{DeliveryMethod, decision_of, delivery_method, question};
 use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
+use crate::pipeline::sleep_until_opt;
 use crate::reply::Reply;
 use crate::runtime::Runtime;
 use gantry_core::State;
@@ -27,6 +28,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 
 /// What ended the waiting.
 enum Ended {
+    /// The call is over, or another approval has taken the place of the one that it waited for.
     Over(Arc<ApprovalRow>),
     /// The caller has waited long enough, or Gantry, or this part of it, stops. The call waits on.
     Left,
@@ -40,22 +42,17 @@ impl Runtime {
         let Some(mut row) = reply.approval.clone().filter(|_| reply.is_held()) else { return reply };
         let options = self.snapshot().options.approvals.clone();
         if options.delivery == Delivery::Pending && cx.parent.is_none() {
-            self.services.approvals.mark_reported(row.id);
+            self.services.approvals.mark_reported(row.call);
             return reply;
         }
         let mut waiter = self.services.approvals.wait(&row, &cx);
         loop {
             match self.wait_with(&mut waiter, &cx, &row, &options).await {
-                Ended::Over(ended) => match self.successor(&ended).await {
-                    Some(next) => {
-                        // It is asked about again.
-                        row = Arc::new(next);
-                        waiter = waiter.instead(&row);
-                    }
-                    None => return self.outcome(&cx, Arc::unwrap_or_clone(ended)).await,
-                },
+                // It is asked about again.
+                Ended::Over(now) if now.id != row.id => row = now,
+                Ended::Over(ended) => return self.outcome(&cx, Arc::unwrap_or_clone(ended)).await,
                 Ended::Left => {
-                    self.services.approvals.mark_reported(row.id);
+                    self.services.approvals.mark_reported(row.call);
                     return self.leave(&cx, row, reply).await;
                 }
                 Ended::Withdrawn => return self.withdraw_waiting(waiter, cx, row, reply).await,
@@ -86,7 +83,7 @@ impl Runtime {
         let mut asking = pin!(self.ask_client(cx, row, method, question));
         let ended = loop {
             let now = Arc::clone(&waiter.row.borrow_and_update());
-            if now.state.is_over() {
+            if now.state.is_over() || now.id != row.id {
                 break Ended::Over(now);
             }
             let waits = matches!(now.state, State::PendingApproval | State::ScheduledForExecution);
@@ -109,9 +106,7 @@ impl Runtime {
                     held_since.get_or_insert_with(Instant::now);
                 }
                 _ = progress.tick(), if waits && wants_progress => send_progress(cx, row, &mut count),
-                () = tokio::time::sleep_until(deadline.unwrap_or(first)), if deadline.is_some() => {
-                    break Ended::Left;
-                }
+                () = sleep_until_opt(deadline.map(Instant::into_std)) => break Ended::Left,
             }
         };
         if method == DeliveryMethod::Url && matches!(ended, Ended::Over(_)) {
@@ -157,7 +152,7 @@ impl Runtime {
         match ended {
             Some(ended) => self.outcome(&cx, Arc::unwrap_or_clone(ended)).await,
             // The poller may have stopped before this runtime: the row itself says whether it is over.
-            None => match self.store.approval(row.id).await {
+            None => match self.store.approval_of(row.call).await {
                 Ok(Some(now)) if now.state.is_over() => self.outcome(&cx, now).await,
                 Ok(_) | Err(_) => reply,
             },
@@ -178,15 +173,6 @@ impl Runtime {
         let held = describe_held(&row);
         let (state, effect) = (held.state, held.effect());
         Reply { state, effect, outcome: Err(held.error()), approval: Some(row), ..reply }
-    }
-
-    /// The approval that took the place of one that is over, if one did.
-    async fn successor(&self, ended: &ApprovalRow) -> Option<ApprovalRow> {
-        if ended.state != State::CancelledBySystem {
-            return None;
-        }
-        let newest = self.store.approval_of(ended.call).await.ok().flatten();
-        newest.filter(|newest| newest.id != ended.id)
     }
 
     /// Puts the question to the person behind the client, if there is one for them, and decides by the answer.

@@ -3,8 +3,8 @@
 //! A held call is durable before it is announced. Nothing waits here: the entry point that brought the
 //! call decides how its caller waits, and when a person has decided, the same stages run again with the decision to redeem.
 
-use super::CallScope;
 use super::record::{Entry, Stage};
+use super::{CallScope, not_looked_up};
 use crate::approvals::{grants, hold};
 use crate::clock;
 use gantry_core::approval::{Decision, Grant, Question, Void, redeem, redeem_grant};
@@ -14,6 +14,9 @@ use gantry_core::tool::ApprovalRule;
 use gantry_core::{CallError, Permit};
 use gantry_store::{GrantKey, HeldAs, HoldLimits};
 use std::sync::Arc;
+
+/// What grants and held calls are, in a message.
+const BEFORE: &str = "what was decided before";
 
 /// A person's yes to this call, or to calls like it.
 pub(super) async fn approve(
@@ -61,8 +64,7 @@ async fn granted(scope: &CallScope<'_>, mut question: Question) -> Result<Result
     let held_under = grants::grant_scope_digest(question.revision(), source.as_ref());
     let (what, session, now) = ((tool.fingerprint, held_under), scope.cx.session.id(), clock::latest_us());
     let found = scope.rt.store.grants_for(key, what, session, now).await;
-    let found = found.map_err(|error| unreadable(&error))?;
-    for row in found {
+    for row in found.map_err(|error| not_looked_up(BEFORE, &error))? {
         let grant = Grant { id: row.id, fingerprint: row.fingerprint, rules: row.rules, by: row.by };
         match redeem_grant(question, &grant) {
             Ok(permit) => return Ok(Ok(permit)),
@@ -70,11 +72,6 @@ async fn granted(scope: &CallScope<'_>, mut question: Question) -> Result<Result
         }
     }
     Ok(Err(question))
-}
-
-fn unreadable(error: &gantry_store::Error) -> Refusal {
-    let message = format!("what was decided before could not be looked up, so nothing was run: {error}");
-    Refusal::new(ErrorCode::InternalError, message)
 }
 
 /// The call that is the same request and waits, runs, or has ended and whose outcome no caller was given. It is looked up
@@ -95,9 +92,9 @@ pub(super) async fn join_duplicate(
     }
     let dedup_key = hold::dedup_key(scope, tool, call.arguments_digest());
     let found = scope.rt.store.same_as(dedup_key, clock::steady_us()).await;
-    let Some(row) = found.map_err(|error| unreadable(&error))? else { return Ok(()) };
+    let Some(row) = found.map_err(|error| not_looked_up(BEFORE, &error))? else { return Ok(()) };
     // From now on it is not only its maker's to withdraw.
-    scope.rt.services.approvals.mark_reported(row.id);
+    scope.rt.services.approvals.mark_reported(row.call);
     let held = hold::describe_held(&row);
     entry.enter(Stage::Held(Arc::new(row)));
     Err(held.into())
@@ -144,7 +141,7 @@ async fn hold_call(
         }
         HeldAs::Joined(row) => {
             // From now on it is not only its maker's to withdraw.
-            rt.services.approvals.mark_reported(row.id);
+            rt.services.approvals.mark_reported(row.call);
             row
         }
     };

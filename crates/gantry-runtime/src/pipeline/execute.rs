@@ -61,7 +61,7 @@ fn is_harmless(fault: &Fault, permit: &Permit) -> bool {
 async fn run_once(scope: &CallScope<'_>, permit: &Permit) -> Result<RawOutput, CallError> {
     let (CallScope { rt, snapshot, cx, .. }, tool) = (scope, permit.tool());
     let provider = rt.provider(snapshot, &tool.key.provider)?;
-    let watch = PausableTimer::start();
+    let watch = Arc::<PausableTimer>::default();
     let limit = time_limit(scope, permit);
     let inner = provider_context(cx, tool, (&watch, limit));
     let started = EventKind::ToolStarted {

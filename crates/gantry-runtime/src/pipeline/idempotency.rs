@@ -3,9 +3,8 @@
 //! The key is looked up after the policies were applied and before a preflight runs: the first call may have changed what
 //! the preflight reads.
 
-use super::CallScope;
 use super::record::{Entry, Stage};
-use super::shape;
+use super::{CallScope, not_looked_up, shape};
 use crate::context::PipelineContext;
 use crate::event::EventKind;
 use crate::reply::{Body, Shaped};
@@ -15,9 +14,8 @@ use gantry_core::raw;
 use gantry_core::{CallError, ResolvedCall};
 use gantry_provider::{Content, RawOutput};
 use gantry_store::{CallRow, State};
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -34,10 +32,7 @@ pub(super) async fn earlier(
     }
     let caller = cx.caller();
     let found = rt.store.call_by_key(Arc::clone(&caller.project), Arc::clone(&caller.principal), key).await;
-    let found = found.map_err(|error| {
-        let message = format!("the idempotency key could not be looked up, so nothing was run: {error}");
-        Refusal::new(ErrorCode::InternalError, message)
-    })?;
+    let found = found.map_err(|error| not_looked_up("the idempotency key", &error))?;
     let Some(row) = found else { return Ok(None) };
     let is_same = is_same(cx, &row, call);
     // It has not begun; a repeated request waits for the same decision.
@@ -97,53 +92,29 @@ pub(crate) fn ended(row: &CallRow) -> ToolError {
     ToolError::new(code.unwrap_or(ErrorCode::Canceled), message)
 }
 
-/// A reply as it was kept.
-#[derive(Deserialize)]
-struct StoredReply<'a> {
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    error: Option<StoredError>,
-    #[serde(borrow)]
-    upstream: Option<&'a RawValue>,
-    #[serde(default)]
-    extras: Extras,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Extras {
-    effect: Option<String>,
-    #[serde(default)]
-    stored: bool,
-}
-
-#[derive(Deserialize)]
-struct StoredError {
-    code: String,
-    message: String,
-    details: Option<Value>,
-}
-
-/// Reads a kept reply back.
+/// Reads a reply back that was kept.
 pub(crate) async fn replay(rt: &Runtime, cx: &PipelineContext, kept: &str) -> Result<Body, CallError> {
     let unreadable = || conflict("the kept result of this key cannot be read; choose a new key");
-    let Ok(kept) = serde_json::from_str::<StoredReply<'_>>(kept) else { return Err(unreadable()) };
-    match (kept.result, kept.error) {
-        (Some(handle), None) if kept.extras.stored => adopt_output(rt, cx, handle.get()).await,
-        (Some(_), None) if let Some(upstream) = kept.upstream => {
-            Ok(Body::Inline(Arc::new(RawOutput::Content(Content::new(upstream.get())))))
+    let members: HashMap<_, _> = raw::members(kept).ok_or_else(unreadable)?.into_iter().collect();
+    let member = |key: &str| members.get(key).copied();
+    let extras = member("extras").unwrap_or("{}");
+    match (member("result"), member("error")) {
+        (Some(handle), None) if raw::member(extras, "stored") == Some("true") => {
+            adopt_output(rt, cx, handle).await
         }
-        (Some(result), None) => {
-            Ok(Body::Inline(Arc::new(match serde_json::from_str::<String>(result.get()) {
-                Ok(text) => RawOutput::Text(text),
-                Err(_) => RawOutput::Json(result.get().to_owned()),
-            })))
-        }
+        (Some(result), None) => Ok(Body::Inline(Arc::new(match (member("upstream"), raw::string(result)) {
+            (Some(upstream), _) => RawOutput::Content(Content::new(upstream)),
+            (None, Some(text)) => RawOutput::Text(text.into_owned()),
+            (None, None) => RawOutput::Json(result.to_owned()),
+        }))),
         (_, Some(error)) => {
-            let code = ErrorCode::parse(&error.code).ok_or_else(unreadable)?;
-            let upstream = kept.upstream.map(|words| Box::new(upstream_payload(words.get())));
-            let error = ToolError { details: error.details, upstream, ..ToolError::new(code, error.message) };
-            let effect = kept.extras.effect.as_deref().and_then(EffectState::parse);
+            let text = |key| raw::string_member(error, key);
+            let code = text("code").and_then(|code| ErrorCode::parse(&code)).ok_or_else(unreadable)?;
+            let details = raw::member(error, "details").and_then(|text| serde_json::from_str(text).ok());
+            let upstream = member("upstream").map(|words| Box::new(upstream_payload(words)));
+            let message = text("message").unwrap_or_default();
+            let effect = raw::string_member(extras, "effect").and_then(|effect| EffectState::parse(&effect));
+            let error = ToolError { details, upstream, ..ToolError::new(code, message) };
             Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into())
         }
         (None, None) => Err(unreadable()),

@@ -9,7 +9,7 @@ use crate::approvals::hold;
 use crate::clock;
 use crate::context::PipelineContext;
 use crate::event::{EventKind, Finished};
-use crate::reply::{Receipt, Reply, Shaped};
+use crate::reply::{Receipt, Reply, Shaped, effect_of};
 use crate::runtime::Runtime;
 use crate::session::session_key;
 use futures_util::FutureExt as _;
@@ -271,8 +271,8 @@ pub(super) async fn close(
     }
     let finished = finished(cx, &reply, asked, (characters_in, characters_out));
     rt.events.emit(Some(&cx.caller().principal), EventKind::ToolFinished(Box::new(finished)));
-    if let Some(resumed) = &resumed {
-        rt.services.approvals.changed(resumed.approval);
+    if resumed.is_some() {
+        rt.services.approvals.changed(cx.id);
     }
     Receipt(reply)
 }
@@ -315,16 +315,12 @@ fn reply(cx: &PipelineContext, entry: &Entry, outcome: Result<Shaped, CallError>
         Err(CallError::Refused(_)) if entry.resumed.is_some() => State::CancelledBySystem,
         Err(CallError::Refused(_) | CallError::Held(_)) => State::Refused,
     };
-    let effect = match &outcome {
-        Ok(_) => EffectState::Done,
-        Err(error) => error.effect(),
-    };
     Reply {
         // A caller that joined a call that waits already is given that one's id.
         id: entry.approval().map_or(cx.id, |row| row.call),
         state,
+        effect: effect_of(&outcome),
         outcome: outcome.map_err(|error| short(error.error())),
-        effect,
         latency: entry.started.elapsed(),
         tool: entry.tool.clone(),
         approved_by: entry.approved_by.clone(),

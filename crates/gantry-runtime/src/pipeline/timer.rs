@@ -7,58 +7,32 @@ use gantry_provider::client::{
     Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
     ServerNotification,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How soon a paused timer is checked again when the limit is close.
-const RECHECK: Duration = Duration::from_millis(50);
-
-/// Counts the time of a call.
-#[derive(Debug)]
-pub(crate) struct PausableTimer {
-    started: Instant,
-    stops: Mutex<Stops>,
-}
-
+/// Limits the time of a call. It has how many questions are open: the time stands still while there is one.
 #[derive(Debug, Default)]
-struct Stops {
-    /// Questions that are open.
-    open: usize,
-    /// Since when there has been at least one.
-    since: Option<Instant>,
-    /// How long there was one before that.
-    total: Duration,
-}
+pub(crate) struct PausableTimer(watch::Sender<usize>);
 
 impl PausableTimer {
-    pub(crate) fn start() -> Arc<Self> {
-        Arc::new(Self { started: Instant::now(), stops: Mutex::default() })
-    }
-
-    /// Returns when the call has used up its time.
-    pub(crate) async fn expired_after(&self, limit: Duration) {
-        loop {
-            let left = limit.saturating_sub(self.used());
-            if left.is_zero() {
-                return;
+    /// Returns when the call has used up its time, which begins now.
+    pub(crate) async fn expired_after(&self, mut limit: Duration) {
+        let mut open = self.0.subscribe();
+        // Waiting does not fail: the sender is in `self`.
+        while open.wait_for(|open| *open == 0).await.is_ok() {
+            let since = Instant::now();
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep(limit) => return,
+                _ = open.wait_for(|open| *open > 0) => limit = limit.saturating_sub(since.elapsed()),
             }
-            tokio::time::sleep(left.max(RECHECK.min(limit))).await;
         }
-    }
-
-    fn used(&self) -> Duration {
-        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
-        let stopped = stops.total + stops.since.map_or(Duration::ZERO, |since| since.elapsed());
-        self.started.elapsed().saturating_sub(stopped)
     }
 
     fn stop(self: &Arc<Self>) -> PauseGuard {
-        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
-        stops.open += 1;
-        if stops.open == 1 {
-            stops.since = Some(Instant::now());
-        }
+        self.0.send_modify(|open| *open += 1);
         PauseGuard(Arc::clone(self))
     }
 }
@@ -85,12 +59,7 @@ pub(crate) struct PauseGuard(Arc<PausableTimer>);
 
 impl Drop for PauseGuard {
     fn drop(&mut self) {
-        let mut stops = self.0.stops.lock().unwrap_or_else(PoisonError::into_inner);
-        stops.open = stops.open.saturating_sub(1);
-        if stops.open == 0 {
-            let stopped = stops.since.take().map_or(Duration::ZERO, |since| since.elapsed());
-            stops.total += stopped;
-        }
+        self.0.0.send_modify(|open| *open = open.saturating_sub(1));
     }
 }
 
@@ -143,15 +112,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_watch_stands_still_while_a_question_is_open() {
-        let watch = PausableTimer::start();
+        let watch = Arc::new(PausableTimer::default());
         let begun = Instant::now();
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        let (first, second) = (watch.stop(), watch.stop());
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        drop(first);
-        tokio::time::sleep(Duration::from_secs(40)).await;
-        drop(second);
-        watch.expired_after(Duration::from_secs(10)).await;
+        let questions = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let (first, second) = (watch.stop(), watch.stop());
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            drop(first);
+            tokio::time::sleep(Duration::from_secs(40)).await;
+            drop(second);
+        };
+        tokio::join!(watch.expired_after(Duration::from_secs(10)), questions);
         assert_eq!(begun.elapsed().as_secs(), 110);
     }
 }

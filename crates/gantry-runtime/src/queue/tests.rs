@@ -61,6 +61,28 @@ async fn cal_6_urgent_calls_go_first() {
 }
 
 #[tokio::test]
+async fn cal_6_calls_that_come_later_never_overtake_a_turn() {
+    let queue = queue(1, 100);
+    let (busy, held) = (SessionId::mint(), Held::default());
+    let mut slot = queue.admit(busy, Priority::Normal, &held).await.unwrap();
+    let mut own: Vec<_> = (0..3).map(|_| Box::pin(queue.admit(busy, Priority::Normal, &held))).collect();
+    for call in &mut own {
+        assert!(begin(call).await.is_none());
+    }
+    // Before each turn a call of a new session comes, and an urgent one that goes first.
+    for call in &mut own {
+        let mut other = Box::pin(queue.admit(SessionId::mint(), Priority::Normal, &held));
+        assert!(begin(&mut other).await.is_none());
+        let mut urgent = Box::pin(queue.admit(SessionId::mint(), Priority::High, &held));
+        assert!(begin(&mut urgent).await.is_none());
+        drop(slot);
+        drop(urgent.await.unwrap());
+        slot = begin(call).await.expect("its turn has come").unwrap();
+        assert!(begin(&mut other).await.is_none());
+    }
+}
+
+#[tokio::test]
 async fn cal_6_waiting_is_bounded_and_giving_up_frees_the_place() {
     let queue = queue(1, 1);
     let session = SessionId::mint();

@@ -112,7 +112,7 @@ impl Runtime {
         let visibility = self.visibility(session.caller().agent.as_deref());
         let (method, subject) = (request.method, subject(&request.params));
         // Time in which the client is asked something does not count.
-        let watch = PausableTimer::start();
+        let watch = Arc::<PausableTimer>::default();
         let RequestContext { client: audience, cancel } = request.turn;
         let audience = Arc::new(PausingClient { audience, watch: Arc::clone(&watch) });
         let request = Outgoing { turn: RequestContext { client: audience, cancel }, ..request };

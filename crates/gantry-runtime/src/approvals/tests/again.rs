@@ -155,11 +155,11 @@ async fn what_a_process_recorded_right_before_its_end_is_told() {
     let home = Home::new().await;
     let held = home.call("slow", "{}").await;
     home.begin(id(&held)).await;
-    let row = poll::unless_recorded(home.projects.store(), id(&held)).await.unwrap().unwrap();
+    let row = poll::unless_recorded(home.projects.store(), held.id).await.unwrap().unwrap();
     assert_eq!(row.state, State::OutcomeUnknown, "if the process that runs it were gone");
     home.let_go();
     home.over(&held).await;
-    let row = poll::unless_recorded(home.projects.store(), id(&held)).await.unwrap().unwrap();
+    let row = poll::unless_recorded(home.projects.store(), held.id).await.unwrap().unwrap();
     assert_eq!(row.state, State::CompletedSuccess);
 }
 
@@ -178,7 +178,7 @@ async fn a_held_call_ends_by_the_clock_by_which_it_is_waited_for() {
 async fn crowd(store: &Store, like: &ApprovalRow, n: usize) -> Vec<ApprovalId> {
     let head = store.call(like.call).await.unwrap().unwrap().head;
     let hold = |_| async {
-        let (id, call) = (ApprovalId::mint(), gantry_core::id::CallId::mint());
+        let (id, call) = (ApprovalId::mint(), CallId::mint());
         let dedup_key = gantry_core::digest::Digest::of(id.to_string().as_bytes());
         let row = ApprovalRow { id, call, dedup_key, ..like.clone() };
         let head = gantry_store::CallHead { id: call, ..head.clone() };

@@ -44,16 +44,22 @@ async fn when_one_of_two_that_wait_leaves_the_call_is_still_the_others() {
     let pending = home.pending().await;
     let stays = call(second);
     // Both wait before the first one leaves.
-    until(|| waiters(&home, pending.id) == 2).await;
+    until(|| waiters(&home, pending.call) == 2).await;
     leaves.cancel();
     assert!(leaving.await.unwrap().is_held());
     home.decide(pending.id, yes()).await.unwrap();
     assert_eq!(stays.await.unwrap().model_text(), "{\"n\":1} 1");
 }
 
-/// How many wait for an approval.
-fn waiters(home: &Home, id: ApprovalId) -> usize {
-    home.projects.services().approvals().waiters().waiting.get(&id).map_or(0, |waiting| waiting.waiters.len())
+/// How many wait for a held call.
+fn waiters(home: &Home, call: CallId) -> usize {
+    home.projects
+        .services()
+        .approvals()
+        .waiters()
+        .waiting
+        .get(&call)
+        .map_or(0, |waiting| waiting.waiters.len())
 }
 
 /// Calls what is slow, and waits for it.
@@ -70,7 +76,7 @@ async fn one_of_two_who_leaves_while_the_call_runs_does_not_stop_it() {
     let (leaves, leaving) = (first.cancel.clone(), wait(&home, first));
     let pending = home.pending().await;
     let stays = wait(&home, second);
-    until(|| waiters(&home, pending.id) == 2).await;
+    until(|| waiters(&home, pending.call) == 2).await;
     home.begin(pending.id).await;
     leaves.cancel();
     let left = leaving.await.unwrap();
@@ -87,7 +93,7 @@ async fn one_who_waits_alone_and_leaves_stops_the_call_that_runs() {
     let cx = home.cx().await;
     let (leaves, leaving) = (cx.cancel.clone(), wait(&home, cx));
     let pending = home.pending().await;
-    until(|| waiters(&home, pending.id) == 1).await;
+    until(|| waiters(&home, pending.call) == 1).await;
     home.begin(pending.id).await;
     leaves.cancel();
     let left = leaving.await.unwrap();
@@ -114,18 +120,21 @@ async fn who_knew_of_a_call_may_come_back_for_what_takes_its_place() {
     let home = Home::new().await;
     let (cx, approvals) = (home.cx().await, Arc::clone(home.projects.services().approvals()));
     let mut rows = Vec::new();
-    for n in 0..3 {
-        rows.push(Arc::new(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await));
+    for n in 0..2 {
+        rows.push(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await);
     }
+    rows[1].call = rows[0].call;
+    let rows: Vec<_> = rows.into_iter().map(Arc::new).collect();
     let first = approvals.wait(&rows[0], &cx);
-    let second = first.instead(&rows[1]);
+    assert!(first.is_alone());
+    approvals.mark_reported(rows[0].call);
+    let second = approvals.wait(&rows[1], &cx);
+    assert_eq!(first.row.borrow().id, rows[1].id, "it waits for what takes the place of the first");
     drop(first);
-    assert!(second.is_alone());
-    approvals.mark_reported(rows[1].id);
-    let third = second.instead(&rows[2]);
-    drop(second);
-    assert!(!third.is_alone(), "somebody else was told of it");
-    drop(third);
+    assert!(!second.is_alone(), "somebody else was told of it");
+    let late = approvals.wait(&rows[0], &cx);
+    assert_eq!(late.row.borrow().id, rows[1].id, "who comes with what is over waits for the same");
+    drop((second, late));
     assert!(approvals.waiters().waiting.is_empty());
 }
 
@@ -134,7 +143,7 @@ async fn a_caller_that_waits_hears_of_what_another_process_decided() {
     let home = Home::new().await;
     let waiting = wait(&home, home.cx().await);
     let pending = home.pending().await;
-    until(|| waiters(&home, pending.id) == 1).await;
+    until(|| waiters(&home, pending.call) == 1).await;
     let database = gantry_store::Options::new(home.folder.path().join("gantry.db"));
     let (other, _) = Store::open(database).unwrap();
     let step = gantry_store::Settled {

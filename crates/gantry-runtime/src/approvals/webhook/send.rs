@@ -12,7 +12,11 @@ use gantry_store::Store;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+
+/// Messages that are sent to one webhook at once, each about another approval.
+const AT_ONCE: usize = 8;
 
 /// How long a webhook may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -20,48 +24,40 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are read, so that the connection can be used again. What it says is of no interest.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// How a message fared.
-#[derive(Debug)]
-pub(super) enum Sent {
-    /// The webhook has it.
-    Taken,
-    /// There is nothing to send any more.
-    Skipped,
-    /// It was not taken, for this reason.
-    Failed(String),
-}
-
 /// A webhook, and what it takes to reach it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Target {
     pub(super) webhook: Webhook,
     /// Or why there is none.
     client: Result<HttpClient, String>,
+    /// A turn for each message that is sent at once.
+    pub(super) turns: Semaphore,
 }
 
 impl Target {
     pub(super) fn new(webhook: &Webhook) -> Self {
-        Self { webhook: webhook.clone(), client: client(&webhook.allow_private) }
+        let (client, turns) = (client(&webhook.allow_private), Semaphore::new(AT_ONCE));
+        Self { webhook: webhook.clone(), client, turns }
     }
 
-    /// Sends the next message about an approval, once. `page` is the address of the page on which a person decides, without
-    /// the approval's id.
-    pub(super) async fn send(&self, store: &Store, id: ApprovalId, page: Option<&str>) -> Sent {
-        let row = match store.approval(id).await {
-            Ok(row) => row,
-            Err(error) => return Sent::Failed(format!("the approval could not be read: {error}")),
-        };
+    /// Sends the next message about an approval, once. Returns whether there was one, or why it was not taken. `page` is the
+    /// address of the page on which a person decides, without the approval's id.
+    pub(super) async fn send(
+        &self,
+        store: &Store,
+        id: ApprovalId,
+        page: Option<&str>,
+    ) -> Result<bool, String> {
+        let row = store.approval(id).await;
+        let row = row.map_err(|error| format!("the approval could not be read: {error}"))?;
         let next = row.and_then(|row| row.next_announcement().map(|next| (row, next)));
-        let Some((row, next)) = next else { return Sent::Skipped };
-        if let Some(message) = Message::about(row, next, page)
-            && let Err(reason) = self.post(message).await
-        {
-            return Sent::Failed(reason);
+        let Some((row, next)) = next else { return Ok(false) };
+        if let Some(message) = Message::about(row, next, page) {
+            self.post(message).await?;
         }
-        match store.announced(id, next).await {
-            Ok(()) => Sent::Taken,
-            Err(error) => Sent::Failed(format!("that it was taken could not be recorded: {error}")),
-        }
+        let noted = store.announced(id, next).await;
+        noted.map_err(|error| format!("that it was taken could not be recorded: {error}"))?;
+        Ok(true)
     }
 
     async fn post(&self, message: Message) -> Result<(), String> {
