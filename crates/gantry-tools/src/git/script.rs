@@ -22,13 +22,14 @@ const OUTPUT: usize = 4 * 1024 * 1024;
 
 /// What every git has in its environment: nothing of this machine's settings, no person to ask, texts that can be read, and
 /// every commit as it is, for tools can write the files by which a repository shows another one in its place.
-const ENV: [(&str, &str); 13] = [
+const ENV: [(&str, &str); 14] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", "/bin/false"),
     ("GIT_EDITOR", "/bin/false"),
+    ("GIT_PAGER", "cat"),
     ("GIT_ALLOW_PROTOCOL", "http:https"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
@@ -39,7 +40,7 @@ const ENV: [(&str, &str); 13] = [
 ];
 
 /// Settings that win over those of the repository.
-const CONFIG: [(&str, &str); 14] = [
+const CONFIG: [(&str, &str); 16] = [
     ("safe.directory", "*"),
     ("core.fsmonitor", "false"),
     ("core.quotePath", "false"),
@@ -48,6 +49,8 @@ const CONFIG: [(&str, &str); 14] = [
     ("advice.graftFileDeprecated", "false"),
     ("i18n.commitEncoding", "UTF-8"),
     ("i18n.logOutputEncoding", "UTF-8"),
+    ("format.pretty", "medium"),
+    ("log.date", "default"),
     ("color.ui", "never"),
     ("credential.helper", ""),
     ("gc.auto", "0"),
