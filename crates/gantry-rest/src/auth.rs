@@ -1,24 +1,15 @@
 //! Credentials of an API: which ones an operation needs, and where they go in its request.
 
 use super::api::request::add_credential;
-use super::client::Request;
 use super::error;
 use super::options::{ApiOptions, Credential};
 use super::token::{TokenRequest, Tokens};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::Fault;
+use gantry_egress::OutboundRequest;
 use gantry_openapi::{Import, KeyPlace, Need, Operation, Scheme};
 use std::sync::Arc;
-
-/// The credentials that were added to one request.
-#[derive(Default)]
-pub(super) struct AppliedAuth {
-    /// Whether there are any.
-    pub(super) is_applied: bool,
-    /// The OAuth token among them, which can be requested anew.
-    pub(super) token: Option<(TokenRequest, Arc<str>)>,
-}
 
 /// Whether a credential is what a scheme asks for.
 #[must_use]
@@ -56,21 +47,29 @@ fn credential<'a>(
     both.filter(|(scheme, credential)| fits(scheme, credential))
 }
 
-/// Adds the credentials for the first need of an operation that can be met; none if there is no such need.
-pub(super) async fn apply(
-    request: &mut Request,
-    (operation, import): (&Operation, &Import),
+/// The first need of an operation that can be met: schemes, each with its scopes. None if there is no such need.
+pub(super) fn met<'a>(
+    operation: &'a Operation,
+    import: &Import,
     options: &ApiOptions,
-    tokens: &Tokens,
-) -> Result<AppliedAuth, Fault> {
+) -> &'a [(String, Vec<String>)] {
     let is_met = |need: &&Need| {
         !need.0.is_empty() && need.0.iter().all(|(name, _)| credential(name, import, options).is_some())
     };
-    let needed = operation.security.iter().find(is_met).map(|need| need.0.as_slice()).unwrap_or_default();
+    operation.security.iter().find(is_met).map(|need| need.0.as_slice()).unwrap_or_default()
+}
+
+/// Adds the credentials for these schemes to a request. Returns the OAuth token among them, which can be requested anew.
+pub(super) async fn apply(
+    request: &mut OutboundRequest,
+    schemes: &[(String, Vec<String>)],
+    (import, options): (&Import, &ApiOptions),
+    tokens: &Tokens,
+) -> Result<Option<(TokenRequest, Arc<str>)>, Fault> {
     let authorization = |value: String| (KeyPlace::Header, "authorization", value);
     let unsendable = |error: String| error::unavailable(format!("openapiSpecs.{}: {error}", options.id));
-    let mut auth = AppliedAuth::default();
-    for (name, scopes) in needed {
+    let mut used = None;
+    for (name, scopes) in schemes {
         let Some((scheme, credential)) = credential(name, import, options) else { continue };
         let (place, name, value) = match (credential, scheme) {
             (Credential::Key { api_key }, Scheme::ApiKey { place, name }) => {
@@ -88,26 +87,21 @@ pub(super) async fn apply(
                     Scheme::ClientCredentials { token_url, .. } => Some(token_url),
                     Scheme::ApiKey { .. } | Scheme::Basic | Scheme::Bearer | Scheme::Unsupported(_) => None,
                 };
-                let url = token_url.as_ref().or(declared).ok_or_else(|| {
-                    error::unavailable(format!(
-                        "no token can be got for the security scheme {name}: its tokenUrl is not known"
-                    ))
-                })?;
+                // It fits no scheme without one.
+                let Some(url) = token_url.as_ref().or(declared) else { continue };
                 let wanted = TokenRequest {
-                    scheme: name.clone(),
                     url: url.clone(),
                     id: client_id.clone(),
                     secret: client_secret.clone(),
-                    scopes: configured.clone().unwrap_or_else(|| scopes.clone()),
+                    scopes: configured.as_ref().unwrap_or(scopes).clone(),
                 };
                 let token = tokens.get(&wanted).await?;
                 let value = format!("Bearer {token}");
-                auth.token = Some((wanted, token));
+                used = Some((wanted, token));
                 authorization(value)
             }
         };
         add_credential(request, place, name, &value).map_err(unsendable)?;
-        auth.is_applied = true;
     }
-    Ok(auth)
+    Ok(used)
 }

@@ -2,13 +2,12 @@
 //!
 //! Reading stops at a limit. What came until then is the result, which names the limit.
 
-use super::error::ErrorContext;
 use super::options::{StreamMode, Streaming};
-use super::response::is_json;
+use super::response::{RestCall, is_json};
 use gantry_core::{ErrorCode, Fault, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
 use gantry_provider::RawOutput;
-use gantry_provider::client::{ClientChannel, ServerNotification};
+use gantry_provider::client::ServerNotification;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -38,13 +37,13 @@ enum End {
     Broken(HttpError),
 }
 
-/// Reads an answer piece by piece, until this time at the latest.
+/// Reads an answer piece by piece.
 pub(super) async fn read(
     mut response: HttpResponse,
     options: &Streaming,
-    until: Instant,
-    (context, client): (&ErrorContext<'_>, &dyn ClientChannel),
+    call: &RestCall<'_>,
 ) -> Result<RawOutput, Fault> {
+    let until = call.until.min(Instant::now() + options.timeout);
     let mut stream = Stream {
         options,
         line: Vec::new(),
@@ -56,7 +55,7 @@ pub(super) async fn read(
         answer: None,
     };
     let (mut bytes, mut reported, mut next_report) = (0_usize, 0, Instant::now());
-    let wants_progress = client.wants_progress();
+    let wants_progress = call.client.wants_progress();
     let end = loop {
         let chunk = match timeout_at(until, response.chunk()).await {
             Err(_elapsed) => break End::Limit("timeout"),
@@ -76,10 +75,10 @@ pub(super) async fn read(
             (reported, next_report) = (stream.count, Instant::now() + PROGRESS);
             let message = format!("{reported} items, {bytes} bytes");
             let params = json!({ "progress": reported, "message": message }).to_string();
-            client.notify(ServerNotification::Progress(params.into()));
+            call.client.notify(ServerNotification::Progress(params.into()));
         }
     };
-    stream.conclude(end, context)
+    stream.conclude(end, call)
 }
 
 /// A stream that is being read. Its buffers are bounded by the bytes of the whole answer.
@@ -199,18 +198,18 @@ impl Stream<'_> {
         text.chars().take(UNREADABLE_CHARS).collect()
     }
 
-    fn conclude(self, end: End, context: &ErrorContext<'_>) -> Result<RawOutput, Fault> {
+    fn conclude(self, end: End, call: &RestCall<'_>) -> Result<RawOutput, Fault> {
         let truncated = match end {
             End::Complete => None,
             End::Limit(limit) => Some(limit),
-            End::Broken(error) if self.count == 0 => return Err(context.http(&error)),
+            End::Broken(error) if self.count == 0 => return Err(call.http(&error)),
             End::Broken(_) => Some("connection"),
         };
         if let Some(start) = self.unreadable.filter(|_| self.count == 0) {
-            let start: String = context.secrets.mask(start).chars().take(UNREADABLE_CHARS).collect();
+            let start: String = call.secrets.mask(start).chars().take(UNREADABLE_CHARS).collect();
             let message =
                 format!("nothing of the stream that was answered could be read; it begins with {start:?}");
-            return Err(context.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
+            return Err(call.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
         }
         let items = || format!("[{}]", self.items.join(","));
         let is_answer = self.options.mode == StreamMode::JsonStream;

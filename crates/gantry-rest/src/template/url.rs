@@ -1,13 +1,10 @@
 //! URLs with placeholders in path and query.
 
-use super::text::Path;
+use super::text::find;
 use super::{Arguments, Text};
 use crate::encode;
 use gantry_egress::Url;
 use serde_json::Value;
-
-/// Characters that end a part of a URL, so that the name of a placeholder in it must not have them.
-const DELIMITERS: [char; 5] = ['/', '?', '#', '&', '='];
 
 /// A URL whose path and query are filled from arguments; scheme, host and port are fixed.
 pub(crate) struct UrlTemplate {
@@ -36,11 +33,6 @@ impl UrlTemplate {
         }
         let origin = format!("{scheme}://{authority}");
         Url::parse(&origin).map_err(|error| format!("the url cannot be read: {error}"))?;
-        if let Some(path) = Text::parse(rest)?.paths().find(|path| path.to_string().contains(DELIMITERS)) {
-            return Err(format!(
-                "${{parameters.{path}}} cannot be a part of the url: its name has / ? # & or ="
-            ));
-        }
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
         let (path, own) = rest.split_once('?').unwrap_or((rest, ""));
         if path.contains('\\') {
@@ -63,9 +55,9 @@ impl UrlTemplate {
     }
 
     /// Its placeholders.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         let pairs = self.query.iter().flat_map(|(name, value)| std::iter::once(name).chain(value));
-        self.segments.iter().chain(pairs).flat_map(Text::paths)
+        self.segments.iter().chain(pairs).flat_map(|text| &text.paths)
     }
 
     /// Scheme, host and port. A user or a password may be among it.
@@ -102,7 +94,7 @@ impl UrlTemplate {
             let filled = |text: &Text| text.fill_with(arguments, |value| encode::component(&value));
             match value {
                 Some(value) if let Some(path) = value.sole() => {
-                    let value = path.find(arguments).unwrap_or(&Value::Null);
+                    let value = find(path, arguments).unwrap_or(&Value::Null);
                     encode::add_pairs(&mut pairs, &encode::query_decoded(&filled(name)), value, false);
                 }
                 Some(value) => pairs.push(format!("{}={}", filled(name), filled(value))),
@@ -118,8 +110,8 @@ impl UrlTemplate {
 }
 
 fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String> {
-    for path in segment.paths() {
-        let what = match path.find(arguments) {
+    for path in &segment.paths {
+        let what = match find(path, arguments) {
             None | Some(Value::Null) => "is needed",
             Some(Value::String(text)) if text.is_empty() => "must not be empty",
             Some(Value::Array(_) | Value::Object(_)) => "cannot be a list or an object",
@@ -129,7 +121,7 @@ fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String>
     }
     let filled = segment.fill_with(arguments, |value| encode::component(&value));
     let leads_away = matches!(filled.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
-    match segment.paths().next() {
+    match segment.paths.first() {
         Some(path) if leads_away => {
             Err(format!("the argument {path} must not be . or ..: it is a part of the address"))
         }

@@ -12,7 +12,7 @@ use gantry_egress::HttpClient;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -35,7 +35,7 @@ const DIMENSIONS: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct Reranker {
     options: EmbeddingsOptions,
-    client: OnceLock<HttpClient>,
+    client: HttpClient,
     /// Since when, and why, the model gives no answer at all. One that refuses has answered.
     silence: Mutex<Option<(Instant, String)>>,
 }
@@ -53,7 +53,7 @@ struct Item {
 
 impl Reranker {
     pub(super) fn new(options: EmbeddingsOptions) -> Self {
-        Self { options, client: OnceLock::new(), silence: Mutex::default() }
+        Self { options, client: HttpClient::unguarded(), silence: Mutex::default() }
     }
 
     /// Puts the first matches in a new order, or notes why they have the old one.
@@ -95,13 +95,6 @@ impl Reranker {
     }
 
     async fn post(&self, texts: &[String]) -> Result<(StatusCode, Vec<u8>), String> {
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let client = HttpClient::new().map_err(|error| error.to_string())?;
-                self.client.get_or_init(|| client)
-            }
-        };
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.options.api_key {
@@ -112,7 +105,7 @@ impl Reranker {
         }
         let url = format!("{}/embeddings", self.options.url.trim_end_matches('/'));
         let body = json!({ "model": self.options.model, "input": texts }).to_string();
-        let response = client.send(Method::POST, &url, headers, body.into()).await;
+        let response = self.client.send(Method::POST, &url, headers, body.into()).await;
         let response = response.map_err(|error| error.to_string())?;
         let status = response.status();
         let body = response.body(ANSWER_BYTES).await.map_err(|error| error.to_string())?;

@@ -4,14 +4,11 @@
 //! one that cannot be trusted and one that Gantry does not connect to get the same words and the same code.
 
 use super::page::{self, Page};
-use super::ready;
 use super::url_policy::{URL_BYTES, UrlPolicy};
 use crate::tool::prelude::*;
 use crate::tool::{run_blocking, time_limit};
 use gantry_core::{EffectState, ErrorCode, ToolError};
-use gantry_egress::{
-    FollowError, HOP_BY_HOP, HttpError, LazyClient, OutboundRequest, REDIRECTS, Redirect, Url, follow,
-};
+use gantry_egress::{HOP_BY_HOP, HttpClient, HttpError, OutboundRequest, REDIRECTS, Redirect, Url, follow};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
@@ -41,7 +38,7 @@ const READABLE: &str =
 /// The tool.
 #[derive(Debug)]
 pub(super) struct WebFetch {
-    pub(super) client: Arc<LazyClient>,
+    pub(super) client: HttpClient,
     pub(super) policy: UrlPolicy,
 }
 
@@ -173,16 +170,18 @@ impl WebFetch {
             url: url.clone(),
             headers: headers.clone(),
             body: body.clone().into(),
-            connect_retries: &[],
         };
-        let decide = |redirect: Redirect<'_>| self.judge_redirect(redirect, url, basis).map(Some);
-        match follow(ready(&self.client).await?, outbound, decide).await {
+        let mut refused = None;
+        let decide = |redirect: Redirect<'_>| {
+            self.judge_redirect(redirect, url, basis).map_err(|fault| refused = Some(fault)).ok()
+        };
+        match follow(&self.client, outbound, &[], decide).await {
+            Err(failed) => Err(request_failed(method, &failed.url, &failed.error)),
+            Ok(_) if let Some(fault) = refused => Err(fault),
             Ok(followed) if followed.too_many => {
                 Err(failure::failed(format!("{url} redirects more than {REDIRECTS} times")))
             }
             Ok(followed) => page::read(followed, method).await,
-            Err(FollowError::Http { error, url, .. }) => Err(request_failed(method, &url, &error)),
-            Err(FollowError::Refused(fault)) => Err(fault),
         }
     }
 
