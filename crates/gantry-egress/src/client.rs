@@ -43,13 +43,10 @@ pub const HOP_BY_HOP: [HeaderName; 11] = [
 /// Why a request got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HttpError {
-    /// The client cannot be built.
-    #[error("cannot set up HTTP: {0}")]
-    Setup(String),
     /// The request is malformed; nothing was sent.
     #[error("{address:?} cannot be asked: {reason}")]
     Request { address: String, reason: String },
-    /// No connection: nothing listens there, or the certificate is not trusted. Nothing was sent.
+    /// No connection: nothing listens there, the certificate is not trusted, or TLS cannot be set up. Nothing was sent.
     #[error("cannot connect to {address}: {reason}")]
     Connect { address: String, reason: String },
     /// The host has an address that the guard refuses. No connection was made.
@@ -129,10 +126,10 @@ impl HttpClient {
         }
     }
 
-    fn build(&self) -> Result<reqwest::Client, HttpError> {
+    fn build(&self) -> Result<reqwest::Client, String> {
         // A machine without trusted authorities still reaches servers without TLS.
         let built = self.builder().build().or_else(|_| self.builder().tls_certs_only([]).build());
-        built.map_err(|error| HttpError::Setup(reason(error)))
+        built.map_err(reason)
     }
 
     /// Sends a request and returns when the head of the answer is there. A redirect is an error.
@@ -173,7 +170,8 @@ impl HttpClient {
         let build = async || {
             let client = self.clone();
             let built = tokio::task::spawn_blocking(move || client.build()).await;
-            built.map_err(|crash| HttpError::Setup(crash.to_string()))?
+            let built = built.unwrap_or_else(|crash| Err(crash.to_string()));
+            built.map_err(|reason| HttpError::Connect { address: address.clone(), reason })
         };
         let mut request = self.inner.get_or_try_init(build).await?.request(method, url).headers(headers);
         if body.as_bytes().is_none_or(|bytes| !bytes.is_empty()) {

@@ -27,7 +27,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -78,11 +77,6 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(import: Import, options: &ApiOptions, files: Stamps) -> Self {
-        let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
-        Self { import, tools, files }
-    }
-
     /// The operation of a tool, if its definition still has the fingerprint that was judged. Another order of members in
     /// the document keeps the fingerprint.
     fn operation(&self, tool: &Tool) -> Option<&Operation> {
@@ -201,13 +195,14 @@ impl Shared {
     async fn read(&self) -> Result<(), String> {
         let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
         let (choice, options) = (self.choice.clone(), Arc::clone(&self.options));
-        let importing = spawn_blocking(move || {
+        let importing = load::blocking(move || {
             let import = gantry_openapi::import(&bundle, &choice);
             // Freed before memory for the tools is taken.
             drop(bundle);
-            Loaded::new(import, &options, files)
+            let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
+            Loaded { import, tools, files }
         });
-        let loaded = importing.await.map_err(|crash| format!("it could not be read: {crash}"))?;
+        let loaded = importing.await?;
         self.log(&loaded.import);
         self.loaded.store(Some(Arc::new(loaded)));
         self.version.send_modify(|version| *version += 1);
@@ -263,12 +258,11 @@ fn check(options: &ApiOptions) -> Result<(), String> {
         let most = (options.name_chars() + options.id.len()).saturating_sub(OPERATION_CHARS);
         return Err(format!(": its name has more than {most} characters; use a shorter one"));
     }
-    options.headers.iter().try_for_each(|(name, value)| {
-        client::header_name(name)
-            .and_then(|_| client::header_value(name, value))
-            .map_err(|error| format!(": {error}"))?;
-        Ok(())
-    })
+    for (name, value) in &options.headers {
+        let value = client::header_name(name).and_then(|_| client::header_value(name, value));
+        value.map_err(|error| format!(": {error}"))?;
+    }
+    Ok(())
 }
 
 /// A call of an operation.
@@ -414,10 +408,7 @@ impl Provider for Api {
     }
 
     fn instructions(&self) -> Option<String> {
-        let loaded = self.shared.loaded.load();
-        let loaded = loaded.as_ref()?;
-        let title: String = loaded.import.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let title: String = title.chars().filter(|c| !gantry_core::raw::misleads(*c)).take(100).collect();
+        let title = error::one_line(&self.shared.loaded.load().as_ref()?.import.title, 100);
         let id = &self.shared.options.id;
         let title = if title.is_empty() { id.clone() } else { title };
         Some(format!("The tools {NAMESPACE}__{id}_* are operations of an API: {title}."))

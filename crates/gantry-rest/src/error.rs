@@ -1,6 +1,7 @@
 //! Failures of requests: their messages, and whether the effect can have happened.
 
 use super::response::RestCall;
+use gantry_core::raw::misleads;
 use gantry_core::shape::truncated;
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
 use gantry_egress::{FollowError, HttpError, display_url};
@@ -45,9 +46,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
 /// What an error of the client says, with advice.
 pub(super) fn describe(error: &HttpError) -> String {
     match error {
-        HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::Redirect { .. } => {
-            format!("{error}. Nothing was sent.")
-        }
+        HttpError::Connect { .. } | HttpError::Redirect { .. } => format!("{error}. Nothing was sent."),
         HttpError::NotAllowed { .. } => format!(
             "{error}. Nothing was sent. Add it to web.allowPrivate if it is the right one, and set baseUrl if a \
              specification from the web names it."
@@ -79,8 +78,9 @@ impl RestCall<'_> {
     pub(super) fn http(&self, error: &HttpError) -> Fault {
         let text = self.secrets.mask(describe(error));
         match error {
-            HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::Redirect { .. } => unavailable(text),
-            HttpError::NotAllowed { .. } => unavailable(text),
+            HttpError::Connect { .. } | HttpError::Redirect { .. } | HttpError::NotAllowed { .. } => {
+                unavailable(text)
+            }
             HttpError::Request { .. } => invalid(text),
             HttpError::Broken { .. } => self.lost(text),
             HttpError::TooLarge { .. } => self.after_sending(ToolError::new(ErrorCode::ExecutionError, text)),
@@ -108,7 +108,7 @@ impl RestCall<'_> {
         let masked = self.secrets.mask(body);
         let text = truncated(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
         let json: Option<Value> = serde_json::from_str(&text).ok().filter(|_| !is_cut);
-        let line = one_line(&text);
+        let line = one_line(&text, MESSAGE_CHARS);
         let method = &self.request.method;
         let url = self.secrets.mask(display_url(self.request.url.as_str()));
         let mut message = format!("HTTP {status} from {method} {url}");
@@ -157,11 +157,11 @@ impl RestCall<'_> {
     }
 }
 
-/// The beginning of a text without breaks.
-fn one_line(text: &str) -> String {
+/// The beginning of a text without breaks and characters that mislead.
+pub(super) fn one_line(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut chars = line.chars().filter(|c| !c.is_control());
-    let start: String = chars.by_ref().take(MESSAGE_CHARS).collect();
+    let mut chars = line.chars().filter(|c| !misleads(*c));
+    let start: String = chars.by_ref().take(most).collect();
     if chars.next().is_some() { start + "…" } else { start }
 }
 

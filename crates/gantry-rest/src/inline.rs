@@ -9,7 +9,7 @@ use super::{NAMESPACE, tool_spec, warn_about_cleartext};
 use gantry_core::digest::Digest;
 use gantry_core::tool::{ApprovalRule, Origin, Target, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, ToolError, ToolKind};
-use gantry_egress::{BodyKind, MediaType, OutboundRequest, Url};
+use gantry_egress::{BodyKind, MediaType, OutboundRequest};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use http::Method;
@@ -20,9 +20,6 @@ use std::sync::atomic::AtomicBool;
 
 /// Parameters that an error names.
 const NAMED: usize = 10;
-
-/// The shortest part of a path that can be a key.
-const KEY_BYTES: usize = 20;
 
 /// The provider of the inline tools.
 #[derive(Debug)]
@@ -69,30 +66,6 @@ impl InlineTools {
 
     fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
-    }
-
-    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
-        let name = permit.tool().spec.name.as_str();
-        let Some(tool) = self.tool(name) else {
-            let message = format!("{NAMESPACE} has no tool {name}");
-            return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
-        };
-        let until = reading_end(cx.limit);
-        let request = tool.request(&error::arguments(permit)?).map_err(error::invalid)?;
-        if !tool.secrets.is_empty() {
-            warn_about_cleartext(&tool.warned, &format!("restTools.{name}"), &request.url);
-        }
-        let call = RestCall {
-            request: &request,
-            reads: permit.tool().effect == Effect::Read,
-            secrets: &tool.secrets,
-            advice: Some(format!("set the header that it wants in restTools.{name}.headers")),
-            schema: None,
-            streaming: tool.streaming.as_ref(),
-            until,
-            client: &*cx.client,
-        };
-        response::read(self.client.send(request.clone(), false).await, &call).await
     }
 }
 
@@ -196,13 +169,7 @@ fn secrets(
     body: Option<&BodyTemplate>,
 ) -> Result<Redactor, String> {
     let mut secrets = Redactor::default();
-    if let Ok(origin) = Url::parse(url.origin()) {
-        secrets.add_user(&origin);
-    }
-    url.literal_segments().filter(|part| is_key(part)).for_each(|part| secrets.add(part));
-    for (name, value) in url.literal_pairs() {
-        secrets.add_named(&name, &value);
-    }
+    url.add_to(&mut secrets);
     for (name, value) in headers {
         value.literals().for_each(|literal| secrets.add_header(name.as_str(), literal));
     }
@@ -212,12 +179,6 @@ fn secrets(
         parts.for_each(|part| secrets.add_named(name, part));
     }
     Ok(secrets)
-}
-
-/// Whether a part of a path looks like a key: some services have them there.
-fn is_key(part: &str) -> bool {
-    let has = |test: fn(&char) -> bool| part.chars().any(|c| test(&c));
-    part.len() >= KEY_BYTES && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
 }
 
 fn spec(tool: &Inline, secrets: &Redactor) -> Result<ToolSpec, String> {
@@ -278,6 +239,28 @@ impl Provider for InlineTools {
         cx: &'a CallContext,
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(cx, permit))
+        Box::pin(async move {
+            let name = permit.tool().spec.name.as_str();
+            let Some(tool) = self.tool(name) else {
+                let message = format!("{NAMESPACE} has no tool {name}");
+                return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
+            };
+            let until = reading_end(cx.limit);
+            let request = tool.request(&error::arguments(permit)?).map_err(error::invalid)?;
+            if !tool.secrets.is_empty() {
+                warn_about_cleartext(&tool.warned, &format!("restTools.{name}"), &request.url);
+            }
+            let call = RestCall {
+                request: &request,
+                reads: permit.tool().effect == Effect::Read,
+                secrets: &tool.secrets,
+                advice: Some(format!("set the header that it wants in restTools.{name}.headers")),
+                schema: None,
+                streaming: tool.streaming.as_ref(),
+                until,
+                client: &*cx.client,
+            };
+            response::read(self.client.send(request.clone(), false).await, &call).await
+        })
     }
 }

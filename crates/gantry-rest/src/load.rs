@@ -62,7 +62,9 @@ pub(super) async fn read(place: &SpecPlace, client: &RestClient) -> Result<(Bund
 }
 
 /// Does work that takes a while, such as looking through a large document, on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
     spawn_blocking(work).await.map_err(|crash| crash.to_string())
 }
 
@@ -182,10 +184,7 @@ async fn fetch(url: &Url, client: &RestClient) -> Result<(Url, Vec<u8>), String>
         let reached = client.send(request, false).await.map_err(|missed| describe(&missed.error))?;
         let status = reached.response.status();
         if !status.is_success() {
-            let from = display_url(reached.url.as_str());
-            let from =
-                if from == display_url(url.as_str()) { String::new() } else { format!(" from {from}") };
-            return Err(format!("HTTP {status}{from}"));
+            return Err(format!("HTTP {status}"));
         }
         let body = reached.response.body(DOCUMENT_BYTES).await.map_err(|error| describe(&error))?;
         Ok((reached.url, body.to_vec()))

@@ -17,7 +17,6 @@ use http::header::{self, HeaderMap};
 use http::{Method, StatusCode};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -108,14 +107,13 @@ fn empty(status: StatusCode, schema: Option<&SchemaText>) -> RawOutput {
 }
 
 /// How an answer is read that comes in pieces, if it does.
-fn streaming<'a>(media: &MediaType, configured: Option<&'a Streaming>) -> Option<Cow<'a, Streaming>> {
-    let kind = media.kind();
-    match (configured, kind) {
+fn streaming(media: &MediaType, configured: Option<&Streaming>) -> Option<Streaming> {
+    match (configured, media.kind()) {
         // Some services answer at once what would come in pieces otherwise.
         (Some(Streaming { mode: StreamMode::Sse, .. }), Kind::Json) => None,
-        (Some(configured), _) => Some(Cow::Borrowed(configured)),
-        (None, Kind::Ndjson) => Some(Cow::Owned(Streaming::unconfigured(StreamMode::Ndjson))),
-        (None, Kind::Events) => Some(Cow::Owned(Streaming::unconfigured(StreamMode::Sse))),
+        (Some(configured), _) => Some(configured.clone()),
+        (None, Kind::Ndjson) => Some(Streaming::unconfigured(StreamMode::Ndjson)),
+        (None, Kind::Events) => Some(Streaming::unconfigured(StreamMode::Sse)),
         (None, Kind::Json | Kind::Text | Kind::Image | Kind::Audio | Kind::Binary | Kind::Unknown) => None,
     }
 }

@@ -16,10 +16,8 @@ mod web_search;
 
 pub use url_pattern::UrlPattern;
 
-use crate::failure;
 use crate::options::WebOptions;
 use crate::toolbox::ToolBox;
-use gantry_core::Fault;
 use gantry_egress::{HttpClient, HttpError};
 use url_policy::UrlPolicy;
 use web_fetch::WebFetch;

@@ -4,7 +4,11 @@ use super::text::find;
 use super::{Arguments, Text};
 use crate::encode;
 use gantry_egress::Url;
+use gantry_provider::redact::Redactor;
 use serde_json::Value;
+
+/// The shortest part of a path that can be a key.
+const KEY_BYTES: usize = 20;
 
 /// A URL whose path and query are filled from arguments; scheme, host and port are fixed.
 pub(crate) struct UrlTemplate {
@@ -60,23 +64,18 @@ impl UrlTemplate {
         self.segments.iter().chain(pairs).flat_map(|text| &text.paths)
     }
 
-    /// Scheme, host and port. A user or a password may be among it.
-    pub(crate) fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// The literal parts of the query: names, each with a part of its value, both decoded.
-    pub(crate) fn literal_pairs(&self) -> impl Iterator<Item = (String, String)> {
-        self.query.iter().flat_map(|(name, value)| {
+    /// Has its secrets masked: user and password, keys in the path, and values in the query whose names say it.
+    pub(crate) fn add_to(&self, secrets: &mut Redactor) {
+        if let Ok(origin) = Url::parse(&self.origin) {
+            secrets.add_user(&origin);
+        }
+        let parts = self.segments.iter().flat_map(Text::literals);
+        parts.filter(|part| is_key(part)).for_each(|part| secrets.add(part));
+        for (name, value) in &self.query {
             let name: String = name.literals().map(encode::query_decoded).collect();
             let parts = value.iter().flat_map(Text::literals);
-            parts.map(move |part| (name.clone(), encode::query_decoded(part)))
-        })
-    }
-
-    /// The literal parts of the path.
-    pub(crate) fn literal_segments(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().flat_map(Text::literals)
+            parts.for_each(|part| secrets.add_named(&name, &encode::query_decoded(part)));
+        }
     }
 
     /// The URL for these arguments.
@@ -107,6 +106,12 @@ impl UrlTemplate {
         }
         Url::parse(&address).map_err(|error| format!("the arguments make no address: {error}"))
     }
+}
+
+/// Whether a part of a path looks like a key: some services have them there.
+fn is_key(part: &str) -> bool {
+    let has = |test: fn(&char) -> bool| part.chars().any(|c| test(&c));
+    part.len() >= KEY_BYTES && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
 }
 
 fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String> {

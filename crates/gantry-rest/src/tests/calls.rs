@@ -216,8 +216,6 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
     }
     let open = json!({ "properties": {}, "additionalProperties": true });
     assert!(InlineTools::new(&[typo("https://x.test/${parameters.any}", &open)], &client()).is_ok());
-    let twice = RestOptions { inline: vec![at("https://x.test/"); 2], ..RestOptions::default() };
-    assert!(providers(twice).unwrap_err().contains("two tools of this name"));
 }
 
 #[test]

@@ -309,11 +309,9 @@ pub(super) fn request_failed(method: &Method, url: &Url, error: &HttpError) -> F
     let host = url.host_str().unwrap_or_default();
     tracing::info!(host, %error, "web_fetch got no answer");
     match error {
-        HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::NotAllowed { .. } => {
-            failure::unavailable(format!(
-                "{host} cannot be reached from here. Nothing was sent. Check the url, or use another one."
-            ))
-        }
+        HttpError::Connect { .. } | HttpError::NotAllowed { .. } => failure::unavailable(format!(
+            "{host} cannot be reached from here. Nothing was sent. Check the url, or use another one."
+        )),
         HttpError::Request { .. } => failure::invalid("the request cannot be sent as it is"),
         HttpError::Broken { .. } | HttpError::Redirect { .. } | HttpError::TooLarge { .. } => {
             let message = format!("the connection to {host} broke before the answer was complete");

@@ -238,8 +238,8 @@ fn unreachable(error: &HttpError) -> Fault {
         }
         HttpError::TooLarge { .. } => failure::failed(message("its answer is too long")),
         HttpError::Broken { .. } => failure::failed(message("the connection broke")),
-        HttpError::Setup(_) | HttpError::Request { .. } | HttpError::Connect { .. } => failure::unavailable(
-            message("it cannot be connected to; check web.search.url. The log says more"),
-        ),
+        HttpError::Request { .. } | HttpError::Connect { .. } => failure::unavailable(message(
+            "it cannot be connected to; check web.search.url. The log says more",
+        )),
     }
 }

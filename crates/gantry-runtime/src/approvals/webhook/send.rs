@@ -116,7 +116,6 @@ fn describe_error(error: &HttpError) -> String {
         HttpError::Broken { reason, .. } => format!("the connection broke: {reason}"),
         HttpError::Request { reason, .. } => format!("it cannot be asked: {reason}"),
         HttpError::TooLarge { .. } => "its answer is too long".into(),
-        HttpError::Setup(_) => error.to_string(),
     }
 }
 
