@@ -99,10 +99,17 @@ pub async fn follow(
     let mut visited: Vec<Url> = Vec::with_capacity(1);
     loop {
         let redirected = !visited.is_empty();
-        let attempt = || client.exchange(method.clone(), url.as_str(), headers.clone(), body.clone().into());
-        let response = match retry(pauses, attempt).await {
-            Ok(response) => response,
-            Err(error) => return Err(FollowError { error, url, redirected }),
+        let mut pauses = pauses.iter();
+        let response = loop {
+            let body = body.clone().into();
+            match client.exchange(method.clone(), url.as_str(), headers.clone(), body).await {
+                Ok(response) => break response,
+                // Nothing was sent.
+                Err(HttpError::Connect { .. }) if let Some(pause) = pauses.next() => {
+                    tokio::time::sleep(*pause).await;
+                }
+                Err(error) => return Err(FollowError { error, url, redirected }),
+            }
         };
         visited.push(url.clone());
         let location = location(&method, &response);
@@ -118,20 +125,6 @@ pub async fn follow(
         }
         url = next;
     }
-}
-
-/// Tries again while the connection cannot be made: nothing was sent then.
-async fn retry<F>(pauses: &[Duration], attempt: impl Fn() -> F) -> Result<HttpResponse, HttpError>
-where
-    F: Future<Output = Result<HttpResponse, HttpError>>,
-{
-    for pause in pauses {
-        match attempt().await {
-            Err(HttpError::Connect { .. }) => tokio::time::sleep(*pause).await,
-            ended => return ended,
-        }
-    }
-    attempt().await
 }
 
 fn location(method: &Method, response: &HttpResponse) -> Option<String> {

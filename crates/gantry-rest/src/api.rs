@@ -223,16 +223,12 @@ impl Shared {
             tracing::warn!("{}: {warning}", self.origin.provider);
         }
         for (name, credential) in &self.options.auth {
-            let problem = match import.schemes.get(name) {
-                None => {
-                    let known: Vec<&str> = import.schemes.keys().map(String::as_str).collect();
-                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    format!("there is no such security scheme; there is {known}")
-                }
-                Some(scheme) if auth::fits(scheme, credential) => continue,
-                Some(_) => "this is not what the security scheme asks for".to_owned(),
-            };
-            tracing::warn!("openapiSpecs.{id}.auth.{name}: {problem}");
+            if !import.schemes.get(name).is_some_and(|scheme| auth::fits(scheme, credential)) {
+                let known: Vec<&str> = import.schemes.keys().map(String::as_str).collect();
+                tracing::warn!(
+                    "openapiSpecs.{id}.auth.{name} fits no security scheme of this name; there are {known:?}"
+                );
+            }
         }
     }
 }
@@ -332,15 +328,12 @@ impl Call<'_> {
     /// Reads the answer to a request. The advice is for credentials that are refused; without it, it names those that are
     /// missing.
     async fn read(&self, sent: Sent, advice: Option<String>) -> Result<RawOutput, Fault> {
-        let missing = auth::missing(self.operation, self.import, &self.api.options);
-        let id = &self.api.options.id;
-        let keys: Vec<String> = missing.iter().map(|name| format!("openapiSpecs.{id}.auth.{name}")).collect();
         let tool = self.permit.tool();
         let call = RestCall {
             request: &sent.request,
             reads: tool.effect == Effect::Read,
             secrets: &sent.secrets,
-            advice: advice.or_else(|| (!keys.is_empty()).then(|| format!("set {}", keys.join(" or ")))),
+            advice: advice.or_else(|| auth::advice(self.operation, self.import, &self.api.options)),
             schema: tool.spec.output_schema.as_ref(),
             streaming: None,
             until: self.until,

@@ -26,15 +26,16 @@ pub fn fits(scheme: &Scheme, credential: &Credential) -> bool {
     }
 }
 
-/// The schemes that an operation may need and the configuration has no fitting credential for.
-pub(super) fn missing(operation: &Operation, import: &Import, options: &ApiOptions) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
+/// What to configure: the credentials that an operation may need and the configuration has not.
+pub(super) fn advice(operation: &Operation, import: &Import, options: &ApiOptions) -> Option<String> {
+    let mut keys: Vec<String> = Vec::new();
     for (name, _) in operation.security.iter().flat_map(|need| &need.0) {
-        if credential(name, import, options).is_none() && !names.contains(name) {
-            names.push(name.clone());
+        let key = format!("openapiSpecs.{}.auth.{name}", options.id);
+        if credential(name, import, options).is_none() && !keys.contains(&key) {
+            keys.push(key);
         }
     }
-    names
+    (!keys.is_empty()).then(|| format!("set {}", keys.join(" or ")))
 }
 
 /// A scheme and the credential for it, if that fits.
@@ -83,12 +84,11 @@ pub(super) async fn apply(
             }
             (Credential::Token { token }, _) => authorization(format!("Bearer {}", token.expose())),
             (Credential::Client { client_id, client_secret, token_url, scopes: configured }, _) => {
-                let declared = match scheme {
-                    Scheme::ClientCredentials { token_url, .. } => Some(token_url),
-                    Scheme::ApiKey { .. } | Scheme::Basic | Scheme::Bearer | Scheme::Unsupported(_) => None,
+                let url = match (token_url, scheme) {
+                    (Some(url), _) | (None, Scheme::ClientCredentials { token_url: url, .. }) => url,
+                    // Without an address it does not fit any other scheme.
+                    (None, _) => continue,
                 };
-                // It fits no scheme without one.
-                let Some(url) = token_url.as_ref().or(declared) else { continue };
                 let wanted = TokenRequest {
                     url: url.clone(),
                     id: client_id.clone(),

@@ -76,33 +76,19 @@ impl Tool {
         let headers = headers.collect::<Result<Vec<_>, _>>()?;
         let media = media(&headers)?;
         let body = tool.body_template.as_ref().map(|body| BodyTemplate::parse(body, media)).transpose()?;
-        let compiled = Self {
+        let texts = body.as_ref().map(BodyTemplate::texts).transpose()?.unwrap_or_default();
+        let of_headers = headers.iter().flat_map(|(_, text)| &text.paths);
+        let of_body = texts.iter().flat_map(|(_, text)| &text.paths);
+        check_parameters(url.paths().chain(of_headers).chain(of_body), &tool.parameters_schema)?;
+        Ok(Self {
             method: client::verb(tool.method)?,
-            secrets: secrets(&url, &headers, body.as_ref())?,
+            secrets: secrets(&url, &headers, &texts),
             url,
             headers,
-            body,
             streaming: tool.streaming.clone(),
             warned: AtomicBool::new(false),
-        };
-        compiled.check_parameters(&tool.parameters_schema)?;
-        Ok(compiled)
-    }
-
-    /// Checks that every placeholder names a parameter of the tool.
-    fn check_parameters(&self, schema: &Value) -> Result<(), String> {
-        let open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
-        let Some(known) = schema.get("properties").and_then(Value::as_object).filter(|_| !open) else {
-            return Ok(());
-        };
-        let body = self.body.as_ref().map(BodyTemplate::texts).transpose()?.unwrap_or_default();
-        let texts = self.headers.iter().map(|(_, text)| text).chain(body.iter().map(|(_, text)| text));
-        let is_unknown = |path: &&String| !known.contains_key(path.split('.').next().unwrap_or_default());
-        let unknown = self.url.paths().chain(texts.flat_map(|text| &text.paths)).find(is_unknown);
-        let Some(path) = unknown else { return Ok(()) };
-        let names: Vec<&str> = known.keys().take(NAMED).map(String::as_str).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Err(format!("${{parameters.{path}}} is no parameter of the tool; there are {names}"))
+            body,
+        })
     }
 
     fn request(&self, arguments: &Arguments) -> Result<OutboundRequest, String> {
@@ -130,6 +116,19 @@ impl Tool {
     }
 }
 
+/// Checks that these placeholders name parameters of the tool.
+fn check_parameters<'a>(mut paths: impl Iterator<Item = &'a String>, schema: &Value) -> Result<(), String> {
+    let open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+    let Some(known) = schema.get("properties").and_then(Value::as_object).filter(|_| !open) else {
+        return Ok(());
+    };
+    let is_unknown = |path: &&String| !known.contains_key(path.split('.').next().unwrap_or_default());
+    let Some(path) = paths.find(is_unknown) else { return Ok(()) };
+    let names: Vec<&str> = known.keys().take(NAMED).map(String::as_str).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(format!("${{parameters.{path}}} is no parameter of the tool; there are {names}"))
+}
+
 /// A header that may be set.
 fn header(name: &str, value: &str) -> Result<(HeaderName, Text), String> {
     let parsed = client::header_name(name)?;
@@ -153,32 +152,26 @@ fn media(headers: &[(HeaderName, Text)]) -> Result<Media, String> {
         let message = "a multipart body cannot be written as a template; describe the API by an OpenAPI document instead";
         return Err(message.to_owned());
     }
-    Ok(match said.kind() {
-        BodyKind::Json => Media::Json,
-        BodyKind::Ndjson => Media::Unescaped,
-        BodyKind::Text if said.is_xml() => Media::Unescaped,
-        BodyKind::Text if said.essence() == "application/x-www-form-urlencoded" => Media::Form,
-        BodyKind::Text | BodyKind::Events | BodyKind::Unknown => Media::Other,
-        BodyKind::Image | BodyKind::Audio | BodyKind::Binary => Media::Other,
+    Ok(match said.essence() {
+        _ if said.kind() == BodyKind::Json => Media::Json,
+        _ if said.kind() == BodyKind::Ndjson || said.is_xml() => Media::Unescaped,
+        "application/x-www-form-urlencoded" => Media::Form,
+        _ => Media::Other,
     })
 }
 
-fn secrets(
-    url: &UrlTemplate,
-    headers: &[(HeaderName, Text)],
-    body: Option<&BodyTemplate>,
-) -> Result<Redactor, String> {
+fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: &[(&str, Text)]) -> Redactor {
     let mut secrets = Redactor::default();
     url.add_to(&mut secrets);
     for (name, value) in headers {
         value.literals().for_each(|literal| secrets.add_header(name.as_str(), literal));
     }
-    for (name, text) in body.map(BodyTemplate::texts).transpose()?.unwrap_or_default() {
+    for (name, text) in body {
         text.literal().into_iter().for_each(|literal| secrets.add_named(name, literal));
         let parts = text.literals().filter(|part| part.len() >= PERHAPS_SECRET_BYTES);
         parts.for_each(|part| secrets.add_named(name, part));
     }
-    Ok(secrets)
+    secrets
 }
 
 fn spec(tool: &Inline, secrets: &Redactor) -> Result<ToolSpec, String> {

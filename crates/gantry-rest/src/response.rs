@@ -120,28 +120,27 @@ fn streaming(media: &MediaType, configured: Option<&Streaming>) -> Option<Stream
 
 /// The output for a body that was read whole.
 fn output_of(media: &MediaType, body: &[u8], address: &str) -> RawOutput {
-    let block = |kind: &str| {
-        let block = json!({ "type": kind, "mimeType": media.essence(), "data": STANDARD.encode(body) });
-        RawOutput::Content(Content::new(&json!({ "content": [block] }).to_string()))
+    let content = |block: Value| RawOutput::Content(Content::new(&json!({ "content": [block] }).to_string()));
+    let shown = |kind: &str| {
+        content(json!({ "type": kind, "mimeType": media.essence(), "data": STANDARD.encode(body) }))
     };
-    match media.kind() {
-        Kind::Image => block("image"),
-        Kind::Audio => block("audio"),
-        Kind::Binary => resource(media, body, address),
-        Kind::Unknown if !is_text(body) => resource(media, body, address),
-        Kind::Json | Kind::Unknown => {
+    // A text of an unknown type may be JSON.
+    let is_open = media.kind() == Kind::Unknown && is_text(body);
+    match if is_open { Kind::Json } else { media.kind() } {
+        Kind::Image => shown("image"),
+        Kind::Audio => shown("audio"),
+        Kind::Binary | Kind::Unknown => {
+            let kind = Some(media.essence()).filter(|kind| !kind.is_empty());
+            let kind = kind.unwrap_or("application/octet-stream");
+            let resource = json!({ "uri": address, "mimeType": kind, "blob": STANDARD.encode(body) });
+            content(json!({ "type": "resource", "resource": resource }))
+        }
+        Kind::Json => {
             let text = media.decode(body).into_owned();
             if is_json(&text) { RawOutput::Json(text) } else { RawOutput::Text(text) }
         }
         Kind::Text | Kind::Ndjson | Kind::Events => RawOutput::Text(media.decode(body).into_owned()),
     }
-}
-
-fn resource(media: &MediaType, body: &[u8], address: &str) -> RawOutput {
-    let kind = if media.essence().is_empty() { "application/octet-stream" } else { media.essence() };
-    let resource = json!({ "uri": address, "mimeType": kind, "blob": STANDARD.encode(body) });
-    let result = json!({ "content": [{ "type": "resource", "resource": resource }] });
-    RawOutput::Content(Content::new(&result.to_string()))
 }
 
 fn is_text(body: &[u8]) -> bool {

@@ -38,6 +38,9 @@ const CACHED: u64 = 64;
 /// Largest answer of a token endpoint.
 const ANSWER_BYTES: usize = 1 << 20;
 
+/// Characters of a message about a token that is refused.
+const MESSAGE_CHARS: usize = 1000;
+
 /// What a token is requested with.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenRequest {
@@ -173,19 +176,15 @@ fn token(status: StatusCode, body: &Value) -> Option<Token> {
 }
 
 fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
-    let secrets = secrets(wanted);
-    // Masked before it is cut: a half of a secret is not known as one.
-    let word = |key: &str| {
-        let text = secrets.mask(body.get(key)?.as_str()?.to_owned());
-        Some(text.chars().take(300).collect())
-    };
-    let words: Vec<String> = ["error", "error_description"].into_iter().filter_map(word).collect();
-    let said = if words.is_empty() { "it said no more".to_owned() } else { words.join(": ") };
+    let words = ["error", "error_description"].into_iter().filter_map(|key| body.get(key)?.as_str());
+    let said = words.collect::<Vec<_>>().join(": ");
+    let place = display_url(wanted.url.as_str());
     let message =
-        format!("no token can be got: HTTP {status} from POST {}: {said}", display_url(wanted.url.as_str()));
+        secrets(wanted).mask(format!("no token can be got: HTTP {status} from POST {place}: {said}"));
     let code =
         if status.is_client_error() { ErrorCode::PermissionDenied } else { ErrorCode::UpstreamUnavailable };
-    Fault::without_effect(ToolError::new(code, secrets.mask(message)))
+    // Masked before it is cut: a half of a secret is not known as one.
+    Fault::without_effect(ToolError::new(code, error::one_line(&message, MESSAGE_CHARS)))
 }
 
 fn secrets(wanted: &TokenRequest) -> Redactor {
