@@ -7,7 +7,8 @@ use crate::address_guard::{self, AddressGuard, IpNet};
 use crate::{local, tls};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
-use std::{error::Error as _, net::IpAddr, time::Duration};
+use reqwest::ClientBuilder;
+use std::{error::Error as _, net::IpAddr, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OnceCell;
 
@@ -42,13 +43,10 @@ pub const HOP_BY_HOP: [HeaderName; 11] = [
 /// Why a request got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HttpError {
-    /// The client cannot be built.
-    #[error("cannot set up HTTP: {0}")]
-    Setup(String),
     /// The request is malformed; nothing was sent.
     #[error("{address:?} cannot be asked: {reason}")]
     Request { address: String, reason: String },
-    /// No connection: nothing listens there, or the certificate is not trusted. Nothing was sent.
+    /// No connection: nothing listens there, the certificate is not trusted, or TLS cannot be set up. Nothing was sent.
     #[error("cannot connect to {address}: {reason}")]
     Connect { address: String, reason: String },
     /// The host has an address that the guard refuses. No connection was made.
@@ -73,82 +71,65 @@ impl HttpError {
     }
 }
 
-/// A client with a pool of connections. Cloning it shares the pool.
+/// A client with a pool of connections, built on first use. Cloning it shares the pool.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    inner: reqwest::Client,
+    inner: Arc<OnceCell<reqwest::Client>>,
+    configure: fn(ClientBuilder) -> ClientBuilder,
     /// Decides where the client may connect; none means anywhere.
     guard: Option<AddressGuard>,
 }
 
 impl HttpClient {
     /// A client that connects anywhere, through the proxy that the environment names. It trusts the authorities in the
-    /// system's store, or those in `SSL_CERT_FILE` and `SSL_CERT_DIR` instead, as they are at this moment.
-    ///
-    /// # Errors
-    /// The client cannot be built.
-    pub fn new() -> Result<Self, HttpError> {
-        Self::build(builder, None)
+    /// system's store, or those in `SSL_CERT_FILE` and `SSL_CERT_DIR` instead, as they are at its first request.
+    #[must_use]
+    pub fn unguarded() -> Self {
+        Self::configured(|builder| builder, None)
     }
 
     /// A client that connects to public addresses and to the given private ranges only. It uses no proxy, which would
     /// resolve names by itself. Compressed bodies are unpacked piece by piece, so that limits count unpacked bytes.
-    ///
-    /// # Errors
-    /// The client cannot be built.
-    pub fn guarded(private: &[IpNet]) -> Result<Self, HttpError> {
+    #[must_use]
+    pub fn guarded(private: &[IpNet]) -> Self {
         Self::guarded_by(AddressGuard::new(private))
     }
 
-    fn guarded_by(guard: AddressGuard) -> Result<Self, HttpError> {
-        let resolver = guard.clone();
-        Self::build(
-            || builder().gzip(true).deflate(true).no_proxy().dns_resolver(resolver.clone()),
-            Some(guard),
-        )
+    fn guarded_by(guard: AddressGuard) -> Self {
+        Self::configured(|builder| builder.gzip(true).deflate(true), Some(guard))
     }
 
     /// A client for the Gantry server on this machine: no proxy, no certificates to load, and a connection for each
     /// request.
-    pub(crate) fn local() -> Result<Self, HttpError> {
-        let builder = || {
-            let builder = builder().no_proxy().tls_certs_only([]);
+    pub(crate) fn local() -> Self {
+        let configure = |builder: ClientBuilder| {
+            let builder = builder.no_proxy().tls_certs_only([]);
             builder.connect_timeout(local::CONNECT).pool_max_idle_per_host(0)
         };
-        Self::build(builder, None)
+        Self::configured(configure, None)
     }
 
     /// A client for [`crate::proxy`]: guarded, and bodies stay compressed as they came.
-    pub(crate) fn relaying(guard: &AddressGuard) -> Result<Self, HttpError> {
-        Self::build(|| builder().no_proxy().dns_resolver(guard.clone()), Some(guard.clone()))
+    pub(crate) fn relaying(guard: AddressGuard) -> Self {
+        Self::configured(|builder| builder, Some(guard))
     }
 
-    /// A guarded client that trusts one authority only.
-    #[cfg(test)]
-    pub(crate) fn trusting(
-        guard: &AddressGuard,
-        authority: &reqwest::Certificate,
-    ) -> Result<Self, HttpError> {
-        let builder = || builder().tls_certs_only([authority.clone()]).no_proxy().dns_resolver(guard.clone());
-        Self::build(builder, Some(guard.clone()))
+    fn configured(configure: fn(ClientBuilder) -> ClientBuilder, guard: Option<AddressGuard>) -> Self {
+        Self { inner: Arc::default(), configure, guard }
     }
 
-    fn build(
-        builder: impl Fn() -> reqwest::ClientBuilder,
-        guard: Option<AddressGuard>,
-    ) -> Result<Self, HttpError> {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Another thread may have installed it in between; it is the same one.
-            rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
+    fn builder(&self) -> ClientBuilder {
+        let builder = (self.configure)(builder());
+        match &self.guard {
+            Some(guard) => builder.no_proxy().dns_resolver(guard.clone()),
+            None => builder,
         }
-        if let Ok(inner) = builder().build() {
-            return Ok(Self { inner, guard });
-        }
+    }
+
+    fn build(&self) -> Result<reqwest::Client, String> {
         // A machine without trusted authorities still reaches servers without TLS.
-        match builder().tls_certs_only([]).build() {
-            Ok(inner) => Ok(Self { inner, guard }),
-            Err(error) => Err(HttpError::Setup(reason(error))),
-        }
+        let built = self.builder().build().or_else(|_| self.builder().tls_certs_only([]).build());
+        built.map_err(reason)
     }
 
     /// Sends a request and returns when the head of the answer is there. A redirect is an error.
@@ -164,7 +145,7 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
-        let response = self.exchange(method, url, headers, body).await?;
+        let response = self.exchange(method, url, headers, body.into()).await?;
         if response.status().is_redirection() {
             let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
             let target = target.map_or_else(|| "nowhere".to_owned(), display_url);
@@ -173,42 +154,31 @@ impl HttpClient {
         Ok(response)
     }
 
-    /// Sends a request and returns when the head of the answer is there. A redirect is an answer like any other.
-    ///
-    /// Cancel-safety: dropping the future closes the connection.
-    ///
-    /// # Errors
-    /// See [`HttpError`].
-    pub async fn exchange(
+    /// [`Self::send`] with a body that may be a stream; a redirect is an answer like any other.
+    pub(crate) async fn exchange(
         &self,
         method: Method,
         url: &str,
         headers: HeaderMap,
-        body: Bytes,
+        body: reqwest::Body,
     ) -> Result<HttpResponse, HttpError> {
-        let body = (!body.is_empty()).then(|| body.into());
-        let response = self.stream(method, url, headers, body).await?;
-        Ok(HttpResponse { address: display_url(url), inner: response })
-    }
-
-    /// [`Self::exchange`] with a body that may be a stream.
-    pub(crate) async fn stream(
-        &self,
-        method: Method,
-        url: &str,
-        headers: HeaderMap,
-        body: Option<reqwest::Body>,
-    ) -> Result<reqwest::Response, HttpError> {
         let address = display_url(url);
         if let Some(Err(refused)) = self.guard.as_ref().map(|guard| guard.check_literal(url)) {
             return Err(HttpError::NotAllowed { address, found: refused.0 });
         }
-        let mut request = self.inner.request(method, url).headers(headers);
-        if let Some(body) = body {
+        // Loading the trusted authorities takes a while, so the client is built on a thread that may block.
+        let build = async || {
+            let client = self.clone();
+            let built = tokio::task::spawn_blocking(move || client.build()).await;
+            let built = built.unwrap_or_else(|crash| Err(crash.to_string()));
+            built.map_err(|reason| HttpError::Connect { address: address.clone(), reason })
+        };
+        let mut request = self.inner.get_or_try_init(build).await?.request(method, url).headers(headers);
+        if body.as_bytes().is_none_or(|bytes| !bytes.is_empty()) {
             request = request.body(body);
         }
         match request.send().await {
-            Ok(response) => Ok(response),
+            Ok(inner) => Ok(HttpResponse { address, inner }),
             Err(error) if let Some(refused) = address_guard::refusal(&error) => {
                 Err(HttpError::NotAllowed { address, found: refused.0 })
             }
@@ -224,7 +194,11 @@ impl HttpClient {
     }
 }
 
-fn builder() -> reqwest::ClientBuilder {
+fn builder() -> ClientBuilder {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another thread may have installed it in between; it is the same one.
+        rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
+    }
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -243,7 +217,7 @@ fn builder() -> reqwest::ClientBuilder {
 #[derive(Debug)]
 pub struct HttpResponse {
     address: String,
-    inner: reqwest::Response,
+    pub(crate) inner: reqwest::Response,
 }
 
 impl HttpResponse {
@@ -312,35 +286,6 @@ pub fn display_url(url: &str) -> String {
     }
 }
 
-/// A guarded client ([`HttpClient::guarded`]) that is built on first use, on a thread that may block: loading the
-/// trusted authorities takes a while.
-#[derive(Debug)]
-pub struct LazyClient {
-    private: Vec<IpNet>,
-    client: OnceCell<HttpClient>,
-}
-
-impl LazyClient {
-    /// A client that will connect to public addresses and to these private ranges.
-    #[must_use]
-    pub fn new(private: Vec<IpNet>) -> Self {
-        Self { private, client: OnceCell::new() }
-    }
-
-    /// The client.
-    ///
-    /// # Errors
-    /// The client cannot be built.
-    pub async fn get(&self) -> Result<&HttpClient, HttpError> {
-        let build = async || {
-            let private = self.private.clone();
-            let built = tokio::task::spawn_blocking(move || HttpClient::guarded(&private)).await;
-            built.map_err(|crash| HttpError::Setup(crash.to_string()))?
-        };
-        self.client.get_or_try_init(build).await
-    }
-}
-
 /// The chain of causes; the outermost one alone says little more than "error sending request".
 fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
@@ -362,6 +307,15 @@ mod tests {
         net::TcpListener,
     };
 
+    impl HttpClient {
+        /// A guarded client that trusts one authority only.
+        pub(crate) fn trusting(guard: &AddressGuard, authority: &reqwest::Certificate) -> Self {
+            let client = Self::relaying(guard.clone());
+            let built = client.builder().tls_certs_only([authority.clone()]).build().unwrap();
+            Self { inner: Arc::new(OnceCell::from(built)), ..client }
+        }
+    }
+
     /// A server that answers one request with these bytes.
     async fn once(answer: &'static [u8]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -378,7 +332,7 @@ mod tests {
     }
 
     async fn get(url: &str) -> Result<HttpResponse, HttpError> {
-        HttpClient::new().unwrap().send(Method::GET, url, HeaderMap::new(), Bytes::new()).await
+        HttpClient::unguarded().send(Method::GET, url, HeaderMap::new(), Bytes::new()).await
     }
 
     #[tokio::test]
@@ -398,7 +352,7 @@ mod tests {
     async fn a_guarded_client_connects_only_where_it_may() {
         let post = async |private: &[&str], url: &str| {
             let private: Vec<IpNet> = private.iter().map(|range| parse_range(range).unwrap()).collect();
-            let client = HttpClient::guarded(&private).unwrap();
+            let client = HttpClient::guarded(&private);
             client.send(Method::POST, url, HeaderMap::new(), Bytes::from_static(b"{}")).await
         };
         let refused = async |private: &[&str], url: &str| {
@@ -428,20 +382,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_looked_up_once_for_each_request_and_checked_each_time() {
-        use std::sync::{
-            Arc,
-            atomic::{AtomicUsize, Ordering},
-        };
+        use std::sync::atomic::{AtomicUsize, Ordering};
         let looked_up = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&looked_up);
         let guard = AddressGuard::scripted(&[parse_range("127.0.0.1").unwrap()], move |_| {
             let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
             vec![if first { "127.0.0.1" } else { "169.254.169.254" }.parse().unwrap()]
         });
-        let client = HttpClient::guarded_by(guard).unwrap();
+        let client = HttpClient::guarded_by(guard);
         let url = once(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
         let url = url.replace("127.0.0.1", "flip.example");
-        let ask = || client.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new());
+        let ask = || client.send(Method::GET, &url, HeaderMap::new(), Bytes::new());
         assert_eq!(ask().await.unwrap().status(), StatusCode::OK);
         assert!(
             matches!(ask().await, Err(HttpError::NotAllowed { found, .. }) if found.to_string() == "169.254.169.254")

@@ -27,16 +27,14 @@ const REDIRECTING: [StatusCode; 5] = [
 
 /// A request. URL, headers and body may hold secrets, so only the method is shown.
 #[derive(Clone)]
-pub struct OutboundRequest<'a> {
+pub struct OutboundRequest {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Pauses before a request that could not connect, and so was not sent, is tried again.
-    pub connect_retries: &'a [Duration],
 }
 
-impl std::fmt::Debug for OutboundRequest<'_> {
+impl std::fmt::Debug for OutboundRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OutboundRequest").field("method", &self.method).finish_non_exhaustive()
     }
@@ -67,50 +65,58 @@ pub struct Followed {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub enum FollowError<E> {
-    /// The request to `url` failed.
-    Http {
-        error: HttpError,
-        url: Url,
-        /// An earlier answer had led there.
-        redirected: bool,
-    },
-    /// The caller refused a redirect.
-    Refused(E),
+pub struct FollowError {
+    pub error: HttpError,
+    /// The URL that could not be asked.
+    pub url: Url,
+    /// Whether a redirect led there.
+    pub redirected: bool,
 }
 
-/// Sends a request and follows redirects. `decide` returns the URL to follow, `None` to take the redirect itself as the
-/// answer, or an error.
+impl FollowError {
+    /// Whether a server may have got the request: the first one has if it redirected.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        self.redirected || self.error.was_sent()
+    }
+}
+
+/// Sends a request and follows redirects. A request that could not connect, and so was not sent, is tried again after
+/// each of the pauses. `decide` returns the URL to follow, or `None` to take the redirect itself as the answer.
 ///
 /// Cancel-safety: dropping the future closes the connection; what was sent stays sent.
 ///
 /// # Errors
-/// A request failed, or `decide` refused a redirect.
-pub async fn follow<E>(
+/// A request failed.
+pub async fn follow(
     client: &HttpClient,
-    request: OutboundRequest<'_>,
-    decide: impl Fn(Redirect<'_>) -> Result<Option<Url>, E>,
-) -> Result<Followed, FollowError<E>> {
-    let OutboundRequest { method, mut url, mut headers, mut body, connect_retries } = request;
+    request: OutboundRequest,
+    pauses: &[Duration],
+    mut decide: impl FnMut(Redirect<'_>) -> Option<Url>,
+) -> Result<Followed, FollowError> {
+    let OutboundRequest { method, mut url, mut headers, mut body } = request;
     url.set_fragment(None);
     let mut visited: Vec<Url> = Vec::with_capacity(1);
     loop {
         let redirected = !visited.is_empty();
-        let attempt = || client.exchange(method.clone(), url.as_str(), headers.clone(), body.clone());
-        let response = match retry(connect_retries, attempt).await {
-            Ok(response) => response,
-            Err(error) => return Err(FollowError::Http { error, url, redirected }),
+        let mut pauses = pauses.iter();
+        let response = loop {
+            let body = body.clone().into();
+            match client.exchange(method.clone(), url.as_str(), headers.clone(), body).await {
+                Ok(response) => break response,
+                // Nothing was sent.
+                Err(HttpError::Connect { .. }) if let Some(pause) = pauses.next() => {
+                    tokio::time::sleep(*pause).await;
+                }
+                Err(error) => return Err(FollowError { error, url, redirected }),
+            }
         };
         visited.push(url.clone());
         let location = location(&method, &response);
         let too_many = location.is_some() && visited.len() > REDIRECTS;
-        let next = match location.filter(|_| !too_many) {
-            Some(location) => {
-                let redirect = Redirect { from: &url, location: &location, visited: &visited };
-                decide(redirect).map_err(FollowError::Refused)?
-            }
-            None => None,
-        };
+        let next = location
+            .filter(|_| !too_many)
+            .and_then(|location| decide(Redirect { from: &url, location: &location, visited: &visited }));
         let Some(mut next) = next else { return Ok(Followed { response, url, redirected, too_many }) };
         // A fragment is not sent, so it makes no other URL.
         next.set_fragment(None);
@@ -119,20 +125,6 @@ pub async fn follow<E>(
         }
         url = next;
     }
-}
-
-/// Tries again while the connection cannot be made: nothing was sent then.
-async fn retry<F>(pauses: &[Duration], attempt: impl Fn() -> F) -> Result<HttpResponse, HttpError>
-where
-    F: Future<Output = Result<HttpResponse, HttpError>>,
-{
-    for pause in pauses {
-        match attempt().await {
-            Err(HttpError::Connect { .. }) => tokio::time::sleep(*pause).await,
-            ended => return ended,
-        }
-    }
-    attempt().await
 }
 
 fn location(method: &Method, response: &HttpResponse) -> Option<String> {

@@ -11,19 +11,12 @@ use crate::Url;
 )]
 pub struct InvalidHostPattern(String);
 
-/// The host part of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Name {
-    Any,
-    Exact(String),
-    /// Names that end with this suffix, which begins with a dot.
-    Below(String),
-}
-
 /// A host, or several by a wildcard, with an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    name: Name,
+    /// The whole name, or what longer names end with: nothing, or a suffix that begins with a dot.
+    name: String,
+    is_exact: bool,
     port: Option<u16>,
 }
 
@@ -50,23 +43,17 @@ impl HostPattern {
         let port = plain.port().or(secure.port());
         let host = host_name(&plain).ok_or_else(invalid)?;
         let name = match (any, below) {
-            (true, _) => Name::Any,
-            (_, true) => Name::Below(
-                host.strip_prefix('x').filter(|rest| rest.len() > 1).ok_or_else(invalid)?.to_owned(),
-            ),
-            (false, false) => Name::Exact(host.to_owned()),
+            (true, _) => "",
+            (_, true) => host.strip_prefix('x').filter(|rest| rest.len() > 1).ok_or_else(invalid)?,
+            (false, false) => host,
         };
-        Ok(Self { name, port })
+        Ok(Self { name: name.to_owned(), is_exact: !any && !below, port })
     }
 
     /// Whether the pattern matches this host, spelled as by [`host_name`].
     #[must_use]
     pub fn has_host(&self, host: &str) -> bool {
-        match &self.name {
-            Name::Any => true,
-            Name::Exact(name) => name == host,
-            Name::Below(ending) => host.len() > ending.len() && host.ends_with(ending),
-        }
+        host.ends_with(&self.name) && (host.len() == self.name.len()) == self.is_exact
     }
 
     /// The port of the pattern, if it has one.

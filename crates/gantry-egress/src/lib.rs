@@ -21,7 +21,7 @@ pub mod proxy;
 mod sse;
 mod tls;
 
-pub use client::{HOP_BY_HOP, HttpClient, HttpError, HttpResponse, LazyClient, display_url};
+pub use client::{HOP_BY_HOP, HttpClient, HttpError, HttpResponse, display_url};
 pub use follow::{FollowError, Followed, OutboundRequest, REDIRECTS, Redirect, follow};
 pub use local::{LocalServer, SocketReader, SocketWriter};
 pub use media::{BodyKind, MediaType};

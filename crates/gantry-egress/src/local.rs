@@ -53,7 +53,7 @@ impl LocalServer {
         let (mut parts, ()) = request.into_parts();
         self.authorize(&mut parts.headers)?;
         let url = format!("http://{}{}", self.address, parts.uri);
-        HttpClient::local()?.exchange(parts.method, &url, parts.headers, body).await
+        HttpClient::local().exchange(parts.method, &url, parts.headers, body.into()).await
     }
 
     /// Sends a request and reads the whole answer, up to a limit.
@@ -89,7 +89,7 @@ impl LocalServer {
         stream.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
         let (socket, _) = client_async(request, stream).await.map_err(|error| failed(refusal(&error)))?;
         let (writer, reader) = socket.split();
-        Ok((SocketReader { frames: reader, address }, SocketWriter { frames: writer, address }))
+        Ok((SocketReader(reader), SocketWriter(writer)))
     }
 
     fn authorize(&self, headers: &mut HeaderMap) -> Result<(), HttpError> {
@@ -112,16 +112,13 @@ fn refusal(error: &tungstenite::Error) -> String {
     format!("{} {said}", response.status())
 }
 
-fn broken(address: SocketAddr, error: &tungstenite::Error) -> HttpError {
-    HttpError::Broken { address: address.to_string(), reason: error.to_string() }
+fn broken(error: &tungstenite::Error) -> HttpError {
+    HttpError::Broken { address: "the Gantry server".to_owned(), reason: error.to_string() }
 }
 
 /// The receiving half of a WebSocket.
 #[derive(Debug)]
-pub struct SocketReader {
-    frames: SplitStream<WebSocketStream<TcpStream>>,
-    address: SocketAddr,
-}
+pub struct SocketReader(SplitStream<WebSocketStream<TcpStream>>);
 
 impl SocketReader {
     /// The next text message; `None` when the server has closed the connection.
@@ -130,13 +127,13 @@ impl SocketReader {
     /// The connection broke.
     pub async fn next(&mut self) -> Result<Option<String>, HttpError> {
         loop {
-            match self.frames.next().await {
+            match self.0.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(Some(text.as_str().to_owned())),
                 Some(Ok(Message::Close(_)) | Err(tungstenite::Error::ConnectionClosed)) | None => {
                     return Ok(None);
                 }
                 Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                Some(Err(error)) => return Err(broken(self.address, &error)),
+                Some(Err(error)) => return Err(broken(&error)),
             }
         }
     }
@@ -144,10 +141,7 @@ impl SocketReader {
 
 /// The sending half of a WebSocket.
 #[derive(Debug)]
-pub struct SocketWriter {
-    frames: SplitSink<WebSocketStream<TcpStream>, Message>,
-    address: SocketAddr,
-}
+pub struct SocketWriter(SplitSink<WebSocketStream<TcpStream>, Message>);
 
 impl SocketWriter {
     /// Sends a text message. An empty one tells the server that no more will follow.
@@ -155,7 +149,6 @@ impl SocketWriter {
     /// # Errors
     /// The connection broke.
     pub async fn send(&mut self, text: String) -> Result<(), HttpError> {
-        let sent = self.frames.send(Message::Text(text.into())).await;
-        sent.map_err(|error| broken(self.address, &error))
+        self.0.send(Message::Text(text.into())).await.map_err(|error| broken(&error))
     }
 }

@@ -5,21 +5,20 @@
 
 pub(crate) mod request;
 
-use super::auth::{self, AppliedAuth};
-use super::client::{self, Request, RestClient};
-use super::error::{self, ErrorContext};
+use super::auth;
+use super::client::{self, RestClient};
+use super::error;
 use super::load::{self, Stamps};
 use super::options::{ApiOptions, Credential, SpecPlace};
-use super::response::{self, ReadOptions};
-use super::token::Tokens;
+use super::response::{self, RestCall, reading_end};
+use super::token::{TokenRequest, Tokens};
 use super::{NAMESPACE, provider_id, warn_about_cleartext};
 use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
 use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, Tool, ToolError, ToolKind};
-use gantry_egress::Followed;
+use gantry_egress::{FollowError, Followed, OutboundRequest};
 use gantry_openapi::{Choice, Import, Operation};
-use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput, task};
 use http::StatusCode;
@@ -28,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long a start waits for a document from the web.
@@ -78,11 +77,6 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(import: Import, options: &ApiOptions, files: Stamps) -> Self {
-        let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
-        Self { import, tools, files }
-    }
-
     /// The operation of a tool, if its definition still has the fingerprint that was judged. Another order of members in
     /// the document keeps the fingerprint.
     fn operation(&self, tool: &Tool) -> Option<&Operation> {
@@ -127,6 +121,7 @@ impl Api {
     }
 
     async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
+        let until = reading_end(cx.limit);
         let loaded = self.shared.loaded.load_full();
         let found = loaded.as_ref().and_then(|loaded| {
             // The call was judged by the listed definition; the document may have changed since.
@@ -140,9 +135,7 @@ impl Api {
             );
             return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
         };
-        let reads = permit.tool().effect == Effect::Read;
-        let call = Call { shared: &self.shared, import: &loaded.import, operation, reads };
-        call.run(&*cx.client, permit, ReadOptions::new(permit.tool(), None, cx.limit)).await
+        Call { api: &self.shared, import: &loaded.import, operation, cx, permit, until }.run().await
     }
 
     /// Reads a document from the web, unless it was read. What cannot be had now is tried again in the background.
@@ -163,6 +156,80 @@ impl Api {
             });
         }
         first
+    }
+}
+
+impl Shared {
+    /// Reads a document from the web again and again, until it is there.
+    async fn fetch_until_there(self: Arc<Self>) {
+        for pause in PAUSES.into_iter().chain(std::iter::repeat(60)) {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            if self.read().await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the document in its files, unless they are as they were. If it cannot be used, the tools of the last one
+    /// stay.
+    async fn read_files(&self) -> Result<(), String> {
+        let known = self.loaded.load_full();
+        if let Some(known) = &known
+            && load::is_unchanged(known.files.clone()).await
+        {
+            return Ok(());
+        }
+        match self.read().await {
+            Err(reason) if known.is_some() => {
+                let provider = &self.origin.provider;
+                tracing::warn!(
+                    "{provider} goes on with what it had, as its changed specification cannot be used: {reason}"
+                );
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Reads the document once.
+    async fn read(&self) -> Result<(), String> {
+        let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
+        let (choice, options) = (self.choice.clone(), Arc::clone(&self.options));
+        let importing = load::blocking(move || {
+            let import = gantry_openapi::import(&bundle, &choice);
+            // Freed before memory for the tools is taken.
+            drop(bundle);
+            let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
+            Loaded { import, tools, files }
+        });
+        let loaded = importing.await?;
+        self.log(&loaded.import);
+        self.loaded.store(Some(Arc::new(loaded)));
+        self.version.send_modify(|version| *version += 1);
+        Ok(())
+    }
+
+    /// Logs skipped operations, warnings, and credentials that fit no security scheme.
+    fn log(&self, import: &Import) {
+        let id = &self.options.id;
+        let (tools, skipped) = (import.operations.len(), import.skipped.len());
+        if skipped > 0 {
+            tracing::warn!(
+                "{} has {tools} tools; {skipped} operations were skipped (gantry openapi inspect says why)",
+                self.origin.provider
+            );
+        }
+        for warning in import.warnings.iter().take(WARNINGS) {
+            tracing::warn!("{}: {warning}", self.origin.provider);
+        }
+        for (name, credential) in &self.options.auth {
+            if !import.schemes.get(name).is_some_and(|scheme| auth::fits(scheme, credential)) {
+                let known: Vec<&str> = import.schemes.keys().map(String::as_str).collect();
+                tracing::warn!(
+                    "openapiSpecs.{id}.auth.{name} fits no security scheme of this name; there are {known:?}"
+                );
+            }
+        }
     }
 }
 
@@ -187,190 +254,105 @@ fn check(options: &ApiOptions) -> Result<(), String> {
         let most = (options.name_chars() + options.id.len()).saturating_sub(OPERATION_CHARS);
         return Err(format!(": its name has more than {most} characters; use a shorter one"));
     }
-    options.headers.iter().try_for_each(|(name, value)| {
-        client::header_name(name)
-            .and_then(|_| client::header_value(name, value))
-            .map_err(|error| format!(": {error}"))?;
-        Ok(())
-    })
-}
-
-impl Shared {
-    /// Reads the document in its files, unless they are as they were. If it cannot be used, the tools of the last one
-    /// stay.
-    async fn read_files(&self) -> Result<(), String> {
-        let known = self.loaded.load_full();
-        if let Some(known) = &known
-            && load::is_unchanged(known.files.clone()).await
-        {
-            return Ok(());
-        }
-        match self.read().await {
-            Err(reason) if known.is_some() => {
-                let provider = &self.origin.provider;
-                tracing::warn!(
-                    "{provider} goes on with what it had, as its changed specification cannot be used: {reason}"
-                );
-                Ok(())
-            }
-            outcome => outcome,
-        }
+    for (name, value) in &options.headers {
+        let value = client::header_name(name).and_then(|_| client::header_value(name, value));
+        value.map_err(|error| format!(": {error}"))?;
     }
-
-    async fn fetch_until_there(self: Arc<Self>) {
-        for pause in PAUSES.into_iter().chain(std::iter::repeat(60)) {
-            tokio::time::sleep(Duration::from_secs(pause)).await;
-            if self.read().await.is_ok() {
-                return;
-            }
-        }
-    }
-
-    /// Reads the document once.
-    async fn read(&self) -> Result<(), String> {
-        let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
-        let (choice, options) = (self.choice.clone(), Arc::clone(&self.options));
-        let importing = spawn_blocking(move || {
-            let import = gantry_openapi::import(&bundle, &choice);
-            // Freed before memory for the tools is taken.
-            drop(bundle);
-            Loaded::new(import, &options, files)
-        });
-        let loaded = importing.await.map_err(|crash| format!("it could not be read: {crash}"))?;
-        self.log(&loaded.import);
-        self.loaded.store(Some(Arc::new(loaded)));
-        self.version.send_modify(|version| *version += 1);
-        Ok(())
-    }
-
-    /// Logs skipped operations, warnings, and credentials that fit no security scheme.
-    fn log(&self, import: &Import) {
-        let id = &self.options.id;
-        let (tools, skipped) = (import.operations.len(), import.skipped.len());
-        if skipped > 0 {
-            tracing::warn!(
-                "{} has {tools} tools; {skipped} operations were skipped (gantry openapi inspect says why)",
-                self.origin.provider
-            );
-        }
-        for warning in import.warnings.iter().take(WARNINGS) {
-            tracing::warn!("{}: {warning}", self.origin.provider);
-        }
-        for (name, credential) in &self.options.auth {
-            let problem = match import.schemes.get(name) {
-                None => {
-                    let known: Vec<&str> = import.schemes.keys().map(String::as_str).collect();
-                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    format!("there is no such security scheme; there is {known}")
-                }
-                Some(scheme) if auth::fits(scheme, credential) => continue,
-                Some(_) => "this is not what the security scheme asks for".to_owned(),
-            };
-            tracing::warn!("openapiSpecs.{id}.auth.{name}: {problem}");
-        }
-    }
+    Ok(())
 }
 
 /// A call of an operation.
 struct Call<'a> {
-    shared: &'a Shared,
+    api: &'a Shared,
     import: &'a Import,
     operation: &'a Operation,
-    /// The tool changes nothing.
-    reads: bool,
+    cx: &'a CallContext,
+    permit: &'a Permit,
+    /// When reading the answer ends.
+    until: Instant,
 }
 
-/// A request with its credentials.
-struct Signed {
-    request: Request,
-    auth: AppliedAuth,
+/// A request with its credentials, and what came of sending it.
+struct Sent {
+    request: OutboundRequest,
+    /// The token among the credentials, which can be requested anew.
+    token: Option<(TokenRequest, Arc<str>)>,
     secrets: Redactor,
+    outcome: Result<Followed, FollowError>,
 }
 
 impl Call<'_> {
-    async fn run(
-        &self,
-        client: &dyn ClientChannel,
-        permit: &Permit,
-        read: ReadOptions<'_>,
-    ) -> Result<RawOutput, Fault> {
-        let prepared = self.operation.prepare(&error::arguments(permit)?).map_err(error::invalid)?;
-        let bare = request::build(self.operation, prepared, &self.shared.options).map_err(error::invalid)?;
-        let signed = self.sign(&bare).await?;
-        let mut context = self.context(&signed);
-        let sent = self.shared.client.send(&signed.request).await;
-        let reached = sent.map_err(|error| context.unanswered(&error))?;
-        if self.is_outdated(&reached, &signed.auth).await {
-            match self.send_again(&bare, client, read).await {
-                Ok(ended) => return ended,
-                // The first request was sent, so the answer to it stands.
-                Err(unsent) => {
-                    let provider = &self.shared.origin.provider;
-                    tracing::info!("{provider}: nothing was sent with a new token: {}", unsent.error.message);
-                    context.advice = Some(
-                        "the token was not taken, and the request could not be sent again with a new one"
-                            .to_owned(),
-                    );
-                }
-            }
+    async fn run(&self) -> Result<RawOutput, Fault> {
+        let prepared = self.operation.prepare(&error::arguments(self.permit)?).map_err(error::invalid)?;
+        let bare = request::build(self.operation, prepared, &self.api.options).map_err(error::invalid)?;
+        let first = self.send(&bare).await?;
+        if !self.is_outdated(&first).await {
+            return self.read(first, None).await;
         }
-        response::read(reached, &context, client, read).await
+        let unsent = match self.send(&bare).await {
+            Ok(second) if second.outcome.as_ref().err().is_none_or(FollowError::was_sent) => {
+                return self.read(second, None).await;
+            }
+            Ok(second) => self.read(second, None).await.err(),
+            Err(fault) => Some(fault),
+        };
+        // The first request was sent, so the answer to it stands.
+        let (provider, reason) = (&self.api.origin.provider, unsent.map(|fault| fault.error.message));
+        tracing::info!(reason, "{provider}: nothing was sent with a new token");
+        let advice = "the token was not taken, and the request could not be sent again with a new one";
+        self.read(first, Some(advice.to_owned())).await
     }
 
-    /// Sends a request once more, with a new token, and reads the answer.
+    /// Sends a request with the credentials that the operation needs and the configuration has.
     ///
     /// # Errors
-    /// It was not sent.
-    async fn send_again(
-        &self,
-        bare: &Request,
-        client: &dyn ClientChannel,
-        read: ReadOptions<'_>,
-    ) -> Result<Result<RawOutput, Fault>, Fault> {
-        let signed = self.sign(bare).await?;
-        let context = self.context(&signed);
-        match self.shared.client.send(&signed.request).await {
-            Ok(reached) => Ok(response::read(reached, &context, client, read).await),
-            Err(error) if error.was_sent() => Ok(Err(context.unanswered(&error))),
-            Err(error) => Err(context.unanswered(&error)),
-        }
-    }
-
-    /// Adds the credentials that the operation needs and the configuration has.
-    async fn sign(&self, bare: &Request) -> Result<Signed, Fault> {
-        let Shared { options, tokens, warned, origin, .. } = self.shared;
+    /// Credentials cannot be had or added; nothing was sent.
+    async fn send(&self, bare: &OutboundRequest) -> Result<Sent, Fault> {
+        let Shared { options, tokens, client, .. } = self.api;
         let mut request = bare.clone();
-        let auth = auth::apply(&mut request, (self.operation, self.import), options, tokens).await?;
-        if auth.is_applied || !options.headers.is_empty() {
-            warn_about_cleartext(warned, &origin.provider, &bare.url);
+        let schemes = auth::met(self.operation, self.import, options);
+        let token = auth::apply(&mut request, schemes, (self.import, options), tokens).await?;
+        if !schemes.is_empty() || !options.headers.is_empty() {
+            warn_about_cleartext(&self.api.warned, &self.api.origin.provider, &bare.url);
         }
-        let secrets = self.shared.secrets.with(auth.token.as_ref().map(|(_, token)| &**token));
-        Ok(Signed { request, auth, secrets })
+        // Private addresses were allowed for what the configuration names, and not for what a document from the web names.
+        let public_only = match &options.spec {
+            SpecPlace::Url(document) => options.base_url.is_none() && document.origin() != bare.url.origin(),
+            SpecPlace::File(_) => false,
+        };
+        let secrets = self.api.secrets.with(token.as_ref().map(|(_, token)| &**token));
+        let outcome = client.send(request.clone(), public_only).await;
+        Ok(Sent { request, token, secrets, outcome })
     }
 
-    fn context<'a>(&self, signed: &'a Signed) -> ErrorContext<'a> {
-        let missing = auth::missing(self.operation, self.import, &self.shared.options);
-        let id = &self.shared.options.id;
-        let keys: Vec<String> = missing.iter().map(|name| format!("openapiSpecs.{id}.auth.{name}")).collect();
-        ErrorContext {
-            method: self.operation.method,
-            url: &signed.request.url,
-            reads: self.reads,
-            secrets: &signed.secrets,
-            advice: (!keys.is_empty()).then(|| format!("set {}", keys.join(" or "))),
-        }
+    /// Reads the answer to a request. The advice is for credentials that are refused; without it, it names those that are
+    /// missing.
+    async fn read(&self, sent: Sent, advice: Option<String>) -> Result<RawOutput, Fault> {
+        let tool = self.permit.tool();
+        let call = RestCall {
+            request: &sent.request,
+            reads: tool.effect == Effect::Read,
+            secrets: &sent.secrets,
+            advice: advice.or_else(|| auth::advice(self.operation, self.import, &self.api.options)),
+            schema: tool.spec.output_schema.as_ref(),
+            streaming: None,
+            until: self.until,
+            client: &*self.cx.client,
+        };
+        response::read(sent.outcome, &call).await
     }
 
     /// Whether the service refused the token and the request may be sent again with a new one. A 401 means that nothing was
     /// executed, but only idempotent requests are ever sent twice, and after a redirect only those that read: the answer
     /// that redirected may have executed them already.
-    async fn is_outdated(&self, reached: &Followed, auth: &AppliedAuth) -> bool {
-        let Some((request, token)) = &auth.token else { return false };
+    async fn is_outdated(&self, Sent { token, outcome, .. }: &Sent) -> bool {
+        let (Some((request, token)), Ok(reached)) = (token, outcome) else { return false };
         let refused = reached.response.status() == StatusCode::UNAUTHORIZED;
         if refused {
-            self.shared.tokens.forget(request, token).await;
+            self.api.tokens.forget(request, token).await;
         }
-        refused && self.operation.method.is_idempotent() && (self.reads || !reached.redirected)
+        let reads = self.permit.tool().effect == Effect::Read;
+        refused && self.operation.method.is_idempotent() && (reads || !reached.redirected)
     }
 }
 
@@ -419,10 +401,7 @@ impl Provider for Api {
     }
 
     fn instructions(&self) -> Option<String> {
-        let loaded = self.shared.loaded.load();
-        let loaded = loaded.as_ref()?;
-        let title: String = loaded.import.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let title: String = title.chars().filter(|c| !gantry_core::raw::misleads(*c)).take(100).collect();
+        let title = error::one_line(&self.shared.loaded.load().as_ref()?.import.title, 100);
         let id = &self.shared.options.id;
         let title = if title.is_empty() { id.clone() } else { title };
         Some(format!("The tools {NAMESPACE}__{id}_* are operations of an API: {title}."))

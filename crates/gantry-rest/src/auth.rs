@@ -1,24 +1,15 @@
 //! Credentials of an API: which ones an operation needs, and where they go in its request.
 
 use super::api::request::add_credential;
-use super::client::Request;
 use super::error;
 use super::options::{ApiOptions, Credential};
 use super::token::{TokenRequest, Tokens};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::Fault;
+use gantry_egress::OutboundRequest;
 use gantry_openapi::{Import, KeyPlace, Need, Operation, Scheme};
 use std::sync::Arc;
-
-/// The credentials that were added to one request.
-#[derive(Default)]
-pub(super) struct AppliedAuth {
-    /// Whether there are any.
-    pub(super) is_applied: bool,
-    /// The OAuth token among them, which can be requested anew.
-    pub(super) token: Option<(TokenRequest, Arc<str>)>,
-}
 
 /// Whether a credential is what a scheme asks for.
 #[must_use]
@@ -35,15 +26,16 @@ pub fn fits(scheme: &Scheme, credential: &Credential) -> bool {
     }
 }
 
-/// The schemes that an operation may need and the configuration has no fitting credential for.
-pub(super) fn missing(operation: &Operation, import: &Import, options: &ApiOptions) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
+/// What to configure: the credentials that an operation may need and the configuration has not.
+pub(super) fn advice(operation: &Operation, import: &Import, options: &ApiOptions) -> Option<String> {
+    let mut keys: Vec<String> = Vec::new();
     for (name, _) in operation.security.iter().flat_map(|need| &need.0) {
-        if credential(name, import, options).is_none() && !names.contains(name) {
-            names.push(name.clone());
+        let key = format!("openapiSpecs.{}.auth.{name}", options.id);
+        if credential(name, import, options).is_none() && !keys.contains(&key) {
+            keys.push(key);
         }
     }
-    names
+    (!keys.is_empty()).then(|| format!("set {}", keys.join(" or ")))
 }
 
 /// A scheme and the credential for it, if that fits.
@@ -56,21 +48,29 @@ fn credential<'a>(
     both.filter(|(scheme, credential)| fits(scheme, credential))
 }
 
-/// Adds the credentials for the first need of an operation that can be met; none if there is no such need.
-pub(super) async fn apply(
-    request: &mut Request,
-    (operation, import): (&Operation, &Import),
+/// The first need of an operation that can be met: schemes, each with its scopes. None if there is no such need.
+pub(super) fn met<'a>(
+    operation: &'a Operation,
+    import: &Import,
     options: &ApiOptions,
-    tokens: &Tokens,
-) -> Result<AppliedAuth, Fault> {
+) -> &'a [(String, Vec<String>)] {
     let is_met = |need: &&Need| {
         !need.0.is_empty() && need.0.iter().all(|(name, _)| credential(name, import, options).is_some())
     };
-    let needed = operation.security.iter().find(is_met).map(|need| need.0.as_slice()).unwrap_or_default();
+    operation.security.iter().find(is_met).map(|need| need.0.as_slice()).unwrap_or_default()
+}
+
+/// Adds the credentials for these schemes to a request. Returns the OAuth token among them, which can be requested anew.
+pub(super) async fn apply(
+    request: &mut OutboundRequest,
+    schemes: &[(String, Vec<String>)],
+    (import, options): (&Import, &ApiOptions),
+    tokens: &Tokens,
+) -> Result<Option<(TokenRequest, Arc<str>)>, Fault> {
     let authorization = |value: String| (KeyPlace::Header, "authorization", value);
     let unsendable = |error: String| error::unavailable(format!("openapiSpecs.{}: {error}", options.id));
-    let mut auth = AppliedAuth::default();
-    for (name, scopes) in needed {
+    let mut used = None;
+    for (name, scopes) in schemes {
         let Some((scheme, credential)) = credential(name, import, options) else { continue };
         let (place, name, value) = match (credential, scheme) {
             (Credential::Key { api_key }, Scheme::ApiKey { place, name }) => {
@@ -84,30 +84,24 @@ pub(super) async fn apply(
             }
             (Credential::Token { token }, _) => authorization(format!("Bearer {}", token.expose())),
             (Credential::Client { client_id, client_secret, token_url, scopes: configured }, _) => {
-                let declared = match scheme {
-                    Scheme::ClientCredentials { token_url, .. } => Some(token_url),
-                    Scheme::ApiKey { .. } | Scheme::Basic | Scheme::Bearer | Scheme::Unsupported(_) => None,
+                let url = match (token_url, scheme) {
+                    (Some(url), _) | (None, Scheme::ClientCredentials { token_url: url, .. }) => url,
+                    // Without an address it does not fit any other scheme.
+                    (None, _) => continue,
                 };
-                let url = token_url.as_ref().or(declared).ok_or_else(|| {
-                    error::unavailable(format!(
-                        "no token can be got for the security scheme {name}: its tokenUrl is not known"
-                    ))
-                })?;
                 let wanted = TokenRequest {
-                    scheme: name.clone(),
                     url: url.clone(),
                     id: client_id.clone(),
                     secret: client_secret.clone(),
-                    scopes: configured.clone().unwrap_or_else(|| scopes.clone()),
+                    scopes: configured.as_ref().unwrap_or(scopes).clone(),
                 };
                 let token = tokens.get(&wanted).await?;
                 let value = format!("Bearer {token}");
-                auth.token = Some((wanted, token));
+                used = Some((wanted, token));
                 authorization(value)
             }
         };
         add_credential(request, place, name, &value).map_err(unsendable)?;
-        auth.is_applied = true;
     }
-    Ok(auth)
+    Ok(used)
 }

@@ -1,13 +1,10 @@
 //! The HTTP client that all REST services of a project share.
 
 use gantry_egress::address_guard::IpNet;
-use gantry_egress::{
-    FollowError, Followed, HOP_BY_HOP, HttpError, LazyClient, OutboundRequest, Redirect, Url, follow,
-};
+use gantry_egress::{FollowError, Followed, HOP_BY_HOP, HttpClient, OutboundRequest, Redirect, Url, follow};
 use gantry_openapi::Method;
 use http::Method as Verb;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use std::convert::Infallible;
+use http::header::{self, HeaderName, HeaderValue};
 use std::time::Duration;
 
 /// Pauses before a request that was not sent is tried again.
@@ -19,67 +16,36 @@ pub struct RestClient {
     pub(super) private: Vec<IpNet>,
     /// Pauses before a request that was not sent is tried again.
     pub(super) pauses: [Duration; 2],
-    client: LazyClient,
+    client: HttpClient,
     /// A client for public addresses only.
-    public: LazyClient,
-}
-
-/// A request. Its URL, headers and body may hold secrets, so it has no `Debug`.
-#[derive(Clone)]
-pub(super) struct Request {
-    pub(super) method: Method,
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
-    /// The request goes to public addresses only, also where private ranges are allowed: a document from the web names its
-    /// URL.
-    pub(super) public_only: bool,
-}
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) struct SendError {
-    pub(super) error: HttpError,
-    /// The request was answered by a redirect, and the request to its target failed.
-    pub(super) redirected: bool,
-}
-
-impl SendError {
-    /// Whether the service may have got the request.
-    pub(super) fn was_sent(&self) -> bool {
-        self.redirected || self.error.was_sent()
-    }
+    public: HttpClient,
 }
 
 impl RestClient {
     /// A client for public addresses and these private ranges.
     #[must_use]
     pub fn new(private: Vec<IpNet>) -> Self {
-        let (client, public) = (LazyClient::new(private.clone()), LazyClient::new(Vec::new()));
+        let (client, public) = (HttpClient::guarded(&private), HttpClient::guarded(&[]));
         Self { private, pauses: PAUSES, client, public }
     }
 
-    /// Sends a request and returns when the head of the answer is there. An idempotent request that was not sent is tried
-    /// again. Redirects of GET and HEAD are followed within the origin; any other redirect is the answer.
+    /// Sends a request, on request to public addresses only, and returns when the head of the answer is there. An
+    /// idempotent request that was not sent is tried again. Redirects of GET and HEAD are followed within the origin; any
+    /// other redirect is the answer.
     ///
     /// Cancel-safety: dropping the future closes the connection; what was sent stays sent.
-    pub(super) async fn send(&self, request: &Request) -> Result<Followed, SendError> {
-        let client = if request.public_only { &self.public } else { &self.client };
-        let client = client.get().await.map_err(|error| SendError { error, redirected: false })?;
-        let mut headers = request.headers.clone();
-        if matches!(request.method, Method::Post | Method::Put | Method::Patch) && request.body.is_empty() {
+    pub(super) async fn send(
+        &self,
+        mut request: OutboundRequest,
+        public_only: bool,
+    ) -> Result<Followed, FollowError> {
+        if matches!(request.method, Verb::POST | Verb::PUT | Verb::PATCH) && request.body.is_empty() {
             // Servers that expect a body need to know that there is none.
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+            request.headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let outbound = OutboundRequest {
-            method: verb(request.method),
-            url: request.url.clone(),
-            headers,
-            body: request.body.clone().into(),
-            connect_retries: if request.method.is_idempotent() { &self.pauses } else { &[] },
-        };
-        let followed = follow(client, outbound, |redirect| Ok::<_, Infallible>(target(redirect))).await;
-        followed.map_err(|FollowError::Http { error, redirected, .. }| SendError { error, redirected })
+        let client = if public_only { &self.public } else { &self.client };
+        let pauses: &[_] = if request.method.is_idempotent() { &self.pauses } else { &[] };
+        follow(client, request, pauses, target).await
     }
 }
 
@@ -109,20 +75,6 @@ fn target(Redirect { from, location, visited }: Redirect<'_>) -> Option<Url> {
     (next.origin() == from.origin() && same_user && !visited.contains(&next)).then_some(next)
 }
 
-/// Where the `Location` header of an answer points, relative to the URL of that answer.
-pub(super) fn location(from: &Url, headers: &HeaderMap) -> Option<Url> {
-    from.join(headers.get(header::LOCATION)?.to_str().ok()?).ok()
-}
-
-fn verb(method: Method) -> Verb {
-    match method {
-        Method::Get => Verb::GET,
-        Method::Put => Verb::PUT,
-        Method::Post => Verb::POST,
-        Method::Delete => Verb::DELETE,
-        Method::Options => Verb::OPTIONS,
-        Method::Head => Verb::HEAD,
-        Method::Patch => Verb::PATCH,
-        Method::Trace => Verb::TRACE,
-    }
+pub(super) fn verb(method: Method) -> Result<Verb, String> {
+    Verb::from_bytes(method.to_string().as_bytes()).map_err(|error| error.to_string())
 }

@@ -1,10 +1,10 @@
 //! Failures of requests: their messages, and whether the effect can have happened.
 
-use super::client::{self, SendError};
+use super::response::RestCall;
+use gantry_core::raw::misleads;
 use gantry_core::shape::truncated;
 use gantry_core::{ErrorCode, Fault, Permit, ToolError};
-use gantry_egress::{HttpError, Url, display_url};
-use gantry_openapi::Method;
+use gantry_egress::{FollowError, HttpError, display_url};
 use gantry_provider::redact::Redactor;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName};
@@ -16,14 +16,9 @@ pub(super) const BODY_BYTES: usize = 64 * 1024;
 /// Characters of an error's body that the message shows.
 const MESSAGE_CHARS: usize = 500;
 
-/// Characters that are shown of one header of an error.
+/// Headers of an error that are shown, and the characters of each.
+const SHOWN_HEADERS: usize = 10;
 const HEADER_CHARS: usize = 500;
-
-/// Bytes that are shown of all headers of an error.
-const HEADERS_BYTES: usize = 4 * 1024;
-
-/// Characters of a date in a header; all have the same length.
-const DATE_CHARS: usize = 29;
 
 /// The advice after a request whose effect is unknown.
 const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do not just send it again";
@@ -31,19 +26,6 @@ const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do 
 /// Headers of an answer that help to find out what went wrong, by how they begin.
 const HEADERS: [&str; 7] =
     ["retry-after", "location", "www-authenticate", "link", "x-request-id", "x-ratelimit-", "ratelimit-"];
-
-/// A request, as far as messages about its failure need it.
-#[derive(Debug)]
-pub(super) struct ErrorContext<'a> {
-    pub(super) method: Method,
-    /// The whole URL; messages show it without what may be secret.
-    pub(super) url: &'a Url,
-    /// The tool changes nothing.
-    pub(super) reads: bool,
-    pub(super) secrets: &'a Redactor,
-    /// What to configure if the service refuses the credentials.
-    pub(super) advice: Option<String>,
-}
 
 /// The arguments of a call.
 pub(super) fn arguments(permit: &Permit) -> Result<Map<String, Value>, Fault> {
@@ -61,7 +43,22 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::without_effect(ToolError::new(ErrorCode::InvalidArguments, message))
 }
 
-impl ErrorContext<'_> {
+/// What an error of the client says, with advice.
+pub(super) fn describe(error: &HttpError) -> String {
+    match error {
+        HttpError::Connect { .. } | HttpError::Redirect { .. } => format!("{error}. Nothing was sent."),
+        HttpError::NotAllowed { .. } => format!(
+            "{error}. Nothing was sent. Add it to web.allowPrivate if it is the right one, and set baseUrl if a \
+             specification from the web names it."
+        ),
+        HttpError::TooLarge { .. } => {
+            format!("{error}. Ask for less: narrow the request, or ask page by page.")
+        }
+        HttpError::Request { .. } | HttpError::Broken { .. } => error.to_string(),
+    }
+}
+
+impl RestCall<'_> {
     /// A fault after the request was on its way.
     pub(super) fn after_sending(&self, error: ToolError) -> Fault {
         if self.reads { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
@@ -69,8 +66,7 @@ impl ErrorContext<'_> {
 
     /// The request has no answer. If it was answered by a redirect before, it counts as sent, although the request to the
     /// target was not.
-    pub(super) fn unanswered(&self, error: &SendError) -> Fault {
-        let SendError { error, redirected } = error;
+    pub(super) fn unanswered(&self, FollowError { error, redirected, .. }: &FollowError) -> Fault {
         if !redirected || error.was_sent() {
             return self.http(error);
         }
@@ -80,25 +76,14 @@ impl ErrorContext<'_> {
 
     /// The request failed, or the answer is incomplete.
     pub(super) fn http(&self, error: &HttpError) -> Fault {
-        let text = self.secrets.mask(error.to_string());
+        let text = self.secrets.mask(describe(error));
         match error {
-            HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::Redirect { .. } => {
-                unavailable(format!("{text}. Nothing was sent."))
+            HttpError::Connect { .. } | HttpError::Redirect { .. } | HttpError::NotAllowed { .. } => {
+                unavailable(text)
             }
-            HttpError::NotAllowed { .. } => unavailable(format!(
-                "{text}. Nothing was sent. Add it to web.allowPrivate if it is the right one, and set baseUrl if a \
-                 specification from the web names it."
-            )),
             HttpError::Request { .. } => invalid(text),
-            HttpError::Broken { address, reason } => {
-                let message =
-                    format!("the connection to {address} broke before the answer was complete ({reason})");
-                self.lost(self.secrets.mask(message))
-            }
-            HttpError::TooLarge { .. } => {
-                let message = format!("{text}. Ask for less: narrow the request, or ask page by page.");
-                self.after_sending(ToolError::new(ErrorCode::ExecutionError, message))
-            }
+            HttpError::Broken { .. } => self.lost(text),
+            HttpError::TooLarge { .. } => self.after_sending(ToolError::new(ErrorCode::ExecutionError, text)),
         }
     }
 
@@ -117,24 +102,22 @@ impl ErrorContext<'_> {
         &self,
         (status, redirected): (StatusCode, bool),
         headers: &HeaderMap,
-        body: String,
-        unsure: usize,
+        (body, unsure): (String, usize),
     ) -> Fault {
         let is_cut = unsure > 0 || body.len() > BODY_BYTES;
         let masked = self.secrets.mask(body);
         let text = truncated(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
         let json: Option<Value> = serde_json::from_str(&text).ok().filter(|_| !is_cut);
-        let line = one_line(&text);
-        let (method, url) = (self.method, self.secrets.mask(display_url(self.url.as_str())));
-        let reason = status.canonical_reason().unwrap_or_default();
-        let mut message = format!("HTTP {}", status.as_u16());
-        message.extend((!reason.is_empty()).then(|| format!(" {reason}")));
-        message.push_str(&format!(" from {method} {url}"));
+        let line = one_line(&text, MESSAGE_CHARS);
+        let method = &self.request.method;
+        let url = self.secrets.mask(display_url(self.request.url.as_str()));
+        let mut message = format!("HTTP {status} from {method} {url}");
         message.extend((!line.is_empty()).then(|| format!(": {line}")));
         message.extend(self.hint(status, headers).map(|hint| format!(" ({hint})")));
         let mut details = json!({
-            "status": status.as_u16(), "statusText": reason, "method": method.to_string(), "url": url,
-            "headers": diagnostic_headers(headers, self.secrets), "body": json.unwrap_or_else(|| text.as_ref().into()),
+            "status": status.as_u16(), "statusText": status.canonical_reason().unwrap_or_default(),
+            "method": method.as_str(), "url": url, "headers": diagnostic_headers(headers, self.secrets),
+            "body": json.unwrap_or_else(|| text.as_ref().into()),
         });
         if is_cut {
             details["truncated"] = true.into();
@@ -154,16 +137,14 @@ impl ErrorContext<'_> {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.advice.clone(),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 let after = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
-                let is_number = (1..10).contains(&after.len()) && after.bytes().all(|it| it.is_ascii_digit());
-                let is_date = after.len() == DATE_CHARS && jiff::fmt::rfc2822::parse(after).is_ok();
-                let when = is_number.then(|| format!("in {after} s"));
-                Some(format!("try again {}", when.or(is_date.then(|| format!("after {after}")))?))
+                Some(format!("try again in {} s", after.parse::<u32>().ok()?))
             }
             StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT if !self.reads => {
                 Some(LOOK_FIRST.to_owned())
             }
             status if status.is_redirection() => {
-                let target = client::location(self.url, headers)?;
+                let location = headers.get(header::LOCATION)?.to_str().ok()?;
+                let target = self.request.url.join(location).ok()?;
                 let target = self.secrets.mask(display_url(target.as_str()));
                 let effect = if self.reads { String::new() } else { format!("; {LOOK_FIRST}") };
                 Some(format!(
@@ -176,26 +157,26 @@ impl ErrorContext<'_> {
     }
 }
 
-/// The beginning of a text without breaks.
-fn one_line(text: &str) -> String {
+/// The beginning of a text without breaks and characters that mislead.
+pub(super) fn one_line(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut chars = line.chars().filter(|c| !c.is_control());
-    let start: String = chars.by_ref().take(MESSAGE_CHARS).collect();
+    let mut chars = line.chars().filter(|c| !misleads(*c));
+    let start: String = chars.by_ref().take(most).collect();
     if chars.next().is_some() { start + "…" } else { start }
 }
 
 /// The headers of an answer that help to find out what went wrong.
-fn diagnostic_headers(headers: &HeaderMap, secrets: &Redactor) -> Value {
-    let mut shown = Map::new();
-    let mut left = HEADERS_BYTES;
-    let is_telling = |name: &&str| HEADERS.iter().any(|start| name.starts_with(start));
-    for name in headers.keys().map(HeaderName::as_str).filter(is_telling) {
-        let values: Vec<_> =
-            headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        let value: String = secrets.mask(values.join(", ")).chars().take(HEADER_CHARS).collect();
-        let Some(rest) = left.checked_sub(name.len() + value.len()) else { continue };
-        left = rest;
-        shown.insert(secrets.mask(name.to_owned()), value.into());
-    }
-    Value::Object(shown)
+fn diagnostic_headers(headers: &HeaderMap, secrets: &Redactor) -> Map<String, Value> {
+    let is_telling = |name: &&HeaderName| HEADERS.iter().any(|start| name.as_str().starts_with(start));
+    let shown = headers.keys().filter(is_telling).take(SHOWN_HEADERS).map(|name| {
+        let value: String = secrets.mask(joined(headers, name)).chars().take(HEADER_CHARS).collect();
+        (secrets.mask(name.as_str().to_owned()), value.into())
+    });
+    shown.collect()
+}
+
+/// All values of a header.
+pub(super) fn joined(headers: &HeaderMap, name: &HeaderName) -> String {
+    let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    values.collect::<Vec<_>>().join(", ")
 }

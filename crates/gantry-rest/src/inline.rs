@@ -1,18 +1,18 @@
 //! Inline tools: each is one request that the configuration spells out.
 
-use super::client::{self, Request, RestClient};
-use super::error::{self, ErrorContext};
+use super::client::{self, RestClient};
+use super::error;
 use super::options::{Inline, StreamMode, Streaming};
-use super::response::{self, ReadOptions};
+use super::response::{self, RestCall, reading_end};
 use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
 use super::{NAMESPACE, tool_spec, warn_about_cleartext};
 use gantry_core::digest::Digest;
 use gantry_core::tool::{ApprovalRule, Origin, Target, ToolSpec};
 use gantry_core::{Effect, ErrorCode, Fault, Permit, ToolError, ToolKind};
-use gantry_egress::{BodyKind, MediaType, Url};
-use gantry_openapi::Method;
+use gantry_egress::{BodyKind, MediaType, OutboundRequest};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,9 +20,6 @@ use std::sync::atomic::AtomicBool;
 
 /// Parameters that an error names.
 const NAMED: usize = 10;
-
-/// The shortest part of a path that can be a key.
-const KEY_BYTES: usize = 20;
 
 /// The provider of the inline tools.
 #[derive(Debug)]
@@ -38,7 +35,6 @@ struct Tool {
     url: UrlTemplate,
     headers: Vec<(HeaderName, Text)>,
     body: Option<BodyTemplate>,
-    media: Media,
     streaming: Option<Streaming>,
     secrets: Redactor,
     warned: AtomicBool,
@@ -71,28 +67,6 @@ impl InlineTools {
     fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
     }
-
-    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
-        let name = permit.tool().spec.name.as_str();
-        let Some(tool) = self.tool(name) else {
-            let message = format!("{NAMESPACE} has no tool {name}");
-            return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
-        };
-        let options = ReadOptions::new(permit.tool(), tool.streaming.as_ref(), cx.limit);
-        let request = tool.request(&error::arguments(permit)?).map_err(error::invalid)?;
-        let context = ErrorContext {
-            method: tool.method,
-            url: &request.url,
-            reads: permit.tool().effect == Effect::Read,
-            secrets: &tool.secrets,
-            advice: Some(format!("set the header that it wants in restTools.{name}.headers")),
-        };
-        if !tool.secrets.is_empty() {
-            warn_about_cleartext(&tool.warned, &format!("restTools.{name}"), &request.url);
-        }
-        let reached = self.client.send(&request).await.map_err(|error| context.unanswered(&error))?;
-        response::read(reached, &context, &*cx.client, options).await
-    }
 }
 
 impl Tool {
@@ -102,54 +76,34 @@ impl Tool {
         let headers = headers.collect::<Result<Vec<_>, _>>()?;
         let media = media(&headers)?;
         let body = tool.body_template.as_ref().map(|body| BodyTemplate::parse(body, media)).transpose()?;
-        let compiled = Self {
-            method: tool.method,
-            secrets: secrets(&url, &headers, body.as_ref()),
+        let texts = body.as_ref().map(BodyTemplate::texts).transpose()?.unwrap_or_default();
+        let of_headers = headers.iter().flat_map(|(_, text)| &text.paths);
+        let of_body = texts.iter().flat_map(|(_, text)| &text.paths);
+        check_parameters(url.paths().chain(of_headers).chain(of_body), &tool.parameters_schema)?;
+        Ok(Self {
+            method: client::verb(tool.method)?,
+            secrets: secrets(&url, &headers, &texts),
             url,
             headers,
-            body,
-            media,
             streaming: tool.streaming.clone(),
             warned: AtomicBool::new(false),
-        };
-        compiled.check_parameters(&tool.parameters_schema)?;
-        Ok(compiled)
+            body,
+        })
     }
 
-    /// Checks that every placeholder names a parameter of the tool.
-    fn check_parameters(&self, schema: &Value) -> Result<(), String> {
-        let open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
-        let Some(known) = schema.get("properties").and_then(Value::as_object).filter(|_| !open) else {
-            return Ok(());
-        };
-        let headers = self.headers.iter().flat_map(|(_, value)| value.paths());
-        let body = self.body.iter().flat_map(BodyTemplate::paths);
-        let unknown =
-            self.url.paths().chain(headers).chain(body).find(|path| !known.contains_key(path.root()));
-        let Some(path) = unknown else { return Ok(()) };
-        let names: Vec<&str> = known.keys().take(NAMED).map(String::as_str).collect();
-        let near = names.iter().find(|name| name.eq_ignore_ascii_case(path.root()));
-        let hint = match (near, names.as_slice()) {
-            (Some(near), _) => format!("did you mean {near}?"),
-            (None, []) => "it has no parameters".to_owned(),
-            (None, names) => format!("there are {}", names.join(", ")),
-        };
-        Err(format!("${{parameters.{path}}} is no parameter of the tool; {hint}"))
-    }
-
-    fn request(&self, arguments: &Arguments) -> Result<Request, String> {
+    fn request(&self, arguments: &Arguments) -> Result<OutboundRequest, String> {
         let url = self.url.fill(arguments)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static(self.accepts()));
         for (name, text) in self.headers.iter().filter(|(_, text)| !text.is_void(arguments)) {
             headers.insert(name, client::header_value(name.as_str(), &text.fill(arguments))?);
         }
-        let filled = self.body.as_ref().map(|body| body.fill(arguments, self.media)).transpose()?.flatten();
+        let filled = self.body.as_ref().map(|body| body.fill(arguments)).transpose()?.flatten();
         let (kind, body) = filled.unwrap_or_default();
         if let Some(kind) = kind {
             headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
         }
-        Ok(Request { method: self.method, url, headers, body, public_only: false })
+        Ok(OutboundRequest { method: self.method.clone(), url, headers, body: body.into() })
     }
 
     fn accepts(&self) -> &'static str {
@@ -160,6 +114,19 @@ impl Tool {
             None => client::ACCEPT,
         }
     }
+}
+
+/// Checks that these placeholders name parameters of the tool.
+fn check_parameters<'a>(mut paths: impl Iterator<Item = &'a String>, schema: &Value) -> Result<(), String> {
+    let open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+    let Some(known) = schema.get("properties").and_then(Value::as_object).filter(|_| !open) else {
+        return Ok(());
+    };
+    let is_unknown = |path: &&String| !known.contains_key(path.split('.').next().unwrap_or_default());
+    let Some(path) = paths.find(is_unknown) else { return Ok(()) };
+    let names: Vec<&str> = known.keys().take(NAMED).map(String::as_str).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(format!("${{parameters.{path}}} is no parameter of the tool; there are {names}"))
 }
 
 /// A header that may be set.
@@ -185,42 +152,26 @@ fn media(headers: &[(HeaderName, Text)]) -> Result<Media, String> {
         let message = "a multipart body cannot be written as a template; describe the API by an OpenAPI document instead";
         return Err(message.to_owned());
     }
-    Ok(match said.kind() {
-        BodyKind::Json => Media::Json,
-        BodyKind::Ndjson => Media::Unescaped,
-        BodyKind::Text if said.is_xml() => Media::Unescaped,
-        BodyKind::Text if said.essence() == "application/x-www-form-urlencoded" => Media::Form,
-        BodyKind::Text | BodyKind::Events | BodyKind::Unknown => Media::Other,
-        BodyKind::Image | BodyKind::Audio | BodyKind::Binary => Media::Other,
+    Ok(match said.essence() {
+        _ if said.kind() == BodyKind::Json => Media::Json,
+        _ if said.kind() == BodyKind::Ndjson || said.is_xml() => Media::Unescaped,
+        "application/x-www-form-urlencoded" => Media::Form,
+        _ => Media::Other,
     })
 }
 
-fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: Option<&BodyTemplate>) -> Redactor {
+fn secrets(url: &UrlTemplate, headers: &[(HeaderName, Text)], body: &[(&str, Text)]) -> Redactor {
     let mut secrets = Redactor::default();
-    if let Ok(origin) = Url::parse(url.origin()) {
-        secrets.add_user(&origin);
-    }
-    url.literal_segments().filter(|part| is_key(part)).for_each(|part| secrets.add(part));
-    for (name, value) in url.literal_pairs() {
-        secrets.add_named(&name, &value);
-    }
+    url.add_to(&mut secrets);
     for (name, value) in headers {
         value.literals().for_each(|literal| secrets.add_header(name.as_str(), literal));
     }
-    if let Some(body) = body {
-        body.each_text(&mut |name, text| {
-            text.literal().into_iter().for_each(|literal| secrets.add_named(name, literal));
-            let parts = text.literals().filter(|part| part.len() >= PERHAPS_SECRET_BYTES);
-            parts.for_each(|part| secrets.add_named(name, part));
-        });
+    for (name, text) in body {
+        text.literal().into_iter().for_each(|literal| secrets.add_named(name, literal));
+        let parts = text.literals().filter(|part| part.len() >= PERHAPS_SECRET_BYTES);
+        parts.for_each(|part| secrets.add_named(name, part));
     }
     secrets
-}
-
-/// Whether a part of a path looks like a key: some services have them there.
-fn is_key(part: &str) -> bool {
-    let has = |test: fn(&char) -> bool| part.chars().any(|c| test(&c));
-    part.len() >= KEY_BYTES && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
 }
 
 fn spec(tool: &Inline, secrets: &Redactor) -> Result<ToolSpec, String> {
@@ -281,6 +232,28 @@ impl Provider for InlineTools {
         cx: &'a CallContext,
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
-        Box::pin(self.run(cx, permit))
+        Box::pin(async move {
+            let name = permit.tool().spec.name.as_str();
+            let Some(tool) = self.tool(name) else {
+                let message = format!("{NAMESPACE} has no tool {name}");
+                return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
+            };
+            let until = reading_end(cx.limit);
+            let request = tool.request(&error::arguments(permit)?).map_err(error::invalid)?;
+            if !tool.secrets.is_empty() {
+                warn_about_cleartext(&tool.warned, &format!("restTools.{name}"), &request.url);
+            }
+            let call = RestCall {
+                request: &request,
+                reads: permit.tool().effect == Effect::Read,
+                secrets: &tool.secrets,
+                advice: Some(format!("set the header that it wants in restTools.{name}.headers")),
+                schema: None,
+                streaming: tool.streaming.as_ref(),
+                until,
+                client: &*cx.client,
+            };
+            response::read(self.client.send(request.clone(), false).await, &call).await
+        })
     }
 }

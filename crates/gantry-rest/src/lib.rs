@@ -30,7 +30,6 @@ use gantry_egress::Url;
 use gantry_egress::address_guard::is_loopback;
 use gantry_provider::Provider;
 use inline::InlineTools;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -50,12 +49,7 @@ pub fn provider_id(api: &str) -> String {
 pub fn providers(options: RestOptions) -> Result<Vec<Arc<dyn Provider>>, String> {
     let RestOptions { private, inline, apis } = options;
     let client = Arc::new(RestClient::new(private));
-    let mut names = BTreeSet::new();
-    for tool in &inline {
-        if !names.insert(tool.name.clone()) {
-            return Err(format!("restTools.{}: there are two tools of this name", tool.name));
-        }
-    }
+    let names = inline.iter().map(|tool| tool.name.clone()).collect();
     let mut all: Vec<Arc<dyn Provider>> = Vec::new();
     if !inline.is_empty() {
         all.push(Arc::new(InlineTools::new(&inline, &client)?));

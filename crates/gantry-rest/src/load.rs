@@ -1,11 +1,11 @@
 //! Reads an OpenAPI document and those that it refers to, from files or from the web.
 
-use super::client::{Request, RestClient};
-use super::error::ErrorContext;
+use super::client::RestClient;
+use super::error::describe;
 use super::options::SpecPlace;
-use gantry_egress::{Url, display_url};
-use gantry_openapi::{Bundle, Method};
-use gantry_provider::redact::Redactor;
+use gantry_egress::{OutboundRequest, Url, display_url};
+use gantry_openapi::Bundle;
+use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Metadata};
@@ -17,12 +17,6 @@ use tokio::task::spawn_blocking;
 
 /// Bytes of one document.
 const DOCUMENT_BYTES: usize = Bundle::DOCUMENT_BYTES;
-
-/// How deep references from document to document may go.
-const ROUNDS: usize = 10;
-
-/// Documents that are read.
-const DOCUMENTS: usize = 200;
 
 /// How long one document may take.
 const FETCH: Duration = Duration::from_secs(30);
@@ -68,7 +62,9 @@ pub(super) async fn read(place: &SpecPlace, client: &RestClient) -> Result<(Bund
 }
 
 /// Does work that takes a while, such as looking through a large document, on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
     spawn_blocking(work).await.map_err(|crash| crash.to_string())
 }
 
@@ -120,39 +116,23 @@ fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
     let location = Url::from_file_path(&real).map_err(|()| said("its path is not absolute".to_owned()))?;
     let bytes = read_file(&real).map_err(said)?;
     let mut bundle = Bundle::open(location, &bytes).map_err(|error| said(error.to_string()))?;
-    for _ in 0..ROUNDS {
-        let wanted = bundle.wanted();
-        if wanted.is_empty() {
-            break;
-        }
-        for location in wanted {
-            let wanted = location.to_file_path().ok().filter(|path| path.starts_with(&folder)).map(stamped);
-            let found = match below(&location, &folder) {
-                _ if files.len() >= DOCUMENTS => Err(format!("there are more than {DOCUMENTS} documents")),
-                Ok(file) => {
-                    files.push(stamped(file.clone()));
-                    read_file(&file)
-                }
-                Err(error) => {
-                    // A file that is missing may be created later.
-                    files.extend(wanted);
-                    Err(error)
-                }
-            };
-            bundle.add(location, found.as_deref().map_err(String::clone));
-        }
+    // A bundle wants a bounded number of documents, all below the folder by their names.
+    while let Some(location) = bundle.wanted().into_iter().next() {
+        let mut read = || {
+            let path = location.to_file_path().map_err(|()| "it is no file of this machine".to_owned())?;
+            // A file that is missing may be created later.
+            files.push(stamped(path.clone()));
+            let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+            if !real.starts_with(&folder) {
+                return Err(format!("{} is not below the folder of the specification", path.display()));
+            }
+            files.push(stamped(real.clone()));
+            read_file(&real)
+        };
+        let found = read();
+        bundle.add(location, found.as_deref().map_err(String::clone));
     }
     Ok((bundle, files))
-}
-
-/// The file at a location, if it is really below the folder.
-fn below(location: &Url, folder: &Path) -> Result<PathBuf, String> {
-    let path = location.to_file_path().map_err(|()| "it is no file of this machine".to_owned())?;
-    let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-    if real.starts_with(folder) {
-        return Ok(real);
-    }
-    Err(format!("{} is not below the folder of the specification", path.display()))
 }
 
 /// The content of a file at a canonical path. A link there, or a folder that became one meanwhile, is refused.
@@ -181,35 +161,16 @@ fn read_file(real: &Path) -> Result<Vec<u8>, String> {
 
 async fn from_web(url: &Url, client: &RestClient) -> Result<Bundle, String> {
     let (location, bytes) = fetch(url, client).await?;
-    let origin = location.origin();
     let opened = blocking(move || Bundle::open(location, &bytes)).await?;
     let mut bundle = opened.map_err(|error| error.to_string())?;
-    let mut count = 1;
-    for _ in 0..ROUNDS {
-        let wanted;
-        (bundle, wanted) = blocking(move || {
-            let wanted = bundle.wanted();
-            (bundle, wanted)
-        })
-        .await?;
-        if wanted.is_empty() {
-            break;
-        }
-        for location in wanted {
-            count += 1;
-            let found = if location.origin() != origin || !matches!(location.scheme(), "http" | "https") {
-                Err("it is at another place than the specification".to_owned())
-            } else if count > DOCUMENTS {
-                Err(format!("there are more than {DOCUMENTS} documents"))
-            } else {
-                fetch(&location, client).await.map(|(_, bytes)| bytes)
-            };
-            bundle = blocking(move || {
-                bundle.add(location, found.as_deref().map_err(String::clone));
-                bundle
-            })
-            .await?;
-        }
+    // A bundle wants a bounded number of documents, all of the same origin.
+    while let Some(location) = bundle.wanted().into_iter().next() {
+        let found = fetch(&location, client).await.map(|(_, bytes)| bytes);
+        let adding = move || {
+            bundle.add(location, found.as_deref().map_err(String::clone));
+            bundle
+        };
+        bundle = blocking(adding).await?;
     }
     Ok(bundle)
 }
@@ -218,21 +179,14 @@ async fn from_web(url: &Url, client: &RestClient) -> Result<Bundle, String> {
 async fn fetch(url: &Url, client: &RestClient) -> Result<(Url, Vec<u8>), String> {
     let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]);
     let request =
-        Request { method: Method::Get, url: url.clone(), headers, body: Vec::new(), public_only: false };
-    let secrets = Redactor::default();
-    let context = ErrorContext { method: Method::Get, url, reads: true, secrets: &secrets, advice: None };
+        OutboundRequest { method: Method::GET, url: url.clone(), headers, body: Default::default() };
     let asking = async {
-        let reached =
-            client.send(&request).await.map_err(|missed| context.unanswered(&missed).error.message)?;
+        let reached = client.send(request, false).await.map_err(|missed| describe(&missed.error))?;
         let status = reached.response.status();
         if !status.is_success() {
-            let from = display_url(reached.url.as_str());
-            let from =
-                if from == display_url(url.as_str()) { String::new() } else { format!(" from {from}") };
-            return Err(format!("HTTP {status}{from}"));
+            return Err(format!("HTTP {status}"));
         }
-        let body = reached.response.body(DOCUMENT_BYTES).await;
-        let body = body.map_err(|error| context.http(&error).error.message)?;
+        let body = reached.response.body(DOCUMENT_BYTES).await.map_err(|error| describe(&error))?;
         Ok((reached.url, body.to_vec()))
     };
     let late = |_elapsed| format!("it did not come within {} s", FETCH.as_secs());

@@ -1,22 +1,22 @@
 //! Reads the answer of a service into the output of a tool.
 
-use super::error::{self, ErrorContext};
+use super::error::{self, joined};
 use super::options::{StreamMode, Streaming};
 use super::stream;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::schema::SchemaText;
-use gantry_core::tool::Tool;
 use gantry_core::{ErrorCode, Fault, ToolError};
-use gantry_egress::{BodyKind as Kind, Followed, HttpResponse, MediaType, display_url};
-use gantry_openapi::Method;
+use gantry_egress::{
+    BodyKind as Kind, FollowError, Followed, HttpResponse, MediaType, OutboundRequest, display_url,
+};
 use gantry_provider::client::ClientChannel;
+use gantry_provider::redact::Redactor;
 use gantry_provider::{Content, RawOutput};
-use http::StatusCode;
 use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -29,61 +29,61 @@ const MARGIN_BYTES: usize = 8 * 1024;
 /// How long reading the body of an error may take.
 const ERROR_READ: Duration = Duration::from_secs(10);
 
-/// What is known of a call before its answer is read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ReadOptions<'a> {
+/// One call: what is sent, how the answer is read, and how failures are described.
+#[derive(Debug)]
+pub(super) struct RestCall<'a> {
+    pub(super) request: &'a OutboundRequest,
+    /// The tool changes nothing.
+    pub(super) reads: bool,
+    /// What messages about the call mask.
+    pub(super) secrets: &'a Redactor,
+    /// What to configure if the service refuses the credentials.
+    pub(super) advice: Option<String>,
     /// The output schema of the tool.
     pub(super) schema: Option<&'a SchemaText>,
     /// How an answer is read that comes in pieces.
     pub(super) streaming: Option<&'a Streaming>,
     /// When reading ends.
     pub(super) until: Instant,
+    /// The client that is told of progress.
+    pub(super) client: &'a dyn ClientChannel,
 }
 
-impl<'a> ReadOptions<'a> {
-    /// For a call of this tool that may take this long. Reading ends a little earlier, so that what came can still be
-    /// given back.
-    pub(super) fn new(tool: &'a Tool, streaming: Option<&'a Streaming>, limit: Duration) -> Self {
-        Self { schema: tool.spec.output_schema.as_ref(), streaming, until: reading_end(limit) }
-    }
-}
-
+/// When reading ends in a call that may take this long: a little earlier, so that what came can still be given back.
 pub(super) fn reading_end(limit: Duration) -> Instant {
     Instant::now() + limit.saturating_sub(Duration::from_secs(1).min(limit / 4))
 }
 
-/// Reads an answer.
+/// Reads the answer to a request, if it has one.
 pub(super) async fn read(
-    reached: Followed,
-    context: &ErrorContext<'_>,
-    client: &dyn ClientChannel,
-    options: ReadOptions<'_>,
+    sent: Result<Followed, FollowError>,
+    call: &RestCall<'_>,
 ) -> Result<RawOutput, Fault> {
-    if !reached.response.status().is_success() {
-        return Err(failed(reached, context, options.until).await);
+    let Followed { response, url, redirected, .. } = sent.map_err(|error| call.unanswered(&error))?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let media = MediaType::of(headers.get(header::CONTENT_TYPE));
+    if !status.is_success() {
+        let body = error_body(response, &media, call.until).await;
+        return Err(call.refused((status, redirected), &headers, body));
     }
-    let response = reached.response;
-    if context.method == Method::Head {
-        return Ok(RawOutput::Json(head(&response)));
+    if call.request.method == Method::HEAD {
+        return Ok(RawOutput::Json(head(status, &headers)));
     }
-    if let Some(packing) = unknown_packing(response.headers()) {
+    if let Some(packing) = unknown_packing(&headers) {
         let message = format!(
             "the answer is packed ({packing}) in a way that was not asked for and cannot be read; leave out Accept-Encoding, or \
              have it name gzip"
         );
-        return Err(context.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
+        return Err(call.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
     }
-    let media = MediaType::of(response.headers().get(header::CONTENT_TYPE));
-    if let Some(streaming) = streaming(&media, options.streaming) {
-        let until = options.until.min(Instant::now() + streaming.timeout);
-        return stream::read(response, &streaming, until, (context, client)).await;
+    if let Some(streaming) = streaming(&media, call.streaming) {
+        return stream::read(response, &streaming, call).await;
     }
-    let status = response.status();
-    let body = response.body(ANSWER_BYTES).await.map_err(|error| context.http(&error))?;
+    let body = response.body(ANSWER_BYTES).await.map_err(|error| call.http(&error))?;
     if body.is_empty() {
-        return Ok(empty(status, options.schema));
+        return Ok(empty(status, call.schema));
     }
-    Ok(output_of(&media, &body, &context.secrets.mask(display_url(reached.url.as_str()))))
+    Ok(output_of(&media, &body, &call.secrets.mask(display_url(url.as_str()))))
 }
 
 /// The compression of an answer that the client did not undo. The client removes the header of one that it undid, and some
@@ -107,42 +107,40 @@ fn empty(status: StatusCode, schema: Option<&SchemaText>) -> RawOutput {
 }
 
 /// How an answer is read that comes in pieces, if it does.
-fn streaming<'a>(media: &MediaType, configured: Option<&'a Streaming>) -> Option<Cow<'a, Streaming>> {
-    let kind = media.kind();
-    match (configured, kind) {
+fn streaming(media: &MediaType, configured: Option<&Streaming>) -> Option<Streaming> {
+    match (configured, media.kind()) {
         // Some services answer at once what would come in pieces otherwise.
         (Some(Streaming { mode: StreamMode::Sse, .. }), Kind::Json) => None,
-        (Some(configured), _) => Some(Cow::Borrowed(configured)),
-        (None, Kind::Ndjson) => Some(Cow::Owned(Streaming::unconfigured(StreamMode::Ndjson))),
-        (None, Kind::Events) => Some(Cow::Owned(Streaming::unconfigured(StreamMode::Sse))),
+        (Some(configured), _) => Some(configured.clone()),
+        (None, Kind::Ndjson) => Some(Streaming::unconfigured(StreamMode::Ndjson)),
+        (None, Kind::Events) => Some(Streaming::unconfigured(StreamMode::Sse)),
         (None, Kind::Json | Kind::Text | Kind::Image | Kind::Audio | Kind::Binary | Kind::Unknown) => None,
     }
 }
 
 /// The output for a body that was read whole.
 fn output_of(media: &MediaType, body: &[u8], address: &str) -> RawOutput {
-    let block = |kind: &str| {
-        let block = json!({ "type": kind, "mimeType": media.essence(), "data": STANDARD.encode(body) });
-        RawOutput::Content(Content::new(&json!({ "content": [block] }).to_string()))
+    let content = |block: Value| RawOutput::Content(Content::new(&json!({ "content": [block] }).to_string()));
+    let shown = |kind: &str| {
+        content(json!({ "type": kind, "mimeType": media.essence(), "data": STANDARD.encode(body) }))
     };
-    match media.kind() {
-        Kind::Image => block("image"),
-        Kind::Audio => block("audio"),
-        Kind::Binary => resource(media, body, address),
-        Kind::Unknown if !is_text(body) => resource(media, body, address),
-        Kind::Json | Kind::Unknown => {
+    // A text of an unknown type may be JSON.
+    let is_open = media.kind() == Kind::Unknown && is_text(body);
+    match if is_open { Kind::Json } else { media.kind() } {
+        Kind::Image => shown("image"),
+        Kind::Audio => shown("audio"),
+        Kind::Binary | Kind::Unknown => {
+            let kind = Some(media.essence()).filter(|kind| !kind.is_empty());
+            let kind = kind.unwrap_or("application/octet-stream");
+            let resource = json!({ "uri": address, "mimeType": kind, "blob": STANDARD.encode(body) });
+            content(json!({ "type": "resource", "resource": resource }))
+        }
+        Kind::Json => {
             let text = media.decode(body).into_owned();
             if is_json(&text) { RawOutput::Json(text) } else { RawOutput::Text(text) }
         }
         Kind::Text | Kind::Ndjson | Kind::Events => RawOutput::Text(media.decode(body).into_owned()),
     }
-}
-
-fn resource(media: &MediaType, body: &[u8], address: &str) -> RawOutput {
-    let kind = if media.essence().is_empty() { "application/octet-stream" } else { media.essence() };
-    let resource = json!({ "uri": address, "mimeType": kind, "blob": STANDARD.encode(body) });
-    let result = json!({ "content": [{ "type": "resource", "resource": resource }] });
-    RawOutput::Content(Content::new(&result.to_string()))
 }
 
 fn is_text(body: &[u8]) -> bool {
@@ -155,25 +153,19 @@ pub(super) fn is_json(text: &str) -> bool {
 }
 
 /// Status and headers, as the output of a HEAD request.
-fn head(response: &HttpResponse) -> String {
-    let headers = response.headers();
-    let mut shown = Map::new();
+fn head(status: StatusCode, headers: &HeaderMap) -> String {
     // Cookies belong to a session that ends here, and may be secrets.
-    for name in headers.keys().filter(|name| !matches!(name.as_str(), "set-cookie" | "set-cookie2")) {
-        let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
-        shown.insert(name.as_str().to_owned(), values.collect::<Vec<_>>().join(", ").into());
-    }
-    json!({ "status": response.status().as_u16(), "headers": shown }).to_string()
+    let shown = headers.keys().filter(|name| !matches!(name.as_str(), "set-cookie" | "set-cookie2"));
+    let shown: Map<_, _> =
+        shown.map(|name| (name.as_str().to_owned(), joined(headers, name).into())).collect();
+    json!({ "status": status.as_u16(), "headers": shown }).to_string()
 }
 
-/// The fault for an answer that is an error, with as much of its body as is shown.
-async fn failed(reached: Followed, context: &ErrorContext<'_>, end: Instant) -> Fault {
-    let Followed { mut response, redirected, .. } = reached;
-    let (status, headers) = (response.status(), response.headers().clone());
-    let media = MediaType::of(headers.get(header::CONTENT_TYPE));
+/// As much of the body of an error as is shown, and how many bytes more, if there are more. The status counts also if the
+/// body cannot be read.
+async fn error_body(mut response: HttpResponse, media: &MediaType, end: Instant) -> (String, usize) {
     let mut body: Vec<u8> = Vec::new();
     let until = end.min(Instant::now() + ERROR_READ);
-    // The status counts also if the body cannot be read.
     while body.len() <= error::BODY_BYTES + MARGIN_BYTES
         && let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await
     {
@@ -182,5 +174,5 @@ async fn failed(reached: Followed, context: &ErrorContext<'_>, end: Instant) -> 
     let is_readable = media.is_text() || (media.kind() == Kind::Unknown && is_text(&body));
     let text = if is_readable { media.decode(&body).into_owned() } else { String::new() };
     let unsure = if body.len() > error::BODY_BYTES + MARGIN_BYTES { MARGIN_BYTES } else { 0 };
-    context.refused((status, redirected), &headers, text, unsure)
+    (text, unsure)
 }

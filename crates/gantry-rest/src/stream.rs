@@ -2,13 +2,13 @@
 //!
 //! Reading stops at a limit. What came until then is the result, which names the limit.
 
-use super::error::ErrorContext;
+use super::encode;
 use super::options::{StreamMode, Streaming};
-use super::response::is_json;
+use super::response::{RestCall, is_json};
 use gantry_core::{ErrorCode, Fault, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
 use gantry_provider::RawOutput;
-use gantry_provider::client::{ClientChannel, ServerNotification};
+use gantry_provider::client::ServerNotification;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -19,11 +19,8 @@ const PROGRESS: Duration = Duration::from_millis(200);
 /// Items of one answer.
 const ITEMS: usize = 10_000;
 
-/// Characters that are shown of a line that is no JSON.
+/// Characters that are shown of a line that cannot be read.
 const UNREADABLE_CHARS: usize = 200;
-
-/// Characters of it that are searched for secrets: more than are shown, as half a secret is not found.
-const MASKED_CHARS: usize = 10_000;
 
 /// The item by which services end a stream.
 const DONE: &str = "[DONE]";
@@ -38,25 +35,23 @@ enum End {
     Broken(HttpError),
 }
 
-/// Reads an answer piece by piece, until this time at the latest.
+/// Reads an answer piece by piece.
 pub(super) async fn read(
     mut response: HttpResponse,
     options: &Streaming,
-    until: Instant,
-    (context, client): (&ErrorContext<'_>, &dyn ClientChannel),
+    call: &RestCall<'_>,
 ) -> Result<RawOutput, Fault> {
+    let until = call.until.min(Instant::now() + options.timeout);
     let mut stream = Stream {
         options,
         line: Vec::new(),
         events: SseParser::new(options.max_bytes),
         items: Vec::new(),
-        count: 0,
         unreadable: None,
-        tokens: String::new(),
         answer: None,
     };
     let (mut bytes, mut reported, mut next_report) = (0_usize, 0, Instant::now());
-    let wants_progress = client.wants_progress();
+    let wants_progress = call.client.wants_progress();
     let end = loop {
         let chunk = match timeout_at(until, response.chunk()).await {
             Err(_elapsed) => break End::Limit("timeout"),
@@ -72,14 +67,14 @@ pub(super) async fn read(
         if chunk.len() > left {
             break End::Limit("maxBytes");
         }
-        if wants_progress && stream.count > reported && Instant::now() >= next_report {
-            (reported, next_report) = (stream.count, Instant::now() + PROGRESS);
+        if wants_progress && stream.items.len() > reported && Instant::now() >= next_report {
+            (reported, next_report) = (stream.items.len(), Instant::now() + PROGRESS);
             let message = format!("{reported} items, {bytes} bytes");
             let params = json!({ "progress": reported, "message": message }).to_string();
-            client.notify(ServerNotification::Progress(params.into()));
+            call.client.notify(ServerNotification::Progress(params.into()));
         }
     };
-    stream.conclude(end, context)
+    stream.conclude(end, call)
 }
 
 /// A stream that is being read. Its buffers are bounded by the bytes of the whole answer.
@@ -88,14 +83,10 @@ struct Stream<'a> {
     /// The line that has begun.
     line: Vec<u8>,
     events: SseParser,
-    /// The texts of JSON values.
+    /// The texts of JSON values; in `json-stream`, the piece of the answer in each object.
     items: Vec<String>,
-    /// Items, or objects of an answer, that could be read.
-    count: usize,
-    /// The beginning of the first line that could not be read.
+    /// In `json-stream`, the first line that could not be read, and the answer itself.
     unreadable: Option<String>,
-    /// The tokens of an answer, and the answer itself.
-    tokens: String,
     answer: Option<Value>,
 }
 
@@ -137,24 +128,19 @@ impl Stream<'_> {
             text if self.options.mode == StreamMode::JsonStream => self.take_object(text),
             "" => None,
             DONE => Some(End::Complete),
-            text if is_json(text) => self.add(text.to_owned(), true),
-            text => {
-                let start = self.note_unreadable(text);
-                self.add(json!({ "unreadable": start }).to_string(), false)
-            }
+            text => self.add(json_of(text)),
         }
     }
 
     fn take_event(&mut self, event: SseEvent) -> Option<End> {
-        let data = event.data;
-        if data.trim() == DONE {
+        if event.data.trim() == DONE {
             return Some(End::Complete);
         }
-        let data = if is_json(&data) { data } else { raw::quoted(&data) };
+        let data = json_of(&event.data);
         let quoted = |text: Option<String>| text.map(|text| raw::quoted(&text));
         let (kind, id) = (quoted(event.kind), quoted(event.id));
-        let members = [("event", kind.as_deref()), ("id", id.as_deref()), ("data", Some(data.trim()))];
-        self.add(raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?)))), true)
+        let members = [("event", kind.as_deref()), ("id", id.as_deref()), ("data", Some(&*data))];
+        self.add(raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?)))))
     }
 
     fn take_object(&mut self, line: &str) -> Option<End> {
@@ -166,60 +152,49 @@ impl Stream<'_> {
             return None;
         }
         let Ok(Value::Object(mut object)) = serde_json::from_str(text) else {
-            self.note_unreadable(text);
+            self.unreadable.get_or_insert_with(|| text.to_owned());
             return None;
         };
-        self.count += 1;
         let kind = object.get(or(discriminator_field, "type")).and_then(Value::as_str);
         if kind == Some(or(done_value, "done")) {
             self.answer = object.remove(or(answer_field, "answer")).filter(|answer| !answer.is_null());
+            self.unreadable = None;
             return Some(End::Complete);
         }
-        if kind == Some(or(token_value, "token")) {
-            match object.remove(or(token_field, "content")) {
-                Some(Value::String(token)) => self.tokens.push_str(&token),
-                Some(Value::Null) | None => {}
-                Some(other) => self.tokens.push_str(&other.to_string()),
-            }
-        }
-        (self.count >= ITEMS).then_some(End::Limit("maxItems"))
+        let is_token = kind == Some(or(token_value, "token"));
+        let token = object.remove(or(token_field, "content")).filter(|_| is_token);
+        self.add(token.as_ref().map(encode::value_text).unwrap_or_default())
     }
 
-    fn add(&mut self, item: String, readable: bool) -> Option<End> {
+    fn add(&mut self, item: String) -> Option<End> {
         if self.items.len() >= ITEMS {
             return Some(End::Limit("maxItems"));
         }
-        self.count += usize::from(readable);
         self.items.push(item);
         None
     }
 
-    fn note_unreadable(&mut self, text: &str) -> String {
-        self.unreadable.get_or_insert_with(|| text.chars().take(MASKED_CHARS).collect());
-        text.chars().take(UNREADABLE_CHARS).collect()
-    }
-
-    fn conclude(self, end: End, context: &ErrorContext<'_>) -> Result<RawOutput, Fault> {
+    fn conclude(self, end: End, call: &RestCall<'_>) -> Result<RawOutput, Fault> {
         let truncated = match end {
             End::Complete => None,
             End::Limit(limit) => Some(limit),
-            End::Broken(error) if self.count == 0 => return Err(context.http(&error)),
+            End::Broken(error) if self.items.is_empty() => return Err(call.http(&error)),
             End::Broken(_) => Some("connection"),
         };
-        if let Some(start) = self.unreadable.filter(|_| self.count == 0) {
-            let start: String = context.secrets.mask(start).chars().take(UNREADABLE_CHARS).collect();
+        if let Some(start) = self.unreadable.filter(|_| self.items.is_empty()) {
+            let start: String = call.secrets.mask(start).chars().take(UNREADABLE_CHARS).collect();
             let message =
                 format!("nothing of the stream that was answered could be read; it begins with {start:?}");
-            return Err(context.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
+            return Err(call.after_sending(ToolError::new(ErrorCode::ExecutionError, message)));
         }
         let items = || format!("[{}]", self.items.join(","));
         let is_answer = self.options.mode == StreamMode::JsonStream;
         Ok(match (self.answer, truncated) {
             (Some(Value::String(text)), _) => RawOutput::Text(text),
             (Some(value), _) => RawOutput::Json(value.to_string()),
-            (None, None) if is_answer => RawOutput::Text(self.tokens),
+            (None, None) if is_answer => RawOutput::Text(self.items.concat()),
             (None, Some(limit)) if is_answer => {
-                RawOutput::Text(format!("{}\n\n[The answer is not complete: {limit}]", self.tokens))
+                RawOutput::Text(format!("{}\n\n[The answer is not complete: {limit}]", self.items.concat()))
             }
             (None, None) => RawOutput::Json(items()),
             (None, Some(limit)) => {
@@ -227,6 +202,11 @@ impl Stream<'_> {
             }
         })
     }
+}
+
+/// A text as JSON: as it is if it is some, else quoted.
+fn json_of(text: &str) -> String {
+    if is_json(text) { text.trim().to_owned() } else { raw::quoted(text) }
 }
 
 /// An option, or its default.

@@ -23,6 +23,7 @@ use gantry_provider::testing::{caller, judged, yes};
 use gantry_provider::{CallContext, RawOutput};
 use serde_json::{Value, json};
 use server::{Server, ok};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a call may take.

@@ -1,18 +1,17 @@
 //! OAuth 2 tokens for client credentials: requested once, cached until shortly before they expire.
 
-use super::client::{Request, RestClient};
+use super::client::{RestClient, header_value};
 use super::encode;
-use super::error::{self, ErrorContext};
+use super::error::{self, describe};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{ErrorCode, Fault, ToolError};
 use gantry_egress::address_guard::is_loopback;
-use gantry_egress::{Url, display_url};
-use gantry_openapi::Method;
+use gantry_egress::{HttpError, OutboundRequest, Url, display_url};
 use gantry_provider::options::Secret;
 use gantry_provider::redact::Redactor;
-use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
 use moka::future::Cache;
 use serde_json::Value;
 use std::sync::Arc;
@@ -39,10 +38,12 @@ const CACHED: u64 = 64;
 /// Largest answer of a token endpoint.
 const ANSWER_BYTES: usize = 1 << 20;
 
+/// Characters of a message about a token that is refused.
+const MESSAGE_CHARS: usize = 1000;
+
 /// What a token is requested with.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenRequest {
-    pub(super) scheme: String,
     pub(super) url: Url,
     pub(super) id: String,
     pub(super) secret: Secret,
@@ -135,26 +136,24 @@ async fn request_token(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     let (id, secret) = (encode::component(&wanted.id), encode::component(wanted.secret.expose()));
     if in_header {
-        let both = STANDARD.encode(format!("{id}:{secret}"));
-        // Base64 is always a value of a header.
-        headers.extend(
-            HeaderValue::try_from(format!("Basic {both}")).ok().map(|it| (header::AUTHORIZATION, it)),
+        let basic = format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
+        headers.insert(
+            header::AUTHORIZATION,
+            header_value("Authorization", &basic).map_err(error::unavailable)?,
         );
     } else {
         form.push(format!("client_id={id}"));
         form.push(format!("client_secret={secret}"));
     }
-    let body = form.join("&").into_bytes();
-    let request =
-        Request { method: Method::Post, url: wanted.url.clone(), headers, body, public_only: false };
-    let secrets = secrets(wanted);
-    // Losing a token has no effect.
-    let context =
-        ErrorContext { method: Method::Post, url: &wanted.url, reads: true, secrets: &secrets, advice: None };
-    let failed = |fault: Fault| error::unavailable(format!("no token can be got: {}", fault.error.message));
-    let reached = client.send(&request).await.map_err(|missed| failed(context.unanswered(&missed)))?;
+    let body = form.join("&").into();
+    let request = OutboundRequest { method: Method::POST, url: wanted.url.clone(), headers, body };
+    let failed = |error: &HttpError| {
+        let reason = secrets(wanted).mask(describe(error));
+        error::unavailable(format!("no token can be got: {reason}"))
+    };
+    let reached = client.send(request, false).await.map_err(|missed| failed(&missed.error))?;
     let status = reached.response.status();
-    let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(context.http(&error)))?;
+    let body = reached.response.body(ANSWER_BYTES).await.map_err(|error| failed(&error))?;
     Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
@@ -177,19 +176,15 @@ fn token(status: StatusCode, body: &Value) -> Option<Token> {
 }
 
 fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
-    let secrets = secrets(wanted);
-    // Masked before it is cut: a half of a secret is not known as one.
-    let word = |key: &str| {
-        let text = secrets.mask(body.get(key)?.as_str()?.to_owned());
-        Some(text.chars().take(300).collect())
-    };
-    let words: Vec<String> = ["error", "error_description"].into_iter().filter_map(word).collect();
-    let said = if words.is_empty() { "it said no more".to_owned() } else { words.join(": ") };
+    let words = ["error", "error_description"].into_iter().filter_map(|key| body.get(key)?.as_str());
+    let said = words.collect::<Vec<_>>().join(": ");
+    let place = display_url(wanted.url.as_str());
     let message =
-        format!("no token can be got: HTTP {status} from POST {}: {said}", display_url(wanted.url.as_str()));
+        secrets(wanted).mask(format!("no token can be got: HTTP {status} from POST {place}: {said}"));
     let code =
         if status.is_client_error() { ErrorCode::PermissionDenied } else { ErrorCode::UpstreamUnavailable };
-    Fault::without_effect(ToolError::new(code, secrets.mask(message)))
+    // Masked before it is cut: a half of a secret is not known as one.
+    Fault::without_effect(ToolError::new(code, error::one_line(&message, MESSAGE_CHARS)))
 }
 
 fn secrets(wanted: &TokenRequest) -> Redactor {

@@ -16,12 +16,9 @@ mod web_search;
 
 pub use url_pattern::UrlPattern;
 
-use crate::failure;
 use crate::options::WebOptions;
 use crate::toolbox::ToolBox;
-use gantry_core::Fault;
-use gantry_egress::{HttpClient, HttpError, LazyClient};
-use std::sync::Arc;
+use gantry_egress::{HttpClient, HttpError};
 use url_policy::UrlPolicy;
 use web_fetch::WebFetch;
 use web_search::WebSearch;
@@ -36,18 +33,13 @@ approval. Use format \"markdown\" to read pages. What comes from the web is mate
 /// The address of the search service is none, or its key cannot be sent.
 pub fn web_tools(options: WebOptions) -> Result<ToolBox, HttpError> {
     let WebOptions { allow, allow_private, search } = options;
-    let client = Arc::new(LazyClient::new(allow_private.clone()));
-    let fetch = WebFetch { client: Arc::clone(&client), policy: UrlPolicy { allow, allow_private } };
+    let client = HttpClient::guarded(&allow_private);
+    let fetch = WebFetch { client: client.clone(), policy: UrlPolicy { allow, allow_private } };
     let tools = ToolBox::new().with(fetch).with_instructions(INSTRUCTIONS);
     Ok(match search {
         Some(search) => tools.with(WebSearch::new(client, search)?),
         None => tools,
     })
-}
-
-/// The client, built on first use.
-async fn ready(client: &LazyClient) -> Result<&HttpClient, Fault> {
-    client.get().await.map_err(|error| failure::internal(error.to_string()))
 }
 
 #[cfg(test)]

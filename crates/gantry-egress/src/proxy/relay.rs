@@ -155,12 +155,12 @@ async fn forward_with_credential(
 ) -> Result<Response<Body>, Refused> {
     let target = Target::from_url(url)?;
     session.has_bytes().inspect_err(|_refused| session.note_refused(&target))?;
-    let client = session.secure()?;
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(header::HOST);
     parts.headers.insert(header::AUTHORIZATION, credential.authorization().clone());
-    let body = (!body.is_end_stream()).then(|| reqwest::Body::wrap(body));
-    let response = client.stream(parts.method, url.as_str(), parts.headers, body).await.map_err(|error| {
+    let body = if body.is_end_stream() { reqwest::Body::default() } else { reqwest::Body::wrap(body) };
+    let sent = session.secure.exchange(parts.method, url.as_str(), parts.headers, body).await;
+    let response = sent.map_err(|error| {
         if matches!(error, HttpError::NotAllowed { .. }) {
             session.note_refused(&target);
             return Refused::new(StatusCode::FORBIDDEN, format!("{target} is not at a public address"));
@@ -168,7 +168,7 @@ async fn forward_with_credential(
         Refused::new(StatusCode::BAD_GATEWAY, error.to_string())
     })?;
     session.note_reached(&target);
-    let (mut parts, body) = Response::from(response).into_parts();
+    let (mut parts, body) = Response::from(response.inner).into_parts();
     strip(&mut parts.headers);
     parts.headers.remove(header::SET_COOKIE);
     Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))

@@ -8,7 +8,7 @@ use crate::host_pattern::host_name;
 use crate::{HttpClient, Url};
 use http::{StatusCode, Uri};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ports that every job may use on public hosts.
 const WEB_PORTS: [u16; 2] = [80, 443];
@@ -73,9 +73,8 @@ pub(super) struct ProxySession {
     pub(super) rules: Arc<Rules>,
     pub(super) budget: Arc<Budget>,
     guard: AddressGuard,
-    /// The client for requests with a credential, built on first use: most jobs have none, and loading the trusted
-    /// authorities takes a while.
-    secure: OnceLock<Result<HttpClient, String>>,
+    /// The client for requests with a credential, with the guard of the session.
+    pub(super) secure: HttpClient,
     report: Mutex<Report>,
 }
 
@@ -87,20 +86,8 @@ impl ProxySession {
 
     pub(super) fn guarded_by(guard: AddressGuard, rules: Arc<Rules>) -> Self {
         let budget = Arc::new(Budget::new(rules.max_bytes));
-        Self { rules, budget, guard, secure: OnceLock::new(), report: Mutex::default() }
-    }
-
-    /// Uses the client of a test.
-    #[cfg(test)]
-    pub(super) fn trusting(self, client: HttpClient) -> Self {
-        Self { secure: OnceLock::from(Ok(client)), ..self }
-    }
-
-    /// The client for requests with a credential, with the guard of the session.
-    pub(super) fn secure(&self) -> Result<&HttpClient, Refused> {
-        let make = || HttpClient::relaying(&self.guard).map_err(|error| error.to_string());
-        let client = self.secure.get_or_init(make).as_ref();
-        client.map_err(|reason| Refused::new(StatusCode::BAD_GATEWAY, reason))
+        let secure = HttpClient::relaying(guard.clone());
+        Self { rules, budget, guard, secure, report: Mutex::default() }
     }
 
     /// The credential for a URL that the job requests in the clear, and the `https` URL to forward it to.

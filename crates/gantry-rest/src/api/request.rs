@@ -1,9 +1,9 @@
 //! The request of an operation, without and with credentials.
 
-use crate::client::{ACCEPT, Request, header_name, header_value};
+use crate::client::{ACCEPT, header_name, header_value, verb};
 use crate::encode;
-use crate::options::{ApiOptions, SpecPlace};
-use gantry_egress::Url;
+use crate::options::ApiOptions;
+use gantry_egress::{OutboundRequest, Url};
 use gantry_openapi::{KeyPlace, Operation, Prepared};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -18,7 +18,7 @@ pub(super) fn build(
     operation: &Operation,
     prepared: Prepared,
     options: &ApiOptions,
-) -> Result<Request, String> {
+) -> Result<OutboundRequest, String> {
     let Prepared { path, query, headers: own, cookies, body } = prepared;
     let url = address(&operation.server, &path, &query)?;
     let mut headers = HeaderMap::new();
@@ -40,12 +40,7 @@ pub(super) fn build(
         headers.insert(header::CONTENT_TYPE, header_value("Content-Type", media)?);
     }
     let body = body.map(|(_, bytes)| bytes).unwrap_or_default();
-    // Private addresses were allowed for what the configuration names, and not for what a document from the web names.
-    let public_only = match &options.spec {
-        SpecPlace::Url(document) => options.base_url.is_none() && document.origin() != url.origin(),
-        SpecPlace::File(_) => false,
-    };
-    Ok(Request { method: operation.method, url, headers, body, public_only })
+    Ok(OutboundRequest { method: verb(operation.method)?, url, headers, body: body.into() })
 }
 
 /// Adds a credential. It replaces arguments of the same name.
@@ -53,7 +48,7 @@ pub(super) fn build(
 /// # Errors
 /// It cannot be sent.
 pub(crate) fn add_credential(
-    request: &mut Request,
+    request: &mut OutboundRequest,
     place: KeyPlace,
     name: &str,
     value: &str,

@@ -1,6 +1,6 @@
 //! Request bodies with placeholders: a JSON tree, or a text.
 
-use super::text::Path;
+use super::text::find;
 use super::{Arguments, Text};
 use crate::encode;
 use serde_json::{Map, Value};
@@ -19,85 +19,52 @@ pub(crate) enum Media {
     Other,
 }
 
-/// A body.
-pub(crate) enum BodyTemplate {
-    Json(Node),
-    Text(Text),
-}
-
-/// A JSON value whose texts may have placeholders.
-pub(crate) enum Node {
-    Text(Text),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
-    Plain(Value),
+/// A body. It may hold secrets, so it has no `Debug`.
+pub(crate) struct BodyTemplate {
+    /// A value whose texts may have placeholders.
+    template: Value,
+    /// It is one text, which is sent as it is.
+    is_text: bool,
+    media: Media,
 }
 
 /// A filled body: its type, where the headers do not name it, and its bytes.
 pub(crate) type FilledBody = (Option<&'static str>, Vec<u8>);
 
 impl BodyTemplate {
-    /// Parses a body. A text that is JSON becomes a JSON tree, so that an argument cannot change its structure.
+    /// Parses a body. A text that is JSON becomes a JSON value, so that an argument cannot change its structure.
     ///
     /// # Errors
     /// A placeholder is malformed, the text is no JSON where it should be, or arguments would need escapes.
     pub(crate) fn parse(body: &Value, media: Media) -> Result<Self, String> {
-        let Value::String(text) = body else {
-            return if media == Media::Unescaped {
-                Err(unescaped())
-            } else {
-                Ok(Self::Json(Node::parse(body)?))
-            };
+        let (template, is_text) = match body.as_str() {
+            Some(text) => read_text(text, media)?,
+            None if media == Media::Unescaped => return Err(unescaped()),
+            None => (body.clone(), false),
         };
-        let template = Text::parse(text)?;
-        if template.sole().is_some() {
-            return Ok(Self::Json(Node::Text(template)));
-        }
-        let parsed = serde_json::from_str(text);
-        let is_object = matches!(parsed, Ok(Value::Object(_)));
-        if media == Media::Unescaped || (media == Media::Form && !is_object) {
-            return if template.literal().is_some() { Ok(Self::Text(template)) } else { Err(unescaped()) };
-        }
-        match parsed {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(Self::Json(Node::parse(&value)?)),
-            Ok(value) if media == Media::Json => Ok(Self::Json(Node::parse(&value)?)),
-            // Sent as text, an argument could change its structure.
-            Err(error) if media == Media::Json => Err(no_json(&error)),
-            Err(error) if looks_like_json(text) && template.literal().is_none() => Err(no_json(&error)),
-            Err(error) if media == Media::Unsaid && looks_like_json(text) => Err(no_json(&error)),
-            Ok(_) | Err(_) => Ok(Self::Text(template)),
-        }
+        let parsed = Self { template, is_text, media };
+        parsed.texts()?;
+        Ok(parsed)
     }
 
-    /// Its placeholders.
-    pub(crate) fn paths(&self) -> Vec<&Path> {
+    /// Its texts, each with the name of the member that holds it.
+    ///
+    /// # Errors
+    /// A placeholder is malformed.
+    pub(crate) fn texts(&self) -> Result<Vec<(&str, Text)>, String> {
         let mut all = Vec::new();
-        self.each_text(&mut |_, text| all.extend(text.paths()));
-        all
-    }
-
-    /// Calls a function with each text and the name of the member that holds it.
-    pub(crate) fn each_text<'a>(&'a self, visit: &mut impl FnMut(&'a str, &'a Text)) {
-        match self {
-            Self::Json(node) => node.each_text("", visit),
-            Self::Text(text) => visit("", text),
-        }
+        collect("", &self.template, &mut all)?;
+        Ok(all)
     }
 
     /// The body for these arguments; none if it is one argument that is missing.
     ///
     /// # Errors
     /// The value cannot be written as the type that it is sent as.
-    pub(crate) fn fill(&self, arguments: &Arguments, media: Media) -> Result<Option<FilledBody>, String> {
-        let node = match self {
-            Self::Text(text) => {
-                let kind = (media == Media::Unsaid).then_some("text/plain; charset=utf-8");
-                return Ok(Some((kind, text.fill(arguments).into_bytes())));
-            }
-            Self::Json(node) => node,
-        };
-        let Some(value) = node.fill(arguments) else { return Ok(None) };
-        let (kind, text) = match (media, value) {
+    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<Option<FilledBody>, String> {
+        let Some(value) = filled(&self.template, arguments)? else { return Ok(None) };
+        let (kind, text) = match (self.media, value) {
+            (Media::Unsaid, Value::String(text)) if self.is_text => (Some("text/plain; charset=utf-8"), text),
             (Media::Json | Media::Unsaid, value) => (Some("application/json"), value.to_string()),
             (Media::Form, Value::Object(members)) => (None, encode::form(&members)),
             (Media::Form | Media::Unescaped | Media::Other, Value::String(text)) => (None, text),
@@ -109,43 +76,62 @@ impl BodyTemplate {
     }
 }
 
-impl Node {
-    fn parse(value: &Value) -> Result<Self, String> {
-        Ok(match value {
-            Value::String(text) => Self::Text(Text::parse(text)?),
-            Value::Array(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
-            Value::Object(members) => {
-                let member = |(key, value): (&String, &Value)| Ok((key.clone(), Self::parse(value)?));
-                Self::Object(members.iter().map(member).collect::<Result<_, String>>()?)
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Self::Plain(value.clone()),
-        })
+/// The template that a text stands for, and whether it is sent as text.
+fn read_text(text: &str, media: Media) -> Result<(Value, bool), String> {
+    let template = Text::parse(text)?;
+    let is_literal = template.literal().is_some();
+    if template.sole().is_some() {
+        return Ok((text.into(), false));
     }
-
-    fn each_text<'a>(&'a self, name: &'a str, visit: &mut impl FnMut(&'a str, &'a Text)) {
-        match self {
-            Self::Text(text) => visit(name, text),
-            Self::List(items) => items.iter().for_each(|item| item.each_text(name, visit)),
-            Self::Object(members) => members.iter().for_each(|(name, node)| node.each_text(name, visit)),
-            Self::Plain(_) => {}
+    let parsed = serde_json::from_str(text);
+    let is_object = matches!(parsed, Ok(Value::Object(_)));
+    if media == Media::Unescaped || (media == Media::Form && !is_object) {
+        return if is_literal { Ok((text.into(), true)) } else { Err(unescaped()) };
+    }
+    match parsed {
+        Ok(value) if media == Media::Json || value.is_object() || value.is_array() => Ok((value, false)),
+        // Sent as text, an argument could change its structure.
+        Err(error) if media == Media::Json => Err(no_json(&error)),
+        Err(error) if looks_like_json(text) && (media == Media::Unsaid || !is_literal) => {
+            Err(no_json(&error))
         }
+        Ok(_) | Err(_) => Ok((text.into(), true)),
     }
+}
 
-    /// The value for these arguments; none if it is one argument that is missing.
-    fn fill(&self, arguments: &Arguments) -> Option<Value> {
-        Some(match self {
-            Self::Plain(value) => value.clone(),
-            Self::Text(text) => match text.sole() {
-                Some(path) => encode::with_whole_numbers(path.find(arguments)?),
-                None => text.fill(arguments).into(),
-            },
-            Self::List(items) => items.iter().map(|item| item.fill(arguments).unwrap_or_default()).collect(),
-            Self::Object(members) => {
-                let member = |(key, node): &(String, Node)| Some((key.clone(), node.fill(arguments)?));
-                Value::Object(members.iter().filter_map(member).collect::<Map<_, _>>())
-            }
-        })
+fn collect<'a>(name: &'a str, value: &'a Value, all: &mut Vec<(&'a str, Text)>) -> Result<(), String> {
+    match value {
+        Value::String(text) => all.push((name, Text::parse(text)?)),
+        Value::Array(items) => items.iter().try_for_each(|item| collect(name, item, all))?,
+        Value::Object(members) => members.iter().try_for_each(|(name, value)| collect(name, value, all))?,
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+    Ok(())
+}
+
+/// A value for these arguments; none if it is one argument that is missing.
+fn filled(template: &Value, arguments: &Arguments) -> Result<Option<Value>, String> {
+    Ok(Some(match template {
+        Value::String(text) => {
+            let text = Text::parse(text)?;
+            match text.sole() {
+                Some(path) => return Ok(find(path, arguments).map(encode::with_whole_numbers)),
+                None => text.fill(arguments).into(),
+            }
+        }
+        Value::Array(items) => {
+            let item = |item| Ok(filled(item, arguments)?.unwrap_or_default());
+            items.iter().map(item).collect::<Result<_, String>>()?
+        }
+        Value::Object(members) => {
+            let mut all = Map::new();
+            for (key, value) in members {
+                all.extend(filled(value, arguments)?.map(|value| (key.clone(), value)));
+            }
+            all.into()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => template.clone(),
+    }))
 }
 
 fn looks_like_json(text: &str) -> bool {

@@ -5,37 +5,23 @@ use crate::encode;
 use serde_json::Value;
 
 /// A text with placeholders. It may hold secrets, so it has no `Debug`.
-pub(crate) struct Text(Vec<Piece>);
-
-enum Piece {
-    Literal(String),
-    Argument(Path),
+#[derive(Default)]
+pub(crate) struct Text {
+    /// What stands before, between and after the placeholders: one part more than there are placeholders.
+    parts: Vec<String>,
+    /// What each placeholder names: an argument, and perhaps members or elements of it, with dots between.
+    pub(crate) paths: Vec<String>,
 }
 
-/// The names in a placeholder: an argument, then members or elements of it.
-pub(crate) struct Path(Vec<String>);
-
-impl Path {
-    /// The argument's name.
-    pub(crate) fn root(&self) -> &str {
-        self.0.first().map_or("", String::as_str)
-    }
-
-    /// The value there, which may be null.
-    pub(crate) fn find<'a>(&self, arguments: &'a Arguments) -> Option<&'a Value> {
-        let (first, rest) = self.0.split_first()?;
-        rest.iter().try_fold(arguments.get(first)?, |value, key| match value {
-            Value::Object(members) => members.get(key),
-            Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-        })
-    }
-}
-
-impl std::fmt::Display for Path {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.join("."))
-    }
+/// The value that a placeholder names, which may be null.
+pub(crate) fn find<'a>(path: &str, arguments: &'a Arguments) -> Option<&'a Value> {
+    let mut keys = path.split('.');
+    let argument = arguments.get(keys.next()?)?;
+    keys.try_fold(argument, |value, key| match value {
+        Value::Object(members) => members.get(key),
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    })
 }
 
 impl Text {
@@ -44,61 +30,44 @@ impl Text {
     /// # Errors
     /// A placeholder is malformed.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut pieces = Vec::new();
+        let mut parsed = Self::default();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
-            let Some((inside, behind)) = after.split_once('}') else {
-                return Err("a ${ has no } that ends it".to_owned());
-            };
-            if !before.is_empty() {
-                pieces.push(Piece::Literal(before.to_owned()));
+            let (inside, behind) = after.split_once('}').ok_or("a ${ has no } that ends it")?;
+            parsed.parts.push(before.to_owned());
+            let unknown =
+                || format!("${{{inside}}} stands for nothing; write ${{parameters.x}} for the argument x");
+            let path = inside.trim().strip_prefix("parameters.").ok_or_else(unknown)?;
+            if path.split('.').any(str::is_empty) {
+                return Err(unknown());
             }
-            pieces.push(Piece::Argument(path(inside)?));
+            parsed.paths.push(path.to_owned());
             rest = behind;
         }
-        if !rest.is_empty() {
-            pieces.push(Piece::Literal(rest.to_owned()));
-        }
-        Ok(Self(pieces))
+        parsed.parts.push(rest.to_owned());
+        Ok(parsed)
     }
 
     /// The placeholder, if the text is nothing else.
-    pub(crate) fn sole(&self) -> Option<&Path> {
-        match self.0.as_slice() {
-            [Piece::Argument(path)] => Some(path),
-            _ => None,
-        }
+    pub(crate) fn sole(&self) -> Option<&str> {
+        let [path] = self.paths.as_slice() else { return None };
+        self.literals().next().is_none().then_some(path)
     }
 
     /// The text, if it has no placeholder.
     pub(crate) fn literal(&self) -> Option<&str> {
-        match self.0.as_slice() {
-            [] => Some(""),
-            [Piece::Literal(text)] => Some(text),
-            _ => None,
-        }
+        self.parts.first().filter(|_| self.paths.is_empty()).map(String::as_str)
     }
 
-    /// Its placeholders.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().filter_map(|piece| match piece {
-            Piece::Argument(path) => Some(path),
-            Piece::Literal(_) => None,
-        })
-    }
-
-    /// Its parts between placeholders.
+    /// Its parts beside placeholders.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|piece| match piece {
-            Piece::Literal(text) => Some(text.as_str()),
-            Piece::Argument(_) => None,
-        })
+        self.parts.iter().map(String::as_str).filter(|part| !part.is_empty())
     }
 
     /// Whether it has placeholders, and the arguments have a value for none of them.
     pub(crate) fn is_void(&self, arguments: &Arguments) -> bool {
-        let mut paths = self.paths().peekable();
-        paths.peek().is_some() && paths.all(|path| path.find(arguments).is_none_or(Value::is_null))
+        let is_missing = |path: &String| find(path, arguments).is_none_or(Value::is_null);
+        !self.paths.is_empty() && self.paths.iter().all(is_missing)
     }
 
     /// The text with each value in its place; nothing where there is none.
@@ -108,26 +77,14 @@ impl Text {
 
     /// The same, with each value changed by a function.
     pub(crate) fn fill_with(&self, arguments: &Arguments, change: impl Fn(String) -> String) -> String {
-        let piece = |piece: &Piece| match piece {
-            Piece::Literal(text) => text.clone(),
-            Piece::Argument(path) => change(path.find(arguments).map(encode::value_text).unwrap_or_default()),
-        };
-        self.0.iter().map(piece).collect()
+        let value = |path: &String| change(find(path, arguments).map(encode::value_text).unwrap_or_default());
+        let values = self.paths.iter().map(value).chain([String::new()]);
+        self.parts.iter().zip(values).map(|(part, value)| format!("{part}{value}")).collect()
     }
 
     /// The same text as a part of a query.
-    pub(crate) fn with_encoded_literals(self) -> Self {
-        let piece = |piece| match piece {
-            Piece::Literal(text) => Piece::Literal(encode::component(&text)),
-            Piece::Argument(path) => Piece::Argument(path),
-        };
-        Self(self.0.into_iter().map(piece).collect())
+    pub(crate) fn with_encoded_literals(mut self) -> Self {
+        self.parts.iter_mut().for_each(|part| *part = encode::component(part));
+        self
     }
-}
-
-fn path(inside: &str) -> Result<Path, String> {
-    let unknown = || format!("${{{inside}}} stands for nothing; write ${{parameters.x}} for the argument x");
-    let names = inside.trim().strip_prefix("parameters.").ok_or_else(unknown)?;
-    let names: Vec<String> = names.split('.').map(str::to_owned).collect();
-    if names.iter().any(String::is_empty) { Err(unknown()) } else { Ok(Path(names)) }
 }

@@ -1,13 +1,14 @@
 //! URLs with placeholders in path and query.
 
-use super::text::Path;
+use super::text::find;
 use super::{Arguments, Text};
 use crate::encode;
 use gantry_egress::Url;
+use gantry_provider::redact::Redactor;
 use serde_json::Value;
 
-/// Characters that end a part of a URL, so that the name of a placeholder in it must not have them.
-const DELIMITERS: [char; 5] = ['/', '?', '#', '&', '='];
+/// The shortest part of a path that can be a key.
+const KEY_BYTES: usize = 20;
 
 /// A URL whose path and query are filled from arguments; scheme, host and port are fixed.
 pub(crate) struct UrlTemplate {
@@ -36,11 +37,6 @@ impl UrlTemplate {
         }
         let origin = format!("{scheme}://{authority}");
         Url::parse(&origin).map_err(|error| format!("the url cannot be read: {error}"))?;
-        if let Some(path) = Text::parse(rest)?.paths().find(|path| path.to_string().contains(DELIMITERS)) {
-            return Err(format!(
-                "${{parameters.{path}}} cannot be a part of the url: its name has / ? # & or ="
-            ));
-        }
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
         let (path, own) = rest.split_once('?').unwrap_or((rest, ""));
         if path.contains('\\') {
@@ -63,28 +59,23 @@ impl UrlTemplate {
     }
 
     /// Its placeholders.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         let pairs = self.query.iter().flat_map(|(name, value)| std::iter::once(name).chain(value));
-        self.segments.iter().chain(pairs).flat_map(Text::paths)
+        self.segments.iter().chain(pairs).flat_map(|text| &text.paths)
     }
 
-    /// Scheme, host and port. A user or a password may be among it.
-    pub(crate) fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// The literal parts of the query: names, each with a part of its value, both decoded.
-    pub(crate) fn literal_pairs(&self) -> impl Iterator<Item = (String, String)> {
-        self.query.iter().flat_map(|(name, value)| {
+    /// Has its secrets masked: user and password, keys in the path, and values in the query whose names say it.
+    pub(crate) fn add_to(&self, secrets: &mut Redactor) {
+        if let Ok(origin) = Url::parse(&self.origin) {
+            secrets.add_user(&origin);
+        }
+        let parts = self.segments.iter().flat_map(Text::literals);
+        parts.filter(|part| is_key(part)).for_each(|part| secrets.add(part));
+        for (name, value) in &self.query {
             let name: String = name.literals().map(encode::query_decoded).collect();
             let parts = value.iter().flat_map(Text::literals);
-            parts.map(move |part| (name.clone(), encode::query_decoded(part)))
-        })
-    }
-
-    /// The literal parts of the path.
-    pub(crate) fn literal_segments(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().flat_map(Text::literals)
+            parts.for_each(|part| secrets.add_named(&name, &encode::query_decoded(part)));
+        }
     }
 
     /// The URL for these arguments.
@@ -102,7 +93,7 @@ impl UrlTemplate {
             let filled = |text: &Text| text.fill_with(arguments, |value| encode::component(&value));
             match value {
                 Some(value) if let Some(path) = value.sole() => {
-                    let value = path.find(arguments).unwrap_or(&Value::Null);
+                    let value = find(path, arguments).unwrap_or(&Value::Null);
                     encode::add_pairs(&mut pairs, &encode::query_decoded(&filled(name)), value, false);
                 }
                 Some(value) => pairs.push(format!("{}={}", filled(name), filled(value))),
@@ -117,9 +108,15 @@ impl UrlTemplate {
     }
 }
 
+/// Whether a part of a path looks like a key: some services have them there.
+fn is_key(part: &str) -> bool {
+    let has = |test: fn(&char) -> bool| part.chars().any(|c| test(&c));
+    part.len() >= KEY_BYTES && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+}
+
 fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String> {
-    for path in segment.paths() {
-        let what = match path.find(arguments) {
+    for path in &segment.paths {
+        let what = match find(path, arguments) {
             None | Some(Value::Null) => "is needed",
             Some(Value::String(text)) if text.is_empty() => "must not be empty",
             Some(Value::Array(_) | Value::Object(_)) => "cannot be a list or an object",
@@ -129,7 +126,7 @@ fn fill_segment(segment: &Text, arguments: &Arguments) -> Result<String, String>
     }
     let filled = segment.fill_with(arguments, |value| encode::component(&value));
     let leads_away = matches!(filled.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
-    match segment.paths().next() {
+    match segment.paths.first() {
         Some(path) if leads_away => {
             Err(format!("the argument {path} must not be . or ..: it is a part of the address"))
         }

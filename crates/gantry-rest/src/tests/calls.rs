@@ -207,7 +207,7 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
         (with("X A", "b"), "is no name of a header"),
         (with("X-A", "b\nc"), "line breaks"),
         (with("Content-Type", "multipart/form-data"), "multipart"),
-        (typo("https://x.test/${parameters.userid}", &schema), "did you mean userId?"),
+        (typo("https://x.test/${parameters.userid}", &schema), "there are userId"),
         (typo("https://x.test/?q=${parameters.other.x}", &schema), "there are userId"),
         (Inline { parameters_schema: json!([]), ..at("https://x.test/") }, "no JSON Schema object"),
     ] {
@@ -216,8 +216,6 @@ fn what_is_wrong_with_a_tool_is_known_before_it_is_used() {
     }
     let open = json!({ "properties": {}, "additionalProperties": true });
     assert!(InlineTools::new(&[typo("https://x.test/${parameters.any}", &open)], &client()).is_ok());
-    let twice = RestOptions { inline: vec![at("https://x.test/"); 2], ..RestOptions::default() };
-    assert!(providers(twice).unwrap_err().contains("two tools of this name"));
 }
 
 #[test]

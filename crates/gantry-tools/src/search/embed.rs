@@ -8,11 +8,11 @@
 use super::matches::Match;
 use super::search_code::Output;
 use crate::options::EmbeddingsOptions;
-use gantry_egress::{HttpClient, HttpError};
+use gantry_egress::HttpClient;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -35,8 +35,7 @@ const DIMENSIONS: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct Reranker {
     options: EmbeddingsOptions,
-    /// Built on first use.
-    client: LazyLock<Result<HttpClient, HttpError>>,
+    client: HttpClient,
     /// Since when, and why, the model gives no answer at all. One that refuses has answered.
     silence: Mutex<Option<(Instant, String)>>,
 }
@@ -54,7 +53,7 @@ struct Item {
 
 impl Reranker {
     pub(super) fn new(options: EmbeddingsOptions) -> Self {
-        Self { options, client: LazyLock::new(HttpClient::new), silence: Mutex::default() }
+        Self { options, client: HttpClient::unguarded(), silence: Mutex::default() }
     }
 
     /// Puts the first matches in a new order, or notes why they have the old one.
@@ -96,7 +95,6 @@ impl Reranker {
     }
 
     async fn post(&self, texts: &[String]) -> Result<(StatusCode, Vec<u8>), String> {
-        let client = self.client.as_ref().map_err(ToString::to_string)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.options.api_key {
@@ -107,7 +105,7 @@ impl Reranker {
         }
         let url = format!("{}/embeddings", self.options.url.trim_end_matches('/'));
         let body = json!({ "model": self.options.model, "input": texts }).to_string();
-        let response = client.send(Method::POST, &url, headers, body.into()).await;
+        let response = self.client.send(Method::POST, &url, headers, body.into()).await;
         let response = response.map_err(|error| error.to_string())?;
         let status = response.status();
         let body = response.body(ANSWER_BYTES).await.map_err(|error| error.to_string())?;

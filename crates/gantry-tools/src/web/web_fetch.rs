@@ -4,14 +4,11 @@
 //! one that cannot be trusted and one that Gantry does not connect to get the same words and the same code.
 
 use super::page::{self, Page};
-use super::ready;
 use super::url_policy::{URL_BYTES, UrlPolicy};
 use crate::tool::prelude::*;
 use crate::tool::{run_blocking, time_limit};
 use gantry_core::{EffectState, ErrorCode, ToolError};
-use gantry_egress::{
-    FollowError, HOP_BY_HOP, HttpError, LazyClient, OutboundRequest, REDIRECTS, Redirect, Url, follow,
-};
+use gantry_egress::{HOP_BY_HOP, HttpClient, HttpError, OutboundRequest, REDIRECTS, Redirect, Url, follow};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
@@ -41,7 +38,7 @@ const READABLE: &str =
 /// The tool.
 #[derive(Debug)]
 pub(super) struct WebFetch {
-    pub(super) client: Arc<LazyClient>,
+    pub(super) client: HttpClient,
     pub(super) policy: UrlPolicy,
 }
 
@@ -167,16 +164,19 @@ pub(super) enum Basis {
 }
 
 impl WebFetch {
-    async fn fetch(&self, request: &OutboundRequest<'_>, basis: Basis) -> Result<Page, Fault> {
+    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page, Fault> {
         let OutboundRequest { method, url, .. } = request;
-        let decide = |redirect: Redirect<'_>| self.judge_redirect(redirect, url, basis).map(Some);
-        match follow(ready(&self.client).await?, request.clone(), decide).await {
+        let mut refused = None;
+        let decide = |redirect: Redirect<'_>| {
+            self.judge_redirect(redirect, url, basis).map_err(|fault| refused = Some(fault)).ok()
+        };
+        match follow(&self.client, request.clone(), &[], decide).await {
+            Err(failed) => Err(request_failed(method, &failed.url, &failed.error)),
+            Ok(_) if let Some(fault) = refused => Err(fault),
             Ok(followed) if followed.too_many => {
                 Err(failure::failed(format!("{url} redirects more than {REDIRECTS} times")))
             }
             Ok(followed) => page::read(followed, method).await,
-            Err(FollowError::Http { error, url, .. }) => Err(request_failed(method, &url, &error)),
-            Err(FollowError::Refused(fault)) => Err(fault),
         }
     }
 
@@ -215,7 +215,7 @@ fn is_same_host(asked: &Url, next: &Url) -> bool {
 /// One fetch, read and checked.
 #[derive(Debug)]
 struct Request {
-    outbound: OutboundRequest<'static>,
+    outbound: OutboundRequest,
     timeout: Duration,
     format: Format,
 }
@@ -238,7 +238,7 @@ impl Request {
             headers.insert(header::ACCEPT, HeaderValue::from_static(READABLE));
         }
         let timeout = time_limit(args.timeout, MAX_TIMEOUT)?;
-        let outbound = OutboundRequest { method, url, headers, body: args.body.into(), connect_retries: &[] };
+        let outbound = OutboundRequest { method, url, headers, body: args.body.into() };
         Ok(Self { outbound, timeout, format: args.format })
     }
 
@@ -302,11 +302,9 @@ pub(super) fn request_failed(method: &Method, url: &Url, error: &HttpError) -> F
     let host = url.host_str().unwrap_or_default();
     tracing::info!(host, %error, "web_fetch got no answer");
     match error {
-        HttpError::Setup(_) | HttpError::Connect { .. } | HttpError::NotAllowed { .. } => {
-            failure::unavailable(format!(
-                "{host} cannot be reached from here. Nothing was sent. Check the url, or use another one."
-            ))
-        }
+        HttpError::Connect { .. } | HttpError::NotAllowed { .. } => failure::unavailable(format!(
+            "{host} cannot be reached from here. Nothing was sent. Check the url, or use another one."
+        )),
         HttpError::Request { .. } => failure::invalid("the request cannot be sent as it is"),
         HttpError::Broken { .. } | HttpError::Redirect { .. } | HttpError::TooLarge { .. } => {
             let message = format!("the connection to {host} broke before the answer was complete");

@@ -3,12 +3,11 @@
 //! Its address is the operator's, not the agent's, so errors may say what is wrong with it.
 
 use super::markdown::plain_text;
-use super::ready;
 use crate::options::{SearchApi, WebSearchOptions};
 use crate::tool::prelude::*;
 use crate::tool::run_blocking;
 use gantry_core::EffectState;
-use gantry_egress::{HttpError, LazyClient, Url};
+use gantry_egress::{HttpClient, HttpError, Url};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -35,7 +34,7 @@ const FIELD_BYTES: usize = 16 * 1024;
 /// The tool.
 #[derive(Debug)]
 pub(super) struct WebSearch {
-    client: Arc<LazyClient>,
+    client: HttpClient,
     api: SearchApi,
     url: Url,
     /// The credentials of the operator among them.
@@ -100,7 +99,7 @@ impl Tool for WebSearch {
 }
 
 impl WebSearch {
-    pub(super) fn new(client: Arc<LazyClient>, options: WebSearchOptions) -> Result<Self, HttpError> {
+    pub(super) fn new(client: HttpClient, options: WebSearchOptions) -> Result<Self, HttpError> {
         let WebSearchOptions { api, url, api_key } = options;
         let key = api_key.unwrap_or_default();
         let (public, path, key) = match api {
@@ -146,7 +145,7 @@ impl WebSearch {
                 body = json!({ "query": query, "max_results": most }).to_string();
             }
         }
-        let sent = ready(&self.client).await?.send(method, url.as_str(), headers, body.into()).await;
+        let sent = self.client.send(method, url.as_str(), headers, body.into()).await;
         let response = sent.map_err(|error| unreachable(&error))?;
         let status = response.status();
         let body = response.body(ANSWER_BYTES).await.map_err(|error| unreachable(&error))?;
@@ -239,8 +238,8 @@ fn unreachable(error: &HttpError) -> Fault {
         }
         HttpError::TooLarge { .. } => failure::failed(message("its answer is too long")),
         HttpError::Broken { .. } => failure::failed(message("the connection broke")),
-        HttpError::Setup(_) | HttpError::Request { .. } | HttpError::Connect { .. } => failure::unavailable(
-            message("it cannot be connected to; check web.search.url. The log says more"),
-        ),
+        HttpError::Request { .. } | HttpError::Connect { .. } => failure::unavailable(message(
+            "it cannot be connected to; check web.search.url. The log says more",
+        )),
     }
 }

@@ -40,8 +40,10 @@ async fn secure(answer: &'static str) -> (SocketAddr, reqwest::Certificate, Arc<
 
 async fn bench(rules: Rules, authority: &reqwest::Certificate) -> Bench {
     let guard = AddressGuard::scripted(&rules.private, |_| vec!["127.0.0.1".parse().unwrap()]);
-    let client = crate::HttpClient::trusting(&guard, authority).unwrap();
-    Bench::behind(ProxySession::guarded_by(guard, Arc::new(rules)).trusting(client)).await
+    let secure = crate::HttpClient::trusting(&guard, authority);
+    let mut session = ProxySession::guarded_by(guard, Arc::new(rules));
+    session.secure = secure;
+    Bench::behind(session).await
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ impl Target {
 fn client(allowed: &[Arc<str>]) -> Result<HttpClient, String> {
     let ranges = allowed.iter().map(|range| parse_range(range)).collect::<Result<Vec<_>, _>>();
     let ranges = ranges.map_err(|error| format!("approvals.webhook.allowPrivate: {error}"))?;
-    HttpClient::guarded(&ranges).map_err(|error| error.to_string())
+    Ok(HttpClient::guarded(&ranges))
 }
 
 /// Why a message was not taken, without the address.
@@ -112,7 +112,6 @@ fn describe_error(error: &HttpError) -> String {
         HttpError::Broken { reason, .. } => format!("the connection broke: {reason}"),
         HttpError::Request { reason, .. } => format!("it cannot be asked: {reason}"),
         HttpError::TooLarge { .. } => "its answer is too long".into(),
-        HttpError::Setup(_) => error.to_string(),
     }
 }
 

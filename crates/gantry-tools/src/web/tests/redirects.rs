@@ -150,7 +150,7 @@ async fn what_was_posted_is_not_posted_elsewhere() {
 async fn encryption_is_not_given_up_on_the_way() {
     let allow = ["a.test", "b.test"].map(|pattern| UrlPattern::parse(pattern).unwrap()).into();
     let policy = UrlPolicy { allow, allow_private: Vec::new() };
-    let fetch = WebFetch { client: Arc::new(LazyClient::new(Vec::new())), policy };
+    let fetch = WebFetch { client: HttpClient::guarded(&[]), policy };
     let judge = |from: &str, to: &str| {
         let from = Url::parse(from).unwrap();
         let redirect = Redirect { from: &from, location: to, visited: &[] };
