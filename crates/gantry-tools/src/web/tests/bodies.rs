@@ -212,7 +212,10 @@ async fn a_broken_answer_is_told_without_its_details() {
     let server = Server::saying("").await;
     let arguments = json!({ "url": server.url("/"), "method": "POST" });
     let answer = Bench::for_server(&server).call("web_fetch", arguments).await;
-    assert!(matches!(answer, Answer::Failed(Fault { effect: EffectState::Possible, .. })), "{answer:?}");
+    assert!(
+        matches!(answer, Answer::Failed(gantry_core::Fault { effect: EffectState::Possible, .. })),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]
