@@ -52,7 +52,7 @@ pub(crate) struct SessionHead {
     pub(crate) place: Place,
     /// Whether requests without a connection of their own share it.
     pub(crate) shared: bool,
-    /// The agent at the top, for a session below a call.
+    /// The agent for which all this began: its own, or that of the session at the top.
     pub(crate) root_agent: Option<Arc<str>>,
     /// The call that it is below, and what stops that.
     pub(crate) parent: Option<(CallId, CancellationToken)>,
@@ -109,11 +109,6 @@ impl Session {
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.head.place
-    }
-
-    /// The agent for which all this began: its own, or that of the session at the top.
-    pub(crate) fn root_agent(&self) -> Option<&Arc<str>> {
-        if self.head.parent.is_some() { self.head.root_agent.as_ref() } else { self.caller().agent.as_ref() }
     }
 
     /// Its id.

@@ -82,7 +82,6 @@ impl Snapshot {
 
     /// Why a tool that a provider has, or may have, is not in the pool.
     fn exclusion(&self, spelling: &str) -> Option<String> {
-        let excluded = &self.build.excluded;
         for entry in self.providers.all() {
             let (id, namespace) = (entry.id(), &entry.provider.origin().namespace);
             let prefixes =
@@ -90,12 +89,12 @@ impl Snapshot {
             let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
             let name = own.unwrap_or(spelling);
             if let Some(name) = original_name(&*entry.provider, name) {
-                let dropped = excluded.tools.iter().find(|(of, tool, _)| of == id && *tool == name);
-                return Some(match (excluded.providers.get(id), dropped) {
-                    (Some(why), _) => format!("provider {id} has it, but is left out: {why}"),
-                    (None, Some((_, _, why))) => format!("provider {id} has it, but it is left out: {why}"),
-                    (None, None) => format!("provider {id} has it, but {}", filter_reason(entry, &name)),
-                });
+                let dropped = self.build.excluded.iter().find(|(of, tool, _)| of == id && *tool == name);
+                let why = dropped.map_or_else(
+                    || filter_reason(entry, &name),
+                    |(_, _, why)| format!("it is left out: {why}"),
+                );
+                return Some(format!("provider {id} has it, but {why}"));
             }
             let server = entry.server.as_ref().filter(|_| own.is_some());
             if let Some((server, reason)) = server.and_then(|it| Some((it, it.unavailable_reason()?))) {

@@ -52,7 +52,7 @@ impl Runtime {
         });
         let place = Place { depth, max_depth, narrowed: narrowed.map(Into::into) };
         let (door, parent) = (above.session.door(), Some((above.id, above.cancel.clone())));
-        let (id, root_agent) = (SessionId::mint(), above.session.root_agent().cloned());
+        let (id, root_agent) = (SessionId::mint(), above.session.head.root_agent.clone());
         let new = SessionHead { id, caller, door, place, shared: false, root_agent, parent };
         let child = self.open(new, None).await?;
         // What else looks wrong with an agent's tools is logged when the configuration is read.
@@ -118,11 +118,11 @@ impl Runtime {
     fn root_session(&self, id: SessionId, caller: Caller, door: Door) -> SessionHead {
         SessionHead {
             id,
+            root_agent: caller.agent.clone(),
             caller: Arc::new(caller),
             door,
             place: self.snapshot().top(),
             shared: false,
-            root_agent: None,
             parent: None,
         }
     }
@@ -185,10 +185,9 @@ impl Runtime {
     /// Why a session does not belong here, if it does not.
     pub(crate) fn is_closed_to(&self, session: &Session) -> Option<Arc<str>> {
         let elsewhere = self.relocation.load();
-        let elsewhere = elsewhere.as_ref()?;
-        let is_for_all = elsewhere.agent.is_none();
-        (is_for_all || session.root_agent().is_none() || session.root_agent() == elsewhere.agent.as_ref())
-            .then(|| Arc::clone(&elsewhere.why))
+        let Relocation { agent, why } = elsewhere.as_deref()?;
+        let root = &session.head.root_agent;
+        (agent.is_none() || root.is_none() || root == agent).then(|| Arc::clone(why))
     }
 
     /// Puts a session on record with its first call; one that only looked around is no run.

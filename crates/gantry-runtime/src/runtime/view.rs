@@ -116,11 +116,10 @@ impl Runtime {
         let (pool, providers, excluded) = (snapshot.pool(), &snapshot.providers, &snapshot.build.excluded);
         let mut warnings = self.servers.warnings();
         warnings.extend(providers.all().iter().flat_map(server_warnings));
-        let left_out = excluded.providers.iter();
-        warnings.extend(left_out.map(|(provider, why)| format!("{provider} is left out: {why}")));
-        let left_out = excluded.tools.iter();
         warnings.extend(
-            left_out.map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
+            excluded
+                .iter()
+                .map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
         );
         // What another agent lacks in a runtime that is not for it says nothing.
         let concerned = |agent: &Arc<str>| self.active.as_ref().is_none_or(|active| active == agent);
