@@ -276,13 +276,12 @@ impl Default for Stream {
 
 impl Events {
     /// The same stream, for what happens in this project.
-    #[must_use]
-    pub fn for_project(&self, project: &Arc<str>) -> Self {
+    pub(crate) fn for_project(&self, project: &Arc<str>) -> Self {
         Self { project: Some(Arc::clone(project)), stream: Arc::clone(&self.stream) }
     }
 
     /// Records what happened to this identity, or to none in particular.
-    pub fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
+    pub(crate) fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
         kind.log(self.project.as_deref());
         let stream = &*self.stream;
         stream.metrics.count(self.project.as_deref().unwrap_or_default(), &kind);
@@ -308,8 +307,7 @@ impl Events {
     }
 
     /// The counters.
-    #[must_use]
-    pub fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &Metrics {
         &self.stream.metrics
     }
 }

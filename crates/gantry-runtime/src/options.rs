@@ -193,22 +193,20 @@ pub struct ProviderOptions {
 
 impl ProviderOptions {
     /// Whether the provider's tool of this (original) name enters the pool.
-    #[must_use]
-    pub fn admits(&self, origin: &Origin, tool: &str) -> bool {
+    pub(crate) fn admits(&self, origin: &Origin, tool: &str) -> bool {
         let names = own_names(origin, tool);
         let allows = |patterns: &[Pattern]| patterns.iter().any(|pattern| names.are_allowed_by(pattern));
         self.allowed.as_deref().is_none_or(allows) && self.denial(origin, tool).is_none()
     }
 
     /// The entry of `denied` that keeps a tool out.
-    #[must_use]
-    pub fn denial(&self, origin: &Origin, tool: &str) -> Option<&Pattern> {
+    pub(crate) fn denial(&self, origin: &Origin, tool: &str) -> Option<&Pattern> {
         let names = own_names(origin, tool);
         self.denied.iter().find(|pattern| names.are_denied_by(pattern))
     }
 
     /// The entries of `denied` that mean none of these tools, which is a mistake in a rule that is relied on.
-    pub fn idle_denials<'a>(
+    pub(crate) fn idle_denials<'a>(
         &'a self,
         origin: &Origin,
         tools: impl IntoIterator<Item = &'a str>,
@@ -221,8 +219,7 @@ impl ProviderOptions {
     }
 
     /// How calls of this tool are run; what is said of the tool itself wins.
-    #[must_use]
-    pub fn settings(&self, spec: &ToolSpec) -> Settings {
+    pub(crate) fn settings(&self, spec: &ToolSpec) -> Settings {
         // A provider-wide cache must not swallow writes: it covers tools that say that they only read.
         let provider_cache = self.cache.filter(|_| spec.annotations.effect() == Effect::Read);
         Settings {

@@ -16,7 +16,7 @@ pub use switch::Switched;
 
 use crate::approvals;
 use crate::event::Events;
-use crate::options::{AgentOptions, Plan, Webhook};
+use crate::options::{AgentOptions, Plan, ServerPlan, Webhook};
 use crate::queue;
 use crate::runtime::{Error, Relocation, Runtime};
 use crate::serial_gate::SerialGate;
@@ -28,7 +28,6 @@ use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_provider::task;
 use gantry_store::Store;
-use servers::Overlay;
 use slots::{ActiveSlot, Slots};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -75,7 +74,8 @@ struct Project {
     services: Arc<Services>,
     events: Events,
     plan: ArcSwap<Plan>,
-    overlay: Mutex<Overlay>,
+    /// Servers that were added while the process runs; none for one of the plan that was removed.
+    overlay: Mutex<BTreeMap<Arc<str>, Option<ServerPlan>>>,
     slots: watch::Sender<Slots>,
     /// Held while its runtimes come and go. Closed when it is not configured any more.
     changing: SerialGate,
@@ -166,12 +166,6 @@ impl Projects {
         projects.get(name).cloned().ok_or_else(|| no_project(name))
     }
 
-    /// Whether there is such a project.
-    #[must_use]
-    pub fn has(&self, project: &str) -> bool {
-        self.projects.load().contains_key(project)
-    }
-
     /// The names of the projects.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
@@ -191,8 +185,7 @@ impl Projects {
     }
 
     /// All runtimes that are there.
-    #[must_use]
-    pub fn runtimes(&self) -> Vec<Arc<Runtime>> {
+    pub(crate) fn runtimes(&self) -> Vec<Arc<Runtime>> {
         self.selected(None).iter().flat_map(|project| project.runtimes()).collect()
     }
 

@@ -112,20 +112,17 @@ impl Session {
     }
 
     /// Its id.
-    #[must_use]
-    pub fn id(&self) -> SessionId {
+    pub(crate) fn id(&self) -> SessionId {
         self.head.id
     }
 
     /// The caller that it is for.
-    #[must_use]
-    pub fn caller(&self) -> &Arc<Caller> {
+    pub(crate) fn caller(&self) -> &Arc<Caller> {
         &self.head.caller
     }
 
     /// The entry point by which it came.
-    #[must_use]
-    pub fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> Door {
         self.head.door
     }
 
@@ -145,14 +142,12 @@ impl Session {
     }
 
     /// Its budget of tokens for tool results, if it has one.
-    #[must_use]
-    pub fn budget(&self) -> Option<&Budget> {
+    pub(crate) fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
 
     /// Whether an output was stored for it, so that `tool_output` has something to read.
-    #[must_use]
-    pub fn has_outputs(&self) -> bool {
+    pub(crate) fn has_outputs(&self) -> bool {
         self.has_outputs.load(Ordering::Acquire)
     }
 

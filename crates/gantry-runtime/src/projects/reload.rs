@@ -67,7 +67,7 @@ impl Projects {
     ) -> Result<Reloaded, Arc<str>> {
         let _reloading = self.reloading.enter().await;
         let reloaded = self.load_and_apply(switching).await.map_err(|reason| self.refuse(reason))?;
-        self.note_refusal(None);
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(reloaded)
     }
 
@@ -153,16 +153,12 @@ impl Projects {
 
     fn refuse(&self, reason: String) -> Arc<str> {
         let reason: Arc<str> = reason.into();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         // The same mistake is reported once, however often the configuration is read.
-        if self.refused().as_ref() != Some(&reason) {
+        if refused.replace(Arc::clone(&reason)).as_ref() != Some(&reason) {
             self.services.events.emit(None, EventKind::ConfigurationRefused { reason: Arc::clone(&reason) });
         }
-        self.note_refusal(Some(Arc::clone(&reason)));
         reason
-    }
-
-    fn note_refusal(&self, reason: Option<Arc<str>>) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 }
 
@@ -170,8 +166,9 @@ impl Project {
     /// Another plan holds from now on.
     async fn reconfigure(&self, plan: Plan) {
         let _changing = self.changing.enter().await;
+        let overlay = self.overlay_beside(&plan);
+        *self.overlay() = overlay;
         self.plan.store(Arc::new(plan));
-        self.yield_to_file();
         let runtimes = self.runtimes();
         let changes = runtimes.iter().map(|it| it.reconfigure(self.effective(it.active.as_ref())));
         join_all(changes).await;
@@ -186,7 +183,7 @@ impl Project {
         };
         let Ok(agent) = self.configured(&failed) else { return };
         match self.build(Some(&agent)).await {
-            Ok(runtime) => drop(self.set_active(ActiveSlot::Ready(runtime))),
+            Ok(runtime) => self.slots.send_modify(|slots| slots.active = ActiveSlot::Ready(runtime)),
             Err(error) => tracing::error!("agent {agent} cannot be built: {error}"),
         }
     }

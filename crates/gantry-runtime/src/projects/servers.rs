@@ -6,18 +6,11 @@ use crate::runtime::Runtime;
 use futures_util::future::join_all;
 use gantry_core::toolset::Selection;
 use gantry_provider::{ProviderStatus, task};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Servers that are added while Gantry runs, at most.
 const MAX_ADDED: usize = 1000;
-
-/// What is other than configured until the process ends.
-#[derive(Debug, Default)]
-pub(super) struct Overlay {
-    added: Vec<ServerPlan>,
-    removed: BTreeSet<Arc<str>>,
-}
 
 impl Projects {
     /// How the MCP servers of a project, or of all, are doing.
@@ -86,29 +79,27 @@ impl Project {
         if plan.options.servers.iter().any(|known| known.id() == server.id()) {
             return Err(format!("there is a provider {} already; remove it first", server.id()));
         }
-        if self.overlay().added.len() >= MAX_ADDED {
+        if self.overlay().values().flatten().count() >= MAX_ADDED {
             return Err(format!("{MAX_ADDED} servers were added already; remove some, or write them down"));
         }
         plan.options.servers.push(server.clone());
         Runtime::check(&plan, &self.services.queues.load()).map_err(|error| error.to_string())?;
-        self.overlay().added.push(server);
+        self.overlay().insert(Arc::clone(server.id()), Some(server));
         self.apply_overlay().await;
         Ok(())
     }
 
     async fn remove_server(&self, id: &str) -> bool {
         let Ok(_changing) = self.begin_change().await else { return false };
-        if !self.effective(None).options.servers.iter().any(|server| **server.id() == *id) {
+        let has = |plan: &Plan| plan.options.servers.iter().any(|server| **server.id() == *id);
+        if !has(&self.effective(None)) {
             return false;
         }
-        let is_written = self.plan.load().options.servers.iter().any(|server| **server.id() == *id);
-        {
-            let mut overlay = self.overlay();
-            overlay.added.retain(|server| **server.id() != *id);
+        if has(&self.plan.load()) {
+            self.overlay().insert(id.into(), None);
+        } else {
             // One that was never in the file is not missing there, should it come into it later.
-            if is_written {
-                overlay.removed.insert(id.into());
-            }
+            self.overlay().remove(id);
         }
         self.apply_overlay().await;
         true
@@ -122,7 +113,7 @@ impl Project {
         }
     }
 
-    fn overlay(&self) -> MutexGuard<'_, Overlay> {
+    pub(super) fn overlay(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Option<ServerPlan>>> {
         self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,14 +124,10 @@ impl Project {
     }
 
     pub(super) fn effective_of(&self, plan: &Plan, agent: Option<&Arc<str>>) -> Plan {
-        let mut plan = plan.clone();
+        let (mut plan, overlay) = (plan.clone(), self.overlay_beside(plan));
         let options = &mut plan.options;
-        let overlay = self.overlay();
-        options.servers.retain(|server| !overlay.removed.contains(server.id()));
-        let configured: BTreeSet<Arc<str>> =
-            options.servers.iter().map(|server| Arc::clone(server.id())).collect();
-        // What has come into the file since is what the file says.
-        options.servers.extend(overlay.added.iter().filter(|it| !configured.contains(it.id())).cloned());
+        options.servers.retain(|server| !overlay.contains_key(server.id()));
+        options.servers.extend(overlay.into_values().flatten());
         options.active = agent.cloned();
         if let Some(agent) = agent {
             // An agent that is not there has nothing.
@@ -150,13 +137,13 @@ impl Project {
         plan
     }
 
-    /// Forgets what was added under an id that the file has now: what the file gives, the file takes away again.
-    pub(super) fn yield_to_file(&self) {
-        let plan = self.plan.load();
-        let mut overlay = self.overlay();
-        let Overlay { added, removed } = &mut *overlay;
-        let has = |id: &Arc<str>| plan.options.servers.iter().any(|server| server.id() == id);
-        added.retain(|server| removed.contains(server.id()) || !has(server.id()));
+    /// What was added and removed, as it holds with a plan. An id that has come into the file since it was added is the
+    /// file's: what the file gives, the file takes away again.
+    pub(super) fn overlay_beside(&self, plan: &Plan) -> BTreeMap<Arc<str>, Option<ServerPlan>> {
+        let (former, mut overlay) = (self.plan.load(), self.overlay().clone());
+        let has = |plan: &Plan, id: &Arc<str>| plan.options.servers.iter().any(|server| server.id() == id);
+        overlay.retain(|id, added| added.is_none() || has(&former, id) || !has(plan, id));
+        overlay
     }
 }
 

@@ -90,11 +90,10 @@ impl Project {
                 let grace_ms = u64::try_from(DRAIN.as_millis()).unwrap_or(u64::MAX);
                 let (from, to) = (from.clone(), to.clone());
                 self.events.emit(None, EventKind::AgentSwitchStarted { from, to: to.clone(), grace_ms });
-                let replaced = AssertUnwindSafe(self.replace_active(to.as_ref()));
-                let (runtime, cut_off) = replaced.catch_unwind().await.unwrap_or_else(|_panic| {
-                    self.fail_switch(to.as_ref(), "the switch broke off".into());
-                    Err(Refusal::new(ErrorCode::InternalError, "the switch broke off; the log says more"))
-                })?;
+                let replaced = AssertUnwindSafe(self.replace_active(to.as_ref())).catch_unwind().await;
+                let replaced = replaced.unwrap_or_else(|_panic| Err("the switch broke off".to_owned()));
+                let (runtime, cut_off) =
+                    replaced.map_err(|reason| self.fail_switch(to.as_ref(), reason.into()))?;
                 (runtime, cut_off, true)
             }
         };
@@ -109,8 +108,9 @@ impl Project {
 
     /// Tears down what belongs to the agent before and builds what the new one has. Returns the runtime of the new one,
     /// and how many calls were cut off.
-    async fn replace_active(&self, to: Option<&Arc<str>>) -> Result<(Arc<Runtime>, usize), Refusal> {
-        let former = self.set_active(ActiveSlot::Switching { to: to.cloned() });
+    async fn replace_active(&self, to: Option<&Arc<str>>) -> Result<(Arc<Runtime>, usize), String> {
+        let mut former = ActiveSlot::Switching { to: to.cloned() };
+        self.slots.send_modify(|slots| std::mem::swap(&mut slots.active, &mut former));
         let why: Arc<str> = match to {
             Some(to) => format!("the project turned to agent {to}").into(),
             None => "the project turned to no agent in particular".into(),
@@ -118,14 +118,7 @@ impl Project {
         let draining = self.draining(&former, to, &why);
         let torn_down = draining.into_iter().map(|draining| self.tear_down(draining, &why));
         let cut_off = join_all(torn_down).await.into_iter().sum();
-        let runtime = self.start_target(to).await.map_err(|error| {
-            let reason: Arc<str> = error.to_string().into();
-            let failed = EventKind::AgentSwitchFailed { to: to.cloned(), reason: Arc::clone(&reason) };
-            self.events.emit(None, failed);
-            let message = format!("agent {} cannot be built: {reason}", to.map_or(NO_AGENT, |to| to));
-            self.fail_switch(to, reason);
-            Refusal::new(ErrorCode::UpstreamUnavailable, message)
-        })?;
+        let runtime = self.start_target(to).await.map_err(|error| error.to_string())?;
         self.remember(to).await;
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             // Evicted sessions list again; no other session listens to a provider without a name.
@@ -143,22 +136,17 @@ impl Project {
     }
 
     /// Callers of the agent that could not be switched to are refused; a runtime that is ready stays.
-    fn fail_switch(&self, to: Option<&Arc<str>>, reason: Arc<str>) {
-        self.slots.send_if_modified(|slots| {
-            let is_switching = slots.is_switching();
-            if is_switching {
-                let agent = to.cloned().unwrap_or_else(|| NO_AGENT.into());
+    fn fail_switch(&self, to: Option<&Arc<str>>, reason: Arc<str>) -> Refusal {
+        let failed = EventKind::AgentSwitchFailed { to: to.cloned(), reason: Arc::clone(&reason) };
+        self.events.emit(None, failed);
+        let agent = to.cloned().unwrap_or_else(|| NO_AGENT.into());
+        let message = format!("agent {agent} cannot be built: {reason}");
+        self.slots.send_modify(|slots| {
+            if slots.is_switching() {
                 slots.active = ActiveSlot::Failed { agent, reason };
             }
-            is_switching
         });
-    }
-
-    /// Replaces the slot of the active agent and returns the former one.
-    pub(super) fn set_active(&self, slot: ActiveSlot) -> ActiveSlot {
-        let mut former = slot;
-        self.slots.send_modify(|slots| std::mem::swap(&mut slots.active, &mut former));
-        former
+        Refusal::new(ErrorCode::UpstreamUnavailable, message)
     }
 
     /// What has to leave: the runtime of the active agent; of the shared one the callers that belong to the new agent, or all

@@ -6,7 +6,6 @@ use gantry_core::Tool;
 use gantry_core::names::sanitised;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::toolset::{self, Place};
-use gantry_provider::Provider;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -88,7 +87,8 @@ impl Snapshot {
                 [format!("{namespace}__"), format!("{}__", sanitised(namespace)), format!("@{namespace}/")];
             let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
             let name = own.unwrap_or(spelling);
-            if let Some(name) = original_name(&*entry.provider, name) {
+            let mut names = entry.provider.tools().into_iter().map(|tool| tool.name);
+            if let Some(name) = names.find(|known| known == name || sanitised(known) == name) {
                 let dropped = self.build.excluded.iter().find(|(of, tool, _)| of == id && *tool == name);
                 let why = dropped.map_or_else(
                     || filter_reason(entry, &name),
@@ -116,12 +116,4 @@ fn filter_reason(entry: &ProviderEntry, tool: &str) -> String {
         Some(pattern) => format!("{:?} in the toolsDenied of {id} leaves it out", pattern.as_str()),
         None => format!("nothing in the toolsAllowed of {id} matches it"),
     }
-}
-
-/// The original name of a provider's tool that this spelling means.
-fn original_name(provider: &dyn Provider, spelling: &str) -> Option<String> {
-    if provider.has_tool(spelling) {
-        return Some(spelling.to_owned());
-    }
-    provider.tools().into_iter().map(|tool| tool.name).find(|name| sanitised(name) == spelling)
 }

@@ -40,20 +40,12 @@ impl Runtime {
         self.servers.pin_diff(server, &|server| snapshot.providers.has(server))
     }
 
-    /// Pins what the servers have now: everything, or only one server, or only one tool of it. Servers that are down
-    /// keep what is pinned of them. Returns what was accepted.
+    /// Pins what the servers have now, as far as it is chosen. Servers that are down keep what is pinned of them. Returns
+    /// what was accepted.
     ///
     /// # Errors
-    /// The file cannot be written, or what there is now is not what was `seen` ([`PinDiff::revision`]); nothing is
-    /// pinned then.
-    pub async fn lock_accept(
-        self: &Arc<Self>,
-        server: Option<&str>,
-        tool: Option<&str>,
-        seen: Option<&str>,
-    ) -> Result<Vec<PinDiff>, String> {
-        let owned = |text: Option<&str>| text.map(str::to_owned);
-        let choice = PinChoice { server: owned(server), tool: owned(tool), seen: owned(seen) };
+    /// The file cannot be written, or what there is now is not what was seen; nothing is pinned then.
+    pub async fn lock_accept(self: &Arc<Self>, choice: PinChoice) -> Result<Vec<PinDiff>, String> {
         let (group, snapshot) = (Arc::clone(&self.servers), self.snapshot());
         let accept =
             move || group.accept_pins(&choice, &|server: &dyn Provider| snapshot.providers.has(server));

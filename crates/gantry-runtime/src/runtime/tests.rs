@@ -9,9 +9,9 @@ use crate::projects::Projects;
 use crate::services::{ChangeNotice, ProcessOptions};
 use crate::session::Session;
 use gantry_core::{Caller, Door};
-use gantry_provider::HealthStatus;
 use gantry_provider::client::{NoClient, RequestContext};
 use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
+use gantry_provider::{HealthStatus, PinChoice};
 use gantry_upstream::UpstreamOptions;
 use gantry_upstream::options::{Protocol, ServerOptions, ServerSettings, TransportType};
 use serde_json::{Value, json};
@@ -284,7 +284,7 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
     let home = Home::new(|address| vec![settings("up", address)]).await;
     let old = home.session().await;
     assert_eq!(
-        home.rt.lock_accept(None, None, None).await.unwrap().len(),
+        home.rt.lock_accept(PinChoice::default()).await.unwrap().len(),
         2,
         "the instructions and one tool"
     );
@@ -299,7 +299,8 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
     assert!(refused.message.contains("gantry lock diff"), "{}", refused.message);
     assert_eq!(home.upstream.calls.load(Ordering::SeqCst), 1);
     assert_eq!(home.rt.lock_diff(Some("up")).len(), 1);
-    home.rt.lock_accept(Some("up"), Some("tool-2"), None).await.unwrap();
+    let one = PinChoice { server: Some("up".into()), tool: Some("tool-2".into()), seen: None };
+    home.rt.lock_accept(one).await.unwrap();
     home.rt.renew(&old).unwrap();
     assert!(home.call(&old, "up__tool_2").await.is_ok());
     home.rt.shutdown(Duration::ZERO).await;

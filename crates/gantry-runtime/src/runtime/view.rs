@@ -81,10 +81,8 @@ impl Runtime {
         if !session.has_outputs() {
             return Arc::clone(if plain { toolset.plain_definitions() } else { toolset.definitions() });
         }
-        let ready = toolset.entries().filter(Entry::is_ready).chain([self.output_entry()]);
-        let definitions: Vec<_> =
-            ready.map(|entry| if plain { entry.plain_definition() } else { entry.definition() }).collect();
-        array(definitions.iter().map(|definition| &**definition)).into()
+        let ready = self.entries(session, &toolset).filter(Entry::is_ready);
+        array(ready.map(|entry| if plain { entry.plain_definition() } else { entry.definition() })).into()
     }
 
     /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason: one JSON
@@ -92,20 +90,20 @@ impl Runtime {
     #[must_use]
     pub fn listing(&self, session: &Session) -> String {
         let toolset = session.toolset();
-        let own = session.has_outputs().then(|| self.output_entry());
-        array(toolset.entries().chain(own).map(|entry| list_item(&entry, &toolset).to_string()))
+        array(self.entries(session, &toolset).map(|entry| list_item(&entry, &toolset).to_string()))
     }
 
     /// The tools that a session can call, as a model's interface takes them: one JSON array.
     #[must_use]
     pub fn formatted(&self, session: &Session, format: Format) -> String {
         let toolset = session.toolset();
-        let own = session.has_outputs().then(|| self.output_entry());
-        array(toolset.entries().chain(own).filter_map(|entry| format.definition(&entry)))
+        array(self.entries(session, &toolset).filter_map(|entry| format.definition(&entry)))
     }
 
-    fn output_entry(&self) -> Entry<'_> {
-        Entry { name: &self.output_tool.name, tool: &self.output_tool, alias: false }
+    /// The tools of a session, with `tool_output` once there is something to read.
+    fn entries<'a>(&'a self, session: &Session, toolset: &'a Toolset) -> impl Iterator<Item = Entry<'a>> {
+        let output = Entry { name: &self.output_tool.name, tool: &self.output_tool, alias: false };
+        toolset.entries().chain(session.has_outputs().then_some(output))
     }
 
     /// What looks wrong in the set-up although it stops nothing: patterns that match nothing, names that clash, tools

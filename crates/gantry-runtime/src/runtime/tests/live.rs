@@ -215,7 +215,7 @@ async fn a_replica_that_has_another_definition_is_never_called_for_it() {
     other.shared.is_held.send_replace(true);
     let home = Home::new(tcp(&[&first.address, &other.address])).await;
     let session = home.session().await;
-    home.rt.lock_accept(None, None, None).await.unwrap();
+    home.rt.lock_accept(PinChoice::default()).await.unwrap();
     other.shared.is_held.send_replace(false);
     home.all_ready().await;
     for _ in 0..12 {
