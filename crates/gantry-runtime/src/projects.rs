@@ -207,12 +207,6 @@ impl Projects {
         &self.services
     }
 
-    /// The stream of events.
-    #[must_use]
-    pub fn events(&self) -> &Events {
-        &self.services.events
-    }
-
     /// The webhooks of the projects that have one.
     pub(crate) fn webhooks(&self) -> BTreeMap<Arc<str>, Webhook> {
         let projects = self.projects.load();

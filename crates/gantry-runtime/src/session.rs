@@ -196,7 +196,7 @@ pub(crate) struct Sessions(Mutex<Live>);
 #[derive(Debug, Default)]
 struct Live {
     by_id: HashMap<SessionId, Arc<Session>>,
-    shared: HashMap<SharedKey, SessionId>,
+    shared: HashMap<SharedKey, Arc<Session>>,
 }
 
 impl Sessions {
@@ -210,13 +210,12 @@ impl Sessions {
         key: Option<SharedKey>,
     ) -> Result<Vec<Arc<Session>>, Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = key.as_ref().and_then(|key| live.shared.get(key)).and_then(|id| live.by_id.get(id));
-        if let Some(first) = first {
+        if let Some(first) = key.as_ref().and_then(|key| live.shared.get(key)) {
             return Err(Arc::clone(first));
         }
         live.by_id.insert(session.id(), Arc::clone(session));
         if let Some(key) = key {
-            live.shared.insert(key, session.id());
+            live.shared.insert(key, Arc::clone(session));
         }
         let mut forgotten = Vec::new();
         while live.by_id.len() > MAX_SESSIONS {
@@ -224,14 +223,13 @@ impl Sessions {
                 break;
             };
             forgotten.extend(live.by_id.remove(&oldest));
-            live.shared.retain(|_, id| *id != oldest);
+            live.shared.retain(|_, shared| shared.id() != oldest);
         }
         Ok(forgotten)
     }
 
     pub(crate) fn shared(&self, key: &SharedKey) -> Option<Arc<Session>> {
-        let live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        live.shared.get(key).and_then(|id| live.by_id.get(id)).cloned()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).shared.get(key).cloned()
     }
 
     pub(crate) fn get(&self, id: SessionId) -> Option<Arc<Session>> {
@@ -240,7 +238,7 @@ impl Sessions {
 
     pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        live.shared.retain(|_, shared| *shared != id);
+        live.shared.retain(|_, shared| shared.id() != id);
         live.by_id.remove(&id)
     }
 

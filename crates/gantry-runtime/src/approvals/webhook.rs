@@ -92,7 +92,7 @@ impl Delivery {
                 }
             };
             let (store, page) = (alive.store().clone(), alive.services().approvals().page());
-            let events = alive.events().clone();
+            let events = alive.services().events.clone();
             drop(alive);
             let sends = due.iter().map(|id| self.target.send(&store, *id, page.as_deref()));
             let Some(sent) = stop.run_until_cancelled(join_all(sends)).await else { return };

@@ -57,14 +57,8 @@ impl Projects {
         let switch = task::spawn("switch agent", async move {
             let to = agent.as_deref();
             // What is on the disk now holds for the new agent, as far as it can be used.
-            let mut refused = this.reload_for(Some((&name, to))).await.err();
-            let project = this.project(&name)?;
-            let switched = project.switch(to).await?;
-            if refused.is_some() {
-                // It may be refused only because it lacks the agent that was active until now.
-                refused = this.reload_for(None).await.err();
-            }
-            Ok(Switched { refused, ..switched })
+            let refused = this.reload_for(Some((&name, to))).await.err();
+            Ok(Switched { refused, ..this.project(&name)?.switch(to).await? })
         });
         switch.await.unwrap_or_else(|error| {
             Err(Refusal::new(ErrorCode::InternalError, format!("the switch broke off: {error}")))

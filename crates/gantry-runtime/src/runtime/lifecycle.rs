@@ -143,15 +143,12 @@ impl Runtime {
     /// ledger stays open.
     pub async fn shutdown(&self, grace: Duration) {
         if !self.drain(grace).await {
-            let running = self.services.count_where(|call| call.runtime == self.instance_id);
+            // Held calls may go on in sessions that were brought back for them, which are not among the others.
+            let running = self.services.cancel_where(|call| call.runtime == self.instance_id);
             if running > 0 {
                 tracing::warn!("{running} calls still run after {} s; they are canceled", grace.as_secs());
             }
-            for session in self.sessions.all() {
-                session.cancellation().cancel();
-            }
-            // Held calls may go on in sessions that were brought back for them.
-            self.services.cancel_where(|call| call.runtime == self.instance_id);
+            self.sessions.all().iter().for_each(|session| session.cancellation().cancel());
             if tokio::time::timeout(STOP, self.tasks.wait()).await.is_err() {
                 tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
             }

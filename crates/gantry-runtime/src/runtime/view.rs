@@ -122,10 +122,10 @@ impl Runtime {
         // What another agent lacks in a runtime that is not for it says nothing.
         let concerned = |agent: &Arc<str>| self.active.as_ref().is_none_or(|active| active == agent);
         for agent in self.agents().into_iter().filter(concerned) {
-            let unusual = snapshot.resolve_toolset(Some(&agent), &snapshot.top());
-            let unusual = unusual.map(|resolved| resolved.warnings);
-            let unusual = unusual.iter().flat_map(|warnings| warnings.iter());
-            warnings.extend(unusual.map(|warning| format!("agent {agent}: {warning}")));
+            if let Ok(resolved) = snapshot.resolve_toolset(Some(&agent), &snapshot.top()) {
+                let unusual = resolved.warnings.iter();
+                warnings.extend(unusual.map(|warning| format!("agent {agent}: {warning}")));
+            }
         }
         // A server that is down may have it; an agent's own runtime does not have all servers.
         if self.active.is_none() && providers.servers().all(|server| server.unavailable_reason().is_none()) {
@@ -154,8 +154,7 @@ fn server_warnings(entry: &ProviderEntry) -> Vec<String> {
     let Some(server) = &entry.server else { return Vec::new() };
     let (mut warnings, tools) = (server.warnings(), server.tools());
     if server.tools_digest().is_some() {
-        let names = tools.iter().map(|tool| tool.name.as_str());
-        warnings.extend(entry.options.idle_denials(server.origin(), names).map(|pattern| {
+        warnings.extend(entry.options.idle_denials(server.origin(), &tools).map(|pattern| {
             let id = entry.id();
             format!("server {id}: {:?} in toolsDenied matches no tool; globs know * and ?", pattern.as_str())
         }));
