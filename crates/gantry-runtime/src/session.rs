@@ -8,6 +8,7 @@ use gantry_core::toolset::{Place, Warning};
 use gantry_core::{Caller, Door, Role, Toolset};
 use gantry_store::SessionKey;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio_util::sync::CancellationToken;
@@ -179,6 +180,10 @@ impl Session {
 /// made anew under an old name may be of another one.
 pub(crate) type SharedKey = (SessionKey, Role);
 
+pub(crate) fn shared_key(caller: &Caller, door: Door) -> SharedKey {
+    (session_key(caller, door), caller.role)
+}
+
 /// The identity, agent and entry point of a session, as the store keeps them.
 pub(crate) fn session_key(caller: &Caller, door: Door) -> SessionKey {
     SessionKey {
@@ -204,19 +209,15 @@ impl Sessions {
     ///
     /// # Errors
     /// Another request has opened the same shared session in the meantime: here it is.
-    pub(crate) fn insert(
-        &self,
-        session: &Arc<Session>,
-        key: Option<SharedKey>,
-    ) -> Result<Vec<Arc<Session>>, Arc<Session>> {
+    pub(crate) fn insert(&self, session: &Arc<Session>) -> Result<Vec<Arc<Session>>, Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = key.as_ref().and_then(|key| live.shared.get(key)) {
-            return Err(Arc::clone(first));
+        if session.head.shared {
+            match live.shared.entry(shared_key(session.caller(), session.door())) {
+                Entry::Occupied(first) => return Err(Arc::clone(first.get())),
+                Entry::Vacant(place) => drop(place.insert(Arc::clone(session))),
+            }
         }
         live.by_id.insert(session.id(), Arc::clone(session));
-        if let Some(key) = key {
-            live.shared.insert(key, Arc::clone(session));
-        }
         let mut forgotten = Vec::new();
         while live.by_id.len() > MAX_SESSIONS {
             let Some(oldest) = live.by_id.values().min_by_key(|s| s.last_used_us()).map(|s| s.id()) else {
