@@ -1,6 +1,7 @@
 //! Providers that cannot stand side by side: a name is reserved, or names begin alike, so that a pattern for one could also
 //! mean another.
 
+use crate::output_tool;
 use crate::runtime::providers::ProviderEntry;
 use gantry_core::names::{Roots, is_reserved_namespace, sanitised};
 use gantry_core::tool::ToolKind;
@@ -11,12 +12,13 @@ use std::collections::HashSet;
 /// # Errors
 /// Two have one id, a name is reserved, or names begin alike.
 pub(in crate::runtime) fn check_names(providers: &[ProviderEntry]) -> Result<(), String> {
-    // Those in `sharing` have their namespace in common with others.
-    let (mut ids, mut roots, mut sharing) = (HashSet::new(), Roots::default(), HashSet::new());
+    let (mut ids, mut roots) = (HashSet::from([output_tool::PROVIDER]), Roots::default());
+    // Those that have their namespace in common with others.
+    let mut sharing = HashSet::new();
     for entry in providers {
         let origin = entry.provider.origin();
         let (id, namespace) = (&origin.provider, &origin.namespace);
-        if !ids.insert(id) {
+        if !ids.insert(&**id) {
             return Err(format!("two providers are called {id}; give one of them another name"));
         }
         let is_reserved = is_reserved_namespace(id) || is_reserved_namespace(namespace);

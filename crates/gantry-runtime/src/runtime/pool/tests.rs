@@ -238,6 +238,7 @@ fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
     let apart = ["github", "git-hub", "git_hub", "org/a", "org/a-b", "@scope/a"]
         .map(|id| source(id, Style::Bare, &[], None));
     check(&apart).unwrap();
+    check(&[source("outputs", Style::Prefixed, &["x"], None)]).unwrap_err();
     for id in ["Agent", "REST", "router__x", "@agent/x"] {
         let sources = [source(id, Style::Prefixed, &["x"], None)];
         assert!(check(&sources).unwrap_err().contains("is reserved"), "{id}");
