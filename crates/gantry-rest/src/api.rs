@@ -369,14 +369,6 @@ impl Provider for Api {
         self.shared.loaded.load().as_ref().map(|loaded| loaded.tools.clone()).unwrap_or_default()
     }
 
-    fn has_tool(&self, name: &str) -> bool {
-        self.shared
-            .loaded
-            .load()
-            .as_ref()
-            .is_some_and(|loaded| loaded.tools.iter().any(|tool| tool.name == name))
-    }
-
     fn config_digest(&self) -> Option<Digest> {
         Some(self.shared.set_up)
     }

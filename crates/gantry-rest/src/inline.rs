@@ -223,10 +223,6 @@ impl Provider for InlineTools {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
     }
 
-    fn has_tool(&self, name: &str) -> bool {
-        self.tool(name).is_some()
-    }
-
     fn execute<'a>(
         &'a self,
         cx: &'a CallContext,

@@ -42,7 +42,7 @@ impl PipelineContext {
     /// A call at the top of its session.
     #[must_use]
     pub fn new(session: &Arc<Session>) -> Self {
-        /// One for all calls: most get their client by [`Self::with_client`].
+        /// One for all calls: most get a client of their own.
         static NO_CLIENT: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
         let client: Arc<dyn ClientChannel> = Arc::<NoClient>::clone(&NO_CLIENT);
         Self {
@@ -57,14 +57,6 @@ impl PipelineContext {
             decider: None,
             meta: None,
         }
-    }
-
-    /// The same call with a client that can be notified and asked.
-    #[must_use]
-    pub fn with_client(mut self, client: Arc<dyn ClientChannel>, meta: Option<Arc<str>>) -> Self {
-        self.client = client;
-        self.meta = meta;
-        self
     }
 
     /// A call made below this one: it shares the session, stops with it, and reuses its slots.

@@ -259,13 +259,7 @@ pub struct Events {
 struct Stream {
     metrics: Metrics,
     sender: broadcast::Sender<Arc<Event>>,
-    recent: Mutex<Recent>,
-}
-
-#[derive(Debug, Default)]
-struct Recent {
-    next: u64,
-    events: VecDeque<Arc<Event>>,
+    recent: Mutex<VecDeque<Arc<Event>>>,
 }
 
 impl Default for Stream {
@@ -276,24 +270,23 @@ impl Default for Stream {
 
 impl Events {
     /// The same stream, for what happens in this project.
-    #[must_use]
-    pub fn for_project(&self, project: &Arc<str>) -> Self {
+    pub(crate) fn for_project(&self, project: &Arc<str>) -> Self {
         Self { project: Some(Arc::clone(project)), stream: Arc::clone(&self.stream) }
     }
 
     /// Records what happened to this identity, or to none in particular.
-    pub fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
+    pub(crate) fn emit(&self, principal: Option<&Arc<str>>, kind: EventKind) {
         kind.log(self.project.as_deref());
         let stream = &*self.stream;
         stream.metrics.count(self.project.as_deref().unwrap_or_default(), &kind);
         let (project, principal) = (self.project.clone(), principal.cloned());
         let mut recent = stream.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let event = Arc::new(Event { seq: recent.next, at_us: clock::now_us(), project, principal, kind });
-        recent.next += 1;
-        if recent.events.len() == RECENT {
-            recent.events.pop_front();
+        let seq = recent.back().map_or(0, |last| last.seq + 1);
+        let event = Arc::new(Event { seq, at_us: clock::now_us(), project, principal, kind });
+        if recent.len() == RECENT {
+            recent.pop_front();
         }
-        recent.events.push_back(Arc::clone(&event));
+        recent.push_back(Arc::clone(&event));
         // Sent under the lock, so that a subscriber sees each event once: in the past or in the stream.
         if stream.sender.receiver_count() > 0 {
             stream.sender.send(event).ok(); // The last listener may have left just now.
@@ -304,12 +297,11 @@ impl Events {
     #[must_use]
     pub fn subscribe(&self) -> (Vec<Arc<Event>>, broadcast::Receiver<Arc<Event>>) {
         let recent = self.stream.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        (recent.events.iter().cloned().collect(), self.stream.sender.subscribe())
+        (recent.iter().cloned().collect(), self.stream.sender.subscribe())
     }
 
     /// The counters.
-    #[must_use]
-    pub fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &Metrics {
         &self.stream.metrics
     }
 }

@@ -193,36 +193,28 @@ pub struct ProviderOptions {
 
 impl ProviderOptions {
     /// Whether the provider's tool of this (original) name enters the pool.
-    #[must_use]
-    pub fn admits(&self, origin: &Origin, tool: &str) -> bool {
+    pub(crate) fn admits(&self, origin: &Origin, tool: &str) -> bool {
         let names = own_names(origin, tool);
         let allows = |patterns: &[Pattern]| patterns.iter().any(|pattern| names.are_allowed_by(pattern));
         self.allowed.as_deref().is_none_or(allows) && self.denial(origin, tool).is_none()
     }
 
     /// The entry of `denied` that keeps a tool out.
-    #[must_use]
-    pub fn denial(&self, origin: &Origin, tool: &str) -> Option<&Pattern> {
+    pub(crate) fn denial(&self, origin: &Origin, tool: &str) -> Option<&Pattern> {
         let names = own_names(origin, tool);
         self.denied.iter().find(|pattern| names.are_denied_by(pattern))
     }
 
     /// The entries of `denied` that mean none of these tools, which is a mistake in a rule that is relied on.
-    pub fn idle_denials<'a>(
-        &'a self,
-        origin: &Origin,
-        tools: impl IntoIterator<Item = &'a str>,
-    ) -> impl Iterator<Item = &'a Pattern> {
-        let mut idle: Vec<&Pattern> = self.denied.iter().collect();
-        for names in tools.into_iter().map(|tool| own_names(origin, tool)) {
-            idle.retain(|pattern| !names.are_denied_by(pattern));
-        }
-        idle.into_iter()
+    pub(crate) fn idle_denials(&self, origin: &Origin, tools: &[ToolSpec]) -> impl Iterator<Item = &Pattern> {
+        let is_used = |pattern: &&Pattern| {
+            tools.iter().any(|tool| own_names(origin, &tool.name).are_denied_by(pattern))
+        };
+        self.denied.iter().filter(move |pattern| !is_used(pattern))
     }
 
     /// How calls of this tool are run; what is said of the tool itself wins.
-    #[must_use]
-    pub fn settings(&self, spec: &ToolSpec) -> Settings {
+    pub(crate) fn settings(&self, spec: &ToolSpec) -> Settings {
         // A provider-wide cache must not swallow writes: it covers tools that say that they only read.
         let provider_cache = self.cache.filter(|_| spec.annotations.effect() == Effect::Read);
         Settings {
@@ -335,8 +327,8 @@ mod tests {
             denied: vec![pattern("@x/y"), pattern("typo"), pattern("gitlab__a")],
             ..ProviderOptions::default()
         };
-        let idle: Vec<&str> =
-            options.idle_denials(&origin("git-hub"), ["a", "@x/y"]).map(Pattern::as_str).collect();
+        let (origin, tools) = (origin("git-hub"), ["a", "@x/y"].map(|name| spec(name, None)));
+        let idle: Vec<&str> = options.idle_denials(&origin, &tools).map(Pattern::as_str).collect();
         assert_eq!(idle, ["typo", "gitlab__a"], "as they are written");
     }
 }

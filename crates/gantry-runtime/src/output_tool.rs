@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The tool's name.
 pub(crate) const NAME: &str = "tool_output";
 
+/// The id and namespace of its provider.
+pub(crate) const PROVIDER: &str = "outputs";
+
 /// Reads stored outputs.
 #[derive(Debug)]
 pub(crate) struct OutputTool {
@@ -26,7 +29,7 @@ pub(crate) struct OutputTool {
 impl OutputTool {
     pub(crate) fn new(outputs: Outputs) -> Self {
         let origin =
-            Origin { provider: "outputs".into(), namespace: "outputs".into(), kind: ToolKind::Builtin };
+            Origin { provider: PROVIDER.into(), namespace: PROVIDER.into(), kind: ToolKind::Builtin };
         Self { origin, outputs, limit: AtomicUsize::default() }
     }
 

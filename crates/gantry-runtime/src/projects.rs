@@ -16,7 +16,7 @@ pub use switch::Switched;
 
 use crate::approvals;
 use crate::event::Events;
-use crate::options::{AgentOptions, Plan, Webhook};
+use crate::options::{AgentOptions, Plan, ServerPlan, Webhook};
 use crate::queue;
 use crate::runtime::{Error, Relocation, Runtime};
 use crate::serial_gate::SerialGate;
@@ -28,14 +28,12 @@ use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_provider::task;
 use gantry_store::Store;
-use servers::Overlay;
 use slots::{ActiveSlot, Slots};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The project that the configuration file itself describes.
@@ -73,13 +71,14 @@ pub struct Projects {
 #[derive(Debug)]
 struct Project {
     name: Arc<str>,
+    services: Arc<Services>,
+    events: Events,
     plan: ArcSwap<Plan>,
-    overlay: Mutex<Overlay>,
+    /// Servers that were added while the process runs; none for one of the plan that was removed.
+    overlay: Mutex<BTreeMap<Arc<str>, Option<ServerPlan>>>,
     slots: watch::Sender<Slots>,
-    /// Held while its runtimes come and go.
+    /// Held while its runtimes come and go. Closed when it is not configured any more.
     changing: SerialGate,
-    /// Whether it is not configured any more. Set while `changing` is held.
-    ended: AtomicBool,
 }
 
 /// The runtime that a caller belongs to.
@@ -153,8 +152,7 @@ impl Projects {
     /// # Errors
     /// There is no such project, or its active agent cannot be had.
     pub async fn context(&self, project: &str, agent: Option<&str>) -> Result<Context, Refusal> {
-        let project = self.project(project)?;
-        project.context(&self.services, agent).await
+        self.project(project)?.context(agent).await
     }
 
     /// The same for callers that cannot wait: none while there is no runtime yet.
@@ -168,12 +166,6 @@ impl Projects {
         projects.get(name).cloned().ok_or_else(|| no_project(name))
     }
 
-    /// Whether there is such a project.
-    #[must_use]
-    pub fn has(&self, project: &str) -> bool {
-        self.projects.load().contains_key(project)
-    }
-
     /// The names of the projects.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
@@ -183,9 +175,7 @@ impl Projects {
     /// The agents of a project, or of all.
     #[must_use]
     pub fn agents(&self, project: Option<&str>) -> Vec<Agent> {
-        let projects = self.projects.load();
-        let selected = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
-        selected.flat_map(|project| project.agents()).collect()
+        self.selected(project).iter().flat_map(|project| project.agents()).collect()
     }
 
     /// The active agent of a project.
@@ -195,9 +185,14 @@ impl Projects {
     }
 
     /// All runtimes that are there.
-    #[must_use]
-    pub fn runtimes(&self) -> Vec<Arc<Runtime>> {
-        self.projects.load().values().flat_map(|project| project.runtimes()).collect()
+    pub(crate) fn runtimes(&self) -> Vec<Arc<Runtime>> {
+        self.selected(None).iter().flat_map(|project| project.runtimes()).collect()
+    }
+
+    /// The project of this name, or all.
+    fn selected(&self, project: Option<&str>) -> Vec<Arc<Project>> {
+        let projects = self.projects.load();
+        projects.values().filter(|known| project.is_none_or(|name| *name == *known.name)).cloned().collect()
     }
 
     /// The ledger.
@@ -210,12 +205,6 @@ impl Projects {
     #[must_use]
     pub fn services(&self) -> &Arc<Services> {
         &self.services
-    }
-
-    /// The stream of events.
-    #[must_use]
-    pub fn events(&self) -> &Events {
-        &self.services.events
     }
 
     /// The webhooks of the projects that have one.
@@ -297,24 +286,21 @@ fn no_project(name: &str) -> Refusal {
 impl Project {
     async fn start(name: Arc<str>, plan: Plan, services: &Arc<Services>) -> Result<Arc<Self>, Error> {
         let last_active = active::read(&plan.options.data);
-        let known = last_active.as_ref().and_then(|agent| plan.options.agents.get_key_value(agent));
-        let known = known.map(|(agent, _)| Arc::clone(agent));
         let project = Arc::new(Self {
+            services: Arc::clone(services),
+            events: services.events.for_project(&name),
             name,
             plan: ArcSwap::from_pointee(plan),
             overlay: Mutex::default(),
             slots: watch::Sender::default(),
             changing: SerialGate::default(),
-            ended: AtomicBool::new(false),
         });
-        let start = |agent| Box::pin(Runtime::start(project.effective(agent), services));
-        let slots = match (known, last_active) {
-            (None, None) => Slots { shared: Some(start(None).await?), ..Slots::default() },
-            (Some(agent), _) => {
-                let runtime = start(Some(&agent)).await?;
-                Slots { active: ActiveSlot::Ready { agent, runtime }, shared: None }
+        let slots = match last_active {
+            None => Slots { shared: Some(project.build(None).await?), ..Slots::default() },
+            Some(agent) if project.configured(&agent).is_ok() => {
+                Slots { active: ActiveSlot::Ready(project.build(Some(&agent)).await?), shared: None }
             }
-            (None, Some(agent)) => {
+            Some(agent) => {
                 let reason = "it was active when Gantry ran last, and is not configured any more".into();
                 tracing::warn!("agent {agent} of project {}: {reason}", project.name);
                 Slots { active: ActiveSlot::Failed { agent, reason }, shared: None }
@@ -324,7 +310,12 @@ impl Project {
         Ok(project)
     }
 
-    async fn context(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<Context, Refusal> {
+    /// Starts a runtime for this agent alone, or the shared one.
+    async fn build(&self, agent: Option<&Arc<str>>) -> Result<Arc<Runtime>, Error> {
+        Box::pin(Runtime::start(self.effective(agent), &self.services)).await
+    }
+
+    async fn context(&self, agent: Option<&str>) -> Result<Context, Refusal> {
         let mut is_new = self.slots.borrow().is_switching();
         loop {
             if let Some(context) = self.find_runtime(agent).await? {
@@ -339,7 +330,7 @@ impl Project {
                 self.configured(agent)?;
             }
             is_new = true;
-            self.start_shared(services, agent).await?;
+            self.start_shared(agent).await?;
         }
     }
 
@@ -358,9 +349,8 @@ impl Project {
     }
 
     /// Starts the shared runtime for a caller, unless there is one for it by now.
-    async fn start_shared(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<(), Refusal> {
-        let _changing = self.changing.enter().await;
-        self.ensure_configured()?;
+    async fn start_shared(&self, agent: Option<&str>) -> Result<(), Refusal> {
+        let _changing = self.begin_change().await?;
         {
             // Another caller may have started it in the meantime, or the project may have turned to another agent.
             let slots = self.slots.borrow();
@@ -368,7 +358,7 @@ impl Project {
                 return Ok(());
             }
         }
-        let shared = Runtime::start(self.effective(None), services).await.map_err(|error| {
+        let shared = self.build(None).await.map_err(|error| {
             let message = format!("the project cannot be started: {error}; nothing was run");
             Refusal::new(ErrorCode::UpstreamUnavailable, message)
         })?;
@@ -382,13 +372,13 @@ impl Project {
         Ok(())
     }
 
-    fn runtimes(&self) -> Vec<Arc<Runtime>> {
-        self.slots.borrow().runtimes()
+    /// Waits for the turn to change its runtimes, unless it is not configured any more.
+    async fn begin_change(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.changing.enter().await.ok_or_else(|| no_project(&self.name))
     }
 
-    /// Whether it is configured still. To be asked in `changing`.
-    fn ensure_configured(&self) -> Result<(), Refusal> {
-        if self.ended.load(Ordering::Acquire) { Err(no_project(&self.name)) } else { Ok(()) }
+    fn runtimes(&self) -> Vec<Arc<Runtime>> {
+        self.slots.borrow().runtimes()
     }
 
     fn agents(&self) -> Vec<Agent> {

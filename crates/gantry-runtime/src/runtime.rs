@@ -24,13 +24,12 @@ use crate::pipeline;
 use crate::reply::Reply;
 use crate::serial_gate::SerialGate;
 use crate::services::{Admitted, InFlightCall, Services};
-use crate::session::{Session, Sessions};
+use crate::session::Sessions;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use detach_on_drop::DetachOnDrop;
 pub use dry_run::{DryRun, Outcome};
 pub use explain::Explanation;
 use gantry_core::error::{ErrorCode, Refusal};
-use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Tool};
 use gantry_provider::server::ServerGroup;
 use gantry_store::Store;
@@ -41,16 +40,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Why a runtime cannot start.
+/// Why a runtime cannot start: providers or tools clash, or a tool names a queue that is not configured.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The tools of the project clash.
-    #[error("{0}")]
-    Pool(String),
-    /// A tool names a queue that is not there.
-    #[error("tool {tool} names queue {queue}, which is not configured; add it under queues")]
-    UnknownQueue { tool: String, queue: String },
-}
+#[error("{0}")]
+pub struct Error(String);
 
 /// The governed pipeline and what it works on: a project, or the part of it that its active agent has for itself.
 #[derive(Debug)]
@@ -166,7 +159,13 @@ impl Runtime {
     /// # Errors
     /// It was not let in, and nothing will run.
     pub fn enter(&self, cx: &PipelineContext) -> Result<Admitted, Refusal> {
-        let call = self.in_flight_entry(cx.id, &cx.session, cx.cancel.clone());
+        let call = InFlightCall {
+            id: cx.id,
+            cancel: cx.cancel.clone(),
+            principal: Arc::clone(&cx.caller().principal),
+            session: cx.session.id(),
+            runtime: self.instance_id,
+        };
         // Order: counted first, so that the eviction of its session either waits for the call or is seen here.
         let admitted = self.services.enter(call, cx.parent.is_some())?;
         // A call below one that runs still belongs to it: its parent is waited for.
@@ -177,22 +176,6 @@ impl Runtime {
             return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
         }
         Ok(admitted)
-    }
-
-    /// Counts a request that is no tool call as running, for as long as it does.
-    fn enter_request(&self, session: &Session) -> Result<Admitted, Refusal> {
-        let cancel = session.cancellation().child_token();
-        let running = self.services.enter(self.in_flight_entry(CallId::mint(), session, cancel), false)?;
-        if let Some(why) = session.eviction_reason() {
-            let message = format!("{why}; nothing was asked. Try again later.");
-            return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
-        }
-        Ok(running)
-    }
-
-    fn in_flight_entry(&self, id: CallId, session: &Session, cancel: CancellationToken) -> InFlightCall {
-        let principal = Arc::clone(&session.caller().principal);
-        InFlightCall { id, cancel, principal, session: session.id(), runtime: self.instance_id }
     }
 
     /// Takes a call through the pipeline; it counts as running until then.

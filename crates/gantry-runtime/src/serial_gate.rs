@@ -13,14 +13,15 @@ impl Default for SerialGate {
     }
 }
 
-/// The operation that is in; the next one enters when this is dropped.
-#[derive(Debug)]
-pub struct GateGuard<'a>(#[expect(dead_code, reason = "held for its end")] Option<SemaphorePermit<'a>>);
-
 impl SerialGate {
-    /// Waits until every operation that came before has ended.
-    pub async fn enter(&self) -> GateGuard<'_> {
-        // The semaphore is never closed, so there is always a permit in the end.
-        GateGuard(self.0.acquire().await.ok())
+    /// Waits until every operation that came before has ended; the next one enters when the permit is dropped. None once
+    /// the gate is closed.
+    pub async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.acquire().await.ok()
+    }
+
+    /// Lets no other operation in any more.
+    pub(crate) fn close(&self) {
+        self.0.close();
     }
 }

@@ -56,7 +56,8 @@ impl AsRef<Change> for ChangeNotice {
 #[derive(Debug)]
 pub struct Services {
     pub(crate) store: Store,
-    pub(crate) events: Events,
+    /// The stream of events.
+    pub events: Events,
     pub(crate) queues: ArcSwap<Queues>,
     pub(crate) changes: broadcast::Sender<ChangeNotice>,
     pub(crate) approvals: Arc<Approvals>,

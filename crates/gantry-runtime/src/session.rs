@@ -8,6 +8,7 @@ use gantry_core::toolset::{Place, Warning};
 use gantry_core::{Caller, Door, Role, Toolset};
 use gantry_store::SessionKey;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +53,7 @@ pub(crate) struct SessionHead {
     pub(crate) place: Place,
     /// Whether requests without a connection of their own share it.
     pub(crate) shared: bool,
-    /// The agent at the top, for a session below a call.
+    /// The agent for which all this began: its own, or that of the session at the top.
     pub(crate) root_agent: Option<Arc<str>>,
     /// The call that it is below, and what stops that.
     pub(crate) parent: Option<(CallId, CancellationToken)>,
@@ -111,26 +112,18 @@ impl Session {
         &self.head.place
     }
 
-    /// The agent for which all this began: its own, or that of the session at the top.
-    pub(crate) fn root_agent(&self) -> Option<&Arc<str>> {
-        if self.head.parent.is_some() { self.head.root_agent.as_ref() } else { self.caller().agent.as_ref() }
-    }
-
     /// Its id.
-    #[must_use]
-    pub fn id(&self) -> SessionId {
+    pub(crate) fn id(&self) -> SessionId {
         self.head.id
     }
 
     /// The caller that it is for.
-    #[must_use]
-    pub fn caller(&self) -> &Arc<Caller> {
+    pub(crate) fn caller(&self) -> &Arc<Caller> {
         &self.head.caller
     }
 
     /// The entry point by which it came.
-    #[must_use]
-    pub fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> Door {
         self.head.door
     }
 
@@ -150,14 +143,12 @@ impl Session {
     }
 
     /// Its budget of tokens for tool results, if it has one.
-    #[must_use]
-    pub fn budget(&self) -> Option<&Budget> {
+    pub(crate) fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
 
     /// Whether an output was stored for it, so that `tool_output` has something to read.
-    #[must_use]
-    pub fn has_outputs(&self) -> bool {
+    pub(crate) fn has_outputs(&self) -> bool {
         self.has_outputs.load(Ordering::Acquire)
     }
 
@@ -189,6 +180,10 @@ impl Session {
 /// made anew under an old name may be of another one.
 pub(crate) type SharedKey = (SessionKey, Role);
 
+pub(crate) fn shared_key(caller: &Caller, door: Door) -> SharedKey {
+    (session_key(caller, door), caller.role)
+}
+
 /// The identity, agent and entry point of a session, as the store keeps them.
 pub(crate) fn session_key(caller: &Caller, door: Door) -> SessionKey {
     SessionKey {
@@ -206,7 +201,7 @@ pub(crate) struct Sessions(Mutex<Live>);
 #[derive(Debug, Default)]
 struct Live {
     by_id: HashMap<SessionId, Arc<Session>>,
-    shared: HashMap<SharedKey, SessionId>,
+    shared: HashMap<SharedKey, Arc<Session>>,
 }
 
 impl Sessions {
@@ -214,34 +209,28 @@ impl Sessions {
     ///
     /// # Errors
     /// Another request has opened the same shared session in the meantime: here it is.
-    pub(crate) fn insert(
-        &self,
-        session: &Arc<Session>,
-        key: Option<SharedKey>,
-    ) -> Result<Vec<Arc<Session>>, Arc<Session>> {
+    pub(crate) fn insert(&self, session: &Arc<Session>) -> Result<Vec<Arc<Session>>, Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = key.as_ref().and_then(|key| live.shared.get(key)).and_then(|id| live.by_id.get(id));
-        if let Some(first) = first {
-            return Err(Arc::clone(first));
+        if session.head.shared {
+            match live.shared.entry(shared_key(session.caller(), session.door())) {
+                Entry::Occupied(first) => return Err(Arc::clone(first.get())),
+                Entry::Vacant(place) => drop(place.insert(Arc::clone(session))),
+            }
         }
         live.by_id.insert(session.id(), Arc::clone(session));
-        if let Some(key) = key {
-            live.shared.insert(key, session.id());
-        }
         let mut forgotten = Vec::new();
         while live.by_id.len() > MAX_SESSIONS {
             let Some(oldest) = live.by_id.values().min_by_key(|s| s.last_used_us()).map(|s| s.id()) else {
                 break;
             };
             forgotten.extend(live.by_id.remove(&oldest));
-            live.shared.retain(|_, id| *id != oldest);
+            live.shared.retain(|_, shared| shared.id() != oldest);
         }
         Ok(forgotten)
     }
 
     pub(crate) fn shared(&self, key: &SharedKey) -> Option<Arc<Session>> {
-        let live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        live.shared.get(key).and_then(|id| live.by_id.get(id)).cloned()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).shared.get(key).cloned()
     }
 
     pub(crate) fn get(&self, id: SessionId) -> Option<Arc<Session>> {
@@ -250,7 +239,7 @@ impl Sessions {
 
     pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<Session>> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        live.shared.retain(|_, shared| *shared != id);
+        live.shared.retain(|_, shared| shared.id() != id);
         live.by_id.remove(&id)
     }
 

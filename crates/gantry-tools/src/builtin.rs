@@ -66,10 +66,6 @@ impl Provider for BuiltinProvider {
         self.families.iter().flat_map(|family| family.tools()).cloned().collect()
     }
 
-    fn has_tool(&self, name: &str) -> bool {
-        self.family(name).is_ok()
-    }
-
     fn quarantine_reason(&self, tool: &str) -> Option<String> {
         (self.family(tool).ok()?.unavailable_reason)()
     }

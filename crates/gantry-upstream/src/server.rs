@@ -270,10 +270,6 @@ impl Provider for UpstreamServer {
         self.listing().iter().flat_map(|listing| &listing.tools).map(|tool| tool.spec.clone()).collect()
     }
 
-    fn has_tool(&self, name: &str) -> bool {
-        self.listing().is_some_and(|listing| listing.tool(name).is_some())
-    }
-
     fn quarantine_reason(&self, tool: &str) -> Option<String> {
         let listing = self.listing()?;
         self.context.pins.objection(self.id(), tool, listing.tool(tool)?.fingerprint)

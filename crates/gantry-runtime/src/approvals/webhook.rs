@@ -56,7 +56,7 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
             tasks.entry(Arc::clone(&project)).or_insert_with(|| {
                 let changes = alive.services().approvals().changes();
                 let delivery =
-                    Delivery::new(project, &webhook, alive.events().clone(), Weak::clone(&projects));
+                    Delivery::new(project, &webhook, alive.services().events.clone(), Weak::clone(&projects));
                 (webhook, AbortOnDropHandle::new(task::spawn("webhook", delivery.run(changes))))
             });
         }

@@ -16,8 +16,8 @@ pub(super) async fn tool(
     if request.tool == output_tool::NAME && cx.session.has_outputs() {
         return ResolvedCall::of(Arc::clone(&rt.output_tool), request);
     }
-    let mut seen = cx.session.resolved();
-    let call = match ResolvedCall::resolve(&seen.toolset, request) {
+    let seen = cx.session.resolved();
+    match snapshot.resolve_call(&cx.session, &seen, request) {
         // It may be a tool of a server that was still on its first way up when the session was given its tools. Calls of
         // all other tools do not wait.
         Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound && !seen.discovered => {
@@ -26,11 +26,8 @@ pub(super) async fn tool(
             }
             rt.renew(&cx.session)?;
             *snapshot = rt.snapshot();
-            seen = cx.session.resolved();
-            ResolvedCall::resolve(&seen.toolset, request)
+            snapshot.resolve_call(&cx.session, &cx.session.resolved(), request)
         }
         other => other,
-    };
-    let call = call.map_err(|refusal| snapshot.not_found_for(&cx.session, &seen, refusal, &request.tool))?;
-    snapshot.recheck_access(&cx.session, &seen, call, request)
+    }
 }

@@ -15,11 +15,9 @@ struct Active {
 
 /// The agent that was active last. A file that cannot be read counts as an agent that does not exist: it was written for one.
 pub(super) fn read(data: &Path) -> Option<Arc<str>> {
-    match std::fs::read(data.join(FILE)) {
-        Ok(bytes) => match serde_json::from_slice::<Active>(&bytes) {
-            Ok(active) => Some(active.agent),
-            Err(error) => Some(format!("({FILE} is damaged: {error})").into()),
-        },
+    let read = std::fs::read(data.join(FILE)).and_then(|text| Ok(serde_json::from_slice::<Active>(&text)?));
+    match read {
+        Ok(active) => Some(active.agent),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(format!("({FILE} cannot be read: {error})").into()),
     }
@@ -55,7 +53,7 @@ mod tests {
         write(&data, Some(&"a".into())).unwrap();
         assert_eq!(read(&data).as_deref(), Some("a"));
         std::fs::write(data.join(FILE), "{").unwrap();
-        assert!(read(&data).is_some_and(|name| name.contains("damaged")));
+        assert!(read(&data).is_some_and(|name| name.contains("cannot be read")));
         write(&data, None).unwrap();
         assert_eq!(read(&data), None);
     }

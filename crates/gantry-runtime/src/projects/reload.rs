@@ -6,7 +6,7 @@ use crate::event::EventKind;
 use crate::options::Plan;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
-use crate::services::{ProcessOptions, Services};
+use crate::services::ProcessOptions;
 use futures_util::future::join_all;
 use gantry_provider::task;
 use serde::Serialize;
@@ -23,10 +23,8 @@ const GONE: &str = "the project is not configured any more";
 pub struct Plans {
     /// For the process as a whole.
     pub process: ProcessOptions,
-    /// The projects; one that is as it was when they were read last is not among them.
-    pub changed: BTreeMap<Arc<str>, Plan>,
-    /// The names of all projects.
-    pub names: Vec<Arc<str>>,
+    /// The projects; none for one that is as it was when they were read last.
+    pub projects: BTreeMap<Arc<str>, Option<Plan>>,
 }
 
 /// Reads the configuration, which is the program's. What was read only counts as known once `keep` was called.
@@ -68,84 +66,76 @@ impl Projects {
         switching: Option<(&str, Option<&str>)>,
     ) -> Result<Reloaded, Arc<str>> {
         let _reloading = self.reloading.enter().await;
+        let reloaded = self.load_and_apply(switching).await.map_err(|reason| self.refuse(reason))?;
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(reloaded)
+    }
+
+    async fn load_and_apply(&self, switching: Option<(&str, Option<&str>)>) -> Result<Reloaded, String> {
         let Some(loader) = self.loader.clone() else { return Ok(Reloaded::default()) };
         let read = tokio::task::spawn_blocking(move || loader.load()).await;
-        let plans = match read.unwrap_or_else(|error| Err(format!("reading it broke off: {error}"))) {
-            Ok(Some(plans)) => plans,
-            Ok(None) => {
-                self.note_refusal(None);
-                return Ok(Reloaded::default());
-            }
-            Err(reason) => return Err(self.refuse(reason)),
-        };
+        let read = read.unwrap_or_else(|error| Err(format!("reading it broke off: {error}")))?;
+        let Some(plans) = read else { return Ok(Reloaded::default()) };
         let queues = Queues::new(plans.process.queues.clone());
-        if let Err(reason) = self.check(&plans, &queues, switching) {
-            return Err(self.refuse(reason));
+        for (name, plan) in &plans.projects {
+            let checked = self.check(name, plan.as_ref(), &queues, switching);
+            checked.map_err(|error| format!("project {name}: {error}"))?;
         }
         let projects = self.apply(plans).await;
         self.loader.iter().for_each(|loader| loader.keep());
-        self.note_refusal(None);
         self.services.events.emit(None, EventKind::ConfigurationApplied { projects: projects.clone() });
         Ok(Reloaded { projects })
     }
 
-    /// What would be wrong if this held.
+    /// What would be wrong with a project if this plan held, or the one that holds if there is no other.
     fn check(
         &self,
-        plans: &Plans,
+        name: &str,
+        plan: Option<&Plan>,
         queues: &Queues,
         switching: Option<(&str, Option<&str>)>,
     ) -> Result<(), String> {
-        let known = self.projects.load();
-        for (name, plan) in &plans.changed {
-            let said = |error: &dyn fmt::Display| format!("project {name}: {error}");
-            let effective = match known.get(name) {
-                Some(project) => project.effective_of(plan, None),
-                None => plan.clone(),
-            };
-            Runtime::check(&effective, queues).map_err(|error| said(&error))?;
-            let is_there = |agent: &str| plan.options.agents.contains_key(agent);
-            let leaves = switching.is_some_and(|(project, to)| *project == **name && to.is_none_or(is_there));
-            let active = known.get(name).and_then(|project| {
-                let slots = project.slots.borrow();
-                slots.active_runtime().and_then(|runtime| runtime.active.clone())
-            });
-            if let Some(agent) = active.filter(|agent| !leaves && !is_there(agent)) {
-                return Err(said(&format_args!(
-                    "agent {agent} is active and would be gone; make another one active first: gantry agents switch"
-                )));
-            }
+        let known = self.project(name).ok();
+        let Some(effective) = (match (&known, plan) {
+            (Some(project), Some(plan)) => Some(project.effective_of(plan, None)),
+            // A queue may go that it uses.
+            (Some(project), None) => Some(project.effective(None)),
+            (None, plan) => plan.cloned(),
+        }) else {
+            return Ok(());
+        };
+        Runtime::check(&effective, queues).map_err(|error| error.to_string())?;
+        let is_there = |agent: &str| effective.options.agents.contains_key(agent);
+        let leaves = switching.is_some_and(|(project, to)| *project == *name && to.is_none_or(is_there));
+        let active = known.and_then(|project| project.runtimes().iter().find_map(|it| it.active.clone()));
+        match active.filter(|agent| !leaves && !is_there(agent)) {
+            Some(agent) => Err(format!(
+                "agent {agent} is active and would be gone; make another one active first: gantry agents switch"
+            )),
+            None => Ok(()),
         }
-        // A queue may go that a project uses whose own part of the file is as it was.
-        for (name, project) in known.iter().filter(|(name, _)| !plans.changed.contains_key(*name)) {
-            if plans.names.contains(name) {
-                Runtime::check(&project.effective(None), queues)
-                    .map_err(|error| format!("project {name}: {error}"))?;
-            }
-        }
-        Ok(())
     }
 
-    async fn apply(&self, plans: Plans) -> Vec<Arc<str>> {
-        let Plans { process, changed, names } = plans;
+    async fn apply(&self, Plans { process, projects }: Plans) -> Vec<Arc<str>> {
         let before = self.services.queues.load_full();
         // Until every project goes by the new names, the old ones are there too.
         let queues = Arc::new(before.changed(process.queues));
         self.services.queues.store(Arc::new(queues.beside(&before)));
         self.services.max_calls.store(process.max_calls, Ordering::Relaxed);
         let known = self.projects.load_full();
-        let mut projects: Vec<Arc<str>> = changed.keys().cloned().collect();
-        let gone: Vec<_> =
-            known.iter().filter(|(name, _)| !names.contains(name)).map(|(_, it)| Arc::clone(it)).collect();
-        let mut now: BTreeMap<_, _> = known.iter().map(|(n, p)| (Arc::clone(n), Arc::clone(p))).collect();
-        now.retain(|name, _| names.contains(name));
+        let (mut now, gone): (BTreeMap<_, _>, BTreeMap<_, _>) = known
+            .iter()
+            .map(|(name, project)| (Arc::clone(name), Arc::clone(project)))
+            .partition(|(name, _)| projects.contains_key(name));
         self.projects.store(Arc::new(now.clone()));
-        gone.iter().for_each(|project| project.evict_sessions());
+        gone.values().for_each(|project| project.evict_sessions());
+        let changed: Vec<_> = projects.into_iter().filter_map(|(name, plan)| Some((name, plan?))).collect();
+        let names = changed.iter().map(|(name, _)| name).chain(gone.keys()).cloned().collect();
         let applied = changed.into_iter().map(|(name, plan)| {
             let known = known.get(&name);
             async move {
                 if let Some(project) = known {
-                    project.reconfigure(plan, &self.services).await;
+                    project.reconfigure(plan).await;
                     return None;
                 }
                 let began = Project::start(Arc::clone(&name), plan, &self.services).await;
@@ -157,47 +147,43 @@ impl Projects {
         now.extend(began.into_iter().flatten().map(|project| (Arc::clone(&project.name), project)));
         self.projects.store(Arc::new(now));
         self.services.queues.store(queues);
-        projects.extend(gone.iter().map(|project| Arc::clone(&project.name)));
-        join_all(gone.iter().map(|project| project.end(&self.services))).await;
-        projects
+        join_all(gone.values().map(|project| project.end())).await;
+        names
     }
 
     fn refuse(&self, reason: String) -> Arc<str> {
         let reason: Arc<str> = reason.into();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         // The same mistake is reported once, however often the configuration is read.
-        if self.refused().as_ref() != Some(&reason) {
+        if refused.replace(Arc::clone(&reason)).as_ref() != Some(&reason) {
             self.services.events.emit(None, EventKind::ConfigurationRefused { reason: Arc::clone(&reason) });
         }
-        self.note_refusal(Some(Arc::clone(&reason)));
         reason
-    }
-
-    fn note_refusal(&self, reason: Option<Arc<str>>) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 }
 
 impl Project {
     /// Another plan holds from now on.
-    async fn reconfigure(&self, plan: Plan, services: &Arc<Services>) {
+    async fn reconfigure(&self, plan: Plan) {
         let _changing = self.changing.enter().await;
+        let overlay = self.overlay_beside(&plan);
+        *self.overlay() = overlay;
         self.plan.store(Arc::new(plan));
-        self.yield_to_file();
         let runtimes = self.runtimes();
         let changes = runtimes.iter().map(|it| it.reconfigure(self.effective(it.active.as_ref())));
         join_all(changes).await;
-        self.retry_failed_agent(services).await;
+        self.retry_failed_agent().await;
     }
 
     /// Builds the active agent if it could not be built before and is configured now.
-    async fn retry_failed_agent(&self, services: &Arc<Services>) {
+    async fn retry_failed_agent(&self) {
         let failed = match &self.slots.borrow().active {
             ActiveSlot::Failed { agent, .. } => Arc::clone(agent),
-            ActiveSlot::Free | ActiveSlot::Ready { .. } | ActiveSlot::Switching { .. } => return,
+            ActiveSlot::Free | ActiveSlot::Ready(_) | ActiveSlot::Switching { .. } => return,
         };
         let Ok(agent) = self.configured(&failed) else { return };
-        match Runtime::start(self.effective(Some(&agent)), services).await {
-            Ok(runtime) => drop(self.set_active(ActiveSlot::Ready { agent, runtime })),
+        match self.build(Some(&agent)).await {
+            Ok(runtime) => self.slots.send_modify(|slots| slots.active = ActiveSlot::Ready(runtime)),
             Err(error) => tracing::error!("agent {agent} cannot be built: {error}"),
         }
     }
@@ -211,14 +197,13 @@ impl Project {
     }
 
     /// The project is not configured any more.
-    async fn end(&self, services: &Services) {
+    async fn end(&self) {
         let _changing = self.changing.enter().await;
-        self.ended.store(true, Ordering::Release);
+        self.changing.close();
         self.evict_sessions();
         let (why, runtimes) = (GONE.into(), self.runtimes());
         let ends = runtimes.iter().map(|runtime| async {
-            let number = runtime.instance_id;
-            services.wait_until_ended(|call| call.runtime == number, DRAIN).await;
+            self.services.wait_until_ended(|call| call.runtime == runtime.instance_id, DRAIN).await;
             runtime.end(&why).await;
         });
         join_all(ends).await;

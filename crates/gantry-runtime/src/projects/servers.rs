@@ -6,35 +6,35 @@ use crate::runtime::Runtime;
 use futures_util::future::join_all;
 use gantry_core::toolset::Selection;
 use gantry_provider::{ProviderStatus, task};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Servers that are added while Gantry runs, at most.
 const MAX_ADDED: usize = 1000;
 
-/// What is other than configured until the process ends.
-#[derive(Debug, Default)]
-pub(super) struct Overlay {
-    added: Vec<ServerPlan>,
-    removed: BTreeSet<Arc<str>>,
-}
-
 impl Projects {
     /// How the MCP servers of a project, or of all, are doing.
     #[must_use]
     pub fn servers(&self, project: Option<&str>) -> Vec<ProviderStatus> {
-        let projects = self.projects.load();
-        let selected = projects.values().filter(|known| project.is_none_or(|name| *name == *known.name));
-        selected.flat_map(|project| project.runtimes()).flat_map(|runtime| runtime.servers()).collect()
+        let runtimes = self.selected(project).into_iter().flat_map(|project| project.runtimes());
+        runtimes.flat_map(|runtime| runtime.servers()).collect()
     }
 
     /// Starts one more server in a project, also if its caller is gone. It is there until it is removed or the process ends.
     ///
     /// # Errors
     /// There is no such project, there is a provider of that id already, or the settings cannot be used.
-    pub async fn add_server(&self, project: &str, server: ServerPlan) -> Result<(), String> {
+    pub async fn add_server(self: &Arc<Self>, project: &str, server: ServerPlan) -> Result<(), String> {
         let project = self.project(project).map_err(|refusal| refusal.error().message.clone())?;
-        let adding = task::spawn("add server", async move { project.add_server(server).await });
+        let this = Arc::clone(self);
+        let adding = task::spawn("add server", async move {
+            // Not while a configuration is checked, which knows only the servers that were added before.
+            let _reloading = this.reloading.enter().await;
+            if this.stopping.is_cancelled() {
+                return Err("Gantry is shutting down".to_owned());
+            }
+            project.add_server(server).await
+        });
         adding.await.unwrap_or_else(|error| Err(format!("adding it broke off: {error}")))
     }
 
@@ -74,44 +74,46 @@ impl Projects {
 
 impl Project {
     async fn add_server(&self, server: ServerPlan) -> Result<(), String> {
-        let _changing = self.changing.enter().await;
-        self.ensure_configured().map_err(|refusal| refusal.error().message.clone())?;
-        let known = self.effective(None).options.servers;
-        if known.iter().any(|known| known.id() == server.id()) {
+        let _changing = self.begin_change().await.map_err(|refusal| refusal.error().message.clone())?;
+        let mut plan = self.effective(None);
+        if plan.options.servers.iter().any(|known| known.id() == server.id()) {
             return Err(format!("there is a provider {} already; remove it first", server.id()));
         }
-        if self.overlay().added.len() >= MAX_ADDED {
+        if self.overlay().values().flatten().count() >= MAX_ADDED {
             return Err(format!("{MAX_ADDED} servers were added already; remove some, or write them down"));
         }
-        for runtime in self.runtimes() {
-            if self.needs(&runtime, &server) {
-                runtime.add_server(server.clone()).await?;
-            }
-        }
-        self.overlay().added.push(server);
+        plan.options.servers.push(server.clone());
+        Runtime::check(&plan, &self.services.queues.load()).map_err(|error| error.to_string())?;
+        self.overlay().insert(Arc::clone(server.id()), Some(server));
+        self.apply_overlay().await;
         Ok(())
     }
 
     async fn remove_server(&self, id: &str) -> bool {
-        let _changing = self.changing.enter().await;
-        let known = self.effective(None).options.servers.iter().any(|server| **server.id() == *id);
-        if known {
-            let written = self.plan.load().options.servers.iter().any(|server| **server.id() == *id);
-            let mut overlay = self.overlay();
-            overlay.added.retain(|server| **server.id() != *id);
+        let Ok(_changing) = self.begin_change().await else { return false };
+        let has = |plan: &Plan| plan.options.servers.iter().any(|server| **server.id() == *id);
+        if !has(&self.effective(None)) {
+            return false;
+        }
+        if has(&self.plan.load()) {
+            self.overlay().insert(id.into(), None);
+        } else {
             // One that was never in the file is not missing there, should it come into it later.
-            if written {
-                overlay.removed.insert(id.into());
-            }
+            self.overlay().remove(id);
         }
-        let mut removed = known;
-        for runtime in self.runtimes() {
-            removed |= runtime.remove_server(id).await;
-        }
-        removed
+        self.apply_overlay().await;
+        true
     }
 
-    fn overlay(&self) -> MutexGuard<'_, Overlay> {
+    /// Starts what was added and closes what was removed, in every runtime that it is for.
+    async fn apply_overlay(&self) {
+        for runtime in self.runtimes() {
+            let gone = runtime.apply(self.effective(runtime.active.as_ref())).await;
+            join_all(gone.iter().map(|server| server.close())).await;
+        }
+    }
+
+    pub(super) fn overlay(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Option<ServerPlan>>> {
         self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,14 +124,10 @@ impl Project {
     }
 
     pub(super) fn effective_of(&self, plan: &Plan, agent: Option<&Arc<str>>) -> Plan {
-        let mut plan = plan.clone();
+        let (mut plan, overlay) = (plan.clone(), self.overlay_beside(plan));
         let options = &mut plan.options;
-        let overlay = self.overlay();
-        options.servers.retain(|server| !overlay.removed.contains(server.id()));
-        let configured: BTreeSet<Arc<str>> =
-            options.servers.iter().map(|server| Arc::clone(server.id())).collect();
-        // What has come into the file since is what the file says.
-        options.servers.extend(overlay.added.iter().filter(|it| !configured.contains(it.id())).cloned());
+        options.servers.retain(|server| !overlay.contains_key(server.id()));
+        options.servers.extend(overlay.into_values().flatten());
         options.active = agent.cloned();
         if let Some(agent) = agent {
             // An agent that is not there has nothing.
@@ -139,19 +137,13 @@ impl Project {
         plan
     }
 
-    /// Forgets what was added under an id that the file has now: what the file gives, the file takes away again.
-    pub(super) fn yield_to_file(&self) {
-        let plan = self.plan.load();
-        let mut overlay = self.overlay();
-        let Overlay { added, removed } = &mut *overlay;
-        let has = |id: &Arc<str>| plan.options.servers.iter().any(|server| server.id() == id);
-        added.retain(|server| removed.contains(server.id()) || !has(server.id()));
-    }
-
-    fn needs(&self, runtime: &Runtime, server: &ServerPlan) -> bool {
-        let plan = self.plan.load();
-        let active = runtime.active.as_ref().and_then(|agent| plan.options.agents.get(agent));
-        active.is_none_or(|agent| may_use(&agent.selection, server))
+    /// What was added and removed, as it holds with a plan. An id that has come into the file since it was added is the
+    /// file's: what the file gives, the file takes away again.
+    pub(super) fn overlay_beside(&self, plan: &Plan) -> BTreeMap<Arc<str>, Option<ServerPlan>> {
+        let (former, mut overlay) = (self.plan.load(), self.overlay().clone());
+        let has = |plan: &Plan, id: &Arc<str>| plan.options.servers.iter().any(|server| server.id() == id);
+        overlay.retain(|id, added| added.is_none() || has(&former, id) || !has(plan, id));
+        overlay
     }
 }
 

@@ -12,8 +12,8 @@ pub(super) enum ActiveSlot {
     /// No agent is active: all callers are in the shared runtime.
     #[default]
     Free,
-    /// An agent is active.
-    Ready { agent: Arc<str>, runtime: Arc<Runtime> },
+    /// An agent is active: that of this runtime.
+    Ready(Arc<Runtime>),
     /// The project is switching to this agent, or to none.
     Switching { to: Option<Arc<str>> },
     /// The runtime of the active agent could not be built. Its callers are refused.
@@ -31,23 +31,23 @@ pub(super) struct Slots {
 impl Slots {
     /// The runtime that a caller belongs to; none if it has to be waited for or started.
     pub(super) fn find(&self, agent: Option<&str>) -> Result<Option<Context>, Refusal> {
-        let is_selected = |active: &Arc<str>| agent.is_none_or(|agent| *agent == **active);
-        if let ActiveSlot::Ready { agent, runtime } = &self.active
-            && is_selected(agent)
-        {
-            return Ok(Some(Context { runtime: Arc::clone(runtime), agent: Some(Arc::clone(agent)) }));
+        let active = self.active_agent().filter(|active| agent.is_none_or(|agent| *agent == ***active));
+        match (&self.active, active) {
+            (ActiveSlot::Ready(runtime), Some(active)) => {
+                Ok(Some(Context { runtime: Arc::clone(runtime), agent: Some(Arc::clone(active)) }))
+            }
+            (ActiveSlot::Failed { agent, reason }, Some(_)) => {
+                let message = format!(
+                    "agent {agent} is active here and cannot be had: {reason}. Nothing was run. \
+                     `gantry agents switch` makes another one active, or none"
+                );
+                Err(Refusal::new(ErrorCode::UpstreamUnavailable, message))
+            }
+            _ => {
+                let shared = self.shared.as_ref().filter(|_| !self.is_switching_for(agent));
+                Ok(shared.map(|it| Context { runtime: Arc::clone(it), agent: agent.map(Into::into) }))
+            }
         }
-        if let ActiveSlot::Failed { agent, reason } = &self.active
-            && is_selected(agent)
-        {
-            let message = format!(
-                "agent {agent} is active here and cannot be had: {reason}. Nothing was run. \
-                 `gantry agents switch` makes another one active, or none"
-            );
-            return Err(Refusal::new(ErrorCode::UpstreamUnavailable, message));
-        }
-        let shared = self.shared.as_ref().filter(|_| !self.is_switching_for(agent));
-        Ok(shared.map(|it| Context { runtime: Arc::clone(it), agent: agent.map(Into::into) }))
     }
 
     /// Whether a caller has to wait until the switch has ended.
@@ -63,22 +63,19 @@ impl Slots {
     /// The active agent, also one whose runtime is not ready.
     pub(super) fn active_agent(&self) -> Option<&Arc<str>> {
         match &self.active {
-            ActiveSlot::Ready { agent, .. } | ActiveSlot::Failed { agent, .. } => Some(agent),
+            ActiveSlot::Ready(runtime) => runtime.active.as_ref(),
+            ActiveSlot::Failed { agent, .. } => Some(agent),
             ActiveSlot::Switching { to } => to.as_ref(),
             ActiveSlot::Free => None,
         }
     }
 
-    /// The active agent's own runtime, if it is ready.
-    pub(super) fn active_runtime(&self) -> Option<&Arc<Runtime>> {
-        match &self.active {
-            ActiveSlot::Ready { runtime, .. } => Some(runtime),
-            ActiveSlot::Free | ActiveSlot::Switching { .. } | ActiveSlot::Failed { .. } => None,
-        }
-    }
-
     /// All runtimes that are ready.
     pub(super) fn runtimes(&self) -> Vec<Arc<Runtime>> {
-        self.shared.iter().chain(self.active_runtime()).cloned().collect()
+        let active = match &self.active {
+            ActiveSlot::Ready(runtime) => Some(runtime),
+            ActiveSlot::Free | ActiveSlot::Switching { .. } | ActiveSlot::Failed { .. } => None,
+        };
+        self.shared.iter().chain(active).cloned().collect()
     }
 }

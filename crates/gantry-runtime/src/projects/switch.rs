@@ -2,9 +2,9 @@
 
 use super::slots::ActiveSlot;
 use super::{DRAIN, Project, Projects, active};
-use crate::event::{EventKind, Events};
-use crate::runtime::{Relocation, Runtime, unknown_agent};
-use crate::services::{InFlightCall, Services};
+use crate::event::EventKind;
+use crate::runtime::{Error, Relocation, Runtime, unknown_agent};
+use crate::services::InFlightCall;
 use crate::session::Session;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -57,14 +57,8 @@ impl Projects {
         let switch = task::spawn("switch agent", async move {
             let to = agent.as_deref();
             // What is on the disk now holds for the new agent, as far as it can be used.
-            let mut refused = this.reload_for(Some((&name, to))).await.err();
-            let project = this.project(&name)?;
-            let switched = project.switch(&this.services, to).await?;
-            if refused.is_some() {
-                // It may be refused only because it lacks the agent that was active until now.
-                refused = this.reload_for(None).await.err();
-            }
-            Ok(Switched { refused, ..switched })
+            let refused = this.reload_for(Some((&name, to))).await.err();
+            Ok(Switched { refused, ..this.project(&name)?.switch(to).await? })
         });
         switch.await.unwrap_or_else(|error| {
             Err(Refusal::new(ErrorCode::InternalError, format!("the switch broke off: {error}")))
@@ -73,37 +67,34 @@ impl Projects {
 }
 
 impl Project {
-    async fn switch(&self, services: &Arc<Services>, agent: Option<&str>) -> Result<Switched, Refusal> {
+    async fn switch(&self, agent: Option<&str>) -> Result<Switched, Refusal> {
         let begun = Instant::now();
         let took_ms = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let _changing = self.changing.enter().await;
-        self.ensure_configured()?;
+        let _changing = self.begin_change().await?;
         let to = agent.map(|name| self.configured(name)).transpose()?;
         let (from, runtime) = {
             let slots = self.slots.borrow();
-            let is_ready = matches!(slots.active, ActiveSlot::Free | ActiveSlot::Ready { .. });
+            let is_ready = matches!(slots.active, ActiveSlot::Free | ActiveSlot::Ready(_));
             let here = if is_ready { slots.find(to.as_deref())? } else { None };
             (slots.active_agent().cloned(), here.map(|here| here.runtime))
         };
-        let events = services.events.for_project(&self.name);
         let (runtime, cut_off, changed) = match runtime.filter(|_| from == to) {
             Some(runtime) => (runtime, 0, false),
             None => {
                 let grace_ms = u64::try_from(DRAIN.as_millis()).unwrap_or(u64::MAX);
                 let (from, to) = (from.clone(), to.clone());
-                events.emit(None, EventKind::AgentSwitchStarted { from, to: to.clone(), grace_ms });
-                let replaced = AssertUnwindSafe(self.replace_active(to.as_ref(), services, &events));
-                let (runtime, cut_off) = replaced.catch_unwind().await.unwrap_or_else(|_panic| {
-                    self.fail_switch(to.as_ref(), "the switch broke off".into());
-                    Err(Refusal::new(ErrorCode::InternalError, "the switch broke off; the log says more"))
-                })?;
+                self.events.emit(None, EventKind::AgentSwitchStarted { from, to: to.clone(), grace_ms });
+                let replaced = AssertUnwindSafe(self.replace_active(to.as_ref())).catch_unwind().await;
+                let replaced = replaced.unwrap_or_else(|_panic| Err("the switch broke off".to_owned()));
+                let (runtime, cut_off) =
+                    replaced.map_err(|reason| self.fail_switch(to.as_ref(), reason.into()))?;
                 (runtime, cut_off, true)
             }
         };
         let tools = runtime.toolset(to.as_deref()).map_or(0, |toolset| toolset.len());
         if changed {
             let (from, to) = (from.clone(), to.clone());
-            events.emit(None, EventKind::AgentSwitchFinished { from, to, tools, took_ms: took_ms() });
+            self.events.emit(None, EventKind::AgentSwitchFinished { from, to, tools, took_ms: took_ms() });
         }
         let project = Arc::clone(&self.name);
         Ok(Switched { project, from, to, changed, cut_off, tools, refused: None, took_ms: took_ms() })
@@ -111,26 +102,17 @@ impl Project {
 
     /// Tears down what belongs to the agent before and builds what the new one has. Returns the runtime of the new one,
     /// and how many calls were cut off.
-    async fn replace_active(
-        &self,
-        to: Option<&Arc<str>>,
-        services: &Arc<Services>,
-        events: &Events,
-    ) -> Result<(Arc<Runtime>, usize), Refusal> {
-        let former = self.set_active(ActiveSlot::Switching { to: to.cloned() });
+    async fn replace_active(&self, to: Option<&Arc<str>>) -> Result<(Arc<Runtime>, usize), String> {
+        let mut former = ActiveSlot::Switching { to: to.cloned() };
+        self.slots.send_modify(|slots| std::mem::swap(&mut slots.active, &mut former));
         let why: Arc<str> = match to {
             Some(to) => format!("the project turned to agent {to}").into(),
             None => "the project turned to no agent in particular".into(),
         };
-        let draining = self.draining(services, &former, to, &why);
-        let torn_down = draining.into_iter().map(|draining| draining.tear_down(services, events, &why));
+        let draining = self.draining(&former, to, &why);
+        let torn_down = draining.into_iter().map(|draining| self.tear_down(draining, &why));
         let cut_off = join_all(torn_down).await.into_iter().sum();
-        let runtime = self.start_target(to, services, events).await.map_err(|reason| {
-            events.emit(None, EventKind::AgentSwitchFailed { to: to.cloned(), reason: Arc::clone(&reason) });
-            let message = format!("agent {} cannot be built: {reason}", to.map_or(NO_AGENT, |to| to));
-            self.fail_switch(to, reason);
-            Refusal::new(ErrorCode::UpstreamUnavailable, message)
-        })?;
+        let runtime = self.start_target(to).await.map_err(|error| error.to_string())?;
         self.remember(to).await;
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             // Evicted sessions list again; no other session listens to a provider without a name.
@@ -148,39 +130,28 @@ impl Project {
     }
 
     /// Callers of the agent that could not be switched to are refused; a runtime that is ready stays.
-    fn fail_switch(&self, to: Option<&Arc<str>>, reason: Arc<str>) {
-        self.slots.send_if_modified(|slots| {
-            let is_switching = slots.is_switching();
-            if is_switching {
-                let agent = to.cloned().unwrap_or_else(|| NO_AGENT.into());
+    fn fail_switch(&self, to: Option<&Arc<str>>, reason: Arc<str>) -> Refusal {
+        let failed = EventKind::AgentSwitchFailed { to: to.cloned(), reason: Arc::clone(&reason) };
+        self.events.emit(None, failed);
+        let agent = to.cloned().unwrap_or_else(|| NO_AGENT.into());
+        let message = format!("agent {agent} cannot be built: {reason}");
+        self.slots.send_modify(|slots| {
+            if slots.is_switching() {
                 slots.active = ActiveSlot::Failed { agent, reason };
             }
-            is_switching
         });
-    }
-
-    /// Replaces the slot of the active agent and returns the former one.
-    pub(super) fn set_active(&self, slot: ActiveSlot) -> ActiveSlot {
-        let mut former = slot;
-        self.slots.send_modify(|slots| std::mem::swap(&mut slots.active, &mut former));
-        former
+        Refusal::new(ErrorCode::UpstreamUnavailable, message)
     }
 
     /// What has to leave: the runtime of the active agent; of the shared one the callers that belong to the new agent, or all
     /// of it if no other caller needs it. Their sessions take no more calls from here on.
-    fn draining(
-        &self,
-        services: &Services,
-        former: &ActiveSlot,
-        to: Option<&Arc<str>>,
-        why: &Arc<str>,
-    ) -> Vec<Draining> {
+    fn draining(&self, former: &ActiveSlot, to: Option<&Arc<str>>, why: &Arc<str>) -> Vec<Draining> {
         let mut draining = Vec::new();
-        if let ActiveSlot::Ready { agent, runtime } = former {
-            let (agent, runtime) = (Some(Arc::clone(agent)), Arc::clone(runtime));
+        if let ActiveSlot::Ready(runtime) = former {
             // Order: closed before the sessions are listed, so that a session that opens later is seen or refused.
             runtime.close_to(Some(Relocation { agent: None, why: Arc::clone(why) }));
-            draining.push(Draining { agent, sessions: runtime.sessions.all(), runtime, whole: true });
+            let sessions = runtime.sessions.all();
+            draining.push(Draining { runtime: Arc::clone(runtime), sessions, whole: true });
         }
         let shared = self.slots.borrow().shared.clone();
         if let (Some(shared), Some(to)) = (shared, to) {
@@ -190,7 +161,7 @@ impl Project {
             // A session without a connection is opened again with the next request.
             let is_needed = |session: &Arc<Session>| {
                 let idle = session.head.shared || session.head.parent.is_some();
-                !idle || services.count_where(|call| call.session == session.id()) > 0
+                !idle || self.services.count_where(|call| call.session == session.id()) > 0
             };
             let whole = !others.iter().any(is_needed);
             let sessions = if whole {
@@ -202,7 +173,7 @@ impl Project {
             };
             // Where no session is evicted and no runtime ends there is nothing to announce.
             if whole || !sessions.is_empty() {
-                draining.push(Draining { agent: None, runtime: shared, whole, sessions });
+                draining.push(Draining { runtime: shared, sessions, whole });
             }
         }
         draining.iter().flat_map(|it| &it.sessions).for_each(|session| session.evict(why));
@@ -210,12 +181,7 @@ impl Project {
     }
 
     /// Builds the runtime that the slot is for, and lets callers in.
-    async fn start_target(
-        &self,
-        to: Option<&Arc<str>>,
-        services: &Arc<Services>,
-        events: &Events,
-    ) -> Result<Arc<Runtime>, Arc<str>> {
+    async fn start_target(&self, to: Option<&Arc<str>>) -> Result<Arc<Runtime>, Error> {
         let shared = self.slots.borrow().shared.clone().filter(|_| to.is_none());
         let runtime = match shared {
             Some(shared) => {
@@ -223,14 +189,14 @@ impl Project {
                 shared
             }
             None => {
-                let plan = self.effective(to);
-                let servers = plan.options.servers.iter().map(|server| Arc::clone(server.id())).collect();
-                events.emit(None, EventKind::Build { agent: to.cloned(), servers });
-                Runtime::start(plan, services).await.map_err(|error| error.to_string())?
+                let servers = self.effective(to).options.servers;
+                let servers = servers.iter().map(|server| Arc::clone(server.id())).collect();
+                self.events.emit(None, EventKind::Build { agent: to.cloned(), servers });
+                self.build(to).await?
             }
         };
-        self.slots.send_modify(|slots| match to.cloned() {
-            Some(agent) => slots.active = ActiveSlot::Ready { agent, runtime: Arc::clone(&runtime) },
+        self.slots.send_modify(|slots| match to {
+            Some(_) => slots.active = ActiveSlot::Ready(Arc::clone(&runtime)),
             None => (slots.active, slots.shared) = (ActiveSlot::Free, Some(Arc::clone(&runtime))),
         });
         Ok(runtime)
@@ -247,39 +213,37 @@ impl Project {
             );
         }
     }
-}
 
-/// What leaves in a switch.
-struct Draining {
-    agent: Option<Arc<str>>,
-    runtime: Arc<Runtime>,
-    /// Whether the runtime itself goes, or only some of its sessions.
-    whole: bool,
-    sessions: Vec<Arc<Session>>,
-}
-
-impl Draining {
     /// Waits for what runs, then ends it and lets go of everything. Returns how many calls were cut off.
-    async fn tear_down(self, services: &Services, events: &Events, why: &Arc<str>) -> usize {
-        let Self { agent, runtime, whole, sessions } = self;
-        let ids: HashSet<SessionId> = sessions.iter().map(|session| session.id()).collect();
-        let number = runtime.instance_id;
+    async fn tear_down(&self, Draining { runtime, sessions, whole }: Draining, why: &Arc<str>) -> usize {
+        let (agent, ids): (_, HashSet<SessionId>) =
+            (runtime.active.clone(), sessions.iter().map(|session| session.id()).collect());
         // A session may have begun after the sessions were listed; if everything goes, its calls count too.
-        let is_leaving =
-            |call: &InFlightCall| call.runtime == number && (whole || ids.contains(&call.session));
-        let cut_off = services.wait_until_ended(is_leaving, DRAIN).await;
-        events.emit(None, EventKind::Teardown { agent: agent.clone(), forced: cut_off > 0, calls: cut_off });
+        let is_leaving = |call: &InFlightCall| {
+            call.runtime == runtime.instance_id && (whole || ids.contains(&call.session))
+        };
+        let cut_off = self.services.wait_until_ended(is_leaving, DRAIN).await;
+        let teardown = EventKind::Teardown { agent: agent.clone(), forced: cut_off > 0, calls: cut_off };
+        self.events.emit(None, teardown);
         for session in &sessions {
             runtime.close_session(session).await;
         }
         if cut_off > 0 {
-            services.wait_until_ended(is_leaving, STOP).await;
+            self.services.wait_until_ended(is_leaving, STOP).await;
         }
         let servers = if whole { runtime.servers().len() } else { 0 };
         if whole {
             runtime.end(why).await;
         }
-        events.emit(None, EventKind::TeardownFinished { agent, sessions: ids.len(), servers });
+        self.events.emit(None, EventKind::TeardownFinished { agent, sessions: ids.len(), servers });
         cut_off
     }
+}
+
+/// What leaves in a switch.
+struct Draining {
+    runtime: Arc<Runtime>,
+    sessions: Vec<Arc<Session>>,
+    /// Whether the runtime itself goes, or only these of its sessions.
+    whole: bool,
 }

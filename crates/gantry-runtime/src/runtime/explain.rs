@@ -6,7 +6,6 @@ use gantry_core::Tool;
 use gantry_core::names::sanitised;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::toolset::{self, Place};
-use gantry_provider::Provider;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -82,20 +81,20 @@ impl Snapshot {
 
     /// Why a tool that a provider has, or may have, is not in the pool.
     fn exclusion(&self, spelling: &str) -> Option<String> {
-        let excluded = &self.build.excluded;
         for entry in self.providers.all() {
             let (id, namespace) = (entry.id(), &entry.provider.origin().namespace);
             let prefixes =
                 [format!("{namespace}__"), format!("{}__", sanitised(namespace)), format!("@{namespace}/")];
             let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
             let name = own.unwrap_or(spelling);
-            if let Some(name) = original_name(&*entry.provider, name) {
-                let dropped = excluded.tools.iter().find(|(of, tool, _)| of == id && *tool == name);
-                return Some(match (excluded.providers.get(id), dropped) {
-                    (Some(why), _) => format!("provider {id} has it, but is left out: {why}"),
-                    (None, Some((_, _, why))) => format!("provider {id} has it, but it is left out: {why}"),
-                    (None, None) => format!("provider {id} has it, but {}", filter_reason(entry, &name)),
-                });
+            let mut names = entry.provider.tools().into_iter().map(|tool| tool.name);
+            if let Some(name) = names.find(|known| known == name || sanitised(known) == name) {
+                let dropped = self.build.excluded.iter().find(|(of, tool, _)| of == id && *tool == name);
+                let why = dropped.map_or_else(
+                    || filter_reason(entry, &name),
+                    |(_, _, why)| format!("it is left out: {why}"),
+                );
+                return Some(format!("provider {id} has it, but {why}"));
             }
             let server = entry.server.as_ref().filter(|_| own.is_some());
             if let Some((server, reason)) = server.and_then(|it| Some((it, it.unavailable_reason()?))) {
@@ -117,12 +116,4 @@ fn filter_reason(entry: &ProviderEntry, tool: &str) -> String {
         Some(pattern) => format!("{:?} in the toolsDenied of {id} leaves it out", pattern.as_str()),
         None => format!("nothing in the toolsAllowed of {id} matches it"),
     }
-}
-
-/// The original name of a provider's tool that this spelling means.
-fn original_name(provider: &dyn Provider, spelling: &str) -> Option<String> {
-    if provider.has_tool(spelling) {
-        return Some(spelling.to_owned());
-    }
-    provider.tools().into_iter().map(|tool| tool.name).find(|name| sanitised(name) == spelling)
 }

@@ -2,7 +2,6 @@
 
 use super::observer::ServerObserver;
 use super::providers::Providers;
-use super::refresh::start_providers;
 use super::snapshot::Snapshot;
 use super::{Error, Runtime, pool};
 use crate::cache::Cache;
@@ -40,13 +39,13 @@ impl Runtime {
     /// The tools clash or name a queue that is not configured. A provider that cannot get ready is no error: it is
     /// reported and the others go on.
     pub async fn start(plan: Plan, services: &Arc<Services>) -> Result<Arc<Self>, Error> {
-        start_providers(&plan.providers).await;
         let (instance_id, events) = (services.next_id(), services.events.for_project(&plan.options.project));
         let changes = services.changes.clone();
         let observer = ServerObserver { events: events.clone(), runtime: instance_id, changes };
         let servers = plan.options.server_factory.open(Arc::new(observer));
-        let providers = Providers::of_plan(&plan, &servers, &Providers::default())?;
-        pool::check(providers.all(), &services.queues.load())?;
+        let providers = Providers::of_plan(&plan, &servers, &Providers::default()).map_err(Error)?;
+        providers.prepare().await;
+        pool::check(providers.all(), &services.queues.load()).map_err(Error)?;
         let options = Arc::new(plan.options);
         let slowest = providers.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();
         let outputs = Outputs::new(&options.data);
@@ -89,7 +88,8 @@ impl Runtime {
     /// The same as those of [`Runtime::start`].
     pub fn check(plan: &Plan, queues: &Queues) -> Result<(), Error> {
         let group = plan.options.server_factory.unstarted();
-        pool::check(Providers::of_plan(plan, &group, &Providers::default())?.all(), queues)
+        let providers = Providers::of_plan(plan, &group, &Providers::default());
+        providers.and_then(|providers| pool::check(providers.all(), queues)).map_err(Error)
     }
 
     async fn sweep(self: Arc<Self>) {
@@ -143,15 +143,12 @@ impl Runtime {
     /// ledger stays open.
     pub async fn shutdown(&self, grace: Duration) {
         if !self.drain(grace).await {
-            let running = self.services.count_where(|call| call.runtime == self.instance_id);
+            // Held calls may go on in sessions that were brought back for them, which are not among the others.
+            let running = self.services.cancel_where(|call| call.runtime == self.instance_id);
             if running > 0 {
                 tracing::warn!("{running} calls still run after {} s; they are canceled", grace.as_secs());
             }
-            for session in self.sessions.all() {
-                session.cancellation().cancel();
-            }
-            // Held calls may go on in sessions that were brought back for them.
-            self.services.cancel_where(|call| call.runtime == self.instance_id);
+            self.sessions.all().iter().for_each(|session| session.cancellation().cancel());
             if tokio::time::timeout(STOP, self.tasks.wait()).await.is_err() {
                 tracing::error!("calls did not stop; their outcome is recorded as unknown at the next start");
             }

@@ -1,7 +1,8 @@
 //! The providers of a runtime, each with how its tools are run.
 
-use super::Error;
+use super::pool;
 use crate::options::{Plan, ProviderOptions};
+use futures_util::future::join_all;
 use gantry_provider::Provider;
 use gantry_provider::server::{Server, ServerGroup};
 use std::collections::HashMap;
@@ -22,28 +23,19 @@ pub(super) struct ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// One of Gantry's own providers.
-    fn own(provider: &Arc<dyn Provider>, options: &HashMap<Arc<str>, ProviderOptions>) -> Self {
-        let options = options.get(&provider.origin().provider).cloned().unwrap_or_default();
-        let (provider, instance_id) = (Arc::clone(provider), next_instance_id());
-        Self { provider, server: None, options: Arc::new(options), instance_id }
-    }
-
-    /// A server.
-    pub(super) fn server(server: Arc<dyn Server>, options: ProviderOptions) -> Self {
-        let (provider, options) = (Arc::clone(&server) as _, Arc::new(options));
-        Self { provider, server: Some(server), options, instance_id: next_instance_id() }
+    fn new(
+        provider: Arc<dyn Provider>,
+        server: Option<Arc<dyn Server>>,
+        options: Arc<ProviderOptions>,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { provider, server, options, instance_id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// The provider's id.
     pub(super) fn id(&self) -> &Arc<str> {
         &self.provider.origin().provider
     }
-}
-
-fn next_instance_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// All providers: Gantry's own in the order of the plan, then the servers in the order of their ids.
@@ -54,34 +46,51 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    /// These providers.
-    fn new(mut order: Vec<ProviderEntry>) -> Self {
-        order.sort_by_cached_key(|entry| entry.server.as_ref().map(|_| Arc::clone(entry.id())));
-        let index = order.iter().enumerate().map(|(n, entry)| (Arc::clone(entry.id()), n)).collect();
-        Self { order, index }
-    }
-
-    /// The providers of a plan. A server of `former` that is configured as before is kept, with its connections; the
-    /// others are made, and not started.
+    /// The providers of a plan. One of `former` that is configured as before is kept, a server with its connections; the
+    /// other servers are made, and not started.
     ///
     /// # Errors
-    /// A server is of a kind that the group does not know.
-    pub(super) fn of_plan(plan: &Plan, group: &Arc<dyn ServerGroup>, former: &Self) -> Result<Self, Error> {
-        let own = plan.providers.iter().map(|it| Ok(ProviderEntry::own(it, &plan.options.providers)));
-        let servers = plan.options.servers.iter().map(|plan| {
-            let known = former.get(plan.id()).filter(|known| {
-                known.server.as_ref().is_some_and(|server| server.config().is_same(&*plan.config))
-            });
-            match known {
+    /// Two providers cannot be told apart, a name is reserved, or a server is of a kind that the group does not know.
+    pub(super) fn of_plan(plan: &Plan, group: &Arc<dyn ServerGroup>, former: &Self) -> Result<Self, String> {
+        let mut order = Vec::new();
+        for provider in &plan.providers {
+            let id = &provider.origin().provider;
+            let is_same = |it: &&Arc<dyn Provider>| {
+                it.config_digest().is_some_and(|known| provider.config_digest() == Some(known))
+            };
+            let known = former.get(id).map(|known| &known.provider).filter(is_same);
+            let options = plan.options.providers.get(id).cloned().unwrap_or_default();
+            let provider = Arc::clone(known.unwrap_or(provider));
+            order.push(ProviderEntry::new(provider, None, Arc::new(options)));
+        }
+        for plan in &plan.options.servers {
+            let is_same =
+                |it: &&ProviderEntry| it.server.as_ref().is_some_and(|it| it.config().is_same(&*plan.config));
+            let options = Arc::new(plan.options.clone());
+            order.push(match former.get(plan.id()).filter(is_same) {
                 // How its tools are run may be another way; the connection is the same.
-                Some(known) => Ok(ProviderEntry { options: Arc::new(plan.options.clone()), ..known.clone() }),
+                Some(known) => ProviderEntry { options, ..known.clone() },
                 None => {
-                    let server = Arc::clone(group).server(&*plan.config).map_err(Error::Pool)?;
-                    Ok(ProviderEntry::server(server, plan.options.clone()))
+                    let server = Arc::clone(group).server(&*plan.config)?;
+                    ProviderEntry::new(Arc::clone(&server) as _, Some(server), options)
                 }
+            });
+        }
+        pool::check_names(&order)?;
+        order.sort_by_cached_key(|entry| entry.server.as_ref().map(|_| Arc::clone(entry.id())));
+        let index = order.iter().enumerate().map(|(n, entry)| (Arc::clone(entry.id()), n)).collect();
+        Ok(Self { order, index })
+    }
+
+    /// Gets Gantry's own providers ready, all at once. One that cannot is reported; the others go on.
+    pub(super) async fn prepare(&self) {
+        let own = self.order.iter().filter(|entry| entry.server.is_none());
+        join_all(own.map(|entry| async {
+            if let Err(reason) = entry.provider.prepare().await {
+                tracing::warn!("{} is not available: {reason}", entry.id());
             }
-        });
-        Ok(Self::new(own.chain(servers).collect::<Result<_, _>>()?))
+        }))
+        .await;
     }
 
     /// The provider of this id.
@@ -113,15 +122,5 @@ impl Providers {
     /// The servers among them.
     pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<dyn Server>> {
         self.order.iter().filter_map(|entry| entry.server.as_ref())
-    }
-
-    /// The same with one more.
-    pub(super) fn with(&self, entry: ProviderEntry) -> Self {
-        Self::new(self.order.iter().cloned().chain([entry]).collect())
-    }
-
-    /// The same without one.
-    pub(super) fn without(&self, id: &str) -> Self {
-        Self::new(self.order.iter().filter(|entry| **entry.id() != *id).cloned().collect())
     }
 }

@@ -4,16 +4,14 @@
 //! Options, providers and pool come into force in one step, built off the async workers, one snapshot after the other.
 //! Calls that began before go on under the former one, at the providers that they were permitted for.
 
-use super::pool::{self, PoolBuild};
+use super::pool::{self, Excluded};
 use super::providers::{ProviderEntry, Providers};
 use super::{Runtime, Snapshot};
 use crate::event::EventKind;
 use crate::options::{Options, Plan};
 use crate::projects::DRAIN;
-use futures_util::future::join_all;
 use gantry_core::Tool;
 use gantry_core::toolset::Pool;
-use gantry_provider::Provider;
 use gantry_provider::resources::{Change, ListKind};
 use gantry_provider::server::{PublishCatalog, Server};
 use std::collections::{BTreeMap, HashSet};
@@ -62,38 +60,41 @@ impl Runtime {
         }
     }
 
-    /// Applies a plan that was checked. Servers whose settings are as before are left alone, with their connections.
-    pub(crate) async fn reconfigure(self: &Arc<Self>, mut plan: Plan) {
-        let known = Arc::clone(&self.snapshot().providers);
-        for provider in &mut plan.providers {
-            // A provider that is there already and was made from the same configuration stays.
-            let same = known.get(&provider.origin().provider).map(|entry| &entry.provider);
-            if let Some(same) = same
-                .filter(|it| it.config_digest().is_some() && it.config_digest() == provider.config_digest())
-            {
-                *provider = Arc::clone(same);
-            }
-        }
-        start_providers(&plan.providers).await;
-        let building = self.building.enter().await;
-        let former = Arc::clone(&self.snapshot().providers);
-        let providers = match Providers::of_plan(&plan, &self.servers, &former) {
-            Ok(providers) => Arc::new(providers),
-            // The plan was checked, so this is a mistake of the program.
-            Err(error) => return tracing::error!("the configuration cannot be applied: {error}"),
-        };
-        let gone = former.without_those_of(&providers);
-        self.install(Arc::new(plan.options), providers).await;
-        drop(building);
+    /// Applies a changed configuration. Calls that still run at servers that are gone have been let in under the old
+    /// rules; they get the time of a switch to end.
+    pub(crate) async fn reconfigure(self: &Arc<Self>, plan: Plan) {
+        let gone = self.apply(plan).await;
         self.log_warnings();
-        // Calls that still run there have been let in under the old rules; they get the time of a switch to end.
-        for server in gone.into_iter().filter_map(|entry| entry.server) {
+        for server in gone {
             let closing = self.closing.clone();
             self.tasks.spawn(async move {
                 closing.run_until_cancelled(server.idle(DRAIN)).await;
                 server.close().await;
             });
         }
+    }
+
+    /// Puts a plan that was checked in force, one at a time. Servers whose settings are as before are left alone, with their
+    /// connections. Returns those that are gone, which are still to be closed.
+    pub(crate) async fn apply(self: &Arc<Self>, plan: Plan) -> Vec<Arc<dyn Server>> {
+        let former = Arc::clone(&self.snapshot().providers);
+        let providers = match Providers::of_plan(&plan, &self.servers, &former) {
+            Ok(providers) => Arc::new(providers),
+            // The plan was checked, so this is a mistake of the program.
+            Err(error) => {
+                tracing::error!("the configuration cannot be applied: {error}");
+                return Vec::new();
+            }
+        };
+        providers.prepare().await;
+        let _building = self.building.enter().await;
+        if self.closing.is_cancelled() {
+            // What is started from here on would not be closed.
+            return Vec::new();
+        }
+        let gone = former.without_those_of(&providers);
+        self.install(Arc::new(plan.options), providers).await;
+        gone.into_iter().filter_map(|entry| entry.server).collect()
     }
 
     /// Builds the snapshot of these options and providers, puts it in force, starts the servers that are new, and notifies
@@ -140,13 +141,9 @@ impl Runtime {
         let discovered = former.discovered || providers.servers().all(|server| server.has_settled());
         // A client may have listed the tools, and so knows which provider each name without a prefix belongs to.
         let keep_owners = former.discovered || Instant::now() >= self.discovery_deadline;
-        let queues = self.services.queues.load();
-        let build = pool::build(providers.all(), &queues, former.pool(), keep_owners);
-        let is_in = |server: &dyn Provider| {
-            providers.has(server) && !build.excluded.providers.contains_key(&server.origin().provider)
-        };
+        let build = pool::build(providers.all(), former.pool(), keep_owners);
         let beginnings = pool::beginnings(providers.all());
-        let catalog = self.servers.prepare_catalog(&is_in, &beginnings, keep_owners);
+        let catalog = self.servers.prepare_catalog(&|server| providers.has(server), &beginnings, keep_owners);
         (former.next(options, providers, Arc::new(build), discovered), catalog)
     }
 
@@ -163,14 +160,17 @@ impl Runtime {
 
     /// Logs what is excluded now, and notifies connected clients of what is other than before.
     fn announce(&self, former: &Snapshot, now: &Snapshot, publish_catalog: PublishCatalog) {
-        log_excluded(&former.build, &now.build, former.discovered);
+        if former.discovered {
+            log_excluded(&former.build.excluded, &now.build.excluded);
+        }
         let changed = publish_catalog();
         if former.revision == 0 {
             // No client knows anything of a runtime before its first snapshot.
             return;
         }
-        for (provider, event) in tool_changes(former.pool(), now.pool()) {
-            self.events.emit(None, event);
+        for (provider, [added, changed, removed]) in tool_changes(former.pool(), now.pool()) {
+            let server = Arc::clone(&provider);
+            self.events.emit(None, EventKind::ToolsChanged { server, added, changed, removed });
             self.notify_clients(Change::ListChanged { provider, kind: ListKind::Tools });
         }
         for (provider, kind) in changed {
@@ -186,66 +186,45 @@ impl Runtime {
     }
 }
 
-/// Gets providers ready, all at once. One that cannot is reported; the others go on.
-pub(super) async fn start_providers(providers: &[Arc<dyn Provider>]) {
-    let starts = providers.iter().map(|provider| async {
-        if let Err(reason) = provider.prepare().await {
-            tracing::warn!("{} is not available: {reason}", provider.origin().provider);
-        }
-    });
-    join_all(starts).await;
-}
-
-/// Logs what is excluded now and was not before; of each provider's tools only the first, for a server can bring thousands.
-/// Tools that are excluded from the start are logged when everything has started (`with_tools`).
-fn log_excluded(former: &PoolBuild, now: &PoolBuild, with_tools: bool) {
-    for (provider, reason) in &now.excluded.providers {
-        if former.excluded.providers.get(provider) != Some(reason) {
-            tracing::warn!("{provider} is left out: {reason}");
-        }
-    }
-    if !with_tools {
-        return;
-    }
-    let known: HashSet<_> = former.excluded.tools.iter().collect();
-    let mut new: BTreeMap<&Arc<str>, Vec<(&str, &str)>> = BTreeMap::new();
-    for (provider, tool, why) in now.excluded.tools.iter().filter(|tool| !known.contains(tool)) {
-        new.entry(provider).or_default().push((tool, why));
-    }
-    for (provider, tools) in new {
-        if let [(tool, why), others @ ..] = tools.as_slice() {
-            let more = if others.is_empty() { "" } else { "; gantry doctor names the others" };
-            tracing::warn!("tool {tool:?} of {provider} is left out: {why}{more}");
+/// Logs which tools are excluded now and were not before; of each provider's only the first, for a server can bring
+/// thousands. Those that are excluded from the start are among the warnings that are logged when everything has started.
+fn log_excluded(former: &[Excluded], now: &[Excluded]) {
+    let known: HashSet<_> = former.iter().collect();
+    let mut logged = HashSet::new();
+    for (provider, tool, why) in now.iter().filter(|tool| !known.contains(tool)) {
+        if logged.insert(provider) {
+            tracing::warn!("tool {tool:?} of {provider} is left out: {why}; gantry doctor names all");
         }
     }
 }
 
-/// An event for each provider that has other tools than before.
-fn tool_changes(former: &Arc<Pool>, now: &Arc<Pool>) -> BTreeMap<Arc<str>, EventKind> {
-    /// Added, changed and removed.
-    type Changes = (Vec<Arc<str>>, Vec<Arc<str>>, Vec<Arc<str>>);
-    let mut changes: BTreeMap<Arc<str>, Changes> = BTreeMap::new();
+/// The names of the tools that a provider has more than before, has changed, and has no longer.
+type ToolChanges = [Vec<Arc<str>>; 3];
+
+/// The changes of each provider that has other tools than before.
+fn tool_changes(former: &Arc<Pool>, now: &Arc<Pool>) -> BTreeMap<Arc<str>, ToolChanges> {
+    let mut changes: BTreeMap<Arc<str>, ToolChanges> = BTreeMap::new();
     if Arc::ptr_eq(former, now) {
-        return BTreeMap::new();
+        return changes;
     }
-    let find = |pool: &Pool, tool: &Tool| {
-        pool.named(&tool.name).filter(|other| other.key.provider == tool.key.provider).cloned()
-    };
     for tool in now.tools() {
-        let former = find(former, tool);
+        let old = find_same(former, tool);
         let is_same = |old: &Arc<Tool>| {
             old.fingerprint == tool.fingerprint && old.quarantined().is_some() == tool.quarantined().is_some()
         };
-        if !former.as_ref().is_some_and(is_same) {
-            let (added, changed, _) = changes.entry(Arc::clone(&tool.key.provider)).or_default();
-            if former.is_some() { changed } else { added }.push(Arc::clone(&tool.name));
+        if !old.is_some_and(is_same) {
+            let [added, changed, _] = changes.entry(Arc::clone(&tool.key.provider)).or_default();
+            if old.is_some() { changed } else { added }.push(Arc::clone(&tool.name));
         }
     }
-    for tool in former.tools().iter().filter(|tool| find(now, tool).is_none()) {
-        changes.entry(Arc::clone(&tool.key.provider)).or_default().2.push(Arc::clone(&tool.name));
+    for tool in former.tools().iter().filter(|tool| find_same(now, tool).is_none()) {
+        let [_, _, removed] = changes.entry(Arc::clone(&tool.key.provider)).or_default();
+        removed.push(Arc::clone(&tool.name));
     }
-    let event = |(server, (added, changed, removed)): (Arc<str>, Changes)| {
-        (Arc::clone(&server), EventKind::ToolsChanged { server, added, changed, removed })
-    };
-    changes.into_iter().map(event).collect()
+    changes
+}
+
+/// The tool of the same name and provider.
+fn find_same<'p>(pool: &'p Pool, tool: &Tool) -> Option<&'p Arc<Tool>> {
+    pool.named(&tool.name).filter(|other| other.key.provider == tool.key.provider)
 }

@@ -4,6 +4,7 @@
 //! does not exist for it: an agent reaches the resources and prompts of a server only if it has a tool of that server.
 
 use super::{Runtime, Snapshot};
+use crate::context::PipelineContext;
 use crate::event::EventKind;
 use crate::pipeline::timer::{PausableTimer, PausingClient};
 use crate::session::Session;
@@ -25,15 +26,14 @@ const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// The servers that a caller can see.
 pub(super) struct Visibility {
     snapshot: Arc<Snapshot>,
-    /// None for a caller without an agent, which sees everything that is not left out.
+    /// None for a caller without an agent, which sees everything.
     toolset: Option<Arc<Toolset>>,
 }
 
 impl Visibility {
     fn has(&self, server: &str) -> bool {
         let of_server = |set: &Arc<Toolset>| set.tools().any(|tool| *tool.key.provider == *server);
-        !self.snapshot.build.excluded.providers.contains_key(server)
-            && self.toolset.as_ref().is_none_or(of_server)
+        self.toolset.as_ref().is_none_or(of_server)
     }
 
     /// Whether this server is one of the runtime's and can be seen.
@@ -106,9 +106,14 @@ impl Runtime {
     ///
     /// # Errors
     /// What the server answered instead of a result; `-32602` for what is not there or not to be seen.
-    pub async fn request(&self, session: &Session, request: Outgoing<'_>) -> Result<String, ErrorObject> {
+    pub async fn request(
+        &self,
+        session: &Arc<Session>,
+        request: Outgoing<'_>,
+    ) -> Result<String, ErrorObject> {
         let refused = |refusal: Refusal| ErrorObject::new(INTERNAL_ERROR, refusal.error().message.clone());
-        let running = self.enter_request(session).map_err(refused)?;
+        // It counts as a running call until it is answered.
+        let running = self.enter(&PipelineContext::new(session)).map_err(refused)?;
         let visibility = self.visibility(session.caller().agent.as_deref());
         let (method, subject) = (request.method, subject(&request.params));
         // Time in which the client is asked something does not count.

@@ -3,7 +3,7 @@
 use super::{Relocation, Runtime, unknown_agent};
 use crate::context::PipelineContext;
 use crate::event::EventKind;
-use crate::session::{Session, SessionHead, SharedKey, session_key};
+use crate::session::{Session, SessionHead, session_key, shared_key};
 use gantry_core::budget::Budget;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
@@ -20,7 +20,7 @@ impl Runtime {
     /// The agent is not configured.
     pub async fn open_session(self: &Arc<Self>, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
         self.settled().await;
-        self.open(self.root_session(SessionId::mint(), caller, door), None).await
+        self.open(self.root_session(SessionId::mint(), caller, door)).await
     }
 
     /// Opens a session for an agent that a call spawns, one step deeper: its tools are those of its own definition,
@@ -52,9 +52,9 @@ impl Runtime {
         });
         let place = Place { depth, max_depth, narrowed: narrowed.map(Into::into) };
         let (door, parent) = (above.session.door(), Some((above.id, above.cancel.clone())));
-        let (id, root_agent) = (SessionId::mint(), above.session.root_agent().cloned());
+        let (id, root_agent) = (SessionId::mint(), above.session.head.root_agent.clone());
         let new = SessionHead { id, caller, door, place, shared: false, root_agent, parent };
-        let child = self.open(new, None).await?;
+        let child = self.open(new).await?;
         // What else looks wrong with an agent's tools is logged when the configuration is read.
         let resolved = child.resolved();
         let too_deep = resolved.warnings.iter().filter(|warning| matches!(warning, Warning::MaxDepth { .. }));
@@ -72,7 +72,7 @@ impl Runtime {
         caller: Caller,
         door: Door,
     ) -> Result<Arc<Session>, Refusal> {
-        let key = (session_key(&caller, door), caller.role);
+        let key = shared_key(&caller, door);
         let retention = self.snapshot().options.retention;
         let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
         match self.sessions.shared(&key) {
@@ -93,7 +93,7 @@ impl Runtime {
             None
         });
         let id = stored.map_or_else(SessionId::mint, |row| row.id);
-        self.open(SessionHead { shared: true, ..self.root_session(id, caller, door) }, Some(key)).await
+        self.open(SessionHead { shared: true, ..self.root_session(id, caller, door) }).await
     }
 
     /// The session of a held call that goes on, and whether it had to be brought back for that.
@@ -112,28 +112,24 @@ impl Runtime {
         let door = [Door::Cli, Door::Http, Door::Mcp].into_iter().find(|known| known.as_str() == door);
         let new = self.root_session(id, caller, door.unwrap_or(Door::Http));
         // It was opened once; that it is brought back, perhaps time and again, is no news.
-        self.register(new, None).await
+        self.register(new).await
     }
 
     fn root_session(&self, id: SessionId, caller: Caller, door: Door) -> SessionHead {
         SessionHead {
             id,
+            root_agent: caller.agent.clone(),
             caller: Arc::new(caller),
             door,
             place: self.snapshot().top(),
             shared: false,
-            root_agent: None,
             parent: None,
         }
     }
 
     /// Opens a session and emits the event.
-    async fn open(
-        self: &Arc<Self>,
-        new: SessionHead,
-        key: Option<SharedKey>,
-    ) -> Result<Arc<Session>, Refusal> {
-        let (session, is_new) = self.register(new, key).await?;
+    async fn open(self: &Arc<Self>, new: SessionHead) -> Result<Arc<Session>, Refusal> {
+        let (session, is_new) = self.register(new).await?;
         if is_new {
             let caller = session.caller();
             let opened = EventKind::SessionOpened {
@@ -148,11 +144,7 @@ impl Runtime {
     }
 
     /// Makes a session, unless another request has opened the same shared one in the meantime. Says whether it is new.
-    async fn register(
-        self: &Arc<Self>,
-        new: SessionHead,
-        key: Option<SharedKey>,
-    ) -> Result<(Arc<Session>, bool), Refusal> {
+    async fn register(self: &Arc<Self>, new: SessionHead) -> Result<(Arc<Session>, bool), Refusal> {
         let snapshot = self.snapshot();
         let resolved = snapshot.resolve_toolset(new.caller.agent.as_deref(), &new.place)?;
         let budget = snapshot.options.context_budget.map(Budget::new);
@@ -160,7 +152,7 @@ impl Runtime {
         if self.outputs.has_any(session.id()) {
             session.note_output();
         }
-        let forgotten = match self.sessions.insert(&session, key) {
+        let forgotten = match self.sessions.insert(&session) {
             Ok(forgotten) => forgotten,
             Err(first) => return Ok((first, false)),
         };
@@ -185,10 +177,9 @@ impl Runtime {
     /// Why a session does not belong here, if it does not.
     pub(crate) fn is_closed_to(&self, session: &Session) -> Option<Arc<str>> {
         let elsewhere = self.relocation.load();
-        let elsewhere = elsewhere.as_ref()?;
-        let is_for_all = elsewhere.agent.is_none();
-        (is_for_all || session.root_agent().is_none() || session.root_agent() == elsewhere.agent.as_ref())
-            .then(|| Arc::clone(&elsewhere.why))
+        let Relocation { agent, why } = elsewhere.as_deref()?;
+        let root = &session.head.root_agent;
+        (agent.is_none() || root.is_none() || root == agent).then(|| Arc::clone(why))
     }
 
     /// Puts a session on record with its first call; one that only looked around is no run.

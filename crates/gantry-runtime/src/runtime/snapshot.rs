@@ -47,17 +47,12 @@ impl Snapshot {
         build: Arc<PoolBuild>,
         discovered: bool,
     ) -> Self {
-        let is_same = self.is_of(&options, &providers);
+        let is_same = Arc::ptr_eq(&self.options, &options) && Arc::ptr_eq(&self.providers, &providers);
         let sees_same =
             is_same && self.discovered == discovered && Arc::ptr_eq(&self.build.pool, &build.pool);
         let toolsets = if sees_same { Arc::clone(&self.toolsets) } else { Arc::default() };
         let revision = self.revision + u64::from(!is_same);
         Self { revision, options, providers, build, discovered, toolsets }
-    }
-
-    /// Whether it is of these options and providers.
-    pub(super) fn is_of(&self, options: &Arc<Options>, providers: &Arc<Providers>) -> bool {
-        Arc::ptr_eq(&self.options, options) && Arc::ptr_eq(&self.providers, providers)
     }
 
     /// All tools.
@@ -128,25 +123,27 @@ impl Snapshot {
             && known.toolset.is_of(self.pool())
     }
 
-    /// Checks that a session still has the tool that it found. What a session sees is fixed for as long as it runs, but a
-    /// right that was taken away is gone at once, and how a tool is run is as it is configured now. `seen` is what the
-    /// tool was found in: another call may have renewed the session meanwhile.
-    pub(crate) fn recheck_access(
+    /// Finds the tool that a session means. What a session sees is fixed for as long as it runs, but a right that was taken
+    /// away is gone at once, and is not suggested any more, and how a tool is run is as it is configured now. `seen` is
+    /// what the tool is looked for in: another call may have renewed the session meanwhile.
+    pub(crate) fn resolve_call(
         &self,
         session: &Session,
         seen: &Resolved,
-        call: ResolvedCall,
         request: &CallRequest,
     ) -> Result<ResolvedCall, Refusal> {
+        let found = ResolvedCall::resolve(&seen.toolset, request);
         if seen.revision == self.revision {
-            return Ok(call);
+            return found;
         }
-        let now = self.toolset_of(session)?;
-        let is_offered = |key: &gantry_core::tool::ToolKey| {
-            let entry = self.providers.get(&key.provider);
-            entry.is_none_or(|entry| entry.options.admits(entry.provider.origin(), &key.tool))
+        let call = match found {
+            Err(refusal) if refusal.error().code == ErrorCode::ToolNotFound => {
+                return Err(not_found(&*self.toolset_of(session)?, &request.tool));
+            }
+            other => other?,
         };
-        match now.same(call.tool()).filter(|tool| is_offered(&tool.key)) {
+        let now = self.toolset_of(session)?;
+        match now.same(call.tool()) {
             Some(tool) if tool.fingerprint == call.tool().fingerprint => {
                 ResolvedCall::of(Arc::clone(tool), request)
             }
@@ -156,22 +153,6 @@ impl Snapshot {
             }
             None => Err(not_found(&now, &request.tool)),
         }
-    }
-
-    /// What a session is answered about a spelling that means none of its tools: in the words of this snapshot, so that
-    /// nothing is suggested that was taken away.
-    pub(crate) fn not_found_for(
-        &self,
-        session: &Session,
-        seen: &Resolved,
-        refusal: Refusal,
-        spelling: &str,
-    ) -> Refusal {
-        let is_other = refusal.error().code != ErrorCode::ToolNotFound;
-        if is_other || seen.revision == self.revision {
-            return refusal;
-        }
-        self.toolset_of(session).map_or_else(|refusal| refusal, |now| not_found(&now, spelling))
     }
 
     /// Whether the agent of a session is configured to run a tool without its own question.

@@ -5,15 +5,17 @@ mod live;
 use super::*;
 use crate::event::EventKind;
 use crate::options::{Options, Plan, ProviderOptions, ServerPlan};
+use crate::projects::Projects;
 use crate::services::{ChangeNotice, ProcessOptions};
 use crate::session::Session;
 use gantry_core::{Caller, Door};
-use gantry_provider::HealthStatus;
 use gantry_provider::client::{NoClient, RequestContext};
 use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
+use gantry_provider::{HealthStatus, PinChoice};
 use gantry_upstream::UpstreamOptions;
 use gantry_upstream::options::{Protocol, ServerOptions, ServerSettings, TransportType};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -152,6 +154,7 @@ fn with_servers(folder: &std::path::Path, servers: Vec<ServerSettings>) -> Optio
 }
 
 struct Home {
+    projects: Arc<Projects>,
     rt: Arc<Runtime>,
     upstream: Upstream,
     _folder: tempfile::TempDir,
@@ -164,8 +167,10 @@ impl Home {
         let (store, recovery) = Store::open(gantry_store::Options::new(file)).unwrap();
         let options = with_servers(folder.path(), servers(&upstream.address));
         let services = Services::new(store, &recovery, ProcessOptions::default());
-        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &services).await.unwrap();
-        Self { rt, upstream, _folder: folder }
+        let plans = BTreeMap::from([("default".into(), Plan { options, providers: Vec::new() })]);
+        let projects = Projects::start(services, plans, None).await.unwrap();
+        let rt = projects.peek("default", None).unwrap().runtime;
+        Self { projects, rt, upstream, _folder: folder }
     }
 
     async fn session(&self) -> Arc<Session> {
@@ -188,12 +193,20 @@ impl Home {
         self.rt.call(PipelineContext::new(session), request).await
     }
 
-    async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<Value, i32> {
+    async fn ask(&self, session: &Arc<Session>, method: Method, params: Value) -> Result<Value, i32> {
         let (audience, cancel) = (Arc::new(NoClient::default()), CancellationToken::new());
         let turn = RequestContext { client: audience, cancel };
         let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         let result = self.rt.request(session, request).await;
         result.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.code)
+    }
+
+    async fn add(&self, id: &str) -> Result<(), String> {
+        self.projects.add_server("default", plan(settings(id, &self.upstream.address))).await
+    }
+
+    async fn remove(&self, id: &str) -> bool {
+        self.projects.remove_server("default", id).await
     }
 
     fn names(&self) -> Vec<String> {
@@ -271,7 +284,7 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
     let home = Home::new(|address| vec![settings("up", address)]).await;
     let old = home.session().await;
     assert_eq!(
-        home.rt.lock_accept(None, None, None).await.unwrap().len(),
+        home.rt.lock_accept(PinChoice::default()).await.unwrap().len(),
         2,
         "the instructions and one tool"
     );
@@ -286,7 +299,8 @@ async fn a_changed_list_is_seen_and_a_pinned_server_has_its_news_quarantined() {
     assert!(refused.message.contains("gantry lock diff"), "{}", refused.message);
     assert_eq!(home.upstream.calls.load(Ordering::SeqCst), 1);
     assert_eq!(home.rt.lock_diff(Some("up")).len(), 1);
-    home.rt.lock_accept(Some("up"), Some("tool-2"), None).await.unwrap();
+    let one = PinChoice { server: Some("up".into()), tool: Some("tool-2".into()), seen: None };
+    home.rt.lock_accept(one).await.unwrap();
     home.rt.renew(&old).unwrap();
     assert!(home.call(&old, "up__tool_2").await.is_ok());
     home.rt.shutdown(Duration::ZERO).await;
@@ -317,20 +331,16 @@ async fn servers_come_and_go_while_it_runs() {
     let home = Home::new(|_| Vec::new()).await;
     let session = home.session().await;
     let mut changes = home.rt.services.changes();
-    home.rt.add_server(plan(settings("later", &home.upstream.address))).await.unwrap();
-    assert!(home.rt.add_server(plan(settings("later", &home.upstream.address))).await.is_err());
-    assert!(
-        home.rt
-            .add_server(plan(settings("agent", &home.upstream.address)))
-            .await
-            .unwrap_err()
-            .contains("reserved")
-    );
+    home.add("later").await.unwrap();
+    for (id, why) in [("later", "already"), ("agent", "reserved"), ("later__x", "begin alike")] {
+        let refused = home.add(id).await.unwrap_err();
+        assert!(refused.contains(why), "{id}: {refused}");
+    }
     tools_changed(&mut changes).await;
     home.rt.renew(&session).unwrap();
     assert!(home.call(&session, "later__tool_1").await.is_ok());
     assert!(home.rt.restart_server("later") && !home.rt.restart_server("nobody"));
-    assert!(home.rt.remove_server("later").await);
+    assert!(home.remove("later").await && !home.remove("later").await);
     assert!(home.names().is_empty() && home.rt.servers().is_empty());
     let refused = home.call(&session, "later__tool_1").await.outcome.unwrap_err();
     assert_eq!(refused.code, ErrorCode::ToolNotFound, "what was taken away is gone for running sessions too");
@@ -350,8 +360,7 @@ async fn a_server_is_ready_when_its_tools_can_be_called() {
             }
             home.names()
         };
-        let adding = home.rt.add_server(plan(settings(&id, &home.upstream.address)));
-        let (added, names) = tokio::join!(adding, looking);
+        let (added, names) = tokio::join!(home.add(&id), looking);
         added.unwrap();
         assert!(names.contains(&format!("later_{n}__tool_1")), "{names:?}");
     }
@@ -423,10 +432,10 @@ async fn a_call_does_not_keep_a_tool_that_was_taken_away_while_another_call_rene
     let request =
         CallRequest { tool: "up__tool_1".into(), arguments: Some("{}".into()), ..CallRequest::default() };
     let seen = session.resolved();
-    let call = gantry_core::ResolvedCall::resolve(&seen.toolset, &request).unwrap();
-    assert!(home.rt.remove_server("up").await);
+    assert!(home.rt.snapshot().resolve_call(&session, &seen, &request).is_ok());
+    assert!(home.remove("up").await);
     home.rt.renew(&session).unwrap();
-    let refusal = home.rt.snapshot().recheck_access(&session, &seen, call, &request).unwrap_err();
+    let refusal = home.rt.snapshot().resolve_call(&session, &seen, &request).unwrap_err();
     assert_eq!(refusal.error().code, ErrorCode::ToolNotFound);
     home.rt.shutdown(Duration::ZERO).await;
 }

@@ -81,10 +81,8 @@ impl Runtime {
         if !session.has_outputs() {
             return Arc::clone(if plain { toolset.plain_definitions() } else { toolset.definitions() });
         }
-        let ready = toolset.entries().filter(Entry::is_ready).chain([self.output_entry()]);
-        let definitions: Vec<_> =
-            ready.map(|entry| if plain { entry.plain_definition() } else { entry.definition() }).collect();
-        array(definitions.iter().map(|definition| &**definition)).into()
+        let ready = self.entries(session, &toolset).filter(Entry::is_ready);
+        array(ready.map(|entry| if plain { entry.plain_definition() } else { entry.definition() })).into()
     }
 
     /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason: one JSON
@@ -92,20 +90,20 @@ impl Runtime {
     #[must_use]
     pub fn listing(&self, session: &Session) -> String {
         let toolset = session.toolset();
-        let own = session.has_outputs().then(|| self.output_entry());
-        array(toolset.entries().chain(own).map(|entry| list_item(&entry, &toolset).to_string()))
+        array(self.entries(session, &toolset).map(|entry| list_item(&entry, &toolset).to_string()))
     }
 
     /// The tools that a session can call, as a model's interface takes them: one JSON array.
     #[must_use]
     pub fn formatted(&self, session: &Session, format: Format) -> String {
         let toolset = session.toolset();
-        let own = session.has_outputs().then(|| self.output_entry());
-        array(toolset.entries().chain(own).filter_map(|entry| format.definition(&entry)))
+        array(self.entries(session, &toolset).filter_map(|entry| format.definition(&entry)))
     }
 
-    fn output_entry(&self) -> Entry<'_> {
-        Entry { name: &self.output_tool.name, tool: &self.output_tool, alias: false }
+    /// The tools of a session, with `tool_output` once there is something to read.
+    fn entries<'a>(&'a self, session: &Session, toolset: &'a Toolset) -> impl Iterator<Item = Entry<'a>> {
+        let output = Entry { name: &self.output_tool.name, tool: &self.output_tool, alias: false };
+        toolset.entries().chain(session.has_outputs().then_some(output))
     }
 
     /// What looks wrong in the set-up although it stops nothing: patterns that match nothing, names that clash, tools
@@ -116,19 +114,18 @@ impl Runtime {
         let (pool, providers, excluded) = (snapshot.pool(), &snapshot.providers, &snapshot.build.excluded);
         let mut warnings = self.servers.warnings();
         warnings.extend(providers.all().iter().flat_map(server_warnings));
-        let left_out = excluded.providers.iter();
-        warnings.extend(left_out.map(|(provider, why)| format!("{provider} is left out: {why}")));
-        let left_out = excluded.tools.iter();
         warnings.extend(
-            left_out.map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
+            excluded
+                .iter()
+                .map(|(provider, tool, why)| format!("tool {tool} of {provider} is left out: {why}")),
         );
         // What another agent lacks in a runtime that is not for it says nothing.
         let concerned = |agent: &Arc<str>| self.active.as_ref().is_none_or(|active| active == agent);
         for agent in self.agents().into_iter().filter(concerned) {
-            let unusual = snapshot.resolve_toolset(Some(&agent), &snapshot.top());
-            let unusual = unusual.map(|resolved| resolved.warnings);
-            let unusual = unusual.iter().flat_map(|warnings| warnings.iter());
-            warnings.extend(unusual.map(|warning| format!("agent {agent}: {warning}")));
+            if let Ok(resolved) = snapshot.resolve_toolset(Some(&agent), &snapshot.top()) {
+                let unusual = resolved.warnings.iter();
+                warnings.extend(unusual.map(|warning| format!("agent {agent}: {warning}")));
+            }
         }
         // A server that is down may have it; an agent's own runtime does not have all servers.
         if self.active.is_none() && providers.servers().all(|server| server.unavailable_reason().is_none()) {
@@ -157,8 +154,7 @@ fn server_warnings(entry: &ProviderEntry) -> Vec<String> {
     let Some(server) = &entry.server else { return Vec::new() };
     let (mut warnings, tools) = (server.warnings(), server.tools());
     if server.tools_digest().is_some() {
-        let names = tools.iter().map(|tool| tool.name.as_str());
-        warnings.extend(entry.options.idle_denials(server.origin(), names).map(|pattern| {
+        warnings.extend(entry.options.idle_denials(server.origin(), &tools).map(|pattern| {
             let id = entry.id();
             format!("server {id}: {:?} in toolsDenied matches no tool; globs know * and ?", pattern.as_str())
         }));

@@ -41,7 +41,7 @@ pub(super) async fn stream(
     let project =
         wanted.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
     let types = wanted.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
-    let (recent, live) = app.projects.events().subscribe();
+    let (recent, live) = app.projects.services().events.subscribe();
     let voided = Arc::clone(&app.keys).voided(who.clone());
     let place = wanted.follow.then(|| app.places.take(&who)).transpose()?;
     let filter = Filter { decider: who.decider(""), who, project, types, _place: place };

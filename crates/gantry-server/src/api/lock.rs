@@ -8,7 +8,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use gantry_core::ErrorCode;
-use gantry_provider::PinDiff;
+use gantry_provider::{PinChoice, PinDiff};
 use gantry_runtime::Runtime;
 use http::StatusCode;
 use serde::Deserialize;
@@ -67,8 +67,8 @@ pub(super) async fn accept(
     let runtime = home(&app, &who, accepted.project.as_deref(), accepted.server.as_deref()).await?;
     known(&runtime, accepted.server.as_deref())?;
     let Accepted { project: _, server, tool, revision } = &accepted;
-    let (server, tool, seen) = (server.as_deref(), tool.as_deref(), revision.as_deref());
-    let done = runtime.lock_accept(server, tool, seen).await;
+    let choice = PinChoice { server: server.clone(), tool: tool.clone(), seen: revision.clone() };
+    let done = runtime.lock_accept(choice).await;
     // Other runtimes of the project go by the same pins.
     app.projects.look_at_pins(&runtime.project).await;
     Ok(listed(&done.map_err(|message| not_accepted(&runtime, &accepted, message))?))

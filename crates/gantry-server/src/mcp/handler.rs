@@ -96,9 +96,10 @@ impl Handler for Tools {
             ..CallRequest::default()
         };
         let RequestContext { client: audience, cancel } = turn;
-        let (runtime, cx, entered) = self.enter(seated).await?;
+        let (runtime, mut cx, entered) = self.enter(seated).await?;
         let as_task = tasks::takes(&runtime, &*audience, modern);
-        let mut cx = cx.with_client(Arc::clone(&audience), call.meta.map(|meta| meta.get().into()));
+        cx.meta = call.meta.map(|meta| meta.get().into());
+        cx.client = Arc::clone(&audience);
         cx.decider = seated.client().identity.decider("elicitation").map(Arc::new);
         let (token, id) = (cx.cancel.clone(), cx.id);
         let entered = match entered {

@@ -125,8 +125,7 @@ impl Load for Next {
         let plan = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         Ok(plan.map(|plan| Plans {
             process: ProcessOptions::default(),
-            changed: BTreeMap::from([(NAMES[0].into(), plan)]),
-            names: NAMES.map(Into::into).into(),
+            projects: BTreeMap::from([(NAMES[0].into(), Some(plan)), (NAMES[1].into(), None)]),
         }))
     }
 

@@ -90,11 +90,11 @@ impl Configuration {
                 tracing::warn!("{key} has changed; that takes effect when Gantry starts the next time");
             }
         }
-        let changed = self.plans(&loaded, Some(&before))?;
-        let names = loaded.config.all().map(|(name, _)| name.into()).collect();
+        let mut changed = self.plans(&loaded, Some(&before))?;
+        let projects = loaded.config.all().map(|(name, _)| (name.into(), changed.remove(name))).collect();
         let process = Self::process(&loaded);
         self.state().read = Some(Arc::new(loaded));
-        Ok(Some(Plans { process, changed, names }))
+        Ok(Some(Plans { process, projects }))
     }
 }
 

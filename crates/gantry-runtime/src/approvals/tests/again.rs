@@ -129,7 +129,7 @@ async fn a_call_that_goes_on_in_a_session_that_was_brought_back_is_canceled_with
     let opened = || {
         let is_opened =
             |kind: &crate::event::EventKind| matches!(kind, crate::event::EventKind::SessionOpened { .. });
-        home.projects.events().subscribe().0.iter().filter(|event| is_opened(&event.kind)).count()
+        home.projects.services().events.subscribe().0.iter().filter(|event| is_opened(&event.kind)).count()
     };
     assert_eq!(opened(), 0, "it was opened once, by the process before");
     let session = home.row(id(&held)).await.session;

@@ -1,66 +1,47 @@
-//! Providers whose names begin alike, so that a pattern for one could also mean another.
+//! Providers that cannot stand side by side: a name is reserved, or names begin alike, so that a pattern for one could also
+//! mean another.
 
-use super::Error;
+use crate::output_tool;
 use crate::runtime::providers::ProviderEntry;
 use gantry_core::names::{Roots, is_reserved_namespace, sanitised};
 use gantry_core::tool::ToolKind;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-/// Providers that a pattern can distinguish by how the names of their tools begin.
-#[derive(Debug, Default)]
-pub(in crate::runtime) struct PrefixIndex<'a> {
-    roots: Roots<'a>,
-    /// Those of them that share their namespace with others.
-    sharing: HashSet<&'a str>,
-}
-
-impl<'a> PrefixIndex<'a> {
-    /// The index of these providers, and why some of them cannot be in it. The provider that came first stays.
-    pub(in crate::runtime) fn of(providers: &'a [ProviderEntry]) -> (Self, BTreeMap<Arc<str>, String>) {
-        let mut oldest_first: Vec<&ProviderEntry> = providers.iter().collect();
-        oldest_first.sort_by_key(|entry| entry.instance_id);
-        let mut index = Self::default();
-        let fault = |entry: &'a ProviderEntry| {
-            let error = index.add(entry).err()?;
-            Some((Arc::clone(entry.id()), error.to_string()))
-        };
-        let excluded = oldest_first.into_iter().filter_map(fault).collect();
-        (index, excluded)
-    }
-
-    /// Adds one more.
-    ///
-    /// # Errors
-    /// Its name is reserved, or it could be taken for one that is there.
-    pub(in crate::runtime) fn add(&mut self, entry: &'a ProviderEntry) -> Result<(), Error> {
+/// Checks that patterns can tell these providers apart.
+///
+/// # Errors
+/// Two have one id, a name is reserved, or names begin alike.
+pub(in crate::runtime) fn check_names(providers: &[ProviderEntry]) -> Result<(), String> {
+    let (mut ids, mut roots) = (HashSet::from([output_tool::PROVIDER]), Roots::default());
+    // Those that have their namespace in common with others.
+    let mut sharing = HashSet::new();
+    for entry in providers {
         let origin = entry.provider.origin();
         let (id, namespace) = (&origin.provider, &origin.namespace);
+        if !ids.insert(&**id) {
+            return Err(format!("two providers are called {id}; give one of them another name"));
+        }
         let is_reserved = is_reserved_namespace(id) || is_reserved_namespace(namespace);
         if origin.kind == ToolKind::Mcp && is_reserved {
-            return Err(Error::Pool(format!(
-                "the name {namespace} is reserved; give provider {id} another one"
-            )));
+            return Err(format!("the name {namespace} is reserved; give provider {id} another one"));
         }
         // A shared namespace counts as one provider; the names of no other provider begin like it.
         let shares = entry.provider.shares_namespace();
-        if shares {
-            self.sharing.extend([&**id, &**namespace]);
-        }
-        // Tools of ids that are one when they are sanitised get distinct names; a glob in that spelling means both.
-        let is_one =
-            |other: &str| sanitised(other) == sanitised(id) && self.sharing.contains(other) == shares;
         let added = if shares {
-            let all = self.roots.add(namespace, namespace);
-            all.and_then(|()| if id == namespace { Ok(()) } else { self.roots.add(id, id) })
+            sharing.extend([&**id, &**namespace]);
+            let all = roots.add(namespace, namespace);
+            all.and_then(|()| if id == namespace { Ok(()) } else { roots.add(id, id) })
         } else {
-            self.roots.add(id, namespace)
+            roots.add(id, namespace)
         };
-        added.or_else(|other| if is_one(other) { Ok(()) } else { Err(other) }).map_err(|other| {
-            Error::Pool(format!(
+        // Tools of ids that are one when they are sanitised get distinct names; a glob in that spelling means both.
+        let is_one = |other: &str| sanitised(other) == sanitised(id) && sharing.contains(other) == shares;
+        if let Some(other) = added.err().filter(|other| !is_one(other)) {
+            return Err(format!(
                 "the names of {id} and {other} begin alike, so that a pattern for one would mean tools of both; give \
                  one of them another name"
-            ))
-        })
+            ));
+        }
     }
+    Ok(())
 }

@@ -59,8 +59,14 @@ fn source(id: &str, style: Style, tools: &[&'static str], queue: Option<&str>) -
 }
 
 /// The first pool of these providers.
-fn build(sources: &[ProviderEntry], queues: &Queues) -> PoolBuild {
-    super::build(sources, queues, &Arc::default(), false)
+fn build(sources: &[ProviderEntry]) -> PoolBuild {
+    super::build(sources, &Arc::default(), false)
+}
+
+/// What keeps a runtime of these providers from starting.
+fn check(sources: &[ProviderEntry]) -> Result<(), String> {
+    check_names(sources)?;
+    super::check(sources, &Queues::new(Vec::new()))
 }
 
 fn names(built: &PoolBuild) -> Vec<String> {
@@ -69,12 +75,12 @@ fn names(built: &PoolBuild) -> Vec<String> {
 
 /// The pool of these providers after the one before, which somebody has seen.
 fn rebuilt(sources: &[ProviderEntry], before: &PoolBuild) -> PoolBuild {
-    super::build(sources, &Queues::new(Vec::new()), &before.pool, true)
+    super::build(sources, &before.pool, true)
 }
 
 /// What was dropped: provider and tool.
 fn dropped(built: &PoolBuild) -> Vec<(&str, &str)> {
-    built.excluded.tools.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect()
+    built.excluded.iter().map(|(provider, tool, _)| (&**provider, tool.as_str())).collect()
 }
 
 /// Who has the tool of this displayed name.
@@ -89,20 +95,19 @@ fn nam_1_of_two_providers_with_one_bare_name_the_later_one_goes_without_that_too
         source("b", Style::Bare, &["y", "z"], None),
         source("c", Style::Prefixed, &["y"], None),
     ];
-    let built = build(&sources, &Queues::new(Vec::new()));
+    let built = build(&sources);
     assert_eq!(names(&built), ["c__y", "x", "y", "z"]);
     assert_eq!(holder(&built, "y").as_deref(), Some("a"));
     assert_eq!(dropped(&built), [("b", "y")]);
-    assert!(built.excluded.tools[0].2.contains("both a and b have a tool y"), "{:?}", built.excluded.tools);
-    assert!(built.excluded.providers.is_empty(), "{:?}", built.excluded.providers);
-    assert!(check(&sources, &Queues::new(Vec::new())).is_err());
+    assert!(built.excluded[0].2.contains("both a and b have a tool y"), "{:?}", built.excluded);
+    assert!(check(&sources).is_err());
 }
 
 #[test]
 fn nam_1_who_has_a_bare_name_keeps_it_for_as_long_as_it_is_there() {
     let a = |tools| source("a", Style::Bare, tools, None);
     let b = || source("b", Style::Bare, &["y", "z"], None);
-    let first = build(&[a(&["x"]), b()], &Queues::new(Vec::new()));
+    let first = build(&[a(&["x"]), b()]);
     let greedy = rebuilt(&[a(&["x", "y", "z"]), b()], &first);
     assert_eq!(names(&greedy), ["x", "y", "z"]);
     assert_eq!((holder(&greedy, "y"), holder(&greedy, "z")), (Some("b".into()), Some("b".into())));
@@ -112,8 +117,7 @@ fn nam_1_who_has_a_bare_name_keeps_it_for_as_long_as_it_is_there() {
     let back = rebuilt(&[a(&["x", "y"]), b()], &alone);
     assert_eq!((holder(&back, "y"), dropped(&back)), (Some("a".into()), vec![("b", "y")]));
     // What nobody has seen yet goes by the order of the ids, whoever started first.
-    let queues = Queues::new(Vec::new());
-    let unseen = super::build(&[a(&["x", "y"]), b()], &queues, &first.pool, false);
+    let unseen = super::build(&[a(&["x", "y"]), b()], &first.pool, false);
     assert_eq!(holder(&unseen, "y").as_deref(), Some("a"));
 }
 
@@ -123,7 +127,7 @@ fn nam_1_a_name_of_gantrys_own_is_gantrys_whoever_had_it_before() {
     let origin = Origin { provider: "workspace".into(), namespace: "w".into(), kind: ToolKind::Builtin };
     own.provider = Arc::new(Fake { origin, style: Style::Bare, tools: vec!["read_file"] });
     let server = source("a", Style::Bare, &["read_file", "b"], None);
-    let before = build(std::slice::from_ref(&server), &Queues::new(Vec::new()));
+    let before = build(std::slice::from_ref(&server));
     let built = rebuilt(&[own, server], &before);
     assert_eq!(
         (holder(&built, "read_file"), dropped(&built)),
@@ -136,7 +140,7 @@ fn only_the_tools_of_a_changed_provider_are_made_anew() {
     let sources = |tools| {
         [source("a", Style::Prefixed, tools, None), source("b", Style::Bare, &["y", "poisoned"], None)]
     };
-    let first = build(&sources(&["x"]), &Queues::new(Vec::new()));
+    let first = build(&sources(&["x"]));
     let same = rebuilt(&sources(&["x"]), &first);
     assert!(Arc::ptr_eq(&first.pool, &same.pool), "nothing has changed");
     let grown = rebuilt(&sources(&["x", "new"]), &first);
@@ -150,22 +154,21 @@ fn only_the_tools_of_a_changed_provider_are_made_anew() {
 #[test]
 fn a_bad_name_costs_only_what_has_it() {
     let sources = [
-        source("agent", Style::Prefixed, &["x"], None),
         source("b", Style::Bare, &["batch", "agent__x", "fine"], None),
         source("c", Style::Prefixed, &["x"], Some("nowhere")),
     ];
-    let built = build(&sources, &Queues::new(Vec::new()));
-    assert_eq!(names(&built), ["fine"]);
-    assert!(built.excluded.providers["agent"].contains("reserved"));
-    assert_eq!(dropped(&built), [("b", "batch"), ("b", "agent__x"), ("c", "x")]);
-    for source in sources {
-        assert!(check(&[source], &Queues::new(Vec::new())).is_err(), "at the start each is an error");
+    let built = build(&sources);
+    assert_eq!(names(&built), ["c__x", "fine"]);
+    assert_eq!(dropped(&built), [("b", "batch"), ("b", "agent__x")]);
+    let agent = source("agent", Style::Prefixed, &["x"], None);
+    for source in sources.into_iter().chain([agent]) {
+        assert!(check(&[source]).is_err(), "at the start each is an error");
     }
 }
 
 #[test]
 fn a_tool_that_its_provider_objects_to_is_quarantined() {
-    let built = build(&[source("a", Style::Prefixed, &["fine", "poisoned"], None)], &Queues::new(Vec::new()));
+    let built = build(&[source("a", Style::Prefixed, &["fine", "poisoned"], None)]);
     let reasons: Vec<_> = built.pool.tools().iter().map(|tool| tool.quarantined()).collect();
     assert_eq!(reasons, [None, Some("somebody objects")]);
 }
@@ -182,25 +185,20 @@ fn nam_3_a_bare_name_cannot_pass_for_a_tool_of_another_provider() {
             None,
         ),
     ];
-    let built = build(&sources, &Queues::new(Vec::new()));
+    let built = build(&sources);
     assert_eq!(names(&built), ["a__c", "git_hub__push", "plain", "sly__own"]);
     assert_eq!(holder(&built, "git_hub__push").as_deref(), Some("git-hub"));
     assert_eq!(dropped(&built), [("sly", "git_hub__push"), ("sly", "git-hub__pull"), ("sly", "a__b__c")]);
-    assert!(
-        built.excluded.tools[0].2.contains("would pass for one of git-hub"),
-        "{:?}",
-        built.excluded.tools
-    );
+    assert!(built.excluded[0].2.contains("would pass for one of git-hub"), "{:?}", built.excluded);
 }
 
 #[test]
 fn nam_3_a_bare_name_cannot_take_the_name_that_a_longer_one_was_cut_to() {
     let long = "x".repeat(60);
     let honest = || source(&long, Style::Prefixed, &["push"], None);
-    let cut = build(&[honest()], &Queues::new(Vec::new())).pool.tools()[0].name.to_string();
+    let cut = build(&[honest()]).pool.tools()[0].name.to_string();
     assert!(!cut.contains("__"), "its namespace is too long to be told from its name: {cut}");
-    let built =
-        build(&[honest(), source("sly", Style::Bare, &[cut.clone().leak()], None)], &Queues::new(Vec::new()));
+    let built = build(&[honest(), source("sly", Style::Bare, &[cut.clone().leak()], None)]);
     assert_eq!((holder(&built, &cut), dropped(&built)), (Some(long), vec![("sly", cut.as_str())]));
 }
 
@@ -216,14 +214,14 @@ fn nam_3_a_bare_name_cannot_be_read_as_one_of_gantrys_own() {
         "fine",
     ];
     let sources = [source("sly", Style::Bare, &sly, None)];
-    let built = build(&sources, &Queues::new(Vec::new()));
+    let built = build(&sources);
     assert_eq!(names(&built), ["fine"]);
     assert_eq!(dropped(&built).len(), sly.len() - 1);
-    for (_, tool, why) in &built.excluded.tools {
+    for (_, tool, why) in &built.excluded {
         assert_eq!(*why, format!("the tool name {tool} is reserved; set prefix: true on sly"));
     }
-    assert!(check(&sources, &Queues::new(Vec::new())).is_err());
-    let prefixed = build(&[source("honest", Style::Prefixed, &sly, None)], &Queues::new(Vec::new()));
+    assert!(check(&sources).is_err());
+    let prefixed = build(&[source("honest", Style::Prefixed, &sly, None)]);
     assert_eq!((names(&prefixed).len(), dropped(&prefixed)), (sly.len(), vec![]));
 }
 
@@ -231,29 +229,19 @@ fn nam_3_a_bare_name_cannot_be_read_as_one_of_gantrys_own() {
 fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
     for (first, second) in [("a", "a__b"), ("a__b", "a"), ("org", "org/srv")] {
         let mut sources = [first, second].map(|id| source(id, Style::Prefixed, &["x"], None));
-        let error = check(&sources, &Queues::new(Vec::new())).unwrap_err().to_string();
-        assert!(error.contains(first) && error.ends_with("give one of them another name"), "{error}");
-        // The one that came later goes, wherever it stands.
-        sources[1].instance_id = 1;
         for _ in 0..2 {
             sources.reverse();
-            let built = build(&sources, &Queues::new(Vec::new()));
-            assert_eq!(built.excluded.providers.keys().map(|id| &**id).collect::<Vec<_>>(), [second]);
-            assert_eq!(names(&built).len(), 1);
+            let error = check(&sources).unwrap_err();
+            assert!(error.contains(first) && error.ends_with("give one of them another name"), "{error}");
         }
-        let (mut apart, _) = PrefixIndex::of(std::slice::from_ref(&sources[0]));
-        apart.add(&sources[1]).unwrap_err();
     }
     let apart = ["github", "git-hub", "git_hub", "org/a", "org/a-b", "@scope/a"]
         .map(|id| source(id, Style::Bare, &[], None));
-    check(&apart, &Queues::new(Vec::new())).unwrap();
+    check(&apart).unwrap();
+    check(&[source("outputs", Style::Prefixed, &["x"], None)]).unwrap_err();
     for id in ["Agent", "REST", "router__x", "@agent/x"] {
         let sources = [source(id, Style::Prefixed, &["x"], None)];
-        check(&sources, &Queues::new(Vec::new())).unwrap_err();
-        assert!(
-            build(&sources, &Queues::new(Vec::new())).excluded.providers[id].contains("is reserved"),
-            "{id}"
-        );
+        assert!(check(&sources).unwrap_err().contains("is reserved"), "{id}");
     }
 }
 
@@ -266,7 +254,7 @@ fn nam_3_rest_services_share_a_namespace_and_nobody_else_joins_them() {
         source
     };
     let rest = |id: &str| of_kind(id, "rest", ToolKind::Rest);
-    let refused = |sources: &[ProviderEntry]| check(sources, &Queues::new(Vec::new())).is_err();
+    let refused = |sources: &[ProviderEntry]| check(sources).is_err();
     assert!(!refused(&[
         rest("rest"),
         rest("openapi:a"),

@@ -1,7 +1,6 @@
 //! Names that are shown without a prefix: which provider owns one that several have. Such a name cannot be changed to tell
 //! two tools apart, so one of the tools is excluded.
 
-use super::Error;
 use gantry_core::names::{Style, assign, owners};
 use gantry_core::tool::ToolKind;
 use gantry_core::toolset::Candidate;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 pub(super) fn conflicts<'f>(
     candidates: &[Candidate],
     owner: impl Fn(&str) -> Option<&'f Arc<str>>,
-) -> Vec<Option<Error>> {
+) -> Vec<Option<String>> {
     let bare = || candidates.iter().filter(|candidate| candidate.style == Style::Bare);
     let own: HashSet<&str> = bare().filter(|it| !is_foreign(it)).map(|it| it.spec.name.as_str()).collect();
     // Gantry's own tools keep their names.
@@ -26,9 +25,9 @@ pub(super) fn conflicts<'f>(
             return None;
         }
         match (owners.get(name), prefixed.get(name)) {
-            (Some(other), _) if *other != provider => Some(Error::Pool(format!(
+            (Some(other), _) if *other != provider => Some(format!(
                 "both {other} and {provider} have a tool {name} without a prefix; set prefix: true on one of them"
-            ))),
+            )),
             (_, Some(other)) if is_foreign(candidate) => Some(spoofed_name(name, other, provider)),
             _ => None,
         }
@@ -36,9 +35,9 @@ pub(super) fn conflicts<'f>(
     candidates.iter().map(fault).collect()
 }
 
-/// The error for a name that would pass for one of another provider.
-pub(super) fn spoofed_name(name: &str, other: &str, provider: &str) -> Error {
-    Error::Pool(format!("the tool name {name} would pass for one of {other}; set prefix: true on {provider}"))
+/// The reason against a name that would pass for one of another provider.
+pub(super) fn spoofed_name(name: &str, other: &str, provider: &str) -> String {
+    format!("the tool name {name} would pass for one of {other}; set prefix: true on {provider}")
 }
 
 fn is_foreign(candidate: &Candidate) -> bool {

@@ -138,6 +138,7 @@ fn answer(text: &str, narrow: bool, shared: &Shared) -> Option<Value> {
 
 /// A runtime with the server `s`.
 struct Home {
+    projects: Arc<Projects>,
     rt: Arc<Runtime>,
     _folder: tempfile::TempDir,
 }
@@ -148,8 +149,10 @@ impl Home {
         let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("l.db"))).unwrap();
         let options = with_servers(folder.path(), vec![slow_to_start(options)]);
         let services = Services::new(store, &recovery, ProcessOptions::default());
-        let rt = Runtime::start(Plan { options, providers: Vec::new() }, &services).await.unwrap();
-        Self { rt, _folder: folder }
+        let plans = BTreeMap::from([("default".into(), Plan { options, providers: Vec::new() })]);
+        let projects = Projects::start(services, plans, None).await.unwrap();
+        let rt = projects.peek("default", None).unwrap().runtime;
+        Self { projects, rt, _folder: folder }
     }
 
     async fn session(&self) -> Arc<Session> {
@@ -176,13 +179,13 @@ impl Home {
         gantry_core::raw::string_member(shaped.content().unwrap(), "taskId").unwrap().into_owned()
     }
 
-    async fn ask(&self, session: &Session, method: Method, params: Value) -> Result<String, i32> {
+    async fn ask(&self, session: &Arc<Session>, method: Method, params: Value) -> Result<String, i32> {
         let turn = RequestContext { client: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
         let request = Outgoing { method, params: params.to_string(), meta: None, turn };
         self.rt.request(session, request).await.map_err(|error| error.code)
     }
 
-    async fn look(&self, session: &Session, task: &str) -> Result<String, i32> {
+    async fn look(&self, session: &Arc<Session>, task: &str) -> Result<String, i32> {
         self.ask(session, Method::TaskGet, json!({ "taskId": task })).await
     }
 
@@ -212,7 +215,7 @@ async fn a_replica_that_has_another_definition_is_never_called_for_it() {
     other.shared.is_held.send_replace(true);
     let home = Home::new(tcp(&[&first.address, &other.address])).await;
     let session = home.session().await;
-    home.rt.lock_accept(None, None, None).await.unwrap();
+    home.rt.lock_accept(PinChoice::default()).await.unwrap();
     other.shared.is_held.send_replace(false);
     home.all_ready().await;
     for _ in 0..12 {
@@ -267,8 +270,8 @@ async fn the_id_of_a_task_is_worth_nothing_once_its_connection_is_over() {
     // Nor does it mean anything to another server that is given the same name.
     let task = home.task(&session).await;
     assert!(home.look(&session, &task).await.is_ok());
-    assert!(home.rt.remove_server("s").await);
-    home.rt.add_server(plan(slow_to_start(tcp(&[&upstream.address])))).await.unwrap();
+    assert!(home.projects.remove_server("default", "s").await);
+    home.projects.add_server("default", plan(slow_to_start(tcp(&[&upstream.address])))).await.unwrap();
     home.all_ready().await;
     assert_eq!(home.look(&session, &task).await, Err(-32602));
     assert_eq!(looked(), 2);
