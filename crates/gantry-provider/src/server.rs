@@ -16,22 +16,19 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How one server is reached. The engine compares and passes on; only the group that makes servers reads it.
+/// How one server is reached. The engine passes it on; only the group that makes servers reads it.
 pub trait ServerConfig: Any + Debug + Send + Sync {
     /// The server's id, which is its namespace too.
     fn id(&self) -> &Arc<str>;
 
     /// Whether its tools are shown under its namespace.
     fn is_prefixed(&self) -> bool;
-
-    /// Whether both lead to the same server, reached and watched the same way, so that a connection can be kept.
-    fn is_same(&self, other: &dyn ServerConfig) -> bool;
 }
 
 /// A provider with a connection that comes and goes.
 pub trait Server: Provider {
-    /// How it is reached.
-    fn config(&self) -> &dyn ServerConfig;
+    /// Whether it is reached and watched as this says, so that its connections can be kept.
+    fn has_config(&self, config: &dyn ServerConfig) -> bool;
 
     /// Starts it, unless it is switched off. Does not wait. Called once.
     fn start(self: Arc<Self>);
@@ -82,7 +79,8 @@ pub trait ServerGroup: Debug + Send + Sync {
     /// The configuration is not one of this group's kind.
     fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String>;
 
-    /// Reads the pinned definitions again, which another process may have changed. Blocks.
+    /// Reads the pinned definitions, which another process may have changed. Blocks. Until it is called, nothing of a
+    /// server can be used.
     fn refresh_pins(&self) {}
 
     /// The differences between pinned and present definitions of one server, or of all that are selected.
@@ -174,13 +172,13 @@ pub trait Observer: Debug + Send + Sync {
     fn changed(&self, _change: Change) {}
 }
 
+/// For servers that are never started.
+impl Observer for () {}
+
 /// Opens the group of servers of a runtime. A plan is started any number of times, each time with its own group.
 pub trait ServerFactory: Debug + Send + Sync {
-    /// A group of servers. Reads files, so it blocks.
+    /// A group of servers. Reads no file.
     fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup>;
-
-    /// A group whose servers are only looked at and never started. Reads no file.
-    fn unstarted(&self) -> Arc<dyn ServerGroup>;
 }
 
 /// For plans without servers.
@@ -189,10 +187,6 @@ pub struct NoServers;
 
 impl ServerFactory for NoServers {
     fn open(&self, _observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup> {
-        Arc::new(Self)
-    }
-
-    fn unstarted(&self) -> Arc<dyn ServerGroup> {
         Arc::new(Self)
     }
 }

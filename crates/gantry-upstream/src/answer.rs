@@ -2,7 +2,7 @@
 
 use crate::server::UpstreamServer;
 use crate::task_token::Task;
-use crate::uri_map::{MessageKind, with_string_at};
+use crate::uri_map::{TOOL_RESULT, with_string_at};
 use gantry_core::error::{ErrorCode, Fault, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
@@ -19,7 +19,7 @@ pub(super) fn to_output(
     tool: &Tool,
     result: &str,
 ) -> Result<RawOutput, Fault> {
-    let shown = server.uri_map.rewrite(MessageKind::ToolResult, result);
+    let shown = server.uri_map.rewrite(TOOL_RESULT, result);
     let shown =
         with_task_token(server, (replica, epoch), caller, &shown).map_or_else(|| shown.clone(), Into::into);
     let content = Content::new(&shown);

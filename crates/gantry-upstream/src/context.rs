@@ -45,13 +45,7 @@ pub struct UpstreamOptions {
 
 impl ServerFactory for UpstreamOptions {
     fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup> {
-        Arc::new(UpstreamContext::open(self, observer))
-    }
-
-    fn unstarted(&self) -> Arc<dyn ServerGroup> {
-        // No file has an empty name, so nothing is pinned and nothing is read.
-        let (pins, eras) = (PinFile::open(PathBuf::new()), Eras::default());
-        Arc::new(UpstreamContext::new(self, pins, eras, Arc::new(NoObserver)))
+        Arc::new(UpstreamContext::new(self, observer))
     }
 }
 
@@ -63,7 +57,7 @@ pub(crate) struct UpstreamContext {
     /// The pinned definitions.
     pub(crate) pins: PinFile,
     /// The era that each server spoke last.
-    pub(crate) eras: Arc<Eras>,
+    pub(crate) eras: Eras,
     /// Signs the ids of tasks.
     pub(crate) task_signer: TaskSigner,
     /// Hears of what happens at the servers.
@@ -81,17 +75,12 @@ pub(crate) struct UpstreamContext {
 }
 
 impl UpstreamContext {
-    /// Reads the lock file and the eras. Blocks.
-    pub(crate) fn open(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
-        let pins = PinFile::open(options.lock_file.clone());
-        Self::new(options, pins, Eras::open(options.data.join(ERAS)), observer)
-    }
-
-    fn new(options: &UpstreamOptions, pins: PinFile, eras: Eras, observer: Arc<dyn Observer>) -> Self {
+    /// What the servers of one runtime share. Nothing is read yet.
+    pub(crate) fn new(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
         Self {
             project: Arc::clone(&options.project),
-            pins,
-            eras: Arc::new(eras),
+            pins: PinFile::new(options.lock_file.clone()),
+            eras: Eras::new(options.data.join(ERAS)),
             task_signer: TaskSigner::new(),
             observer,
             starts: Semaphore::new(options.init_concurrency.max(1)),
@@ -226,9 +215,3 @@ impl ServerGroup for UpstreamContext {
         self.drop_subscriptions(session)
     }
 }
-
-/// For servers that are never started.
-#[derive(Debug)]
-pub(crate) struct NoObserver;
-
-impl Observer for NoObserver {}

@@ -6,7 +6,7 @@
 
 use crate::context::UpstreamContext;
 use crate::server::{Picked, UpstreamServer};
-use crate::uri_map::{MessageKind, with_string_at};
+use crate::uri_map::{self, with_string_at};
 use gantry_core::raw;
 use gantry_mcp::client::Failure;
 use gantry_provider::ErrorObject;
@@ -57,10 +57,10 @@ impl UpstreamContext {
         }
         let rewrite = |kind, text: &str| target.server.uri_map.rewrite(kind, text).into_owned();
         match answer {
-            Ok(result) => Ok(rewrite(MessageKind::Contents, &result)),
+            Ok(result) => Ok(rewrite(uri_map::CONTENTS, &result)),
             // A resource that is not there is named in the error.
             Err(error) => {
-                Err(ErrorObject { data: error.data.map(|data| rewrite(MessageKind::Uri, &data)), ..error })
+                Err(ErrorObject { data: error.data.map(|data| rewrite(uri_map::OBJECT, &data)), ..error })
             }
         }
     }
@@ -70,7 +70,7 @@ impl UpstreamContext {
         let (server, own) = self.find_prompt(scope, &name)?;
         let params = with_string_at(&request.params, &["name"], &own);
         let result = send(&server, scope, Outgoing { params, ..request }).await?;
-        Ok(server.uri_map.rewrite(MessageKind::Messages, &result).into_owned())
+        Ok(server.uri_map.rewrite(uri_map::PROMPT, &result).into_owned())
     }
 
     async fn complete(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
@@ -96,7 +96,7 @@ impl UpstreamContext {
         let picked = picked.ok_or_else(unknown)?;
         let params = with_string_at(&request.params, &["taskId"], &task.id);
         let result = exchange(&server, &picked, scope, Outgoing { params, ..request }).await?;
-        let result = server.uri_map.rewrite(MessageKind::Task, &result);
+        let result = server.uri_map.rewrite(uri_map::TASK, &result);
         Ok(with_string_at(&result, &["taskId"], &token))
     }
 

@@ -64,12 +64,9 @@ pub(crate) struct PinFile {
 }
 
 impl PinFile {
-    /// Reads the file, which need not be there.
-    pub(crate) fn open(file: PathBuf) -> Self {
-        let read = ArcSwap::from_pointee(read_file(&file));
-        if let Err(reason) = &**read.load() {
-            tracing::error!("{reason}");
-        }
+    /// The file, which need not be there. Until it is read ([`Self::refresh`]), it pins everything.
+    pub(crate) fn new(file: PathBuf) -> Self {
+        let read = ArcSwap::from_pointee(Err(format!("{} has not been read yet", file.display())));
         Self { file, read, writing: Mutex::default() }
     }
 
@@ -149,7 +146,7 @@ impl PinFile {
         Ok(accepted)
     }
 
-    /// Reads the file again, for what another process accepted. Blocks.
+    /// Reads the file, which another process may have changed. Blocks.
     pub(crate) fn refresh(&self) {
         self.read.store(Arc::new(read_file(&self.file)));
     }

@@ -7,7 +7,7 @@ use crate::health::{HealthState, PingResult};
 use crate::listing::Listing;
 use crate::replica::Replica;
 use crate::server::UpstreamServer;
-use crate::uri_map::MessageKind;
+use crate::uri_map;
 use crate::view::{Ready, ReplicaState};
 use gantry_core::raw;
 use gantry_mcp::client::{self, Connection, Event, Failure};
@@ -123,8 +123,8 @@ impl Supervisor<'_> {
         let (protocol, declared) = (settings.options.protocol, settings.options.declared());
         let (sender, events) = mpsc::channel(EVENTS);
         let target = server.target(replica, protocol, declared, sender.clone());
-        let connection = Arc::new(client::connect(&target, eras.last_spoken(settings)).await?);
-        eras.remember(settings, connection.about().version);
+        let connection = Arc::new(client::connect(&target, eras.last_spoken(settings).await).await?);
+        eras.remember(settings, connection.about().version).await;
         let asked = Instant::now();
         let listing = Listing::fetch(&connection).await?;
         let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(sender));
@@ -248,7 +248,7 @@ pub(super) fn pass_on(server: &UpstreamServer, event: Event) -> Option<ListKind>
             if !subscriptions.has_subscriber(&provider, &own) {
                 return None;
             }
-            let shown = server.uri_map.rewrite(MessageKind::Uri, &params);
+            let shown = server.uri_map.rewrite(uri_map::OBJECT, &params);
             let uri = raw::string_member(&shown, "uri")?.into();
             Change::Updated { provider, uri, params: shown.into() }
         }

@@ -36,11 +36,13 @@ impl Observer for Changes {
     }
 }
 
-fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
+pub(crate) fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
     let folder = tempfile::tempdir().unwrap();
     let (data, lock_file) = (folder.path().to_owned(), folder.path().join("gantry.lock"));
     let options = UpstreamOptions { project: "default".into(), data, lock_file, init_concurrency: 1 };
-    Arc::new(UpstreamContext::open(&options, observer))
+    let context = UpstreamContext::new(&options, observer);
+    context.pins.refresh();
+    Arc::new(context)
 }
 
 fn two_replicas(disabled: Option<DisabledReason>) -> ServerSettings {

@@ -88,7 +88,7 @@ impl Runtime {
     /// # Errors
     /// The same as those of [`Runtime::start`].
     pub fn check(plan: &Plan, queues: &Queues) -> Result<(), Error> {
-        let group = plan.options.server_factory.unstarted();
+        let group = plan.options.server_factory.open(Arc::new(()));
         pool::check(Providers::of_plan(plan, &group, &Providers::default())?.all(), queues)
     }
 

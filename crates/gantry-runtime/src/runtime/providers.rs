@@ -69,9 +69,9 @@ impl Providers {
     pub(super) fn of_plan(plan: &Plan, group: &Arc<dyn ServerGroup>, former: &Self) -> Result<Self, Error> {
         let own = plan.providers.iter().map(|it| Ok(ProviderEntry::own(it, &plan.options.providers)));
         let servers = plan.options.servers.iter().map(|plan| {
-            let known = former.get(plan.id()).filter(|known| {
-                known.server.as_ref().is_some_and(|server| server.config().is_same(&*plan.config))
-            });
+            let known = former
+                .get(plan.id())
+                .filter(|known| known.server.as_ref().is_some_and(|server| server.has_config(&*plan.config)));
             match known {
                 // How its tools are run may be another way; the connection is the same.
                 Some(known) => Ok(ProviderEntry { options: Arc::new(plan.options.clone()), ..known.clone() }),
