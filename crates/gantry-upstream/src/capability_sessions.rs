@@ -142,7 +142,7 @@ impl UpstreamServer {
     ) -> Result<Session, Failure> {
         let target = self.target(replica, Protocol::Legacy, declared, at.ready.sessions.events.clone());
         let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
-        self.push_log_level(std::slice::from_ref(&connection)).await;
+        self.push_log_level(Some(&connection)).await;
         Ok(Session { connection, listed: ArcSwapOption::empty() })
     }
 }

@@ -9,7 +9,7 @@ use crate::context::UpstreamContext;
 use crate::listing::Listing;
 use crate::options::ServerSettings;
 use crate::replica::{Replica, replicas};
-use crate::subscribe::SubscriptionTurns;
+use crate::subscriptions::SubscriptionTurns;
 use crate::task_token::Task;
 use crate::trace::FrameTap;
 use crate::uri_map::UriMap;
