@@ -65,9 +65,6 @@ pub trait Server: Provider {
 /// Selects servers.
 pub type ServerFilter<'a> = &'a (dyn Fn(&dyn Provider) -> bool + Send + Sync);
 
-/// Puts a catalog that was built in force. Returns the servers whose part of a list has changed.
-pub type PublishCatalog = Box<dyn FnOnce() -> Vec<(Arc<str>, ListKind)> + Send>;
-
 /// The servers of one runtime, as far as they have something in common: pins, names, subscriptions. The provided methods
 /// are those of a group without servers.
 ///
@@ -101,16 +98,17 @@ pub trait ServerGroup: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Builds the catalog of resources, templates and prompts of the selected servers; it is work, so this is not for
-    /// an async worker. `beginnings` are the name prefixes of all providers, which no other server may imitate. With
-    /// `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
-    fn prepare_catalog(
+    /// Builds the catalog of resources, templates and prompts of the selected servers and puts it in force; it is work, so
+    /// this is not for an async worker. `beginnings` are the name prefixes of all providers, which no other server may
+    /// imitate. With `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
+    /// Returns the servers whose part of a list has changed.
+    fn update_catalog(
         &self,
         _selected: ServerFilter<'_>,
         _beginnings: &Beginnings<'_>,
         _keep_owners: bool,
-    ) -> PublishCatalog {
-        Box::new(Vec::new)
+    ) -> Vec<(Arc<str>, ListKind)> {
+        Vec::new()
     }
 
     /// The items of a kind that the selected servers have, as one JSON array, in the order of the servers' ids.

@@ -14,11 +14,11 @@ use gantry_core::names::Beginnings;
 use gantry_core::raw;
 use gantry_provider::resources::{Features, ListKind, Outgoing};
 use gantry_provider::server::{
-    Observer, PublishCatalog, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
+    Observer, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
 };
 use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff};
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -67,7 +67,7 @@ pub(crate) struct UpstreamContext {
     /// What sessions subscribe to.
     pub(crate) subscriptions: Subscriptions,
     /// What the servers offer besides tools.
-    pub(crate) catalog: Arc<ArcSwap<ResourceCatalog>>,
+    pub(crate) catalog: ArcSwap<ResourceCatalog>,
     /// Every server that was made here and still exists. The engine owns them.
     servers: Mutex<Vec<Weak<UpstreamServer>>>,
     /// Counts servers and connections.
@@ -85,7 +85,7 @@ impl UpstreamContext {
             observer,
             starts: Semaphore::new(options.init_concurrency.max(1)),
             subscriptions: Subscriptions::default(),
-            catalog: Arc::default(),
+            catalog: ArcSwap::default(),
             servers: Mutex::default(),
             numbers: AtomicU64::new(0),
         }
@@ -158,24 +158,17 @@ impl ServerGroup for UpstreamContext {
         self.pins.read_error().into_iter().collect()
     }
 
-    fn prepare_catalog(
+    fn update_catalog(
         &self,
         selected: ServerFilter<'_>,
         beginnings: &Beginnings<'_>,
         keep_owners: bool,
-    ) -> PublishCatalog {
-        let before = self.catalog.load();
-        let new = ResourceCatalog::build(
-            &self.selected_servers(selected),
-            beginnings,
-            keep_owners.then_some(&**before),
-        );
-        let catalog = Arc::clone(&self.catalog);
-        Box::new(move || {
-            let new = Arc::new(new);
-            let before = catalog.swap(Arc::clone(&new));
-            new.changes_since(&before)
-        })
+    ) -> Vec<(Arc<str>, ListKind)> {
+        let before = self.catalog.load_full();
+        let kept = keep_owners.then_some(&*before);
+        let new = Arc::new(ResourceCatalog::build(&self.selected_servers(selected), beginnings, kept));
+        self.catalog.store(Arc::clone(&new));
+        new.changes_since(&before)
     }
 
     fn catalog(&self, kind: ListKind, selected: ServerFilter<'_>) -> String {
@@ -185,7 +178,7 @@ impl ServerGroup for UpstreamContext {
     }
 
     fn features(&self, selected: ServerFilter<'_>) -> Features {
-        let (mut features, mut extensions) = (Features::default(), Vec::<(String, String)>::new());
+        let (mut features, mut extensions) = (Features::default(), BTreeMap::<String, String>::new());
         for listing in self.selected_servers(selected).iter().filter_map(|server| server.listing()) {
             features.resources |= listing.offers("resources");
             features.prompts |= listing.offers("prompts");
@@ -193,9 +186,7 @@ impl ServerGroup for UpstreamContext {
             features.logging |= listing.offers("logging");
             let own = raw::member(&listing.about.capabilities, "extensions").and_then(raw::members);
             for (name, value) in own.unwrap_or_default() {
-                if !extensions.iter().any(|(known, _)| *known == name) {
-                    extensions.push((name.into_owned(), value.to_owned()));
-                }
+                extensions.entry(name.into_owned()).or_insert_with(|| value.to_owned());
             }
         }
         let text = || raw::object(extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())));
