@@ -171,7 +171,7 @@ async fn exchange(
     // Cancel-safety: a request that is dropped is withdrawn.
     tokio::select! {
         answer = at.ready.connection.request(request) => {
-            answer.map_err(|failure| to_error_object(server.id(), server.mask_failure(failure)))
+            answer.map_err(|failure| to_error_object(server, failure))
         },
         limit = scope.timed_out(server.id()) => {
             let message = format!("server {} did not answer within {} ms", server.id(), limit.as_millis());
@@ -195,15 +195,13 @@ fn shorten(text: &str) -> String {
 }
 
 /// The error that a client gets for a failure.
-pub(crate) fn to_error_object(server: &str, failure: Failure) -> ErrorObject {
-    match failure {
-        Failure::Answered(error) => error,
-        Failure::Unavailable(why) => {
-            ErrorObject::new(INTERNAL_ERROR, format!("server {server} is not available: {why}"))
-        }
-        Failure::Lost(why) => {
-            ErrorObject::new(INTERNAL_ERROR, format!("server {server} did not answer: {why}"))
-        }
-        Failure::Canceled => ErrorObject::new(INTERNAL_ERROR, "canceled"),
-    }
+pub(crate) fn to_error_object(server: &UpstreamServer, failure: Failure) -> ErrorObject {
+    let (id, mask) = (server.id(), |why| server.secrets.mask(why));
+    let message = match failure {
+        Failure::Answered(error) => return error,
+        Failure::Unavailable(why) => format!("server {id} is not available: {}", mask(why)),
+        Failure::Lost(why) => format!("server {id} did not answer: {}", mask(why)),
+        Failure::Canceled => "canceled".to_owned(),
+    };
+    ErrorObject::new(INTERNAL_ERROR, message)
 }

@@ -175,7 +175,7 @@ impl UpstreamContext {
         // Also if there is a subscription already: the server may be about to refuse the one who came first.
         if let Err(failure) = target.server.sync_subscription(own, None).await {
             self.subscriptions.unsubscribe(session, id, own);
-            return Err(to_error_object(id, failure));
+            return Err(to_error_object(&target.server, failure));
         }
         Ok(DONE.to_owned())
     }

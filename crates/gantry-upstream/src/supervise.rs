@@ -174,7 +174,7 @@ impl Supervisor<'_> {
                 }
                 () = sleep_until(relist_at.unwrap_or_else(Instant::now)), if relist_at.is_some() => {
                     listed_at = Some(Instant::now());
-                    relist_at = self.relist(connection).await.err().map(|()| Instant::now() + RELIST_AGAIN);
+                    relist_at = (!self.relist(connection).await).then(|| Instant::now() + RELIST_AGAIN);
                 }
                 _ = checks.tick() => {
                     if self.check(connection, &mut checked).await == HealthStatus::Red {
@@ -206,20 +206,20 @@ impl Supervisor<'_> {
         health
     }
 
-    /// Reads the lists again; if that fails, the old ones stay.
-    async fn relist(&self, connection: &Connection) -> Result<(), ()> {
+    /// Reads the lists again; if that fails, the old ones stay. Returns whether it could.
+    async fn relist(&self, connection: &Connection) -> bool {
         let (server, limit) = (self.server, self.server.settings.options.startup_timeout);
         let failure = match timeout(limit, Listing::fetch(connection)).await {
             Ok(Ok(mut listing)) => {
                 listing.keep_output_checks(server.listing().as_deref());
                 server.update(self.n, |state| state.listing = Some(Arc::new(listing)));
-                return Ok(());
+                return true;
             }
             Ok(Err(failure)) => failure.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
         tracing::warn!("{}: its lists changed and cannot be read: {failure}", server.id());
-        Err(())
+        false
     }
 }
 

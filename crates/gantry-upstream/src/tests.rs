@@ -127,8 +127,8 @@ fn each_failure_says_how_far_the_call_may_have_got() {
     ];
     for (failure, read_code, read_effect, write_code, write_effect) in rows {
         let (read, write) = (
-            answer::to_fault("s", &tool(true), failure.clone()),
-            answer::to_fault("s", &tool(false), failure),
+            answer::to_fault(&server(None), &tool(true), failure.clone()),
+            answer::to_fault(&server(None), &tool(false), failure),
         );
         assert_eq!((read.error.code, read.effect), (read_code, read_effect));
         assert_eq!((write.error.code, write.effect), (write_code, write_effect));
