@@ -127,7 +127,8 @@ pub fn misleads(c: char) -> bool {
 
 /// What is not drawn: all that Unicode calls ignorable by default, the ends of lines and paragraphs, and what is as empty
 /// without being called so.
-fn is_unseen(c: char) -> bool {
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

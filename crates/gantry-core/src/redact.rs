@@ -1,6 +1,6 @@
-//! What may be shown of arguments: values under keys that name a secret are masked.
+//! What may be shown of JSON: values under keys that name a secret are masked.
 
-use crate::json::Canonical;
+use crate::json::{self, Canonical};
 use serde_json::Value;
 
 /// Stands where a secret stood.
@@ -52,37 +52,49 @@ pub fn shown(arguments: &Canonical, limit: usize) -> String {
     if !arguments.is_sensitive() {
         return crate::shape::truncated(arguments.text(), limit).into_owned();
     }
-    let masked = match serde_json::from_str::<Value>(arguments.text()) {
-        Ok(mut value) => {
-            mask(&mut value);
-            value.to_string()
-        }
-        // Cannot happen for a scanned text; if it does, nothing of it is shown.
-        Err(_) => MASK.to_owned(),
-    };
+    let masked = masked(arguments.text(), 0).unwrap_or_else(|_| MASK.to_owned());
     crate::shape::truncated(&masked, limit).into_owned()
 }
 
-fn mask(value: &mut Value) {
+/// JSON text with values under keys that name a secret masked, so many levels deep also in JSON that is carried as text;
+/// unchanged if there are none.
+///
+/// # Errors
+/// The text cannot be read, and so not be searched for secrets.
+pub fn masked(text: &str, text_depth: usize) -> Result<String, json::Error> {
+    json::check(text)?;
+    // Cannot happen for a text that was checked; if it does, nothing of it is shown.
+    let Ok(mut value) = serde_json::from_str(text) else { return Ok(MASK.to_owned()) };
+    Ok(if mask(&mut value, text_depth) { value.to_string() } else { text.to_owned() })
+}
+
+/// Masks the secrets of a value. Returns whether there were any.
+fn mask(value: &mut Value, text_depth: usize) -> bool {
     match value {
-        Value::Object(members) => {
-            for (key, member) in members {
-                if names_a_secret(key) {
-                    *member = Value::from(MASK);
-                } else {
-                    mask(member);
+        Value::String(text) if text_depth > 0 && text.starts_with(['{', '[']) => {
+            match masked(text, text_depth - 1) {
+                Ok(masked) if masked != *text => {
+                    *text = masked;
+                    true
                 }
+                Ok(_) | Err(_) => false,
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(mask),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask(item, text_depth) | found),
+        Value::Object(members) => members.iter_mut().fold(false, |found, (key, member)| {
+            if names_a_secret(key) {
+                *member = MASK.into();
+                return true;
+            }
+            mask(member, text_depth) | found
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json;
 
     fn check(arguments: &str, expected: &str) {
         assert_eq!(shown(&json::canonical(arguments).unwrap(), 1000), expected);

@@ -24,8 +24,8 @@ pub fn age(moment: SystemTime) -> Option<Duration> {
 /// while the machine sleeps: setting the wall clock while Gantry runs makes nothing happen early, late or twice.
 #[must_use]
 pub fn steady_us() -> i64 {
-    static STEADY: LazyLock<Steady> = LazyLock::new(|| Steady { start_us: now_us(), began_us: uptime_us() });
-    STEADY.at(uptime_us())
+    static SET: LazyLock<(i64, i64)> = LazyLock::new(|| (now_us(), uptime_us()));
+    steady_at(*SET, uptime_us())
 }
 
 /// The later of [`now_us`] and [`steady_us`], for what must end in time: neither a wall clock that is set back nor a
@@ -48,16 +48,9 @@ fn uptime_us() -> i64 {
     time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1000)
 }
 
-/// A clock that was set once, when it began, and has gone since then by a clock that cannot be set.
-struct Steady {
-    start_us: i64,
-    began_us: i64,
-}
-
-impl Steady {
-    fn at(&self, uptime_us: i64) -> i64 {
-        self.start_us.saturating_add(uptime_us.saturating_sub(self.began_us).max(0))
-    }
+/// The time of a clock that was set to `start_us` when the machine had run for `began_us`.
+fn steady_at((start_us, began_us): (i64, i64), uptime_us: i64) -> i64 {
+    start_us.saturating_add(uptime_us.saturating_sub(began_us).max(0))
 }
 
 /// A moment as RFC 3339.
@@ -101,11 +94,11 @@ mod tests {
     #[test]
     fn apr_8_a_clock_that_somebody_sets_moves_nothing_that_waits() {
         // Set once, to whatever the wall says; what the wall says later is never asked for.
-        let steady = Steady { start_us: 7_000_000, began_us: 100 };
-        assert_eq!(steady.at(100), 7_000_000);
-        assert_eq!(steady.at(5_000_100), 12_000_000);
-        assert_eq!(steady.at(99), 7_000_000, "it does not go back");
-        assert_eq!(Steady { start_us: i64::MAX, began_us: 100 }.at(5_000_100), i64::MAX);
+        let set = (7_000_000, 100);
+        assert_eq!(steady_at(set, 100), 7_000_000);
+        assert_eq!(steady_at(set, 5_000_100), 12_000_000);
+        assert_eq!(steady_at(set, 99), 7_000_000, "it does not go back");
+        assert_eq!(steady_at((i64::MAX, 100), 5_000_100), i64::MAX);
         assert!(steady_us() <= steady_us());
     }
 

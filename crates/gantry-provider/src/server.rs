@@ -16,22 +16,19 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How one server is reached. The engine compares and passes on; only the group that makes servers reads it.
+/// How one server is reached. The engine passes it on; only the group that makes servers reads it.
 pub trait ServerConfig: Any + Debug + Send + Sync {
     /// The server's id, which is its namespace too.
     fn id(&self) -> &Arc<str>;
 
     /// Whether its tools are shown under its namespace.
     fn is_prefixed(&self) -> bool;
-
-    /// Whether both lead to the same server, reached and watched the same way, so that a connection can be kept.
-    fn is_same(&self, other: &dyn ServerConfig) -> bool;
 }
 
 /// A provider with a connection that comes and goes.
 pub trait Server: Provider {
-    /// How it is reached.
-    fn config(&self) -> &dyn ServerConfig;
+    /// Whether it is reached and watched as this says, so that its connections can be kept.
+    fn has_config(&self, config: &dyn ServerConfig) -> bool;
 
     /// Starts it, unless it is switched off. Does not wait. Called once.
     fn start(self: Arc<Self>);
@@ -68,9 +65,6 @@ pub trait Server: Provider {
 /// Selects servers.
 pub type ServerFilter<'a> = &'a (dyn Fn(&dyn Provider) -> bool + Send + Sync);
 
-/// Puts a catalog that was built in force. Returns the servers whose part of a list has changed.
-pub type PublishCatalog = Box<dyn FnOnce() -> Vec<(Arc<str>, ListKind)> + Send>;
-
 /// The servers of one runtime, as far as they have something in common: pins, names, subscriptions. The provided methods
 /// are those of a group without servers.
 ///
@@ -82,7 +76,8 @@ pub trait ServerGroup: Debug + Send + Sync {
     /// The configuration is not one of this group's kind.
     fn server(self: Arc<Self>, config: &dyn ServerConfig) -> Result<Arc<dyn Server>, String>;
 
-    /// Reads the pinned definitions again, which another process may have changed. Blocks.
+    /// Reads the pinned definitions, which another process may have changed. Blocks. Until it is called, nothing of a
+    /// server can be used.
     fn refresh_pins(&self) {}
 
     /// The differences between pinned and present definitions of one server, or of all that are selected.
@@ -103,16 +98,17 @@ pub trait ServerGroup: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Builds the catalog of resources, templates and prompts of the selected servers; it is work, so this is not for
-    /// an async worker. `beginnings` are the name prefixes of all providers, which no other server may imitate. With
-    /// `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
-    fn prepare_catalog(
+    /// Builds the catalog of resources, templates and prompts of the selected servers and puts it in force; it is work, so
+    /// this is not for an async worker. `beginnings` are the name prefixes of all providers, which no other server may
+    /// imitate. With `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
+    /// Returns the servers whose part of a list has changed.
+    fn update_catalog(
         &self,
         _selected: ServerFilter<'_>,
         _beginnings: &Beginnings<'_>,
         _keep_owners: bool,
-    ) -> PublishCatalog {
-        Box::new(Vec::new)
+    ) -> Vec<(Arc<str>, ListKind)> {
+        Vec::new()
     }
 
     /// The items of a kind that the selected servers have, as one JSON array, in the order of the servers' ids.
@@ -174,13 +170,13 @@ pub trait Observer: Debug + Send + Sync {
     fn changed(&self, _change: Change) {}
 }
 
+/// For servers that are never started.
+impl Observer for () {}
+
 /// Opens the group of servers of a runtime. A plan is started any number of times, each time with its own group.
 pub trait ServerFactory: Debug + Send + Sync {
-    /// A group of servers. Reads files, so it blocks.
+    /// A group of servers. Reads no file.
     fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup>;
-
-    /// A group whose servers are only looked at and never started. Reads no file.
-    fn unstarted(&self) -> Arc<dyn ServerGroup>;
 }
 
 /// For plans without servers.
@@ -189,10 +185,6 @@ pub struct NoServers;
 
 impl ServerFactory for NoServers {
     fn open(&self, _observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup> {
-        Arc::new(Self)
-    }
-
-    fn unstarted(&self) -> Arc<dyn ServerGroup> {
         Arc::new(Self)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::server::UpstreamServer;
 use crate::task_token::Task;
-use crate::uri_map::{MessageKind, with_string_at};
+use crate::uri_map::{TOOL_RESULT, with_string_at};
 use gantry_core::error::{ErrorCode, Fault, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
@@ -19,7 +19,7 @@ pub(super) fn to_output(
     tool: &Tool,
     result: &str,
 ) -> Result<RawOutput, Fault> {
-    let shown = server.uri_map.rewrite(MessageKind::ToolResult, result);
+    let shown = server.uri_map.rewrite(TOOL_RESULT, result);
     let shown =
         with_task_token(server, (replica, epoch), caller, &shown).map_or_else(|| shown.clone(), Into::into);
     let content = Content::new(&shown);
@@ -69,10 +69,14 @@ pub(super) fn server_down(server: &UpstreamServer) -> Fault {
 }
 
 /// The fault that a caller gets for a failure.
-pub(super) fn to_fault(server: &str, tool: &Tool, failure: Failure) -> Fault {
+pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -> Fault {
+    let id = server.id();
     match failure {
-        Failure::Unavailable(why) => not_sent(&format!("server {server} is not available: {why}")),
+        Failure::Unavailable(why) => {
+            not_sent(&format!("server {id} is not available: {}", server.secrets.mask(why)))
+        }
         Failure::Lost(why) => {
+            let why = server.secrets.mask(why);
             let (code, advice) = match tool.effect {
                 Effect::Read => (ErrorCode::ExecutionError, ""),
                 Effect::Write | Effect::Destructive => (
@@ -80,14 +84,13 @@ pub(super) fn to_fault(server: &str, tool: &Tool, failure: Failure) -> Fault {
                     ". Whether it took effect is not known; look before you try again.",
                 ),
             };
-            let what =
-                format!("the connection to server {server} was lost while the call was under way: {why}");
+            let what = format!("the connection to server {id} was lost while the call was under way: {why}");
             fault_after_sending(tool, ToolError::new(code, what + advice))
         }
         Failure::Answered(error) => {
             let mut text = String::new();
             error.write(&mut text);
-            let message = format!("server {server} answered: {}", error.message);
+            let message = format!("server {id} answered: {}", error.message);
             let said = ToolError::new(ErrorCode::ExecutionError, message)
                 .with_details(error_details(&error))
                 .with_upstream(Upstream::Error(text.into()));

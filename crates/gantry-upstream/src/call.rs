@@ -27,7 +27,7 @@ impl UpstreamServer {
             // Only a call that was certainly not sent may be sent to another replica.
             let is_unsent = matches!(failure, Failure::Unavailable(_));
             let next = is_unsent.then(|| self.pick(&self.view.load(), &tried, Some(tool))).flatten();
-            picked = next.ok_or_else(|| answer::to_fault(self.id(), tool, self.mask_failure(failure)))?;
+            picked = next.ok_or_else(|| answer::to_fault(self, tool, failure))?;
         };
         answer::to_output(self, (picked.replica, picked.epoch), &cx.caller, tool, &result)
     }

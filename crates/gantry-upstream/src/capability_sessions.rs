@@ -128,22 +128,17 @@ impl UpstreamServer {
         declared: Declared,
         tool: &Tool,
     ) -> Result<Option<Arc<Connection>>, Failure> {
-        let cell = at.ready.sessions.cell(declared);
-        let session = cell.get_or_try_init(|| self.open_session(at, replica, declared)).await?;
+        let sessions = &at.ready.sessions;
+        let open = || async {
+            let target = self.target(replica, Protocol::Legacy, declared, sessions.events.clone());
+            let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
+            self.push_log_level(Some(&connection)).await;
+            Ok::<_, Failure>(Session { connection, listed: ArcSwapOption::empty() })
+        };
+        let cell = sessions.cell(declared);
+        let session = cell.get_or_try_init(open).await?;
         let Some(beside) = self.listing_of(at.replica) else { return Ok(None) };
         Ok(session.defines(tool, beside).await?.then(|| Arc::clone(&session.connection)))
-    }
-
-    async fn open_session(
-        &self,
-        at: &Picked,
-        replica: &Replica,
-        declared: Declared,
-    ) -> Result<Session, Failure> {
-        let target = self.target(replica, Protocol::Legacy, declared, at.ready.sessions.events.clone());
-        let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
-        self.push_log_level(std::slice::from_ref(&connection)).await;
-        Ok(Session { connection, listed: ArcSwapOption::empty() })
     }
 }
 

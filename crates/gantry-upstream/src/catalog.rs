@@ -1,7 +1,7 @@
 //! The catalog of what servers offer besides tools, under the names and URIs that clients see.
 
 use crate::server::UpstreamServer;
-use crate::uri_map::{MessageKind, with_string_at};
+use crate::uri_map::{OBJECT, TEMPLATE, UriPlaces, with_string_at};
 use gantry_core::names::{Beginnings, Style, Unnamed, assign, owners};
 use gantry_core::raw;
 use gantry_provider::resources::ListKind;
@@ -15,10 +15,8 @@ const KINDS: [ListKind; 3] = [ListKind::Resources, ListKind::Templates, ListKind
 #[derive(Debug, Default)]
 pub(crate) struct ResourceCatalog {
     items: HashMap<ListKind, Vec<CatalogItem>>,
-    /// The places of prompts in their list, by the name that clients see.
-    prompts: HashMap<String, usize>,
-    /// The servers of resources, by the servers' own URIs; none where several servers have one.
-    owners: HashMap<String, Option<Arc<str>>>,
+    /// The names of the prompts that clients see, in the order of their list.
+    prompt_names: Vec<String>,
 }
 
 /// A resource, a template or a prompt.
@@ -48,15 +46,25 @@ impl ResourceCatalog {
             let items = servers.iter().flat_map(|server| offered(server, kind, beginnings)).collect();
             catalog.items.insert(kind, resolve_conflicts(items, &plain, had(kind)));
         }
-        for CatalogItem { server, own, .. } in catalog.items.get(&ListKind::Resources).into_iter().flatten() {
-            let owner = catalog.owners.entry(own.clone());
-            owner.and_modify(|only| *only = None).or_insert_with(|| Some(Arc::clone(server)));
-        }
-        let prompts = catalog.items.remove(&ListKind::Prompts).unwrap_or_default();
-        let (prompts, names) = name_prompts(prompts, &plain);
-        catalog.prompts = names.into_iter().enumerate().map(|(n, name)| (name, n)).collect();
-        catalog.items.insert(ListKind::Prompts, prompts);
+        catalog.name_prompts(&plain);
         catalog
+    }
+
+    /// Gives prompts the names that clients see.
+    fn name_prompts(&mut self, plain: &HashSet<&str>) {
+        let style =
+            |item: &CatalogItem| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
+        let prompts = self.items.entry(ListKind::Prompts).or_default();
+        let unnamed: Vec<Unnamed<'_>> = prompts
+            .iter()
+            .map(|item| Unnamed { namespace: &item.server, tool: &item.own, style: style(item) })
+            .collect();
+        (self.prompt_names, _) = assign(&unnamed);
+        for (item, name) in
+            prompts.iter_mut().zip(&self.prompt_names).filter(|(item, name)| item.own != **name)
+        {
+            item.text = with_string_at(&item.text, &["name"], name).into();
+        }
     }
 
     fn items(&self, kind: ListKind) -> &[CatalogItem] {
@@ -71,16 +79,19 @@ impl ResourceCatalog {
 
     /// The prompt that clients know by this name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&CatalogItem> {
-        self.items(ListKind::Prompts).get(*self.prompts.get(name)?)
+        let place = self.prompt_names.iter().position(|known| known == name)?;
+        self.items(ListKind::Prompts).get(place)
     }
 
     /// The server that has a resource of this URI, given as the server itself spells it: listed there and nowhere else,
     /// or covered by a template of it.
     pub(crate) fn server_of(&self, uri: &str, visible: impl Fn(&str) -> bool) -> Option<&Arc<str>> {
-        let owner = self.owners.get(uri).and_then(Option::as_ref).filter(|server| visible(server));
+        let mut having = self.items(ListKind::Resources).iter().filter(|item| item.own == uri);
+        let owner = having.next().filter(|item| having.next().is_none() && visible(&item.server));
         let templates = self.items(ListKind::Templates).iter();
         let covering = templates.filter(|item| visible(&item.server) && covers(&item.own, uri));
-        owner.or_else(|| covering.max_by_key(|item| literal_prefix(&item.own).len()).map(|item| &item.server))
+        let found = owner.or_else(|| covering.max_by_key(|item| literal_prefix(&item.own).len()));
+        found.map(|item| &item.server)
     }
 
     /// The servers whose items of a kind are others than before, and the kind.
@@ -114,10 +125,10 @@ fn covers(template: &str, uri: &str) -> bool {
 /// What a server offers of a kind, under its own names; without prompts that are shown unchanged and would pass for a prompt
 /// of another server.
 fn offered(server: &Arc<UpstreamServer>, kind: ListKind, beginnings: &Beginnings<'_>) -> Vec<CatalogItem> {
-    let member = match kind {
-        ListKind::Prompts | ListKind::Tools => "name",
-        ListKind::Resources => "uri",
-        ListKind::Templates => "uriTemplate",
+    let (member, places): (&str, UriPlaces) = match kind {
+        ListKind::Prompts | ListKind::Tools => ("name", &[]),
+        ListKind::Resources => ("uri", OBJECT),
+        ListKind::Templates => ("uriTemplate", TEMPLATE),
     };
     let Some(listing) = server.listing() else { return Vec::new() };
     let (id, mut bare) = (server.id(), HashSet::new());
@@ -130,27 +141,10 @@ fn offered(server: &Arc<UpstreamServer>, kind: ListKind, beginnings: &Beginnings
             }
             bare.insert(own.clone()).then_some(())?;
         }
-        let text = server.uri_map.rewrite(MessageKind::Item(kind), text).into();
+        let text = server.uri_map.rewrite(places, text).into();
         Some(CatalogItem { server: Arc::clone(id), own, text })
     };
     listing.items(kind).iter().filter_map(|text| item(text)).collect()
-}
-
-/// The prompts under the names that clients see, and these names.
-fn name_prompts(prompts: Vec<CatalogItem>, plain: &HashSet<&str>) -> (Vec<CatalogItem>, Vec<String>) {
-    let style =
-        |item: &CatalogItem| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
-    let unnamed: Vec<Unnamed<'_>> = prompts
-        .iter()
-        .map(|item| Unnamed { namespace: &item.server, tool: &item.own, style: style(item) })
-        .collect();
-    let (names, _) = assign(&unnamed);
-    let shown = prompts.into_iter().zip(&names).map(|(item, name)| {
-        let text =
-            if item.own == *name { item.text } else { with_string_at(&item.text, &["name"], name).into() };
-        CatalogItem { text, ..item }
-    });
-    (shown.collect(), names)
 }
 
 /// Of several servers that show one name or URI unchanged, one has it: the one that had it before, else the first.

@@ -14,11 +14,11 @@ use gantry_core::names::Beginnings;
 use gantry_core::raw;
 use gantry_provider::resources::{Features, ListKind, Outgoing};
 use gantry_provider::server::{
-    Observer, PublishCatalog, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
+    Observer, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
 };
 use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff};
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -45,13 +45,7 @@ pub struct UpstreamOptions {
 
 impl ServerFactory for UpstreamOptions {
     fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup> {
-        Arc::new(UpstreamContext::open(self, observer))
-    }
-
-    fn unstarted(&self) -> Arc<dyn ServerGroup> {
-        // No file has an empty name, so nothing is pinned and nothing is read.
-        let (pins, eras) = (PinFile::open(PathBuf::new()), Eras::default());
-        Arc::new(UpstreamContext::new(self, pins, eras, Arc::new(NoObserver)))
+        Arc::new(UpstreamContext::new(self, observer))
     }
 }
 
@@ -63,7 +57,7 @@ pub(crate) struct UpstreamContext {
     /// The pinned definitions.
     pub(crate) pins: PinFile,
     /// The era that each server spoke last.
-    pub(crate) eras: Arc<Eras>,
+    pub(crate) eras: Eras,
     /// Signs the ids of tasks.
     pub(crate) task_signer: TaskSigner,
     /// Hears of what happens at the servers.
@@ -73,7 +67,7 @@ pub(crate) struct UpstreamContext {
     /// What sessions subscribe to.
     pub(crate) subscriptions: Subscriptions,
     /// What the servers offer besides tools.
-    pub(crate) catalog: Arc<ArcSwap<ResourceCatalog>>,
+    pub(crate) catalog: ArcSwap<ResourceCatalog>,
     /// Every server that was made here and still exists. The engine owns them.
     servers: Mutex<Vec<Weak<UpstreamServer>>>,
     /// Counts servers and connections.
@@ -81,22 +75,17 @@ pub(crate) struct UpstreamContext {
 }
 
 impl UpstreamContext {
-    /// Reads the lock file and the eras. Blocks.
-    pub(crate) fn open(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
-        let pins = PinFile::open(options.lock_file.clone());
-        Self::new(options, pins, Eras::open(options.data.join(ERAS)), observer)
-    }
-
-    fn new(options: &UpstreamOptions, pins: PinFile, eras: Eras, observer: Arc<dyn Observer>) -> Self {
+    /// What the servers of one runtime share. Nothing is read yet.
+    pub(crate) fn new(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
         Self {
             project: Arc::clone(&options.project),
-            pins,
-            eras: Arc::new(eras),
+            pins: PinFile::new(options.lock_file.clone()),
+            eras: Eras::new(options.data.join(ERAS)),
             task_signer: TaskSigner::new(),
             observer,
             starts: Semaphore::new(options.init_concurrency.max(1)),
             subscriptions: Subscriptions::default(),
-            catalog: Arc::default(),
+            catalog: ArcSwap::default(),
             servers: Mutex::default(),
             numbers: AtomicU64::new(0),
         }
@@ -169,24 +158,17 @@ impl ServerGroup for UpstreamContext {
         self.pins.read_error().into_iter().collect()
     }
 
-    fn prepare_catalog(
+    fn update_catalog(
         &self,
         selected: ServerFilter<'_>,
         beginnings: &Beginnings<'_>,
         keep_owners: bool,
-    ) -> PublishCatalog {
-        let before = self.catalog.load();
-        let new = ResourceCatalog::build(
-            &self.selected_servers(selected),
-            beginnings,
-            keep_owners.then_some(&**before),
-        );
-        let catalog = Arc::clone(&self.catalog);
-        Box::new(move || {
-            let new = Arc::new(new);
-            let before = catalog.swap(Arc::clone(&new));
-            new.changes_since(&before)
-        })
+    ) -> Vec<(Arc<str>, ListKind)> {
+        let before = self.catalog.load_full();
+        let kept = keep_owners.then_some(&*before);
+        let new = Arc::new(ResourceCatalog::build(&self.selected_servers(selected), beginnings, kept));
+        self.catalog.store(Arc::clone(&new));
+        new.changes_since(&before)
     }
 
     fn catalog(&self, kind: ListKind, selected: ServerFilter<'_>) -> String {
@@ -196,7 +178,7 @@ impl ServerGroup for UpstreamContext {
     }
 
     fn features(&self, selected: ServerFilter<'_>) -> Features {
-        let (mut features, mut extensions) = (Features::default(), Vec::<(String, String)>::new());
+        let (mut features, mut extensions) = (Features::default(), BTreeMap::<String, String>::new());
         for listing in self.selected_servers(selected).iter().filter_map(|server| server.listing()) {
             features.resources |= listing.offers("resources");
             features.prompts |= listing.offers("prompts");
@@ -204,9 +186,7 @@ impl ServerGroup for UpstreamContext {
             features.logging |= listing.offers("logging");
             let own = raw::member(&listing.about.capabilities, "extensions").and_then(raw::members);
             for (name, value) in own.unwrap_or_default() {
-                if !extensions.iter().any(|(known, _)| *known == name) {
-                    extensions.push((name.into_owned(), value.to_owned()));
-                }
+                extensions.entry(name.into_owned()).or_insert_with(|| value.to_owned());
             }
         }
         let text = || raw::object(extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())));
@@ -226,9 +206,3 @@ impl ServerGroup for UpstreamContext {
         self.drop_subscriptions(session)
     }
 }
-
-/// For servers that are never started.
-#[derive(Debug)]
-pub(crate) struct NoObserver;
-
-impl Observer for NoObserver {}

@@ -6,7 +6,7 @@
 
 use crate::context::UpstreamContext;
 use crate::server::{Picked, UpstreamServer};
-use crate::uri_map::{MessageKind, with_string_at};
+use crate::uri_map::{self, with_string_at};
 use gantry_core::raw;
 use gantry_mcp::client::Failure;
 use gantry_provider::ErrorObject;
@@ -57,10 +57,10 @@ impl UpstreamContext {
         }
         let rewrite = |kind, text: &str| target.server.uri_map.rewrite(kind, text).into_owned();
         match answer {
-            Ok(result) => Ok(rewrite(MessageKind::Contents, &result)),
+            Ok(result) => Ok(rewrite(uri_map::CONTENTS, &result)),
             // A resource that is not there is named in the error.
             Err(error) => {
-                Err(ErrorObject { data: error.data.map(|data| rewrite(MessageKind::Uri, &data)), ..error })
+                Err(ErrorObject { data: error.data.map(|data| rewrite(uri_map::OBJECT, &data)), ..error })
             }
         }
     }
@@ -70,7 +70,7 @@ impl UpstreamContext {
         let (server, own) = self.find_prompt(scope, &name)?;
         let params = with_string_at(&request.params, &["name"], &own);
         let result = send(&server, scope, Outgoing { params, ..request }).await?;
-        Ok(server.uri_map.rewrite(MessageKind::Messages, &result).into_owned())
+        Ok(server.uri_map.rewrite(uri_map::PROMPT, &result).into_owned())
     }
 
     async fn complete(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
@@ -96,7 +96,7 @@ impl UpstreamContext {
         let picked = picked.ok_or_else(unknown)?;
         let params = with_string_at(&request.params, &["taskId"], &task.id);
         let result = exchange(&server, &picked, scope, Outgoing { params, ..request }).await?;
-        let result = server.uri_map.rewrite(MessageKind::Task, &result);
+        let result = server.uri_map.rewrite(uri_map::TASK, &result);
         Ok(with_string_at(&result, &["taskId"], &token))
     }
 
@@ -171,7 +171,7 @@ async fn exchange(
     // Cancel-safety: a request that is dropped is withdrawn.
     tokio::select! {
         answer = at.ready.connection.request(request) => {
-            answer.map_err(|failure| to_error_object(server.id(), server.mask_failure(failure)))
+            answer.map_err(|failure| to_error_object(server, failure))
         },
         limit = scope.timed_out(server.id()) => {
             let message = format!("server {} did not answer within {} ms", server.id(), limit.as_millis());
@@ -195,15 +195,13 @@ fn shorten(text: &str) -> String {
 }
 
 /// The error that a client gets for a failure.
-pub(crate) fn to_error_object(server: &str, failure: Failure) -> ErrorObject {
-    match failure {
-        Failure::Answered(error) => error,
-        Failure::Unavailable(why) => {
-            ErrorObject::new(INTERNAL_ERROR, format!("server {server} is not available: {why}"))
-        }
-        Failure::Lost(why) => {
-            ErrorObject::new(INTERNAL_ERROR, format!("server {server} did not answer: {why}"))
-        }
-        Failure::Canceled => ErrorObject::new(INTERNAL_ERROR, "canceled"),
-    }
+pub(crate) fn to_error_object(server: &UpstreamServer, failure: Failure) -> ErrorObject {
+    let (id, mask) = (server.id(), |why| server.secrets.mask(why));
+    let message = match failure {
+        Failure::Answered(error) => return error,
+        Failure::Unavailable(why) => format!("server {id} is not available: {}", mask(why)),
+        Failure::Lost(why) => format!("server {id} did not answer: {}", mask(why)),
+        Failure::Canceled => "canceled".to_owned(),
+    };
+    ErrorObject::new(INTERNAL_ERROR, message)
 }

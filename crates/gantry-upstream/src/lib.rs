@@ -32,7 +32,6 @@ mod process;
 mod replica;
 mod server;
 mod status;
-mod subscribe;
 mod subscriptions;
 mod supervise;
 mod suspicious;

@@ -64,12 +64,9 @@ pub(crate) struct PinFile {
 }
 
 impl PinFile {
-    /// Reads the file, which need not be there.
-    pub(crate) fn open(file: PathBuf) -> Self {
-        let read = ArcSwap::from_pointee(read_file(&file));
-        if let Err(reason) = &**read.load() {
-            tracing::error!("{reason}");
-        }
+    /// The file, which need not be there. Until it is read ([`Self::refresh`]), it pins everything.
+    pub(crate) fn new(file: PathBuf) -> Self {
+        let read = ArcSwap::from_pointee(Err(format!("{} has not been read yet", file.display())));
         Self { file, read, writing: Mutex::default() }
     }
 
@@ -149,7 +146,7 @@ impl PinFile {
         Ok(accepted)
     }
 
-    /// Reads the file again, for what another process accepted. Blocks.
+    /// Reads the file, which another process may have changed. Blocks.
     pub(crate) fn refresh(&self) {
         self.read.store(Arc::new(read_file(&self.file)));
     }
@@ -189,19 +186,16 @@ fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<PinD
     let diff =
         |tool: Option<&str>, before: Option<(Digest, Value)>, now: Option<(Digest, Value, Vec<String>)>| {
             let change = match (known, &before, &now) {
-                (_, Some((before, _)), Some((now, _, _))) if before == now => return None,
-                (_, None, None) => return None,
+                _ if before.as_ref().map(|it| it.0) == now.as_ref().map(|it| it.0) => return None,
                 (None, _, _) => "unpinned",
-                (Some(_), None, Some(_)) => "added",
+                (Some(_), None, _) => "added",
                 (Some(_), Some(_), None) => "removed",
                 (Some(_), Some(_), Some(_)) => "changed",
             };
             let (server, tool) = (Arc::clone(server), tool.map(str::to_owned));
             let pinned = before.map(|(_, value)| value);
-            let (fingerprint, current, flags) = match now {
-                Some((digest, value, flags)) => (Some(digest.to_string()), Some(value), flags),
-                None => (None, None, Vec::new()),
-            };
+            let now = now.map(|(digest, value, flags)| (Some(digest.to_string()), Some(value), flags));
+            let (fingerprint, current, flags) = now.unwrap_or_default();
             Some(PinDiff { server, tool, change, pinned, current, fingerprint, flags })
         };
     let pinned_tool = |name: &str| {

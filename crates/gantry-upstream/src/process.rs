@@ -68,8 +68,8 @@ impl StdioProcess {
         }
         let last = log.last_line.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match (exit, last) {
-            (Some(exit), Some(line)) => format!("{}: {line}", display_exit(exit)),
-            (Some(exit), None) => format!("{} without a word ({failure})", display_exit(exit)),
+            (Some(exit), Some(line)) => format!("{exit}: {line}"),
+            (Some(exit), None) => format!("{exit} without a word ({failure})"),
             (None, Some(line)) => format!("{failure}; the last line of its standard error: {line}"),
             (None, None) => failure,
         }
@@ -117,13 +117,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-fn display_exit(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exited with code {code}"),
-        Exit::Signal(signal) => format!("was ended by signal {signal}"),
-    }
-}
-
 /// Waits for the end of a process, and ends it when its connection is closed.
 async fn reap(mut child: Child, server: Arc<str>, released: CancellationToken, log: Arc<ProcessLog>) {
     let exit = tokio::select! {
@@ -139,7 +132,7 @@ async fn reap(mut child: Child, server: Arc<str>, released: CancellationToken, l
     };
     match exit {
         Ok(exit) => {
-            tracing::debug!("{server}: the process {}", display_exit(exit));
+            tracing::debug!("{server}: the process has ended: {exit}");
             log.exit.set(Some(exit)).ok();
         }
         Err(error) => tracing::warn!("{server}: {}", with_causes(&error)),
@@ -246,6 +239,6 @@ mod tests {
         assert!(program.describe_exit("gone".into()).await.ends_with("standard error: no such module"));
         log.exit.set(Some(Exit::Code(1))).unwrap();
         log.stderr_closed.set(()).unwrap();
-        assert_eq!(program.describe_exit("gone".into()).await, "exited with code 1: no such module");
+        assert_eq!(program.describe_exit("gone".into()).await, "exit code 1: no such module");
     }
 }

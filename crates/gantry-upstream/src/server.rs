@@ -9,7 +9,7 @@ use crate::context::UpstreamContext;
 use crate::listing::Listing;
 use crate::options::ServerSettings;
 use crate::replica::{Replica, replicas};
-use crate::subscribe::SubscriptionTurns;
+use crate::subscriptions::SubscriptionTurns;
 use crate::task_token::Task;
 use crate::trace::FrameTap;
 use crate::uri_map::UriMap;
@@ -20,7 +20,7 @@ use gantry_core::names::Style;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::{Permit, Tool};
-use gantry_mcp::client::{Connection, Declared, Event, Failure, Protocol, Target, Trace, Transport};
+use gantry_mcp::client::{Connection, Declared, Event, Protocol, Target, Trace, Transport};
 use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use std::sync::Arc;
@@ -210,15 +210,6 @@ impl UpstreamServer {
         let is_news = was_up || last_error != Some(&reason);
         if is_news && !self.view.load().is_ready() {
             self.context.observer.down(&self.settings.id, reason);
-        }
-    }
-
-    /// A failure with secrets masked.
-    pub(crate) fn mask_failure(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Unavailable(why) => Failure::Unavailable(self.secrets.mask(why)),
-            Failure::Lost(why) => Failure::Lost(self.secrets.mask(why)),
-            Failure::Answered(_) | Failure::Canceled => failure,
         }
     }
 

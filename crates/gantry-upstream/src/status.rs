@@ -9,6 +9,7 @@ use gantry_provider::resources::ListKind;
 use gantry_provider::server::{Server, ServerConfig};
 use gantry_provider::{BoxFuture, HealthStatus, ProviderStatus, ReplicaStatus, clock};
 use serde_json::{Value, json};
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,9 @@ const IDLE_CHECK: Duration = Duration::from_millis(20);
 const NAMED: usize = 5;
 
 impl Server for UpstreamServer {
-    fn config(&self) -> &dyn ServerConfig {
-        &self.settings
+    fn has_config(&self, config: &dyn ServerConfig) -> bool {
+        let config: &dyn Any = config;
+        config.downcast_ref() == Some(&self.settings)
     }
 
     fn start(self: Arc<Self>) {

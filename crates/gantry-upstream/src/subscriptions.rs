@@ -1,12 +1,32 @@
 //! What sessions are subscribed to: resources of servers, and log messages from some level on.
 //!
-//! A server gets one subscription however many sessions want the same, and it ends with the last of them. A session
-//! that subscribes twice has to unsubscribe twice, because several streams of one client may share a session.
+//! A server gets one subscription however many sessions want the same, gets it again when it reconnects, and is rid of it
+//! with the last session. A session that subscribes twice has to unsubscribe twice, because several streams of one client
+//! may share a session.
+//!
+//! Requests about one resource are sent one after the other, and each says what the subscriptions are when its turn comes;
+//! so the last one carries the newest state. A connection remembers what it has asked for, so asking twice costs nothing.
 
+use crate::context::UpstreamContext;
+use crate::forward::{Answer, string_param, to_error_object};
+use crate::server::UpstreamServer;
+use futures_util::future::{join_all, ready};
+use futures_util::{StreamExt as _, stream};
 use gantry_core::id::SessionId;
+use gantry_mcp::client::{Connection, Failure};
 use gantry_provider::client::LogLevel;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use gantry_provider::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use gantry_provider::server::{RequestScope, Server as _};
+use gantry_provider::{BoxFuture, ErrorObject};
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+/// The result of requests that ask for nothing back.
+const DONE: &str = "{}";
 
 /// Resources that one session may subscribe to.
 const PER_SESSION: usize = 1000;
@@ -17,6 +37,16 @@ const TOTAL: usize = 20_000;
 /// The log level of sessions that have not chosen one; the protocol leaves it to Gantry, and gantry-mcp uses the same.
 const UNCHOSEN: LogLevel = LogLevel::Info;
 
+/// How long a server may take to answer one request.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Requests that are sent to one server at once.
+const AT_ONCE: usize = 16;
+
+/// When the subscriptions that a server did not answer after it reconnected are sent again; the wait doubles each time.
+const AGAIN: Duration = Duration::from_secs(5);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(120);
+
 /// A resource of a server, by the server's own URI.
 type Resource = (Arc<str>, Arc<str>);
 
@@ -26,17 +56,12 @@ pub(crate) struct Subscriptions(Mutex<Sessions>);
 
 #[derive(Debug, Default)]
 struct Sessions {
-    by_id: HashMap<SessionId, SessionSubscriptions>,
+    /// The resources of each session, and how often it has subscribed to each.
+    resources: HashMap<SessionId, HashMap<Resource, usize>>,
     /// How many sessions are subscribed to each resource.
     subscribers: HashMap<Resource, usize>,
-}
-
-/// What one session is subscribed to.
-#[derive(Debug, Default)]
-struct SessionSubscriptions {
-    /// The resources, and how often it has subscribed to each.
-    resources: BTreeMap<Resource, usize>,
-    level: Option<LogLevel>,
+    /// The log levels that sessions have chosen.
+    levels: HashMap<SessionId, LogLevel>,
 }
 
 impl Subscriptions {
@@ -50,10 +75,10 @@ impl Subscriptions {
     /// There are too many subscriptions already.
     pub(crate) fn subscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
         let mut guard = self.sessions();
-        let Sessions { by_id, subscribers } = &mut *guard;
+        let Sessions { resources, subscribers, .. } = &mut *guard;
         let resource = (Arc::clone(server), Arc::from(uri));
-        let own = by_id.get(&session).map(|own| &own.resources);
-        let n_own = own.map_or(0, BTreeMap::len);
+        let own = resources.get(&session);
+        let n_own = own.map_or(0, HashMap::len);
         if n_own >= PER_SESSION && own.is_some_and(|own| !own.contains_key(&resource)) {
             return Err(format!(
                 "this session watches {n_own} resources already; unsubscribe from some first"
@@ -65,7 +90,7 @@ impl Subscriptions {
                  are let go"
             ));
         }
-        let count = by_id.entry(session).or_default().resources.entry(resource.clone()).or_default();
+        let count = resources.entry(session).or_default().entry(resource.clone()).or_default();
         *count += 1;
         if *count == 1 {
             *subscribers.entry(resource).or_default() += 1;
@@ -74,19 +99,12 @@ impl Subscriptions {
     }
 
     /// Takes one subscription of a session back. Returns whether it was the last one to the resource.
-    pub(crate) fn unsubscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
-        let mut sessions = self.sessions();
+    fn unsubscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> bool {
+        let mut guard = self.sessions();
+        let Sessions { resources, subscribers, .. } = &mut *guard;
         let resource = (Arc::clone(server), Arc::from(uri));
-        let Some(own) = sessions.by_id.get_mut(&session) else { return false };
-        match own.resources.get_mut(&resource) {
-            None => return false,
-            Some(count) if *count > 1 => {
-                *count -= 1;
-                return false;
-            }
-            Some(_) => drop(own.resources.remove(&resource)),
-        }
-        sessions.remove_subscriber(&resource)
+        let own = resources.get_mut(&session);
+        own.is_some_and(|own| count_down(own, &resource)) && count_down(subscribers, &resource)
     }
 
     /// Whether any session is subscribed to a resource.
@@ -95,7 +113,7 @@ impl Subscriptions {
     }
 
     /// The resources of a server that sessions are subscribed to.
-    pub(crate) fn uris_of(&self, server: &str) -> BTreeSet<Arc<str>> {
+    fn uris_of(&self, server: &str) -> Vec<Arc<str>> {
         let sessions = self.sessions();
         let own = sessions.subscribers.keys().filter(|(of, _)| **of == *server);
         own.map(|(_, uri)| Arc::clone(uri)).collect()
@@ -105,12 +123,12 @@ impl Subscriptions {
     pub(crate) fn set_level(&self, session: SessionId, level: LogLevel) -> bool {
         let mut sessions = self.sessions();
         let before = sessions.lowest_level();
-        sessions.by_id.entry(session).or_default().level = Some(level);
+        sessions.levels.insert(session, level);
         sessions.lowest_level() != before
     }
 
     /// The lowest level that any session has chosen.
-    pub(crate) fn level(&self) -> Option<LogLevel> {
+    fn level(&self) -> Option<LogLevel> {
         self.sessions().lowest_level()
     }
 
@@ -121,26 +139,172 @@ impl Subscriptions {
 
     /// Ends the subscriptions of a session. Returns the resources that no session is subscribed to any more, and whether
     /// servers are to use another log level now.
-    pub(crate) fn end(&self, session: SessionId) -> (Vec<Resource>, bool) {
+    fn end(&self, session: SessionId) -> (Vec<Resource>, bool) {
         let mut sessions = self.sessions();
         let before = sessions.lowest_level();
-        let own = sessions.by_id.remove(&session).unwrap_or_default().resources;
+        sessions.levels.remove(&session);
         let level = sessions.lowest_level();
-        let unwatched = own.into_keys().filter(|resource| sessions.remove_subscriber(resource)).collect();
-        (unwatched, level.is_some() && level != before)
+        let own = sessions.resources.remove(&session).unwrap_or_default();
+        let unwatched = own.into_keys().filter(|resource| count_down(&mut sessions.subscribers, resource));
+        (unwatched.collect(), level.is_some() && level != before)
     }
 }
 
 impl Sessions {
-    /// Counts one subscriber less of a resource. Returns whether it was the last one.
-    fn remove_subscriber(&mut self, resource: &Resource) -> bool {
-        let Some(count) = self.subscribers.get_mut(resource) else { return false };
-        *count -= 1;
-        *count == 0 && self.subscribers.remove(resource).is_some()
+    fn lowest_level(&self) -> Option<LogLevel> {
+        self.levels.values().copied().min()
+    }
+}
+
+/// Counts one less. Returns whether it was the last one.
+fn count_down(counts: &mut HashMap<Resource, usize>, resource: &Resource) -> bool {
+    let Some(count) = counts.get_mut(resource) else { return false };
+    *count -= 1;
+    *count == 0 && counts.remove(resource).is_some()
+}
+
+impl UpstreamContext {
+    pub(crate) async fn subscribe(&self, scope: &dyn RequestScope, uri: &str) -> Answer {
+        let target = self.find_resource(scope, uri)?;
+        let (session, id, own) = (scope.session(), target.server.id(), &target.upstream_uri);
+        if let Some(reason) = target.server.unavailable_reason() {
+            return Err(ErrorObject::new(INTERNAL_ERROR, reason));
+        }
+        let subscribed = self.subscriptions.subscribe(session, id, own);
+        subscribed.map_err(|why| ErrorObject::new(INVALID_PARAMS, why))?;
+        // Also if there is a subscription already: the server may be about to refuse the one who came first.
+        if let Err(failure) = target.server.sync_subscription(own, None).await {
+            self.subscriptions.unsubscribe(session, id, own);
+            return Err(to_error_object(&target.server, failure));
+        }
+        Ok(DONE.to_owned())
     }
 
-    fn lowest_level(&self) -> Option<LogLevel> {
-        self.by_id.values().filter_map(|session| session.level).min()
+    pub(crate) async fn unsubscribe(&self, scope: &dyn RequestScope, uri: &str) -> Answer {
+        let target = self.find_resource(scope, uri)?;
+        if self.subscriptions.unsubscribe(scope.session(), target.server.id(), &target.upstream_uri) {
+            target.server.sync_subscriptions(vec![target.upstream_uri.into()], None).await;
+        }
+        Ok(DONE.to_owned())
+    }
+
+    pub(crate) async fn set_level(&self, session: SessionId, params: &str) -> Answer {
+        let word = string_param(params, "level")?;
+        let level = LogLevel::parse(&word).ok_or_else(|| {
+            let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+            ErrorObject::new(INVALID_PARAMS, format!("there is no level {word:?}; there are {known}"))
+        })?;
+        if self.subscriptions.set_level(session, level) {
+            join_all(self.servers().iter().map(|server| server.push_log_level(None))).await;
+        }
+        Ok(DONE.to_owned())
+    }
+
+    /// Drops what a session that is over had subscribed to. Returns the work of telling the servers, if there is any.
+    pub(crate) fn drop_subscriptions(&self, session: SessionId) -> Option<BoxFuture<'static, ()>> {
+        let (unwatched, is_other_level) = self.subscriptions.end(session);
+        if unwatched.is_empty() && !is_other_level {
+            return None;
+        }
+        let servers = self.servers();
+        Some(Box::pin(async move {
+            join_all(servers.iter().map(|server| {
+                let own = unwatched.iter().filter(|(id, _)| id == server.id());
+                server.sync_subscriptions(own.map(|(_, uri)| Arc::clone(uri)).collect(), None)
+            }))
+            .await;
+            if is_other_level {
+                join_all(servers.iter().map(|server| server.push_log_level(None))).await;
+            }
+        }))
+    }
+}
+
+/// Puts requests about one resource to one server in order. The key of log levels is an empty URI.
+#[derive(Debug, Default)]
+pub(crate) struct SubscriptionTurns(Mutex<HashMap<Arc<str>, Arc<Semaphore>>>);
+
+impl SubscriptionTurns {
+    /// Sends a request when its turn has come. Its answer is waited for, but not longer than [`SUBSCRIBE_TIMEOUT`].
+    async fn run(
+        &self,
+        uri: &str,
+        request: impl Future<Output = Result<(), Failure>>,
+    ) -> Result<(), Failure> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(uri.into()).or_insert_with(|| Arc::new(Semaphore::new(1))))
+        };
+        let request = async {
+            let _turn = turn.acquire().await;
+            request.await
+        };
+        let no_answer = || Failure::Lost("no answer in time".into());
+        timeout(SUBSCRIBE_TIMEOUT, request).await.unwrap_or_else(|_| Err(no_answer()))
+    }
+}
+
+impl UpstreamServer {
+    /// Subscribes one connection, or all of the server, to a resource, or unsubscribes them, as the subscriptions of
+    /// sessions say once it is its turn.
+    ///
+    /// # Errors
+    /// A replica refuses it.
+    pub(crate) async fn sync_subscription(
+        &self,
+        uri: &str,
+        only: Option<&Arc<Connection>>,
+    ) -> Result<(), Failure> {
+        let request = async {
+            let is_wanted = self.context.subscriptions.has_subscriber(self.id(), uri);
+            let connections = only.map_or_else(|| self.connections(), |only| vec![Arc::clone(only)]);
+            let answers = join_all(connections.iter().map(|connection| connection.watch(uri, is_wanted)));
+            answers.await.into_iter().collect()
+        };
+        self.subscription_turns.run(uri, request).await
+    }
+
+    /// The same for many resources. Returns those that were not answered.
+    async fn sync_subscriptions(&self, uris: Vec<Arc<str>>, only: Option<&Arc<Connection>>) -> Vec<Arc<str>> {
+        let requests = stream::iter(uris).map(|uri| async move {
+            match self.sync_subscription(&uri, only).await {
+                Ok(()) => None,
+                Err(Failure::Answered(error)) => {
+                    tracing::warn!("{}: it refuses to change the subscription to {uri}: {error}", self.id());
+                    None
+                }
+                Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => Some(uri),
+            }
+        });
+        requests.buffer_unordered(AT_ONCE).filter_map(ready).collect().await
+    }
+
+    /// Sets the log level of one connection, or of all of the server.
+    pub(super) async fn push_log_level(&self, only: Option<&Arc<Connection>>) {
+        let request = async {
+            let Some(level) = self.context.subscriptions.level() else { return Ok(()) };
+            let connections = only.map_or_else(|| self.all_connections(), |only| vec![Arc::clone(only)]);
+            let answers = join_all(connections.iter().map(|connection| connection.set_log_level(level)));
+            answers.await.into_iter().collect()
+        };
+        if let Err(failure) = self.subscription_turns.run("", request).await {
+            tracing::debug!("{}: it does not take a log level: {failure}", self.id());
+        }
+    }
+
+    /// Brings a new connection up to date, for as long as it takes, and never returns.
+    pub(super) async fn resubscribe(&self, connection: &Arc<Connection>) -> Infallible {
+        let (id, only) = (self.id(), Some(connection));
+        self.push_log_level(only).await;
+        let (mut left, mut wait) = (self.context.subscriptions.uris_of(id), AGAIN);
+        loop {
+            left = self.sync_subscriptions(left, only).await;
+            let Some(uri) = left.first() else { return std::future::pending().await };
+            tracing::warn!("{id}: it does not answer {} subscriptions; {uri} is one of them", left.len());
+            sleep(wait).await;
+            wait = (wait * 2).min(AGAIN_AT_MOST);
+        }
     }
 }
 

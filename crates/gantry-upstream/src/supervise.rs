@@ -7,7 +7,7 @@ use crate::health::{HealthState, PingResult};
 use crate::listing::Listing;
 use crate::replica::Replica;
 use crate::server::UpstreamServer;
-use crate::uri_map::MessageKind;
+use crate::uri_map;
 use crate::view::{Ready, ReplicaState};
 use gantry_core::raw;
 use gantry_mcp::client::{self, Connection, Event, Failure};
@@ -41,13 +41,6 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// How long an orderly end of a connection may take.
 const CLOSE: Duration = Duration::from_secs(5);
 
-/// Why a connection is not watched any more.
-enum End {
-    Stopped,
-    Restarted,
-    Lost(String),
-}
-
 /// Keeps a replica alive until its server is stopped.
 pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
     let Some(replica) = server.replicas.get(n) else { return };
@@ -61,18 +54,17 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
         };
         is_first = false;
         let was_up = started.is_ok();
-        let end = match started {
+        let lost = match started {
             Ok((connection, events)) => supervisor.serve(&connection, events, &mut failures).await,
-            Err(_) if server.stop.is_cancelled() => End::Stopped,
-            Err(reason) => End::Lost(reason),
+            Err(reason) => Some(reason),
         };
-        let reason = match end {
-            End::Stopped => return,
-            End::Restarted => {
-                server.update(n, ReplicaState::restarting);
-                continue;
-            }
-            End::Lost(reason) => reason,
+        if server.stop.is_cancelled() {
+            return;
+        }
+        let Some(reason) = lost else {
+            server.update(n, ReplicaState::restarting);
+            failures = 0;
+            continue;
         };
         let wait = wait_after(failures);
         failures = failures.saturating_add(1);
@@ -123,8 +115,8 @@ impl Supervisor<'_> {
         let (protocol, declared) = (settings.options.protocol, settings.options.declared());
         let (sender, events) = mpsc::channel(EVENTS);
         let target = server.target(replica, protocol, declared, sender.clone());
-        let connection = Arc::new(client::connect(&target, eras.last_spoken(settings)).await?);
-        eras.remember(settings, connection.about().version);
+        let connection = Arc::new(client::connect(&target, eras.last_spoken(settings).await).await?);
+        eras.remember(settings, connection.about().version).await;
         let asked = Instant::now();
         let listing = Listing::fetch(&connection).await?;
         let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(sender));
@@ -133,37 +125,36 @@ impl Supervisor<'_> {
         Ok((connection, events))
     }
 
-    /// Watches a connection until it ends, and ends it.
+    /// Watches a connection until it ends, and ends it. Returns why it was lost; nothing if the server is stopped or
+    /// restarted.
     async fn serve(
         &self,
         connection: &Arc<Connection>,
         events: mpsc::Receiver<Event>,
         failures: &mut usize,
-    ) -> End {
+    ) -> Option<String> {
         let (server, since) = (self.server, Instant::now());
-        let end = tokio::select! {
-            end = self.watch(connection, events) => end,
+        let lost = tokio::select! {
+            lost = self.watch(connection, events) => lost,
             never = server.resubscribe(connection) => match never {},
         };
         // Stopping the server closes its connections, which is no failure, whichever of the two is seen first.
-        let end = if server.stop.is_cancelled() { End::Stopped } else { end };
-        if since.elapsed() >= HEALTHY || matches!(end, End::Restarted) {
+        let lost = lost.filter(|_| !server.stop.is_cancelled());
+        if since.elapsed() >= HEALTHY {
             *failures = 0;
         }
-        if let End::Lost(reason) = &end {
+        if let Some(reason) = &lost {
             // Calls fail fast from now on, however long the end of the connection takes.
             server.update(self.n, |state| state.down(server.secrets.mask(reason.clone()), Duration::ZERO));
         }
         if timeout(CLOSE, connection.close()).await.is_err() {
             tracing::debug!("{}: the connection did not close in time", server.id());
         }
-        match end {
-            End::Lost(reason) => End::Lost(self.describe_exit(reason).await),
-            End::Stopped | End::Restarted => end,
-        }
+        Some(self.describe_exit(lost?).await)
     }
 
-    async fn watch(&self, connection: &Connection, mut events: mpsc::Receiver<Event>) -> End {
+    /// Returns why the connection was lost; nothing if the server is stopped or restarted.
+    async fn watch(&self, connection: &Connection, mut events: mpsc::Receiver<Event>) -> Option<String> {
         let health = self.server.settings.options.health_check;
         let interval = health.interval.max(MIN_INTERVAL);
         let mut checks = interval_at(Instant::now() + interval, interval);
@@ -172,9 +163,9 @@ impl Supervisor<'_> {
             (HealthState::default(), None::<Instant>, None::<Instant>);
         loop {
             tokio::select! {
-                () = self.server.stop.cancelled() => return End::Stopped,
-                () = self.replica.restart.notified() => return End::Restarted,
-                reason = connection.closed() => return End::Lost(reason),
+                () = self.server.stop.cancelled() => return None,
+                () = self.replica.restart.notified() => return None,
+                reason = connection.closed() => return Some(reason),
                 Some(event) = events.recv() => {
                     if pass_on(self.server, event).is_some() {
                         let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
@@ -183,12 +174,12 @@ impl Supervisor<'_> {
                 }
                 () = sleep_until(relist_at.unwrap_or_else(Instant::now)), if relist_at.is_some() => {
                     listed_at = Some(Instant::now());
-                    relist_at = self.relist(connection).await.err().map(|()| Instant::now() + RELIST_AGAIN);
+                    relist_at = (!self.relist(connection).await).then(|| Instant::now() + RELIST_AGAIN);
                 }
                 _ = checks.tick() => {
                     if self.check(connection, &mut checked).await == HealthStatus::Red {
                         let limit = health.timeout.as_millis();
-                        return End::Lost(format!("it did not answer two health checks within {limit} ms each"));
+                        return Some(format!("it did not answer two health checks within {limit} ms each"));
                     }
                 }
             }
@@ -215,20 +206,20 @@ impl Supervisor<'_> {
         health
     }
 
-    /// Reads the lists again; if that fails, the old ones stay.
-    async fn relist(&self, connection: &Connection) -> Result<(), ()> {
+    /// Reads the lists again; if that fails, the old ones stay. Returns whether it could.
+    async fn relist(&self, connection: &Connection) -> bool {
         let (server, limit) = (self.server, self.server.settings.options.startup_timeout);
         let failure = match timeout(limit, Listing::fetch(connection)).await {
             Ok(Ok(mut listing)) => {
                 listing.keep_output_checks(server.listing().as_deref());
                 server.update(self.n, |state| state.listing = Some(Arc::new(listing)));
-                return Ok(());
+                return true;
             }
             Ok(Err(failure)) => failure.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
         tracing::warn!("{}: its lists changed and cannot be read: {failure}", server.id());
-        Err(())
+        false
     }
 }
 
@@ -248,7 +239,7 @@ pub(super) fn pass_on(server: &UpstreamServer, event: Event) -> Option<ListKind>
             if !subscriptions.has_subscriber(&provider, &own) {
                 return None;
             }
-            let shown = server.uri_map.rewrite(MessageKind::Uri, &params);
+            let shown = server.uri_map.rewrite(uri_map::OBJECT, &params);
             let uri = raw::string_member(&shown, "uri")?.into();
             Change::Updated { provider, uri, params: shown.into() }
         }

@@ -5,6 +5,7 @@
 //! trust a server.
 
 use crate::duplicate_keys;
+use gantry_core::raw;
 use serde_json::Value;
 
 /// Flags that are kept of one definition.
@@ -93,27 +94,17 @@ fn invisible_char(text: &str) -> Option<(char, &'static str)> {
     let mut before = ' ';
     for c in text.chars() {
         let what = match c {
+            '\n' | '\r' | '\t' => None,
             '\u{E0000}'..='\u{E007F}' => Some("hidden tag characters"),
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => {
-                Some("characters that reverse the direction of text")
-            }
             // Joiners are part of emoji and of many scripts, but never follow a Latin letter.
             '\u{200C}' | '\u{200D}' => before.is_ascii().then_some("characters without width"),
-            '\u{200B}'
-            | '\u{2060}'..='\u{2064}'
-            | '\u{FEFF}'
-            | '\u{180E}'
-            | '\u{AD}'
-            | '\u{3164}'
-            | '\u{115F}'
-            | '\u{1160}'
-            | '\u{FFA0}' => Some("characters without width"),
             // One selector picks a form of the character before it; a row of them carries data.
-            _ if is_variation_selector(c) && is_variation_selector(before) => {
-                Some("a row of variation selectors")
+            _ if is_variation_selector(c) => {
+                is_variation_selector(before).then_some("a row of variation selectors")
             }
-            '\n' | '\r' | '\t' => None,
             _ if c.is_control() => Some("control characters"),
+            _ if raw::is_obeyed(c) => Some("characters that reverse the direction of text"),
+            _ if raw::is_unseen(c) => Some("characters without width"),
             _ => None,
         };
         if let Some(what) = what {
@@ -125,7 +116,7 @@ fn invisible_char(text: &str) -> Option<(char, &'static str)> {
 }
 
 fn is_variation_selector(c: char) -> bool {
-    matches!(c, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
+    matches!(c, '\u{180B}'..='\u{180D}' | '\u{180F}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
 /// A key as a flag may show it.

@@ -36,11 +36,13 @@ impl Observer for Changes {
     }
 }
 
-fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
+pub(crate) fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
     let folder = tempfile::tempdir().unwrap();
     let (data, lock_file) = (folder.path().to_owned(), folder.path().join("gantry.lock"));
     let options = UpstreamOptions { project: "default".into(), data, lock_file, init_concurrency: 1 };
-    Arc::new(UpstreamContext::open(&options, observer))
+    let context = UpstreamContext::new(&options, observer);
+    context.pins.refresh();
+    Arc::new(context)
 }
 
 fn two_replicas(disabled: Option<DisabledReason>) -> ServerSettings {
@@ -125,8 +127,8 @@ fn each_failure_says_how_far_the_call_may_have_got() {
     ];
     for (failure, read_code, read_effect, write_code, write_effect) in rows {
         let (read, write) = (
-            answer::to_fault("s", &tool(true), failure.clone()),
-            answer::to_fault("s", &tool(false), failure),
+            answer::to_fault(&server(None), &tool(true), failure.clone()),
+            answer::to_fault(&server(None), &tool(false), failure),
         );
         assert_eq!((read.error.code, read.effect), (read_code, read_effect));
         assert_eq!((write.error.code, write.effect), (write_code, write_effect));

@@ -3,11 +3,10 @@
 //! Secrets are masked in what is emitted: values under keys that name a secret, also in JSON that a message carries as
 //! text, and values that the server's configuration gives it.
 
-use gantry_core::{json, redact, shape};
+use gantry_core::{redact, shape};
 use gantry_mcp::client::Trace;
 use gantry_provider::redact::Redactor;
 use gantry_provider::server::Observer;
-use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,43 +44,13 @@ impl Trace for FrameTap {
 
 /// A message with secrets masked. One that cannot be parsed, and so not be searched for secrets, is not shown.
 fn redacted(frame: &str, secrets: &Redactor) -> String {
-    let masked = match masked(frame, DEPTH) {
+    let masked = match redact::masked(frame, DEPTH) {
         Ok(masked) => masked,
         Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
     };
     // Cut first: a frame may have megabytes. A secret that the first cut splits lies beyond the second.
     let start = shape::truncated(&masked, FRAME_BYTES + MARGIN_BYTES);
     shape::truncated(&secrets.mask(start.into_owned()), FRAME_BYTES).into_owned()
-}
-
-/// JSON text with secrets masked; unchanged if it has none.
-fn masked(text: &str, depth: usize) -> Result<String, json::Error> {
-    json::check(text)?;
-    // Cannot happen for a text that was checked; if it does, nothing of it is shown.
-    let Ok(mut value) = serde_json::from_str(text) else { return Ok(redact::MASK.to_owned()) };
-    Ok(if mask_secrets(&mut value, depth) { value.to_string() } else { text.to_owned() })
-}
-
-/// Masks values under keys that name a secret, also in JSON that is carried as text. Returns whether there were any.
-fn mask_secrets(value: &mut Value, depth: usize) -> bool {
-    match value {
-        Value::String(text) if depth > 0 && text.starts_with(['{', '[']) => match masked(text, depth - 1) {
-            Ok(masked) if masked != *text => {
-                *text = masked;
-                true
-            }
-            Ok(_) | Err(_) => false,
-        },
-        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_secrets(item, depth) | found),
-        Value::Object(members) => members.iter_mut().fold(false, |found, (key, member)| {
-            if redact::names_a_secret(key) {
-                *member = redact::MASK.into();
-                return true;
-            }
-            mask_secrets(member, depth) | found
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 #[cfg(test)]

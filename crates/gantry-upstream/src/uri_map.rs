@@ -4,7 +4,6 @@
 //! server sent.
 
 use gantry_core::raw;
-use gantry_provider::resources::ListKind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
 
@@ -21,22 +20,28 @@ pub(crate) struct UriMap {
     prefix: Option<Box<str>>,
 }
 
-/// Where a message has URIs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageKind {
-    /// An item of a list.
-    Item(ListKind),
-    /// `{"uri": …}`: the notice that a resource changed.
-    Uri,
-    /// The result of `resources/read`.
-    Contents,
-    /// The result of `tools/call`.
-    ToolResult,
-    /// A task, which may hold the result of a tool.
-    Task,
-    /// The result of `prompts/get`.
-    Messages,
-}
+/// Where messages of a kind have URIs: paths as [`values_at`] takes them.
+pub(crate) type UriPlaces = &'static [&'static [&'static str]];
+
+/// `{"uri": …}`: a resource in a list, or the notice that it changed.
+pub(crate) const OBJECT: UriPlaces = &[&["uri"]];
+
+/// A template in a list.
+pub(crate) const TEMPLATE: UriPlaces = &[&["uriTemplate"]];
+
+/// The result of `resources/read`.
+pub(crate) const CONTENTS: UriPlaces = &[&["contents", "*", "uri"]];
+
+/// The result of `tools/call`: a link has a URI, an embedded resource holds one.
+pub(crate) const TOOL_RESULT: UriPlaces = &[&["content", "*", "uri"], &["content", "*", "resource", "uri"]];
+
+/// A task, which may hold the result of a tool.
+pub(crate) const TASK: UriPlaces =
+    &[&["result", "content", "*", "uri"], &["result", "content", "*", "resource", "uri"]];
+
+/// The result of `prompts/get`.
+pub(crate) const PROMPT: UriPlaces =
+    &[&["messages", "*", "content", "*", "uri"], &["messages", "*", "content", "*", "resource", "uri"]];
 
 impl UriMap {
     /// The map of a server.
@@ -59,7 +64,7 @@ impl UriMap {
     }
 
     /// A message of the server as clients see it.
-    pub(crate) fn rewrite<'a>(&self, kind: MessageKind, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn rewrite<'a>(&self, places: UriPlaces, text: &'a str) -> Cow<'a, str> {
         let Some(prefix) = &self.prefix else { return text.into() };
         // A key `uri` contains one of these, even if it is written with escapes.
         if !text.contains("uri") && !text.contains("\\u") {
@@ -69,7 +74,7 @@ impl UriMap {
             let inner = uri.strip_prefix('"').unwrap_or_default();
             (uri, format!("\"{prefix}{inner}"))
         };
-        replaced(text, uris(kind, text).into_iter().map(with_prefix).collect())
+        replaced(text, uris(places, text).map(with_prefix).collect())
     }
 }
 
@@ -80,22 +85,8 @@ pub(crate) fn with_string_at(text: &str, path: &[&str], new: &str) -> String {
 }
 
 /// The URIs in a message, as the texts of JSON strings.
-fn uris(kind: MessageKind, text: &str) -> Vec<&str> {
-    let plain: &[&[&str]] = &[&["uri"]];
-    // Of a content block: a link has a URI, an embedded resource holds one.
-    let block: &[&[&str]] = &[&["uri"], &["resource", "uri"]];
-    let (objects, places): (&[&str], &[&[&str]]) = match kind {
-        MessageKind::Item(ListKind::Tools | ListKind::Prompts) => return Vec::new(),
-        MessageKind::Item(ListKind::Templates) => (&[], &[&["uriTemplate"]]),
-        MessageKind::Item(ListKind::Resources) | MessageKind::Uri => (&[], plain),
-        MessageKind::Contents => (&["contents", "*"], plain),
-        MessageKind::ToolResult => (&["content", "*"], block),
-        MessageKind::Task => (&["result", "content", "*"], block),
-        MessageKind::Messages => (&["messages", "*", "content", "*"], block),
-    };
-    let objects = values_at(text, objects).into_iter();
-    let found = objects.flat_map(|object| places.iter().flat_map(move |place| values_at(object, place)));
-    found.filter(|uri| uri.starts_with('"')).collect()
+fn uris(places: UriPlaces, text: &str) -> impl Iterator<Item = &str> {
+    places.iter().flat_map(|place| values_at(text, place)).filter(|uri| uri.starts_with('"'))
 }
 
 /// The values at a path. A name stands for all members of that name: usually there is one; with several, readers differ in
@@ -144,9 +135,9 @@ mod tests {
             }
         }
 
-        fn unshow(&self, kind: MessageKind, text: &str) -> Option<String> {
+        fn unshow(&self, places: UriPlaces, text: &str) -> Option<String> {
             let own = |uri| Some((uri, raw::quoted(self.upstream_uri(&raw::string(uri)?)?)));
-            let parts: Option<Vec<_>> = uris(kind, text).into_iter().map(own).collect();
+            let parts: Option<Vec<_>> = uris(places, text).map(own).collect();
             Some(replaced(text, parts?).into_owned())
         }
     }
@@ -162,32 +153,27 @@ mod tests {
         let shown = result
             .replace("\"file:///a\"", "\"gantry:files/file:///a\"")
             .replace("\"file:///\\u00e9\"", "\"gantry:files/file:///\\u00e9\"");
-        assert_eq!(files().rewrite(MessageKind::ToolResult, result), shown);
-        assert_eq!(files().unshow(MessageKind::ToolResult, &shown).unwrap(), result.replace("\\u00e9", "é"));
-        assert_eq!(UriMap::new("files", false).rewrite(MessageKind::ToolResult, result), result);
+        assert_eq!(files().rewrite(TOOL_RESULT, result), shown);
+        assert_eq!(files().unshow(TOOL_RESULT, &shown).unwrap(), result.replace("\\u00e9", "é"));
+        assert_eq!(UriMap::new("files", false).rewrite(TOOL_RESULT, result), result);
     }
 
     #[test]
     fn every_place_of_a_uri_is_known() {
         let rows = [
-            (MessageKind::Item(ListKind::Resources), r#"{"uri":"a:b","name":"n"}"#, 1),
-            (MessageKind::Item(ListKind::Templates), r#"{"uriTemplate":"a:{b}","uri":"not mine"}"#, 1),
-            (MessageKind::Item(ListKind::Prompts), r#"{"name":"n","uri":"a:b"}"#, 0),
-            (MessageKind::Uri, r#"{"uri":"a:b"}"#, 1),
-            (MessageKind::Contents, r#"{"contents":[{"uri":"a:b"},{"uri":"a:c"}]}"#, 2),
-            (
-                MessageKind::Messages,
-                r#"{"messages":[{"content":{"type":"resource","resource":{"uri":"a:b"}}}]}"#,
-                1,
-            ),
-            (MessageKind::Messages, r#"{"messages":[{"content":[{"uri":"a:b"},{"uri":"a:b"}]}]}"#, 2),
-            (MessageKind::Task, r#"{"taskId":"t","result":{"content":[{"uri":"a:b"}]}}"#, 1),
-            (MessageKind::Uri, r#"{"uri":7}"#, 0),
+            (OBJECT, r#"{"uri":"a:b","name":"n"}"#, 1),
+            (TEMPLATE, r#"{"uriTemplate":"a:{b}","uri":"not mine"}"#, 1),
+            (OBJECT, r#"{"uri":"a:b"}"#, 1),
+            (CONTENTS, r#"{"contents":[{"uri":"a:b"},{"uri":"a:c"}]}"#, 2),
+            (PROMPT, r#"{"messages":[{"content":{"type":"resource","resource":{"uri":"a:b"}}}]}"#, 1),
+            (PROMPT, r#"{"messages":[{"content":[{"uri":"a:b"},{"uri":"a:b"}]}]}"#, 2),
+            (TASK, r#"{"taskId":"t","result":{"content":[{"uri":"a:b"}]}}"#, 1),
+            (OBJECT, r#"{"uri":7}"#, 0),
         ];
-        for (kind, text, count) in rows {
-            let shown = files().rewrite(kind, text);
+        for (places, text, count) in rows {
+            let shown = files().rewrite(places, text);
             assert_eq!(shown.matches("gantry:files/a:").count(), count, "{shown}");
-            assert_eq!(files().unshow(kind, &shown).unwrap(), text);
+            assert_eq!(files().unshow(places, &shown).unwrap(), text);
         }
     }
 
@@ -195,10 +181,10 @@ mod tests {
     fn another_servers_uri_is_not_ours() {
         assert_eq!(files().upstream_uri("gantry:other/a:b"), None);
         assert_eq!(files().upstream_uri("a:b"), None);
-        assert_eq!(files().unshow(MessageKind::Uri, r#"{"uri":"gantry:other/a:b"}"#), None);
+        assert_eq!(files().unshow(OBJECT, r#"{"uri":"gantry:other/a:b"}"#), None);
         // A client may write the same string with escapes.
         let escaped = r#"{"uri":"\u0067antry:files/a:b"}"#;
-        assert_eq!(files().unshow(MessageKind::Uri, escaped).unwrap(), r#"{"uri":"a:b"}"#);
+        assert_eq!(files().unshow(OBJECT, escaped).unwrap(), r#"{"uri":"a:b"}"#);
         // A server's id cannot end the prefix early.
         assert_eq!(UriMap::new("a/b", true).upstream_uri("gantry:a/b/c"), None);
     }
@@ -222,8 +208,8 @@ mod tests {
             let both = uri_map.shown(&uri).into_owned();
             prop_assert_eq!(uri_map.upstream_uri(&both), Some(uri.as_str()));
             let text = format!("{{\"{key}\": 1.50, \"contents\":[ {{\"uri\":{}}} ]}}", raw::quoted(&uri));
-            let shown = uri_map.rewrite(MessageKind::Contents, &text).into_owned();
-            prop_assert_eq!(uri_map.unshow(MessageKind::Contents, &shown).unwrap(), text);
+            let shown = uri_map.rewrite(CONTENTS, &text).into_owned();
+            prop_assert_eq!(uri_map.unshow(CONTENTS, &shown).unwrap(), text);
         }
 
         #[test]

@@ -87,7 +87,7 @@ impl Runtime {
     /// # Errors
     /// The same as those of [`Runtime::start`].
     pub fn check(plan: &Plan, queues: &Queues) -> Result<(), Error> {
-        let group = plan.options.server_factory.unstarted();
+        let group = plan.options.server_factory.open(Arc::new(()));
         let providers = Providers::of_plan(plan, &group, &Providers::default());
         providers.and_then(|providers| pool::check(providers.all(), queues)).map_err(Error)
     }

@@ -65,7 +65,7 @@ impl Providers {
         }
         for plan in &plan.options.servers {
             let is_same =
-                |it: &&ProviderEntry| it.server.as_ref().is_some_and(|it| it.config().is_same(&*plan.config));
+                |it: &&ProviderEntry| it.server.as_ref().is_some_and(|it| it.has_config(&*plan.config));
             let options = Arc::new(plan.options.clone());
             order.push(match former.get(plan.id()).filter(is_same) {
                 // How its tools are run may be another way; the connection is the same.

@@ -12,8 +12,9 @@ use crate::options::{Options, Plan};
 use crate::projects::DRAIN;
 use gantry_core::Tool;
 use gantry_core::toolset::Pool;
+use gantry_provider::Provider;
 use gantry_provider::resources::{Change, ListKind};
-use gantry_provider::server::{PublishCatalog, Server};
+use gantry_provider::server::Server;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,18 +108,18 @@ impl Runtime {
         let (rt, before) = (Arc::clone(self), Arc::clone(&former));
         let parts = (Arc::clone(&options), Arc::clone(&providers));
         let work = tokio::task::spawn_blocking(move || rt.build_snapshot(&before, parts));
-        let (now, publish_catalog) = work.await.unwrap_or_else(|error| {
+        let (now, catalog_changes) = work.await.unwrap_or_else(|error| {
             tracing::error!("the tools could not be put together anew: {error}");
             let is_same = Arc::ptr_eq(&former.options, &options);
             // Without a pool of its own nothing of a new configuration can be called; the next change makes one. Under the
             // same options the former pool is right: tools of a provider that is gone are refused.
             let build = if is_same { Arc::clone(&former.build) } else { Arc::default() };
-            (former.next(options, providers, build, former.discovered), Box::new(Vec::new) as PublishCatalog)
+            (former.next(options, providers, build, former.discovered), Vec::new())
         });
         let now = Arc::new(now);
         self.snapshot.store(Arc::clone(&now));
         self.output_provider.answers_within(now.options.response_max_bytes);
-        self.announce(&former, &now, publish_catalog);
+        self.announce(&former, &now, catalog_changes);
         self.generation.send_modify(|generation| *generation += 1);
         if now.discovered && !former.discovered {
             self.log_warnings();
@@ -135,7 +136,7 @@ impl Runtime {
         &self,
         former: &Snapshot,
         (options, providers): (Arc<Options>, Arc<Providers>),
-    ) -> (Snapshot, PublishCatalog) {
+    ) -> (Snapshot, Vec<(Arc<str>, ListKind)>) {
         self.servers.refresh_pins();
         // Order: asked before the tools are taken: what a server has by then is in the pool for certain.
         let discovered = former.discovered || providers.servers().all(|server| server.has_settled());
@@ -143,8 +144,9 @@ impl Runtime {
         let keep_owners = former.discovered || Instant::now() >= self.discovery_deadline;
         let build = pool::build(providers.all(), former.pool(), keep_owners);
         let beginnings = pool::beginnings(providers.all());
-        let catalog = self.servers.prepare_catalog(&|server| providers.has(server), &beginnings, keep_owners);
-        (former.next(options, providers, Arc::new(build), discovered), catalog)
+        let is_in = |server: &dyn Provider| providers.has(server);
+        let changes = self.servers.update_catalog(&is_in, &beginnings, keep_owners);
+        (former.next(options, providers, Arc::new(build), discovered), changes)
     }
 
     /// Has the snapshot refreshed when a provider changes, for as long as the provider is there.
@@ -159,11 +161,10 @@ impl Runtime {
     }
 
     /// Logs what is excluded now, and notifies connected clients of what is other than before.
-    fn announce(&self, former: &Snapshot, now: &Snapshot, publish_catalog: PublishCatalog) {
+    fn announce(&self, former: &Snapshot, now: &Snapshot, changed: Vec<(Arc<str>, ListKind)>) {
         if former.discovered {
             log_excluded(&former.build.excluded, &now.build.excluded);
         }
-        let changed = publish_catalog();
         if former.revision == 0 {
             // No client knows anything of a runtime before its first snapshot.
             return;

@@ -244,7 +244,7 @@ impl Request {
 
     /// What an approver reads.
     fn question(&self) -> String {
-        let OutboundRequest { method, url, headers, body, .. } = &self.outbound;
+        let OutboundRequest { method, url, headers, body } = &self.outbound;
         let mut displayed: String = url.as_str().chars().take(DISPLAYED_URL_CHARS).collect();
         if displayed.len() < url.as_str().len() {
             displayed.push_str(&format!("… ({} characters)", url.as_str().len()));

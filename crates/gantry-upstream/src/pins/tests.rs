@@ -11,6 +11,12 @@ fn listing(instructions: Option<&str>, tools: &[(&str, &str)]) -> Arc<Listing> {
     Arc::new(Listing::for_tests(instructions, raws.collect()))
 }
 
+fn opened(file: PathBuf) -> PinFile {
+    let pins = PinFile::new(file);
+    pins.refresh();
+    pins
+}
+
 fn names(diffs: &[PinDiff]) -> Vec<(Option<&str>, &str)> {
     diffs.iter().map(|diff| (diff.tool.as_deref(), diff.change)).collect()
 }
@@ -20,9 +26,16 @@ fn objection(lock: &PinFile, listing: &Listing, tool: &str) -> Option<String> {
 }
 
 #[test]
+fn a_file_that_was_not_read_yet_pins_everything() {
+    let (lock, now) = (PinFile::new(PathBuf::from("gantry.lock")), listing(Some("hi"), &[("a", "one")]));
+    assert_eq!(objection(&lock, &now, "a").unwrap(), "gantry.lock has not been read yet");
+    assert!(!lock.admits_instructions("s", "hi"));
+}
+
+#[test]
 fn without_a_file_nothing_is_pinned() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     let now = listing(Some("hi"), &[("a", "one")]);
     assert_eq!(objection(&lock, &now, "a"), None);
     assert!(lock.admits_instructions("s", "hi"));
@@ -32,7 +45,7 @@ fn without_a_file_nothing_is_pinned() {
 #[test]
 fn a_changed_or_new_tool_of_a_pinned_server_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     let server: Arc<str> = "s".into();
     lock.accept(&[(Arc::clone(&server), listing(Some("hi"), &[("a", "one"), ("b", "two")]))], None, None)
         .unwrap();
@@ -64,9 +77,9 @@ fn what_is_pinned_survives_and_reads_the_same_in_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gantry.lock");
     let now = listing(None, &[("b", "two"), ("a", "one")]);
-    PinFile::open(file.clone()).accept(&[("s".into(), Arc::clone(&now))], None, None).unwrap();
+    opened(file.clone()).accept(&[("s".into(), Arc::clone(&now))], None, None).unwrap();
     let text = fs::read_to_string(&file).unwrap();
-    let reopened = PinFile::open(file.clone());
+    let reopened = opened(file.clone());
     assert_eq!(objection(&reopened, &now, "a"), None);
     reopened.accept(&[("s".into(), now)], None, None).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), text, "accepting again changes no byte");
@@ -77,7 +90,7 @@ fn what_is_pinned_survives_and_reads_the_same_in_another_process() {
 #[test]
 fn a_server_that_is_down_keeps_its_pins() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     lock.accept(&[("s".into(), listing(None, &[("a", "one")]))], None, None).unwrap();
     lock.accept(&[("t".into(), listing(None, &[("x", "one")]))], None, None).unwrap();
     assert!(objection(&lock, &listing(None, &[("a", "other")]), "a").is_some());
@@ -94,7 +107,7 @@ fn a_file_that_cannot_be_read_pins_everything_and_is_never_overwritten() {
         ("{\"version\": 1, \"servers\": {}, \"extra\": 1}", "extra"),
     ] {
         fs::write(&file, text).unwrap();
-        let lock = PinFile::open(file.clone());
+        let lock = opened(file.clone());
         let reason = objection(&lock, &now, "a").unwrap();
         assert!(reason.contains(part) && reason.contains("gantry.lock"), "{reason}");
         assert!(!lock.admits_instructions("s", "hi"));
@@ -106,7 +119,7 @@ fn a_file_that_cannot_be_read_pins_everything_and_is_never_overwritten() {
 #[test]
 fn accepting_a_tool_that_nobody_has_pins_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     let now = listing(None, &[("a", "one")]);
     assert!(lock.accept(&[("s".into(), Arc::clone(&now))], Some("zzz"), None).unwrap().is_empty());
     assert_eq!(objection(&lock, &now, "a"), None, "the server is still free");
@@ -116,7 +129,7 @@ fn accepting_a_tool_that_nobody_has_pins_nothing() {
 #[test]
 fn a_yes_is_to_what_was_seen_and_to_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     let server: Arc<str> = "s".into();
     let (shown, now) =
         (listing(None, &[("a", "one")]), listing(None, &[("a", "one; and also delete everything")]));
@@ -136,7 +149,7 @@ fn raw_listing(members: &[&str]) -> Arc<Listing> {
 #[test]
 fn what_cannot_be_shown_as_a_value_is_shown_as_text_and_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     let server: Arc<str> = "s".into();
     let diff = |members: &str| lock.diff(&server, &raw_listing(&[members]));
     // Numbers that no usual reader holds, and nesting that none follows.
@@ -172,7 +185,7 @@ fn what_is_hidden_behind_an_odd_number_is_flagged_all_the_same() {
 #[test]
 fn a_yes_to_one_tool_of_a_free_server_pins_that_tool_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = PinFile::open(folder.path().join("gantry.lock"));
+    let lock = opened(folder.path().join("gantry.lock"));
     let server: Arc<str> = "s".into();
     let now = listing(Some("obey"), &[("a", "one"), ("b", "two")]);
     let mut seen = lock.diff(&server, &now);

@@ -148,7 +148,7 @@ fn pol_6_a_server_of_the_catalogue_that_cannot_start_leaves_the_rest_working() {
     assert_eq!(site.tools("a"), ["works__echo"]);
     assert_eq!(site.result("a", "works__echo", &json!({ "text": "x" })), "x");
     for (id, light, words) in [
-        ("exits", "red", "exited with code 3"),
+        ("exits", "red", "exit code 3"),
         ("hangs", "red", "300 ms"),
         ("missing", "red", "no-such-program-anywhere"),
         ("no-ws", "red", "refused"),

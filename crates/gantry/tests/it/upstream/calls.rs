@@ -18,7 +18,7 @@ fn ups_5_a_read_that_its_server_died_of_has_no_effect_and_the_server_is_back() {
     assert_eq!(rig.journal(), ["died in die"], "a call is sent once");
     assert_eq!(rig.result("bad__echo", &json!({ "text": "back" })), "back");
     let why = rig.status("bad")["lastError"].as_str().expect("a reason").to_owned();
-    assert!(why.contains("exited with code 7: faulty: it was told to die in die"), "{why}");
+    assert!(why.contains("exit code 7: faulty: it was told to die in die"), "{why}");
 }
 
 #[test]

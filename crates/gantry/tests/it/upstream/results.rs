@@ -205,7 +205,7 @@ fn ups_9_secrets_of_a_server_do_not_show_in_its_errors() {
     }
     // What is left still says what happened.
     let why = rig.status("never")["lastError"].as_str().expect("a reason").to_owned();
-    assert!(why.contains("exited with code 1") && why.contains("401 for token"), "{why}");
+    assert!(why.contains("exit code 1") && why.contains("401 for token"), "{why}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn ups_3_a_program_that_exits_at_once_says_with_which_code_and_its_last_words() 
         // Each try says the same.
         for _ in 0..5 {
             let why = rig.down("bad")["lastError"].as_str().expect("a reason").to_owned();
-            assert_eq!(why, "exited with code 3: faulty: it was told to exit on start");
+            assert_eq!(why, "exit code 3: faulty: it was told to exit on start");
             rig.restart("bad");
         }
     });
