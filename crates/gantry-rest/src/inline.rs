@@ -228,8 +228,8 @@ impl Provider for InlineTools {
         cx: &'a CallContext,
         permit: &'a Permit,
     ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+        let name = permit.tool().spec.name.as_str();
         Box::pin(async move {
-            let name = permit.tool().spec.name.as_str();
             let Some(tool) = self.tool(name) else {
                 let message = format!("{NAMESPACE} has no tool {name}");
                 return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
