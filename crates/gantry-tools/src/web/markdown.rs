@@ -1,7 +1,7 @@
 //! HTML as Markdown, for an agent to read.
 //!
-//! `html5ever` reads the tags, `htmd` writes the Markdown. Between them stands a tree of our own making with limits:
-//! the tree that `html5ever` builds takes quadratic time on nested tags and multiplies unclosed ones (9 KB become
+//! `html5gum` reads the tags, `htmd` writes the Markdown. Between them stands a tree of our own making with limits: the
+//! tree that `htmd` has `html5ever` build takes quadratic time on nested tags and multiplies unclosed ones (9 KB become
 //! 480,000 nodes), and `htmd` recurses and pads tables (210 KB become 200 MB), so a hostile page could stop the process.
 
 mod tree;
@@ -10,7 +10,7 @@ use gantry_egress::Url;
 use htmd::element_handler::{HandlerResult, Handlers};
 use htmd::options::{BulletListMarker, HrStyle, Options};
 use htmd::{Element, HtmlToMarkdown, Node};
-use html5ever::Attribute;
+use markup5ever::Attribute;
 use markup5ever_rcdom::NodeData;
 use std::rc::Rc;
 use std::sync::LazyLock;

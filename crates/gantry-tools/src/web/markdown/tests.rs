@@ -17,6 +17,7 @@ fn words_are_kept_and_machinery_is_not() {
     check("a &amp; b &lt;c&gt; &eacute;&#8212;&#x1F600; &unknown; &", "a & b \\<c> é—😀 &unknown; &");
     check("<div>a</div><div>b</div><span>c</span> <span>d</span>", "a\n\nb\n\nc d");
     check("5 < 6 and <3", "5 < 6 and <3");
+    check("a\0b<noframes><b>no</noframes>", "ab");
     check("", "");
 }
 
@@ -41,6 +42,7 @@ fn headings_emphasis_and_code_are_marked() {
         "```rust\nfn main() {\n    a < b;\n}\n```\n\nafter",
     );
     check("<pre>a\n  <b>b</b><br>c", "```\na\n  b\nc\n```");
+    check("<pre>\r\n\r\na", "```\n\na\n```");
     check("<b>open <p>two</p> lines</b>", "**open\n\ntwo\n\nlines**");
 }
 
@@ -52,6 +54,10 @@ fn links_are_absolute_and_only_of_the_web() {
         "see [there](https://b.test/), [mail](mailto:a@b.test)",
     );
     check("<a href='javascript:alert(1)'>j</a> <a href='data:text/html,x'>d</a> <a name=n>n</a>", "j d n");
+    check(
+        "<a HREF=/1 href=/2>one</a><a href>two</a href=/3>",
+        "[one](https://a.test/1)[two](https://a.test/dir/page.html)",
+    );
     check("<a href=/1>one<a href=/2>two</a>", "[one](https://a.test/1)[two](https://a.test/2)");
     check("<a href=/1></a><a href=/2><h3>Head\nline</h3></a>", "[### Head line](https://a.test/2)");
     check("<base href='https://c.test/y/'><a href=z>z</a>", "[z](https://c.test/y/z)");

@@ -5,14 +5,14 @@
 
 use super::one_line;
 use gantry_egress::Url;
-use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::states::RawKind;
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
-use html5ever::{Attribute, LocalName, QualName, ns};
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, State, Tokenizer};
+use markup5ever::tendril::StrTendril;
+use markup5ever::{Attribute, LocalName, QualName, ns};
 use markup5ever_rcdom::{Node, NodeData};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -33,11 +33,8 @@ const GROWN_BYTES: usize = 32 * 1024 * 1024;
 const INDENT_BYTES: usize = 8;
 const ELEMENT_BYTES: usize = 16;
 
-/// Limit: how long a page is read. The tokenizer takes quadratic time for the attributes of one tag.
+/// Limit: how long a page is read. The tokenizer takes linear time; each tag looks through the elements that are open.
 const READING: Duration = Duration::from_secs(5);
-
-/// How much is read before the limits are checked.
-const PIECE_BYTES: usize = 4096;
 
 /// Limit: bytes of the address that a page names for its links to start from.
 const BASE_BYTES: usize = 8192;
@@ -64,6 +61,16 @@ const TABLE_PARTS: [&str; 8] = ["table", "caption", "thead", "tbody", "tfoot", "
 /// Elements within a line that have a mark in Markdown.
 const MARKED: [&str; 9] = ["a", "b", "strong", "i", "em", "code", "kbd", "samp", "tt"];
 
+/// The only attributes that are kept, so that a tag with a million others takes no memory.
+const ATTRIBUTES: [&str; 5] = ["alt", "class", "href", "src", "start"];
+
+/// A tag that opens an element.
+#[derive(Default)]
+struct Tag {
+    name: LocalName,
+    attributes: BTreeMap<&'static str, String>,
+}
+
 /// An element that is not closed yet.
 struct Open {
     name: LocalName,
@@ -85,33 +92,18 @@ pub(super) struct Tree {
     /// The element that is left out, and how many of that name are open.
     dropping: Option<(LocalName, usize)>,
     in_title: bool,
+    /// The tag that is being read, and the attribute whose value comes next, if it is kept.
+    tag: Tag,
+    attribute: Option<&'static str>,
+    started: Instant,
     nodes: usize,
     grown: usize,
-}
-
-struct Sink(RefCell<Tree>);
-
-impl TokenSink for Sink {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut tree = self.0.borrow_mut();
-        if let Token::TagToken(tag) = token {
-            match tag.kind {
-                TagKind::StartTag => return tree.start(tag),
-                TagKind::EndTag => tree.end(&tag.name),
-            }
-        } else if let Token::CharacterTokens(text) = token {
-            tree.text(&text);
-        }
-        TokenSinkResult::Continue
-    }
 }
 
 impl Tree {
     /// Reads a page; with its address, links are kept.
     pub(super) fn parse(html: &str, address: Option<&Url>) -> Self {
-        let tree = Self {
+        let mut tree = Self {
             document: Node::new(NodeData::Document),
             title: None,
             truncated: false,
@@ -120,24 +112,50 @@ impl Tree {
             open: Vec::new(),
             dropping: None,
             in_title: false,
+            tag: Tag::default(),
+            attribute: None,
+            started: Instant::now(),
             nodes: 0,
             grown: 0,
         };
-        let tokenizer = Tokenizer::new(Sink(RefCell::new(tree)), TokenizerOpts::default());
-        let (input, started) = (BufferQueue::default(), Instant::now());
-        let (mut rest, mut truncated) = (html, false);
-        while !rest.is_empty() && !truncated {
-            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
-            input.push_back(StrTendril::from_slice(piece));
-            // It takes all of the input: our sink never asks it to stop.
-            drop(tokenizer.feed(&input));
-            rest = after;
-            truncated = tokenizer.sink.0.borrow().is_full() || started.elapsed() > READING;
+        let emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| tree.take(&event));
+        let mut tokenizer = Tokenizer::new_with_emitter(html, emitter);
+        while let Some(Ok(ControlFlow::Continue(state))) = tokenizer.next() {
+            tokenizer.set_state(state);
         }
-        if !truncated {
-            tokenizer.end();
+        drop(tokenizer);
+        tree
+    }
+
+    /// Takes a part of the page. The result is how the tokenizer has to read what comes next, where that changes, or
+    /// that it has to stop.
+    fn take(&mut self, event: &CallbackEvent<'_>) -> Option<ControlFlow<(), State>> {
+        let mut state = None;
+        match *event {
+            CallbackEvent::OpenStartTag { name } => {
+                self.tag = Tag { name: local_name(name), attributes: BTreeMap::new() };
+            }
+            CallbackEvent::AttributeName { name } => {
+                let kept = ATTRIBUTES.into_iter().find(|kept| kept.as_bytes() == name);
+                // Only the first one of a name counts.
+                self.attribute = kept.filter(|kept| !self.tag.attributes.contains_key(kept));
+                self.tag.attributes.extend(self.attribute.map(|name| (name, String::new())));
+            }
+            CallbackEvent::AttributeValue { value } => {
+                let value = self.attribute.map(|name| (name, String::from_utf8_lossy(value).into_owned()));
+                self.tag.attributes.extend(value);
+            }
+            CallbackEvent::CloseStartTag { self_closing } => {
+                let tag = std::mem::take(&mut self.tag);
+                state = self.start(tag, self_closing);
+            }
+            CallbackEvent::EndTag { name } => self.end(&local_name(name)),
+            CallbackEvent::String { value } => self.text(&String::from_utf8_lossy(value).replace('\0', "")),
+            CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
         }
-        Self { truncated, ..tokenizer.sink.0.into_inner() }
+        let is_full = self.nodes > NODES || self.grown > GROWN_BYTES;
+        self.truncated = is_full || self.started.elapsed() > READING;
+        if self.truncated { Some(ControlFlow::Break(())) } else { state.map(ControlFlow::Continue) }
     }
 
     /// The words without any marks.
@@ -154,25 +172,19 @@ impl Tree {
         words
     }
 
-    fn is_full(&self) -> bool {
-        self.nodes > NODES || self.grown > GROWN_BYTES
-    }
-
     /// Takes a tag that opens an element. The result is how the tokenizer has to read what comes next.
-    fn start(&mut self, tag: Tag) -> TokenSinkResult<()> {
+    fn start(&mut self, tag: Tag, self_closing: bool) -> Option<State> {
         let next = match &*tag.name {
-            "script" => TokenSinkResult::RawData(RawKind::ScriptData),
-            "style" | "iframe" | "noembed" | "noframes" | "noscript" => {
-                TokenSinkResult::RawData(RawKind::Rawtext)
-            }
-            "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
-            _ => TokenSinkResult::Continue,
+            "script" => Some(State::ScriptData),
+            "style" | "iframe" | "noembed" | "noframes" | "noscript" => Some(State::RawText),
+            "title" | "textarea" => Some(State::RcData),
+            _ => None,
         };
         // An element closes itself only in foreign markup, which also has no raw text.
-        let is_empty = &*tag.name == "svg" && tag.self_closing;
+        let is_empty = &*tag.name == "svg" && self_closing;
         if let Some((dropped, open)) = &mut self.dropping {
             *open += usize::from(*dropped == tag.name && !is_empty);
-            return if &**dropped == "svg" { TokenSinkResult::Continue } else { next };
+            return next.filter(|_| &**dropped != "svg");
         }
         if &*tag.name == "title" && self.title.is_none() {
             self.title = Some(String::new());
@@ -343,14 +355,13 @@ impl Tree {
         // The line end after the tag is not part of the code.
         let is_first = self.is_verbatim() && parent.children.borrow().is_empty();
         let text = if is_first { text.strip_prefix('\n').unwrap_or(text) } else { text };
+        let room = self.grow(text.len());
+        let (text, _) = text.split_at(text.floor_char_boundary(room));
         let last = parent.children.borrow().last().cloned();
         match last.as_ref().map(|last| &last.data) {
-            Some(NodeData::Text { contents }) => {
-                contents.borrow_mut().push_slice(text);
-                self.grow(text.len());
-            }
+            Some(NodeData::Text { contents }) => contents.borrow_mut().push_slice(text),
             _ if text.is_empty() => {}
-            _ => self.append(text_node(text), text.len()),
+            _ => self.append(text_node(text), 0),
         }
     }
 
@@ -368,10 +379,13 @@ impl Tree {
         self.grow(bytes);
     }
 
-    /// Counts what these bytes come to when each of them is a line.
-    fn grow(&mut self, bytes: usize) {
+    /// Counts what these bytes come to when each of them is a line. The result is how many of them there is room for.
+    fn grow(&mut self, bytes: usize) -> usize {
         let (_, indents) = self.place();
-        self.grown = self.grown.saturating_add(bytes.saturating_mul(1 + INDENT_BYTES * indents));
+        let each = 1 + INDENT_BYTES * indents;
+        let room = GROWN_BYTES.saturating_sub(self.grown) / each;
+        self.grown = self.grown.saturating_add(bytes.saturating_mul(each));
+        room
     }
 }
 
@@ -379,8 +393,12 @@ fn text_node(text: &str) -> Rc<Node> {
     Node::new(NodeData::Text { contents: RefCell::new(StrTendril::from_slice(text)) })
 }
 
+fn local_name(name: &[u8]) -> LocalName {
+    LocalName::from(&*String::from_utf8_lossy(name))
+}
+
 fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
-    tag.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
+    tag.attributes.get(name).map(String::as_str)
 }
 
 fn make_attribute(name: &str, value: &str) -> Attribute {
