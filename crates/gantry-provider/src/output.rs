@@ -122,13 +122,13 @@ impl Content {
         let text = self.text.as_str();
         let Some(structured) = self.structured().filter(|it| !wraps(it, text)) else { return text.into() };
         if is_same(structured, text) {
-            return indented(structured, 0).into();
+            return indented(structured).into();
         }
         let is_prose = || serde_json::from_str::<IgnoredAny>(text).is_err();
         if text.len() > structured.len() && is_prose() {
-            return format!("{text}\n\nstructuredContent: {}", indented(structured, 0)).into();
+            return format!("{text}\n\nstructuredContent: {}", indented(structured)).into();
         }
-        indented(&self.result, 0).into()
+        indented(&self.result).into()
     }
 
     fn write_json(&self, out: &mut String) {
@@ -153,26 +153,51 @@ fn is_same(structured: &str, text: &str) -> bool {
         || canonical(structured).is_ok_and(|it| canonical(text).is_ok_and(|other| it.text() == other.text()))
 }
 
-/// A JSON text of this level in lines. Texts and numbers stay as they were written.
-fn indented(json: &str, level: usize) -> String {
-    let (parts, [open, close]): (Vec<String>, _) = match (raw::members(json), raw::elements(json)) {
-        _ if level == INDENTED_LEVELS => return json.to_owned(),
-        (Some(members), _) => {
-            let line = |(key, value): (Cow<'_, str>, &str)| {
-                format!("{}: {}", raw::quoted(&key), indented(value, level + 1))
-            };
-            (members.into_iter().map(line).collect(), ["{", "}"])
+/// A JSON text in lines. Nothing but white space is changed: strings and numbers stay as they were written.
+fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() + json.len() / 2);
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    let new_line = |out: &mut String, level: usize, blanks: usize| {
+        if level <= INDENTED_LEVELS {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', blanks));
         }
-        (None, Some(elements)) => {
-            (elements.into_iter().map(|value| indented(value, level + 1)).collect(), ["[", "]"])
-        }
-        (None, None) => return json.to_owned(),
     };
-    if parts.is_empty() {
-        return format!("{open}{close}");
+    for c in json.chars() {
+        if quoted {
+            out.push(c);
+            (quoted, escaped) = (escaped || c != '"', !escaped && c == '\\');
+            continue;
+        }
+        match c {
+            ' ' | '\t' | '\n' | '\r' => {}
+            '{' | '[' => {
+                out.push(c);
+                depth += 1;
+                new_line(&mut out, depth, depth);
+            }
+            '}' | ']' => {
+                let filled = out.trim_end().len();
+                if out.get(..filled).is_some_and(|before| before.ends_with(['{', '['])) {
+                    out.truncate(filled);
+                } else {
+                    new_line(&mut out, depth, depth.saturating_sub(1));
+                }
+                out.push(c);
+                depth = depth.saturating_sub(1);
+            }
+            ',' => {
+                out.push(c);
+                new_line(&mut out, depth, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => {
+                quoted = c == '"';
+                out.push(c);
+            }
+        }
     }
-    let end = format!("\n{}", " ".repeat(level));
-    format!("{open}{end} {}{end}{close}", parts.join(&format!(",{end} ")))
+    out
 }
 
 /// A content block as text in a conversation.
@@ -242,7 +267,7 @@ mod tests {
         );
         // JSON as text that is not the structure: both can be read by path.
         let both = r#"{"content":[{"type":"text","text":"[1,   2,   3,   4]"}],"structuredContent":{"n":2}}"#;
-        assert_eq!(Content::new(both).whole(), indented(both, 0));
+        assert_eq!(Content::new(both).whole(), indented(both));
     }
 
     #[test]
@@ -256,14 +281,14 @@ mod tests {
         check(r#"{"content":[{"type":"text","text":"a\nb"}],"structuredContent":{"result":"a\nb"}}"#, "a\nb");
         // Almost the same is not the same.
         let almost = r#"{"content":[{"type":"text","text":"{\"a\":1.0}"}],"structuredContent":{"a":1.00}}"#;
-        assert_eq!(Content::new(almost).whole(), indented(almost, 0));
+        assert_eq!(Content::new(almost).whole(), indented(almost));
         check(r#"{"content":[{"type":"text","text":"plain"}]}"#, "plain");
     }
 
     #[test]
     fn lines_change_nothing_but_white_space() {
-        let json = r#" { "a {[,:\" \\" : [ ] ,"b":{},"c":[{"d\u00e9":"\u00e9\\\""},-1.50E+3,null , true]} "#;
-        let lines = indented(json, 0);
+        let json = r#" { "a {[,:\" \\" : [ ] ,"b":{},"c":[{"d\u00e9":"\\\""},-1.50E+3,null , true]} "#;
+        let lines = indented(json);
         assert_eq!(
             lines,
             r#"{
@@ -271,7 +296,7 @@ mod tests {
  "b": {},
  "c": [
   {
-   "dé": "\u00e9\\\""
+   "d\u00e9": "\\\""
   },
   -1.50E+3,
   null,
@@ -279,10 +304,10 @@ mod tests {
  ]
 }"#
         );
-        assert_eq!(indented(&lines, 0), lines);
+        assert_eq!(indented(&lines), lines);
         // Nesting without end costs no more than its text.
         let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
-        let lines = indented(&deep, 0);
+        let lines = indented(&deep);
         assert_eq!(lines.replace([' ', '\n'], ""), deep);
         assert!(lines.len() < deep.len() + 200, "{}", lines.len());
     }

@@ -37,6 +37,11 @@ pub trait Provider: Send + Sync + Debug {
     /// Its tools as they are now.
     fn tools(&self) -> Vec<ToolSpec>;
 
+    /// Whether it has a tool of this (original) name.
+    fn has_tool(&self, name: &str) -> bool {
+        self.tools().iter().any(|tool| tool.name == name)
+    }
+
     /// Why a tool of this (original) name must not be called although it is there, if so.
     fn quarantine_reason(&self, _tool: &str) -> Option<String> {
         None

@@ -23,7 +23,7 @@ const HEADER_CHARS: usize = 500;
 /// The advice after a request whose effect is unknown.
 const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do not just send it again";
 
-/// Headers of an answer that help to find out what went wrong, by how they begin.
+/// Headers of an answer that help to find out what went wrong, by how they begin; the first are shown first.
 const HEADERS: [&str; 7] =
     ["retry-after", "location", "www-authenticate", "link", "x-request-id", "x-ratelimit-", "ratelimit-"];
 
@@ -108,10 +108,11 @@ impl RestCall<'_> {
         let masked = self.secrets.mask(body);
         let text = truncated(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
         let json: Option<Value> = serde_json::from_str(&text).ok().filter(|_| !is_cut);
-        let line = one_line(&text, MESSAGE_CHARS);
+        // Masked once more: what misleads may have stood within a secret.
+        let line = one_line(&self.secrets.mask(one_line(&text, usize::MAX)), MESSAGE_CHARS);
         let method = &self.request.method;
         let url = self.secrets.mask(display_url(self.request.url.as_str()));
-        let mut message = format!("HTTP {status} from {method} {url}");
+        let mut message = format!("HTTP {} from {method} {url}", status_line(status));
         message.extend((!line.is_empty()).then(|| format!(": {line}")));
         message.extend(self.hint(status, headers).map(|hint| format!(" ({hint})")));
         let mut details = json!({
@@ -157,6 +158,11 @@ impl RestCall<'_> {
     }
 }
 
+/// The number of a status, and its name if it has one.
+pub(super) fn status_line(status: StatusCode) -> String {
+    format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default()).trim_end().to_owned()
+}
+
 /// The beginning of a text without breaks and characters that mislead.
 pub(super) fn one_line(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -167,8 +173,9 @@ pub(super) fn one_line(text: &str, most: usize) -> String {
 
 /// The headers of an answer that help to find out what went wrong.
 fn diagnostic_headers(headers: &HeaderMap, secrets: &Redactor) -> Map<String, Value> {
-    let is_telling = |name: &&HeaderName| HEADERS.iter().any(|start| name.as_str().starts_with(start));
-    let shown = headers.keys().filter(is_telling).take(SHOWN_HEADERS).map(|name| {
+    let names =
+        HEADERS.iter().flat_map(|start| headers.keys().filter(move |name| name.as_str().starts_with(start)));
+    let shown = names.take(SHOWN_HEADERS).map(|name| {
         let value: String = secrets.mask(joined(headers, name)).chars().take(HEADER_CHARS).collect();
         (secrets.mask(name.as_str().to_owned()), value.into())
     });

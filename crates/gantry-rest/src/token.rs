@@ -179,8 +179,9 @@ fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
     let words = ["error", "error_description"].into_iter().filter_map(|key| body.get(key)?.as_str());
     let said = words.collect::<Vec<_>>().join(": ");
     let place = display_url(wanted.url.as_str());
-    let message =
-        secrets(wanted).mask(format!("no token can be got: HTTP {status} from POST {place}: {said}"));
+    let status_line = error::status_line(status);
+    let message = format!("no token can be got: HTTP {status_line} from POST {place}: {said}");
+    let message = secrets(wanted).mask(error::one_line(&message, usize::MAX));
     let code =
         if status.is_client_error() { ErrorCode::PermissionDenied } else { ErrorCode::UpstreamUnavailable };
     // Masked before it is cut: a half of a secret is not known as one.

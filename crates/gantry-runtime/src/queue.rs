@@ -184,7 +184,7 @@ impl Queue {
     }
 
     async fn own(self: &Arc<Self>, session: SessionId, priority: Priority) -> Result<Slot, Refusal> {
-        let (turn, granted) = {
+        let (ticket, granted) = {
             let mut state = self.state();
             if state.now.in_use < state.now.concurrent {
                 state.now.in_use += 1;
@@ -196,7 +196,7 @@ impl Queue {
             }
             state.enqueue(session, priority)
         };
-        let _place = Place { queue: self, turn };
+        let _place = Place { queue: self, ticket };
         granted.await.map_err(|_closed| self.full(0))
     }
 
@@ -262,7 +262,7 @@ impl Queue {
 }
 
 impl State {
-    fn enqueue(&mut self, session: SessionId, priority: Priority) -> (Turn, oneshot::Receiver<Slot>) {
+    fn enqueue(&mut self, session: SessionId, priority: Priority) -> (u64, oneshot::Receiver<Slot>) {
         let (grant, granted) = oneshot::channel();
         let own = self
             .waiting
@@ -270,22 +270,38 @@ impl State {
             .filter(|((Reverse(other), ..), (of, _))| *other == priority && *of == session);
         let own_round = own.map(|((_, round, _), _)| *round).max().unwrap_or_default();
         let round = own_round.max(self.rounds.get(&priority).copied().unwrap_or_default()) + 1;
-        let turn = (Reverse(priority), round, self.next_ticket);
+        let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting.insert(turn, (session, grant));
-        (turn, granted)
+        self.waiting.insert((Reverse(priority), round, ticket), (session, grant));
+        (ticket, granted)
+    }
+
+    /// Takes a call out of the line, if it is still there; later calls of its session move up, each into the round before.
+    fn leave(&mut self, ticket: u64) {
+        let Some(left) = self.waiting.keys().find(|turn| turn.2 == ticket).copied() else { return };
+        let Some((session, _)) = self.waiting.remove(&left) else { return };
+        let same_priority = self.waiting.range(left..).take_while(|(turn, _)| turn.0 == left.0);
+        let own = same_priority.filter(|(_, (of, _))| *of == session);
+        let later: Vec<Turn> = own.map(|(turn, _)| *turn).collect();
+        let mut free = left.1;
+        for (priority, round, ticket) in later {
+            if let Some(call) = self.waiting.remove(&(priority, round, ticket)) {
+                self.waiting.insert((priority, free, ticket), call);
+            }
+            free = round;
+        }
     }
 }
 
 /// A place in the line, which is left when the wait has ended or is given up.
 struct Place<'a> {
     queue: &'a Queue,
-    turn: Turn,
+    ticket: u64,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.queue.state().waiting.remove(&self.turn);
+        self.queue.state().leave(self.ticket);
     }
 }
 

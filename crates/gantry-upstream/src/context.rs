@@ -57,7 +57,7 @@ pub(crate) struct UpstreamContext {
     /// The pinned definitions.
     pub(crate) pins: PinFile,
     /// The era that each server spoke last.
-    pub(crate) eras: Eras,
+    pub(crate) eras: Arc<Eras>,
     /// Signs the ids of tasks.
     pub(crate) task_signer: TaskSigner,
     /// Hears of what happens at the servers.
@@ -80,7 +80,7 @@ impl UpstreamContext {
         Self {
             project: Arc::clone(&options.project),
             pins: PinFile::new(options.lock_file.clone()),
-            eras: Eras::new(options.data.join(ERAS)),
+            eras: Arc::new(Eras::new(options.data.join(ERAS))),
             task_signer: TaskSigner::new(),
             observer,
             starts: Semaphore::new(options.init_concurrency.max(1)),

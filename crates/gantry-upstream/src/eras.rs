@@ -3,58 +3,71 @@
 //! Only a hint: a server that speaks another era by now is probed again, so a failure here costs time and nothing else.
 
 use crate::options::ServerSettings;
+use crate::pins::write_atomically;
 use gantry_core::digest::Digest;
 use gantry_mcp::Version;
 use gantry_mcp::client::Protocol;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
-use tokio::fs;
-use tokio::sync::Semaphore;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::spawn_blocking;
 
 /// Servers that are remembered.
 const MAX_SERVERS: usize = 1000;
+
+/// The size of a file that is still read.
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The file of eras.
 #[derive(Debug)]
 pub(crate) struct Eras {
     file: PathBuf,
     /// Held while the file is changed.
-    changing: Semaphore,
+    changing: Mutex<()>,
 }
 
 impl Eras {
     /// The eras in this file, which need not be there.
     pub(crate) fn new(file: PathBuf) -> Self {
-        Self { file, changing: Semaphore::new(1) }
+        Self { file, changing: Mutex::default() }
     }
 
     /// Whether each server spoke the modern era, by the digest of its id and how it is reached.
-    async fn read(&self) -> BTreeMap<String, bool> {
-        let text = fs::read_to_string(&self.file).await.unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    fn read(&self) -> BTreeMap<String, bool> {
+        let is_small = fs::metadata(&self.file).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
+        let text = is_small.then(|| fs::read_to_string(&self.file).ok()).flatten();
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
     /// The era that a server spoke last.
-    pub(crate) async fn last_spoken(&self, server: &ServerSettings) -> Protocol {
-        match self.read().await.get(&key(server)) {
+    pub(crate) async fn last_spoken(self: &Arc<Self>, server: &ServerSettings) -> Protocol {
+        let eras = Arc::clone(self);
+        let known = spawn_blocking(move || eras.read()).await.unwrap_or_default();
+        match known.get(&key(server)) {
             Some(true) => Protocol::Modern,
             Some(false) => Protocol::Legacy,
             None => Protocol::Auto,
         }
     }
 
-    /// Remembers the era of a server.
-    pub(crate) async fn remember(&self, server: &ServerSettings, version: Version) {
-        let _changing = self.changing.acquire().await;
-        let mut known = self.read().await;
-        if known.insert(key(server), version.is_modern()) == Some(version.is_modern()) {
+    /// Remembers the era of a server, without waiting until it is written.
+    pub(crate) fn remember(self: &Arc<Self>, server: &ServerSettings, version: Version) {
+        let (eras, key) = (Arc::clone(self), key(server));
+        spawn_blocking(move || eras.change(key, version.is_modern()));
+    }
+
+    fn change(&self, server: String, is_modern: bool) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.read();
+        if known.insert(server, is_modern) == Some(is_modern) {
             return;
         }
         while known.len() > MAX_SERVERS {
             known.pop_first();
         }
         let text = serde_json::to_string_pretty(&known).unwrap_or_default();
-        if let Err(error) = fs::write(&self.file, text).await {
+        if let Err(error) = write_atomically(&self.file, &text) {
             tracing::debug!("{} cannot be written: {error}", self.file.display());
         }
     }
@@ -78,15 +91,15 @@ mod tests {
     async fn an_era_is_remembered_across_starts_for_the_same_address_only() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("eras.json");
-        let eras = Eras::new(file.clone());
+        let eras = Arc::new(Eras::new(file.clone()));
         assert_eq!(eras.last_spoken(&server("http://a/")).await, Protocol::Auto);
-        eras.remember(&server("http://a/"), Version::V2025_06_18).await;
-        eras.remember(&server("http://c/"), Version::MODERN).await;
-        let again = Eras::new(file.clone());
+        eras.change(key(&server("http://a/")), Version::V2025_06_18.is_modern());
+        eras.change(key(&server("http://c/")), Version::MODERN.is_modern());
+        let again = Arc::new(Eras::new(file.clone()));
         assert_eq!(again.last_spoken(&server("http://a/")).await, Protocol::Legacy);
         assert_eq!(again.last_spoken(&server("http://b/")).await, Protocol::Auto);
         assert_eq!(again.last_spoken(&server("http://c/")).await, Protocol::Modern);
-        std::fs::write(&file, "nonsense").unwrap();
+        fs::write(&file, "nonsense").unwrap();
         assert_eq!(again.last_spoken(&server("http://a/")).await, Protocol::Auto);
     }
 }

@@ -268,14 +268,15 @@ impl UpstreamServer {
     /// The same for many resources. Returns those that were not answered.
     async fn sync_subscriptions(&self, uris: Vec<Arc<str>>, only: Option<&Arc<Connection>>) -> Vec<Arc<str>> {
         let requests = stream::iter(uris).map(|uri| async move {
-            match self.sync_subscription(&uri, only).await {
-                Ok(()) => None,
-                Err(Failure::Answered(error)) => {
-                    tracing::warn!("{}: it refuses to change the subscription to {uri}: {error}", self.id());
-                    None
-                }
-                Err(Failure::Unavailable(_) | Failure::Lost(_) | Failure::Canceled) => Some(uri),
+            let (failure, id) = (self.sync_subscription(&uri, only).await.err()?, self.id());
+            let is_refused = matches!(failure, Failure::Answered(_));
+            // On a new connection, sessions lose what is refused.
+            if is_refused && only.is_some() {
+                tracing::warn!("{id}: it refuses the subscription to {uri}: {failure}");
+            } else {
+                tracing::debug!("{id}: the subscription to {uri} is not changed: {failure}");
             }
+            (!is_refused).then_some(uri)
         });
         requests.buffer_unordered(AT_ONCE).filter_map(ready).collect().await
     }

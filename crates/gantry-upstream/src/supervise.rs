@@ -116,7 +116,7 @@ impl Supervisor<'_> {
         let (sender, events) = mpsc::channel(EVENTS);
         let target = server.target(replica, protocol, declared, sender.clone());
         let connection = Arc::new(client::connect(&target, eras.last_spoken(settings).await).await?);
-        eras.remember(settings, connection.about().version).await;
+        eras.remember(settings, connection.about().version);
         let asked = Instant::now();
         let listing = Listing::fetch(&connection).await?;
         let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(sender));

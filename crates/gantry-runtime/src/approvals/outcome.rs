@@ -103,15 +103,20 @@ impl Runtime {
         call: Option<&CallRow>,
     ) -> Result<Shaped, CallError> {
         let kept = call.and_then(|call| call.outcome.as_ref()).and_then(|outcome| outcome.result.as_deref());
+        let is_gone = || {
+            let message = format!("{} has run, and its result is no longer kept", row.call);
+            let error = ToolError::new(ErrorCode::ExecutionError, message);
+            CallError::from(Fault { error, effect: EffectState::Done })
+        };
         match row.state {
             State::CompletedSuccess | State::CompletedFailure if let Some(kept) = kept => {
-                Ok(Shaped { body: idempotency::replay(self, cx, kept).await?, cached: false })
+                match (idempotency::replay(self, cx, kept).await, row.state) {
+                    // A success has no refusal of its own, so what was kept cannot be read or is gone.
+                    (Err(CallError::Refused(_)), State::CompletedSuccess) => Err(is_gone()),
+                    (replayed, _) => Ok(Shaped { body: replayed?, cached: false }),
+                }
             }
-            State::CompletedSuccess | State::CompletedFailure => {
-                let message = format!("{} has run, and its result is no longer kept", row.call);
-                let error = ToolError::new(ErrorCode::ExecutionError, message);
-                Err(Fault { error, effect: EffectState::Done }.into())
-            }
+            State::CompletedSuccess | State::CompletedFailure => Err(is_gone()),
             State::OutcomeUnknown => {
                 let message = format!(
                     "Gantry stopped while {} ran, so whether it took effect is unknown. Check before you repeat it.",

@@ -149,10 +149,15 @@ impl Delivery {
     /// Sends the next message about an approval when its pause is over and it is its turn.
     fn attempt(&self, id: ApprovalId, failures: usize) {
         let (projects, target) = (Weak::clone(&self.projects), Arc::clone(&self.target));
+        let project = Arc::clone(&self.project);
         self.attempts.push(Box::pin(async move {
             tokio::time::sleep(pause(failures)).await;
             let _turn = target.turns.acquire().await;
             let Some(alive) = projects.upgrade() else { return (id, failures, Ok(false)) };
+            // A webhook that was removed or replaced gets nothing more, also before this task is ended.
+            if alive.webhooks().get(&project) != Some(&target.webhook) {
+                return (id, failures, Ok(false));
+            }
             let (store, page) = (alive.store().clone(), alive.services().approvals().page());
             drop(alive);
             // Boxed, so that messages that wait take little room.

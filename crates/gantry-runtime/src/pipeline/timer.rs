@@ -25,8 +25,9 @@ impl PausableTimer {
             let since = Instant::now();
             tokio::select! {
                 biased;
-                () = tokio::time::sleep(limit) => return,
+                // First: a question that is open when the limit is reached stops the time all the same.
                 _ = open.wait_for(|open| *open > 0) => limit = limit.saturating_sub(since.elapsed()),
+                () = tokio::time::sleep(limit) => return,
             }
         }
     }

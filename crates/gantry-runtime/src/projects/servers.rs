@@ -108,7 +108,7 @@ impl Project {
     /// Starts what was added and closes what was removed, in every runtime that it is for.
     async fn apply_overlay(&self) {
         for runtime in self.runtimes() {
-            let gone = runtime.apply(self.effective(runtime.active.as_ref())).await;
+            let gone = runtime.apply(self.effective(runtime.active.as_ref()), false).await;
             join_all(gone.iter().map(|server| server.close())).await;
         }
     }

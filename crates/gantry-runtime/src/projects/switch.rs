@@ -85,9 +85,16 @@ impl Project {
                 let (from, to) = (from.clone(), to.clone());
                 self.events.emit(None, EventKind::AgentSwitchStarted { from, to: to.clone(), grace_ms });
                 let replaced = AssertUnwindSafe(self.replace_active(to.as_ref())).catch_unwind().await;
-                let replaced = replaced.unwrap_or_else(|_panic| Err("the switch broke off".to_owned()));
-                let (runtime, cut_off) =
-                    replaced.map_err(|reason| self.fail_switch(to.as_ref(), reason.into()))?;
+                let (runtime, cut_off) = match replaced {
+                    Ok(replaced) => {
+                        replaced.map_err(|reason| self.fail_switch(to.as_ref(), reason.into()))?
+                    }
+                    Err(_panic) => {
+                        self.fail_switch(to.as_ref(), "the switch broke off".into());
+                        let message = "the switch broke off; the log says more";
+                        return Err(Refusal::new(ErrorCode::InternalError, message));
+                    }
+                };
                 (runtime, cut_off, true)
             }
         };
@@ -131,12 +138,12 @@ impl Project {
 
     /// Callers of the agent that could not be switched to are refused; a runtime that is ready stays.
     fn fail_switch(&self, to: Option<&Arc<str>>, reason: Arc<str>) -> Refusal {
-        let failed = EventKind::AgentSwitchFailed { to: to.cloned(), reason: Arc::clone(&reason) };
-        self.events.emit(None, failed);
         let agent = to.cloned().unwrap_or_else(|| NO_AGENT.into());
         let message = format!("agent {agent} cannot be built: {reason}");
         self.slots.send_modify(|slots| {
             if slots.is_switching() {
+                let failed = EventKind::AgentSwitchFailed { to: to.cloned(), reason: Arc::clone(&reason) };
+                self.events.emit(None, failed);
                 slots.active = ActiveSlot::Failed { agent, reason };
             }
         });

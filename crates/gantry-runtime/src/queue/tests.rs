@@ -83,6 +83,26 @@ async fn cal_6_calls_that_come_later_never_overtake_a_turn() {
 }
 
 #[tokio::test]
+async fn cal_6_a_session_whose_calls_gave_up_keeps_its_turn() {
+    let queue = queue(1, 100);
+    let (first, second, held) = (SessionId::mint(), SessionId::mint(), Held::default());
+    let slot = queue.admit(SessionId::mint(), Priority::Normal, &held).await.unwrap();
+    let line_up = |session| (0..3).map(move |_| session);
+    let mut calls: Vec<_> = line_up(first)
+        .chain(line_up(second))
+        .map(|session| Box::pin(queue.admit(session, Priority::Normal, &held)))
+        .collect();
+    for call in &mut calls {
+        assert!(begin(call).await.is_none());
+    }
+    drop(calls.drain(..2));
+    drop(slot);
+    let turn = begin(&mut calls[0]).await.expect("the call that is left goes first").unwrap();
+    drop(turn);
+    assert!(begin(&mut calls[1]).await.is_some(), "then the other session");
+}
+
+#[tokio::test]
 async fn cal_6_waiting_is_bounded_and_giving_up_frees_the_place() {
     let queue = queue(1, 1);
     let session = SessionId::mint();

@@ -88,7 +88,8 @@ impl Snapshot {
             let own = prefixes.iter().find_map(|prefix| spelling.strip_prefix(prefix.as_str()));
             let name = own.unwrap_or(spelling);
             let mut names = entry.provider.tools().into_iter().map(|tool| tool.name);
-            if let Some(name) = names.find(|known| known == name || sanitised(known) == name) {
+            let exact = entry.provider.has_tool(name).then(|| name.to_owned());
+            if let Some(name) = exact.or_else(|| names.find(|known| sanitised(known) == name)) {
                 let dropped = self.build.excluded.iter().find(|(of, tool, _)| of == id && *tool == name);
                 let why = dropped.map_or_else(
                     || filter_reason(entry, &name),

@@ -44,7 +44,7 @@ impl Runtime {
         let observer = ServerObserver { events: events.clone(), runtime: instance_id, changes };
         let servers = plan.options.server_factory.open(Arc::new(observer));
         let providers = Providers::of_plan(&plan, &servers, &Providers::default()).map_err(Error)?;
-        providers.prepare().await;
+        providers.prepare(&Providers::default()).await;
         pool::check(providers.all(), &services.queues.load()).map_err(Error)?;
         let options = Arc::new(plan.options);
         let slowest = providers.servers().map(|server| server.startup_timeout()).max().unwrap_or_default();

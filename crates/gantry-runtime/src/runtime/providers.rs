@@ -55,13 +55,15 @@ impl Providers {
         let mut order = Vec::new();
         for provider in &plan.providers {
             let id = &provider.origin().provider;
-            let is_same = |it: &&Arc<dyn Provider>| {
-                it.config_digest().is_some_and(|known| provider.config_digest() == Some(known))
+            let is_same = |it: &&ProviderEntry| {
+                let digest = it.provider.config_digest();
+                Arc::ptr_eq(&it.provider, provider) || digest.is_some() && digest == provider.config_digest()
             };
-            let known = former.get(id).map(|known| &known.provider).filter(is_same);
-            let options = plan.options.providers.get(id).cloned().unwrap_or_default();
-            let provider = Arc::clone(known.unwrap_or(provider));
-            order.push(ProviderEntry::new(provider, None, Arc::new(options)));
+            let options = Arc::new(plan.options.providers.get(id).cloned().unwrap_or_default());
+            order.push(match former.get(id).filter(is_same) {
+                Some(known) => ProviderEntry { options, ..known.clone() },
+                None => ProviderEntry::new(Arc::clone(provider), None, options),
+            });
         }
         for plan in &plan.options.servers {
             let is_same =
@@ -82,9 +84,10 @@ impl Providers {
         Ok(Self { order, index })
     }
 
-    /// Gets Gantry's own providers ready, all at once. One that cannot is reported; the others go on.
-    pub(super) async fn prepare(&self) {
-        let own = self.order.iter().filter(|entry| entry.server.is_none());
+    /// Gets Gantry's own providers ready, all at once, except those that are ready already. One that cannot is reported; the
+    /// others go on.
+    pub(super) async fn prepare(&self, ready: &Self) {
+        let own = self.order.iter().filter(|entry| entry.server.is_none() && !ready.has(&*entry.provider));
         join_all(own.map(|entry| async {
             if let Err(reason) = entry.provider.prepare().await {
                 tracing::warn!("{} is not available: {reason}", entry.id());

@@ -64,7 +64,7 @@ impl Runtime {
     /// Applies a changed configuration. Calls that still run at servers that are gone have been let in under the old
     /// rules; they get the time of a switch to end.
     pub(crate) async fn reconfigure(self: &Arc<Self>, plan: Plan) {
-        let gone = self.apply(plan).await;
+        let gone = self.apply(plan, true).await;
         self.log_warnings();
         for server in gone {
             let closing = self.closing.clone();
@@ -75,9 +75,10 @@ impl Runtime {
         }
     }
 
-    /// Puts a plan that was checked in force, one at a time. Servers whose settings are as before are left alone, with their
-    /// connections. Returns those that are gone, which are still to be closed.
-    pub(crate) async fn apply(self: &Arc<Self>, plan: Plan) -> Vec<Arc<dyn Server>> {
+    /// Puts a plan that was checked in force. Servers whose settings are as before are left alone, with their connections;
+    /// Gantry's own providers too, unless `is_reload`, which has them read their documents again. Returns the servers that
+    /// are gone, which are still to be closed. The caller sees to it that plans of one runtime are applied one at a time.
+    pub(crate) async fn apply(self: &Arc<Self>, plan: Plan, is_reload: bool) -> Vec<Arc<dyn Server>> {
         let former = Arc::clone(&self.snapshot().providers);
         let providers = match Providers::of_plan(&plan, &self.servers, &former) {
             Ok(providers) => Arc::new(providers),
@@ -87,7 +88,8 @@ impl Runtime {
                 return Vec::new();
             }
         };
-        providers.prepare().await;
+        let none = Providers::default();
+        providers.prepare(if is_reload { &none } else { &former }).await;
         let _building = self.building.enter().await;
         if self.closing.is_cancelled() {
             // What is started from here on would not be closed.
