@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn apr_8_a_clock_that_somebody_sets_moves_nothing_that_waits() {
-        // Set once, to whatever the wall says; what the wall says later is never asked for.
+        // Set once, to what the wall clock says; later it is never asked.
         let set = (7_000_000, 100);
         assert_eq!(steady_at(set, 100), 7_000_000);
         assert_eq!(steady_at(set, 5_000_100), 12_000_000);

@@ -63,7 +63,7 @@ impl Bench {
 
     /// A plain request.
     async fn get(&self, url: &str) -> String {
-        self.say(&format!("GET {url} HTTP/1.1\r\nHost: whatever\r\nConnection: close\r\n\r\n")).await
+        self.say(&format!("GET {url} HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n")).await
     }
 
     /// A tunnel, after the proxy has said that it is open; else what it said instead.

@@ -51,7 +51,7 @@ async fn a_document_from_the_web_does_not_reach_what_was_opened_for_others() {
     let fault = ask(&led, "a_x", json!({})).await.unwrap_err();
     assert_eq!(fault.error.code, ErrorCode::UpstreamUnavailable);
     assert!(fault.error.message.contains("set baseUrl") && inner.asked().is_empty(), "{fault:?}");
-    // Its own place is fine, and so is one that somebody here has named.
+    // Its own place is fine, and so is one that the configuration has named.
     let own = Server::start(move |request| match request.starts_with("GET /api.json") {
         true => ok("application/json", document("/v1", paths.clone(), json!({})).to_string()),
         false => ok("application/json", "2"),

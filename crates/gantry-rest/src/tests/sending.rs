@@ -1,4 +1,4 @@
-//! What is sent again, what is followed, and what nobody knows the fate of.
+//! What is sent again, what is followed, and what has an unknown outcome.
 
 use super::server::answer;
 use super::*;
@@ -32,7 +32,7 @@ async fn rst_1_what_did_not_get_out_is_tried_again_and_arrives_once() {
     let tools = Arc::new(InlineTools::new(&[tool], &pausing([1, 5000])).unwrap());
     let permit = permit(&*tools, "t", &json!({}));
     let calling = tokio::spawn(async move { tools.execute(&cx(LIMIT), &permit).await });
-    // By then two attempts have found nobody, and the third comes long after.
+    // By then two attempts have found no server, and the third comes long after.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let server = Server::on(listen(address), |_| ok("application/json", "1"));
     assert_eq!(calling.await.unwrap().unwrap(), RawOutput::Json("1".into()));

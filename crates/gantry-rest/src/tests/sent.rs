@@ -1,4 +1,4 @@
-//! Whatever goes wrong once a request that can change something was sent: it is never taken for one that was not.
+//! Failures after a request that can change something was sent: it is never taken for one that was not.
 
 use super::sending::pausing;
 use super::server::answer;
@@ -17,7 +17,7 @@ fn is_sent(fault: &Fault, effect: EffectState, what: &str) {
     assert!(!fault.error.message.contains("Nothing was sent"), "{what}: {fault:?}");
 }
 
-/// Calls a tool that can change something, whatever its method says.
+/// Calls a tool that can change something; its method may say otherwise.
 async fn ended(method: Method, url: String) -> Result<RawOutput, Fault> {
     let tool = Inline { effect: Some(Effect::Destructive), ..inline(method, url) };
     let tools = InlineTools::new(&[tool], &pausing([1, 1])).unwrap();
@@ -42,7 +42,7 @@ fn answers() -> Vec<(&'static str, Vec<u8>)> {
         ("half a pack", answer("200 OK", GZIP, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1])),
         ("another pack", answer("200 OK", "content-encoding: br\r\n", [0x8b, 0])),
         ("a stream that breaks", raw(&format!("HTTP/1.1 200 OK\r\n{NDJSON}content-length: 9\r\n\r\n"))),
-        ("a protocol that nobody asked for", answer("101 Switching Protocols", "upgrade: x\r\n", "")),
+        ("a protocol that was not asked for", answer("101 Switching Protocols", "upgrade: x\r\n", "")),
         ("a way to elsewhere", answer("302 Found", "location: http://10.0.0.1/x\r\n", "")),
         ("a way to another scheme", answer("302 Found", "location: mailto:nobody\r\n", "")),
         ("a way to no place", answer("302 Found", "location: http://[\r\n", "")),

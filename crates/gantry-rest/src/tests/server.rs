@@ -23,7 +23,7 @@ impl Server {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), script)
     }
 
-    /// One that takes a single connection: whoever comes after finds nobody.
+    /// One that takes a single connection: later ones find no server.
     pub(super) async fn once(answer: impl Into<Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self { address: listener.local_addr().unwrap(), asked: Arc::default() };

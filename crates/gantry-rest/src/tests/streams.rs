@@ -102,7 +102,7 @@ async fn a_line_that_is_no_json_is_a_text_and_a_stream_that_breaks_is_given_back
     assert_eq!(output, json!({ "items": [1, 2], "truncated": "connection" }));
 }
 
-/// Somebody who wants to hear of progress.
+/// A client that wants to hear of progress.
 #[derive(Debug, Default)]
 struct Listener {
     capabilities: Capabilities,

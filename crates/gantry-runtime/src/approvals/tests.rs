@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 
 /// Tools that always ask (`act`) or never do (`free`), and count their executions; one that asks and ends when it is let go
-/// (`slow`), one that never ends (`stuck`), and one of which nobody says whether it asks (`unclear`).
+/// (`slow`), one that never ends (`stuck`), and one without an answer to whether it asks (`unclear`).
 #[derive(Debug)]
 struct Counter {
     origin: Origin,

@@ -199,7 +199,7 @@ async fn pol_2_a_queue_with_other_bounds_keeps_its_calls_and_never_runs_more_tha
     let queue = Arc::clone(queues.get("q").unwrap());
     let mut second = pin!(queue.admit(session, Priority::Normal, &held));
     let mut third = pin!(queue.admit(session, Priority::Normal, &held));
-    assert!(begin(&mut second).await.is_none(), "one runs, whatever else has changed");
+    assert!(begin(&mut second).await.is_none(), "one runs, also after other changes");
     assert!(begin(&mut third).await.is_none());
 
     let queues = queues.changed(options(2, 20));

@@ -339,7 +339,7 @@ async fn servers_come_and_go_while_it_runs() {
     tools_changed(&mut changes).await;
     home.rt.renew(&session).unwrap();
     assert!(home.call(&session, "later__tool_1").await.is_ok());
-    assert!(home.rt.restart_server("later") && !home.rt.restart_server("nobody"));
+    assert!(home.rt.restart_server("later") && !home.rt.restart_server("unknown"));
     assert!(home.remove("later").await && !home.remove("later").await);
     assert!(home.names().is_empty() && home.rt.servers().is_empty());
     let refused = home.call(&session, "later__tool_1").await.outcome.unwrap_err();
@@ -380,7 +380,7 @@ async fn a_server_with_other_tools_is_ready_when_those_can_be_called() {
             tokio::task::yield_now().await;
         }
     };
-    // A list that changes, and one that is another after a restart; nobody else is told of the second.
+    // A list that changes, and one that is another after a restart; no other client is told of the second.
     home.upstream.generation.send_replace(2);
     assert_eq!(ready_with(2).await.len(), 2);
     home.upstream.generation.send_if_modified(|generation| {

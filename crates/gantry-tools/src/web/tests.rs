@@ -72,7 +72,7 @@ impl Bench {
     async fn approved(&self, tool: &str, arguments: Value) -> Answer {
         match self.judge(tool, &arguments) {
             Err(refusal) | Ok(Verdict::Deny(refusal)) => refused(&refusal),
-            Ok(Verdict::Allow(_)) => panic!("nobody was asked"),
+            Ok(Verdict::Allow(_)) => panic!("no approver was asked"),
             Ok(Verdict::Ask(question)) => self.run(&yes(question)).await,
         }
     }

@@ -193,6 +193,6 @@ fn a_yes_to_one_tool_of_a_free_server_pins_that_tool_and_nothing_else() {
     let revision = PinDiff::revision(&seen);
     lock.accept(&[(Arc::clone(&server), Arc::clone(&now))], Some("a"), Some(&revision)).unwrap();
     assert_eq!(objection(&lock, &now, "a"), None);
-    assert!(!lock.admits_instructions("s", "obey"), "nobody has seen them");
+    assert!(!lock.admits_instructions("s", "obey"), "no person has seen them");
     assert_eq!(names(&lock.diff(&server, &now)), [(None, "added"), (Some("b"), "added")]);
 }

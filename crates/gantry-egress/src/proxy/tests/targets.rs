@@ -126,7 +126,7 @@ async fn a_name_that_turns_private_gains_nothing() {
     let looked_up = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looked_up);
     let rules = Rules { private: vec![parse_range("127.0.0.2").unwrap()], ..Rules::default() };
-    // It leads to an open address when it is looked at, and to a closed one when somebody looks again.
+    // It leads to an open address when it is looked at, and to a closed one when it is looked at again.
     let bench = Bench::scripted(rules, move |_| {
         let first = counted.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
         vec![if first { "127.0.0.2" } else { "127.0.0.1" }.parse().unwrap()]

@@ -146,7 +146,7 @@ async fn a_call_that_goes_on_in_a_session_that_was_brought_back_is_stopped_when_
     let home = home.restart().await;
     home.begin(id(&held)).await;
     let home = home.restart().await;
-    assert_eq!(home.row(id(&held)).await.state, State::CompletedFailure, "and not that nobody knows");
+    assert_eq!(home.row(id(&held)).await.state, State::CompletedFailure, "and not that it is unknown");
     assert_eq!(home.ran(), 1);
 }
 

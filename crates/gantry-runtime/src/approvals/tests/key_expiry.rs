@@ -47,7 +47,7 @@ async fn a_call_whose_key_has_ended_is_neither_decided_nor_run() {
     let home = Home::new().await;
     let key = key(&home).await;
     let (decided, approved) = (home.call("act", "{\"n\":1}").await, home.call("act", "{\"n\":2}").await);
-    // From here on nobody looks after what waits, so it is up to those who decide about it and who run it.
+    // From here on no worker looks after what waits, so deciding and running have to check.
     home.projects.drain(Duration::ZERO).await;
     home.projects.services().decide(id(&approved), &ann(), yes(), None).await.unwrap();
     revoke(&home, key).await;

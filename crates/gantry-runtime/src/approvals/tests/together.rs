@@ -26,7 +26,7 @@ async fn equal_calls_wait_for_one_decision_and_get_one_result() {
         assert_eq!((reply.id, reply.model_text()), (first.id, "{\"n\":1} 1".to_owned()));
     }
     assert_eq!(home.ran(), 1);
-    // It was given to somebody, so the same request is a new one now.
+    // It was given to a caller, so the same request is a new one now.
     let anew = home.call("act", "{\"n\":1}").await;
     assert_ne!(id(&anew), id(&first));
 }
@@ -131,7 +131,7 @@ async fn who_knew_of_a_call_may_come_back_for_what_takes_its_place() {
     let second = approvals.wait(&rows[1], &cx);
     assert_eq!(first.row.borrow().id, rows[1].id, "it waits for what takes the place of the first");
     drop(first);
-    assert!(!second.is_alone(), "somebody else was told of it");
+    assert!(!second.is_alone(), "another caller was told of it");
     let late = approvals.wait(&rows[0], &cx);
     assert_eq!(late.row.borrow().id, rows[1].id, "who comes with what is over waits for the same");
     drop((second, late));

@@ -43,7 +43,7 @@ impl Provider for Fake {
     }
 
     fn quarantine_reason(&self, tool: &str) -> Option<String> {
-        (tool == "poisoned").then(|| "somebody objects".into())
+        (tool == "poisoned").then(|| "a pin objects".into())
     }
 
     fn execute<'a>(&'a self, _: &'a CallContext, _: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
@@ -73,7 +73,7 @@ fn names(built: &PoolBuild) -> Vec<String> {
     built.pool.tools().iter().map(|tool| tool.name.to_string()).collect()
 }
 
-/// The pool of these providers after the one before, which somebody has seen.
+/// The pool of these providers after the one before, which a client has seen.
 fn rebuilt(sources: &[ProviderEntry], before: &PoolBuild) -> PoolBuild {
     super::build(sources, &before.pool, true)
 }
@@ -116,7 +116,7 @@ fn nam_1_who_has_a_bare_name_keeps_it_for_as_long_as_it_is_there() {
     assert_eq!(holder(&alone, "y").as_deref(), Some("a"));
     let back = rebuilt(&[a(&["x", "y"]), b()], &alone);
     assert_eq!((holder(&back, "y"), dropped(&back)), (Some("a".into()), vec![("b", "y")]));
-    // What nobody has seen yet goes by the order of the ids, whoever started first.
+    // What no client has seen yet goes by the order of the ids, not by which server started first.
     let unseen = super::build(&[a(&["x", "y"]), b()], &first.pool, false);
     assert_eq!(holder(&unseen, "y").as_deref(), Some("a"));
 }
@@ -170,7 +170,7 @@ fn a_bad_name_costs_only_what_has_it() {
 fn a_tool_that_its_provider_objects_to_is_quarantined() {
     let built = build(&[source("a", Style::Prefixed, &["fine", "poisoned"], None)]);
     let reasons: Vec<_> = built.pool.tools().iter().map(|tool| tool.quarantined()).collect();
-    assert_eq!(reasons, [None, Some("somebody objects")]);
+    assert_eq!(reasons, [None, Some("a pin objects")]);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn nam_3_rest_services_share_a_namespace_and_nobody_else_joins_them() {
         rest("openapi:b"),
         source("git", Style::Prefixed, &["x"], None)
     ]));
-    assert!(!refused(&[rest("openapi:a"), rest("rest")]), "in whatever order");
+    assert!(!refused(&[rest("openapi:a"), rest("rest")]), "in either order");
     for (other, why) in [
         (of_kind("mine", "rest", ToolKind::Builtin), "another kind"),
         (of_kind("mine", "rest", ToolKind::Rest), "another id"),

@@ -1,4 +1,4 @@
-//! What happens when somebody else changes the files at the same time.
+//! What happens when another program changes the files at the same time.
 
 use super::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};

@@ -1,4 +1,4 @@
-//! Nothing outside the workspace and nothing hidden is read, whatever happens meanwhile.
+//! Nothing outside the workspace and nothing hidden is read, also while files change.
 
 use super::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};

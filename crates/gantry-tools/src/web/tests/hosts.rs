@@ -78,7 +78,7 @@ const CLOSED: &[&str] = &[
     "http://loc%61lhost",
 ];
 
-/// What is no address that anybody could fetch.
+/// What is no address that could be fetched.
 const UNREADABLE: &[&str] = &[
     "ftp://example.com",
     "file:///etc/passwd",
