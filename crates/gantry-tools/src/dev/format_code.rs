@@ -87,15 +87,27 @@ impl Tool for FormatCode {
         let read = move |ran: &Ran| report(&project, &formatter, before.as_ref(), ran);
         let output = context.result_of(ran, (Self::NAME, WALL), read).await?;
         if !check && output.exit_code != 0 && output.changed.is_empty() {
-            // As for a file with mistakes in it.
-            let name = output.formatter;
-            let message = format!(
-                "{name} could not format the code and changed nothing; the details have what it said"
-            );
-            return Err(failure::with_details(failure::failed(message), output));
+            return Err(unformatted(output));
         }
         Ok(output)
     }
+}
+
+/// The error of a formatter that failed, as for a file with mistakes in it, and is not seen to have changed a file.
+fn unformatted(output: Output) -> Fault {
+    let name = output.formatter;
+    // Only where all files were compared is it known how many did not change.
+    let fault = if output.unchanged.is_some() {
+        failure::failed(format!(
+            "{name} could not format the code and changed nothing; the details have what it said"
+        ))
+    } else {
+        failure::effect_unknown(format!(
+            "{name} could not format the code; not all files were compared, so it may have changed some; the details have \
+             what it said"
+        ))
+    };
+    failure::with_details(fault, output)
 }
 
 /// The result: the files that changed, and what the formatter said.

@@ -98,7 +98,11 @@ impl Tool for RunTests {
 
 /// Whether an interpreter said that it has no pytest, and so ran nothing.
 fn lacks_pytest(ran: &Ran) -> bool {
-    ran.end == End::Exited(1) && ran.stderr.text().trim_end().ends_with(": No module named pytest")
+    let said = ran.stderr.text();
+    ran.end == End::Exited(1)
+        && ran.stdout.total == 0
+        && said.lines().count() == 1
+        && said.trim_end().ends_with(": No module named pytest")
 }
 
 /// The result: the counts that the runner closed with, the end of its output, and how it ended.

@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) const LISTED: usize = 10_000;
 /// Directories within directories that `recursive` enters.
 pub(super) const DEPTH: usize = 16;
+/// Names that one call reads to find the first [`LISTED`].
+const SCANNED: usize = 2_000_000;
 
 /// The tool.
 #[derive(Debug)]
@@ -82,8 +84,14 @@ impl FileTool for ListDirectory {
                 return Err(failure::failed(format!("{shown} is not a directory; read_file reads files")));
             }
         };
-        let mut listing =
-            Listing { args, protection: &directory.protection, stop, entries: Vec::new(), complete: true };
+        let mut listing = Listing {
+            args,
+            protection: &directory.protection,
+            stop,
+            unread: SCANNED,
+            entries: Vec::new(),
+            complete: true,
+        };
         listing
             .add_directory(&directory.dir, "", 1)
             .map_err(|error| failure::os_error("listing", shown, error))?;
@@ -100,6 +108,8 @@ struct Listing<'a> {
     args: &'a Args,
     protection: &'a Protection,
     stop: &'a CancellationToken,
+    /// Names that may still be read.
+    unread: usize,
     entries: Vec<(String, Stat)>,
     complete: bool,
 }
@@ -133,10 +143,15 @@ impl Listing<'_> {
 
     /// The first names in order, as many as an answer can still take and one more. A directory with millions of
     /// entries costs time but no memory.
-    fn first_names(&self, dir: &OwnedFd) -> Result<Vec<OsString>, Errno> {
+    fn first_names(&mut self, dir: &OwnedFd) -> Result<Vec<OsString>, Errno> {
         let limit = LISTED - self.entries.len() + 1;
         let mut first = BinaryHeap::new();
-        for name in names(dir)?.take_while(|_| !self.stop.is_cancelled()) {
+        for name in names(dir)? {
+            if self.unread == 0 || self.stop.is_cancelled() {
+                self.complete = false;
+                break;
+            }
+            self.unread -= 1;
             let name = name?;
             if !self.args.include_hidden && name.as_bytes().starts_with(b".") {
                 continue;
@@ -163,4 +178,28 @@ fn describe_entry(name: String, stat: &Stat) -> Listed {
         Kind::File | Kind::Special => ("file", size(stat)),
     };
     Listed { name, kind, size, modified: modified(stat) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::ProtectedPaths;
+
+    #[test]
+    fn a_call_reads_so_many_names_of_all_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["a/b/c", "a/b/.d"] {
+            std::fs::create_dir_all(dir.path().join(path)).unwrap();
+        }
+        let root = WorkspaceRoot::open(dir.path(), ProtectedPaths::default()).unwrap();
+        let (directory, _) = root.resolve_directory("".as_ref(), None, ".").unwrap().unwrap();
+        let args = &Args { path: ".".to_owned(), recursive: true, include_hidden: false };
+        let (protection, stop) = (&directory.protection, &CancellationToken::new());
+        for (unread, complete) in [(4, true), (3, false), (2, false), (0, false)] {
+            let mut listing = Listing { args, protection, stop, unread, entries: Vec::new(), complete: true };
+            listing.add_directory(&directory.dir, "", 1).unwrap();
+            assert_eq!((listing.complete, listing.unread), (complete, 0));
+            assert!(listing.entries.len() <= unread);
+        }
+    }
 }

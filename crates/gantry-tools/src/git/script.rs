@@ -122,7 +122,8 @@ fn effect_if_ended(script: &CommandSpec) -> EffectState {
 
 /// Why a script that ended with this code did not do what it was asked to.
 fn script_fault(code: i32, ran: &Ran) -> Fault {
-    let said = last_lines(&ran.stderr.text());
+    let stderr = ran.stderr.text();
+    let said = last_lines(&stderr);
     let own_kind: fn(String) -> Fault = match code {
         41 => failure::invalid,
         42 => failure::failed,
@@ -131,7 +132,7 @@ fn script_fault(code: i32, ran: &Ran) -> Fault {
         45 => failure::denied,
         // It is git's, and with those nothing was changed.
         _ => {
-            let sign = SIGNS.iter().find(|(sign, _)| said.contains(sign));
+            let sign = SIGNS.iter().find(|(sign, _)| stderr.contains(sign));
             let kind = sign.map_or(ErrorCode::ExecutionError, |(_, kind)| *kind);
             let message = format!("git ended with code {code}: {said}");
             return Fault::without_effect(ToolError::new(kind, message));
@@ -241,5 +242,8 @@ mod tests {
             let expected = (code.to_owned(), EffectState::None, format!("git ended with code 128: {said}"));
             assert_eq!(fault(128, b"/workspace\0", said), expected);
         }
+        // A long name leaves no room for the sign in the message.
+        let said = format!("fatal: pathspec '{}' did not match any files", "x".repeat(1000));
+        assert_eq!(fault(128, b"/workspace\0", &said).0, "FILE_NOT_FOUND");
     }
 }

@@ -97,10 +97,12 @@ impl Formatter {
     ) -> Result<Self, Fault> {
         let language = find_language(project, chosen)?;
         let is_package = project.file.is_none() && language.ecosystem == Some(Ecosystem::Cargo);
-        // cargo formats the whole package around a folder.
-        let package = project.find_above("Cargo.toml").filter(|_| is_package);
-        let folder = package.unwrap_or_else(|| project.folder.clone());
-        let programs = if is_package { &[CARGO_FMT] } else { language.programs };
+        let (programs, folder) = if is_package {
+            // cargo formats the whole package around a folder.
+            ([CARGO_FMT].as_slice(), project.find_above("Cargo.toml").ok_or_else(|| no_package(project))?)
+        } else {
+            (language.programs, project.folder.clone())
+        };
         let there = |known: &'static Program| Some((known, find_program(project, known, toolchains)?));
         let Some((known, program)) = programs.iter().find_map(there) else {
             let names: Vec<&str> = programs.iter().map(|known| known.name).collect();
@@ -134,11 +136,16 @@ fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'st
     })
 }
 
-/// Where a program is: among the packages of the project, or on the machine.
+fn no_package(project: &ProjectDir) -> Fault {
+    failure::invalid(format!("{} has no Cargo.toml; name a file of Rust instead", project.shown()))
+}
+
+/// Where a program is: among the packages of the project, or on the machine. Those of Rust and Go are no packages.
 fn find_program(project: &ProjectDir, known: &Program, toolchains: &Toolchains) -> Option<String> {
     let name = known.name.split(' ').next()?;
     let packaged = ["node_modules/.bin", ".venv/bin", "venv/bin"].map(|folder| format!("{folder}/{name}"));
-    let in_project = packaged.into_iter().find_map(|path| Some(project.find_above(&path)?.join(path)));
+    let found = packaged.into_iter().find_map(|path| Some(project.find_above(&path)?.join(path)));
+    let in_project = found.filter(|_| !matches!(name, "cargo" | "rustfmt" | "gofmt"));
     let in_project = in_project.map(|path| in_jail(&path).display().to_string());
     in_project.or_else(|| toolchains.program(name).map(|_| name.to_owned()))
 }

@@ -6,6 +6,7 @@ use crate::command::toolchains::Toolchains;
 use crate::dev::project_command;
 use crate::workspace::ProtectedPaths;
 use crate::workspace::root::WorkspaceRoot;
+use gantry_core::EffectState;
 use gantry_sandbox::jail::{Captured, End};
 use serde_json::json;
 use std::fs;
@@ -24,6 +25,16 @@ fn put(dir: &Path, path: &str, content: &str) {
 /// A formatter of Rust in a folder.
 fn rust_in(folder: &str) -> Formatter {
     Formatter { name: "x", run: project_command("x"), folder: folder.into(), extensions: &["rs"] }
+}
+
+/// A run that failed.
+fn ran(said: &str) -> Ran {
+    Ran {
+        stdout: Captured { total: said.len() as u64, bytes: said.into() },
+        stderr: Captured::default(),
+        end: End::Exited(1),
+        duration: WALL,
+    }
 }
 
 #[test]
@@ -88,6 +99,23 @@ fn a_folder_of_a_package_of_rust_stands_for_the_whole_package() {
 }
 
 #[test]
+fn a_formatter_that_failed_changed_nothing_only_if_all_files_were_compared() {
+    let dir = TempDir::new().unwrap();
+    put(dir.path(), "p/a.rs", "");
+    put(dir.path(), "p/sub/b.rs", "");
+    let (project, formatter) = (project(dir.path(), "p"), rust_in("p"));
+    for (levels, effect, words) in [
+        (1, EffectState::None, "and changed nothing"),
+        (0, EffectState::Possible, "not all files were compared, so it may have changed some"),
+    ] {
+        let before = Snapshot::take(&project, &formatter, Bounds { levels, ..BOUNDS });
+        let fault = unformatted(report(&project, &formatter, Some(&before), &ran("")));
+        assert_eq!(fault.effect, effect);
+        assert!(fault.error.message.contains(words), "{}", fault.error.message);
+    }
+}
+
+#[test]
 fn more_files_than_a_result_has_are_still_counted() {
     let dir = TempDir::new().unwrap();
     put(dir.path(), "p/.venv/bin/ruff", "");
@@ -104,12 +132,7 @@ fn more_files_than_a_result_has_are_still_counted() {
         put(dir.path(), &format!("p/{name}"), "new");
     }
     let said = "--- 00000.py\n+++ 00000.py\n";
-    let ran = Ran {
-        stdout: Captured { total: said.len() as u64, bytes: said.into() },
-        stderr: Captured::default(),
-        end: End::Exited(1),
-        duration: WALL,
-    };
+    let ran = ran(said);
     let formatted = json!(report(&project, &formatter, Some(&before), &ran));
     assert_eq!((&formatted["unchanged"], &formatted["truncated"]), (&json!(1), &json!(true)));
     assert_eq!(formatted["changed"].as_array().unwrap().len(), PATHS);

@@ -126,6 +126,13 @@ impl InstallPlan {
     pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self, Fault> {
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
         package_name::check(ecosystem, &args.packages)?;
+        let has_declarations =
+            || ["requirements.txt", "pyproject.toml", "setup.py"].iter().any(|name| project.has(name));
+        if ecosystem == Ecosystem::Python && args.packages.is_empty() && !has_declarations() {
+            return Err(failure::invalid(
+                "the project declares no packages: there is neither a requirements.txt nor a pyproject.toml; name packages",
+            ));
+        }
         let is_chosen = |manager: &&Manager| {
             manager.ecosystem == ecosystem && manager.chosen_by.is_none_or(|name| project.has(name))
         };

@@ -121,4 +121,6 @@ fn an_interpreter_without_pytest_is_told_from_tests_that_lack_a_module() {
     assert!(lacks_pytest(&ran("", "/usr/bin/python3: No module named pytest\n")));
     assert!(!lacks_pytest(&ran("", "ModuleNotFoundError: No module named 'pytest'\n")));
     assert!(!lacks_pytest(&ran("/usr/bin/python3: No module named pytest\n", "")));
+    assert!(!lacks_pytest(&ran("1 failed in 0.01s\n", "/usr/bin/python3: No module named pytest\n")));
+    assert!(!lacks_pytest(&ran("", "1 failed\n/usr/bin/python3: No module named pytest\n")));
 }

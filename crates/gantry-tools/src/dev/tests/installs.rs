@@ -66,6 +66,21 @@ async fn an_installation_by_the_projects_own_python_says_so() {
 }
 
 #[tokio::test]
+async fn a_project_of_python_that_declares_no_packages_needs_their_names() {
+    for (file, expected) in [
+        ("a.py", "INVALID_ARGUMENTS: the project declares no packages"),
+        ("setup.cfg", "INVALID_ARGUMENTS: the project declares no packages"),
+        ("setup.py", "it installs"),
+        ("pyproject.toml", "it installs"),
+    ] {
+        let bench = Bench::new().put(file, "");
+        let said = bench.asks(json!({})).await;
+        assert!(said.starts_with(expected), "{file}: {said}");
+        assert!(bench.asks(json!({ "packages": ["x"] })).await.starts_with("it installs"));
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_looked_at_is_not_taken_for_none() {
     let says = async |bench: Bench| bench.asks(json!({ "path": "p", "ecosystem": "node" })).await;
     let expected = "p/.npmrc is too large or not a plain file; installing needs a plain file";

@@ -126,9 +126,10 @@ fn a_formatter_is_chosen_by_the_file_or_the_project() {
             (chosen, _) => panic!("{chosen:?}"),
         }
     };
-    check(&["Cargo.toml"], ".", Ok(("cargo fmt", "cargo fmt -- --check")));
+    // What has the name of a program of Rust among the packages is not taken for it.
+    check(&["Cargo.toml", ".venv/bin/cargo"], ".", Ok(("cargo fmt", "cargo fmt -- --check")));
     check(
-        &["Cargo.toml", "src/a.rs"],
+        &["Cargo.toml", "node_modules/.bin/rustfmt", "src/a.rs"],
         "src/a.rs",
         Ok(("rustfmt --edition=2024 -- a.rs", "rustfmt --check --edition=2024 -- a.rs")),
     );
@@ -149,4 +150,12 @@ fn a_formatter_is_chosen_by_the_file_or_the_project() {
     );
     check(&["notes.xyz"], "notes.xyz", Err("no formatter is known for notes.xyz"));
     check(&["a.txt"], ".", Err("holds no project"));
+    let bench = Bench::new().put("a.rs", "");
+    let toolchains = &bench.context.runner.toolchains;
+    let chosen = format_code::commands_of(&bench.project(".").unwrap(), Some(Ecosystem::Cargo), toolchains);
+    let error = chosen.unwrap_err().error;
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("INVALID_ARGUMENTS", "the workspace has no Cargo.toml; name a file of Rust instead")
+    );
 }

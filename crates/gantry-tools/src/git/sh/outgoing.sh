@@ -4,7 +4,10 @@ say_top
 [ -n "$branch" ] || branch=$(git symbolic-ref --quiet HEAD) ||
     fail $FAILED 'no branch is checked out; name the branch to push with branch'
 branch=${branch#refs/heads/}
-git check-ref-format "refs/heads/$branch" ||
+case $branch in
+    HEAD | @) false ;; # Names of the commit that is checked out, which git takes for no branch.
+    *) git check-ref-format "refs/heads/$branch" ;;
+esac ||
     fail $INVALID 'branch: this is not the name of a branch, such as main or feature/login'
 commit=$(git rev-parse --quiet --verify "refs/heads/$branch^{commit}") ||
     fail $FAILED "there is no branch $branch, or it has no commit yet"

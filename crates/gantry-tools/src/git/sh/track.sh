@@ -1,2 +1,2 @@
 # After a push: what is known of the remote.
-git update-ref -m 'update by push' "$1" "$2"
+git update-ref --no-deref -m 'update by push' "$1" "$2"

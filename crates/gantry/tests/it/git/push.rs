@@ -168,6 +168,8 @@ fn blt_5_git_push_says_what_is_missing() {
         (json!({ "branch": "a:b" }), "not the name of a branch"),
         (json!({ "branch": "main~0" }), "not the name of a branch"),
         (json!({ "branch": "a/.b" }), "not the name of a branch"),
+        (json!({ "branch": "HEAD" }), "not the name of a branch"),
+        (json!({ "branch": "refs/heads/@" }), "not the name of a branch"),
         (json!({ "force": "yes" }), "force"),
     ] {
         let reply = repo.home.call("git_push", &arguments);
