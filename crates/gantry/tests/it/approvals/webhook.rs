@@ -295,6 +295,22 @@ fn apr_6_a_webhook_that_does_not_answer_delays_nobody_elses() {
 }
 
 #[test]
+fn apr_6_a_message_that_is_not_answered_delays_no_other_of_its_webhook() {
+    let receiver = Receiver::start();
+    receiver.answer([0]);
+    let home = home(&receiver);
+    let server = home.serve();
+    held(&server, "hangs");
+    server.eventually("it hangs", || receiver.messages().len() == 1);
+    let (other, _) = held(&server, "other");
+    assert_told(&server, &receiver, &other, &[("approval.requested", "PENDING_APPROVAL")]);
+    noted(&server, 1);
+    // It has not failed yet, so the other one did not wait for it.
+    let metrics = server.get_as_admin("/metrics").text;
+    assert!(!metrics.contains("outcome=\"failed\""), "{metrics}");
+}
+
+#[test]
 fn apr_6_a_webhook_hears_that_it_is_asked_again_about_what_has_changed() {
     let receiver = Receiver::start();
     let home = home_where(&receiver, "write_file");

@@ -85,7 +85,7 @@ impl Receiver {
         Self { url, inside }
     }
 
-    /// Answers the next messages like this, and all after them with 200.
+    /// Answers the next messages like this, and all after them with 200. One with the status 0 is never answered.
     pub(super) fn answer<const N: usize>(&self, statuses: [u16; N]) {
         self.inside.lock().expect("nobody panics inside").answers = statuses.into();
     }
@@ -123,5 +123,11 @@ fn serve(stream: TcpStream, inside: &Mutex<Inside>) {
     let answer = format!("HTTP/1.1 {status} Said\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
     // Counted before it is answered, so that who has the answer finds it here.
     inside.messages.push(Message { headers, raw, body, status });
-    reader.get_mut().write_all(answer.as_bytes()).ok();
+    drop(inside);
+    if status == 0 {
+        // Until the other side hangs up.
+        std::io::copy(&mut reader, &mut std::io::sink()).ok();
+    } else {
+        reader.get_mut().write_all(answer.as_bytes()).ok();
+    }
 }
