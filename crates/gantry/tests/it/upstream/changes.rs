@@ -123,6 +123,20 @@ fn ups_5_a_server_is_added_restarted_and_removed_over_http() {
 }
 
 #[test]
+fn ups_5_adding_and_removing_a_server_leaves_cached_answers_of_others_alone() {
+    let rig = Rig::at(Home::new().config("tools: { workspace: { toolsCache: { read_file: 600000 } } }\n"));
+    rig.home.write("a.txt", "old");
+    let is_cached = || rig.call("read_file", &json!({ "path": "a.txt" }))["extras"]["cached"] == true;
+    assert!(!is_cached() && is_cached());
+    let added = rig.admin(Method::POST, "/api/v1/servers", &with(stdio(&[]), &json!({ "id": "late" })));
+    assert_eq!(added.status, 201, "{added:?}");
+    rig.ready("late");
+    assert!(is_cached(), "also while the new server is there");
+    assert_eq!(rig.admin(Method::DELETE, "/api/v1/servers/late", &Value::Null).status, 200);
+    assert!(is_cached(), "and when it is gone");
+}
+
+#[test]
 fn ups_5_a_server_is_added_restarted_and_removed_from_the_command_line() {
     let rig = Rig::at(Home::new());
     let program = Faulty::program();
