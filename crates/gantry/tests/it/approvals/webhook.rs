@@ -295,6 +295,24 @@ fn apr_6_a_webhook_that_does_not_answer_delays_nobody_elses() {
 }
 
 #[test]
+fn apr_6_a_webhook_that_was_replaced_hears_nothing_more() {
+    let (former, receiver) = (Receiver::start(), Receiver::start());
+    let home = home(&former);
+    let server = home.serve();
+    let (first, _) = held(&server, "first");
+    assert_told(&server, &former, &first, &[("approval.requested", "PENDING_APPROVAL")]);
+    noted(&server, 1);
+    let changed = json!({ "approvals": approvals(&receiver.url, SECRET, &["127.0.0.1/32"]) });
+    home.write("gantry.yaml", &changed.to_string());
+    server.eventually("the change applies", || {
+        server.get_as_admin("/api/v1/events?follow=false").text.contains("configuration_applied")
+    });
+    let (second, _) = held(&server, "second");
+    assert_told(&server, &receiver, &second, &[("approval.requested", "PENDING_APPROVAL")]);
+    assert_eq!(told(&former, &second), [], "its address and secret are not the project's any more");
+}
+
+#[test]
 fn apr_6_a_message_that_is_not_answered_delays_no_other_of_its_webhook() {
     let receiver = Receiver::start();
     receiver.answer([0]);
