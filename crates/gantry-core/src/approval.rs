@@ -7,7 +7,7 @@
 
 mod who;
 
-pub use who::WhoMay;
+pub use who::Approvers;
 
 use crate::digest::Digest;
 use crate::error::{ErrorCode, Refusal};

@@ -1,7 +1,7 @@
 //! What can go wrong with a call, split first by "can the effect have happened?".
 //!
 //! * [`Refusal`]: Gantry decided not to run the call. Nothing happened.
-//! * [`Fault`]: it was tried and failed; [`Fault::effect`] says how far it may have got.
+//! * [`CallFailure`]: it was tried and failed; [`CallFailure::effect`] says how far it may have got.
 //! * [`CallError::Held`]: it waits for a person.
 //!
 //! That one distinction drives the HTTP status, the JSON-RPC answer, the exit code and what a model is told.
@@ -222,14 +222,14 @@ pub enum EffectState {
 
 /// A call was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct CallFailure {
     /// What the caller is told.
     pub error: ToolError,
     /// How far it may have got.
     pub effect: EffectState,
 }
 
-impl Fault {
+impl CallFailure {
     /// A fault after which nothing has changed.
     #[must_use]
     pub fn without_effect(error: ToolError) -> Self {
@@ -245,7 +245,7 @@ impl Fault {
 
 /// A call that waits: for a person, or for its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct PendingApproval {
     /// The approval that it waits for.
     pub approval: ApprovalId,
     /// For what it waits: `PendingApproval`, or what came of it since.
@@ -256,7 +256,7 @@ pub struct Held {
     pub rules: Vec<Arc<str>>,
 }
 
-impl Held {
+impl PendingApproval {
     /// What the caller is told.
     #[must_use]
     pub fn error(&self) -> ToolError {
@@ -299,9 +299,9 @@ pub enum CallError {
     /// It was not run.
     Refused(Refusal),
     /// It was tried.
-    Failed(Fault),
+    Failed(CallFailure),
     /// It waits for a person.
-    Held(Held),
+    Held(PendingApproval),
 }
 
 impl CallError {
@@ -332,14 +332,14 @@ impl From<Refusal> for CallError {
     }
 }
 
-impl From<Fault> for CallError {
-    fn from(fault: Fault) -> Self {
+impl From<CallFailure> for CallError {
+    fn from(fault: CallFailure) -> Self {
         Self::Failed(fault)
     }
 }
 
-impl From<Held> for CallError {
-    fn from(held: Held) -> Self {
+impl From<PendingApproval> for CallError {
+    fn from(held: PendingApproval) -> Self {
         Self::Held(held)
     }
 }
@@ -358,8 +358,12 @@ mod tests {
 
     #[test]
     fn a_call_that_runs_already_is_not_said_to_wait() {
-        let held =
-            |state| Held { approval: ApprovalId::mint(), state, reason: "a rule".into(), rules: vec![] };
+        let held = |state| PendingApproval {
+            approval: ApprovalId::generate(),
+            state,
+            reason: "a rule".into(),
+            rules: vec![],
+        };
         let told = |state| {
             let error = CallError::from(held(state));
             (error.error().message, error.effect())

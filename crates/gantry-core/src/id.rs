@@ -22,7 +22,7 @@ macro_rules! id {
         impl $name {
             /// A new id that sorts after every id made before it.
             #[must_use]
-            pub fn mint() -> Self {
+            pub fn generate() -> Self {
                 Self(Uuid::now_v7())
             }
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_id_survives_printing_and_parsing() {
-        let id = CallId::mint();
+        let id = CallId::generate();
         assert_eq!(id.to_string().parse::<CallId>(), Ok(id));
         assert_eq!(CallId::from_bytes(*id.as_bytes()), id);
         assert_eq!(serde_json::from_str::<CallId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn ids_sort_by_the_time_they_were_made() {
-        let ids: Vec<_> = (0..1000).map(|_| SessionId::mint()).collect();
+        let ids: Vec<_> = (0..1000).map(|_| SessionId::generate()).collect();
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(ids.windows(2).all(|pair| pair[0].to_string() < pair[1].to_string()));
     }
 
     #[test]
     fn other_spellings_are_refused() {
-        let id = CallId::mint().to_string();
+        let id = CallId::generate().to_string();
         for bad in
             ["", "call_", "call_xyz", &id.to_uppercase(), &id.replace("call", "run"), &format!("{id}0")]
         {

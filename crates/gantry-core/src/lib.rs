@@ -31,10 +31,10 @@ pub mod tool;
 pub mod toolset;
 
 pub use call::{CallRequest, Priority, ResolvedCall};
-pub use error::{CallError, EffectState, ErrorCode, Fault, Refusal, ToolError};
+pub use error::{CallError, CallFailure, EffectState, ErrorCode, Refusal, ToolError};
 pub use permit::Permit;
 pub use policy::Verdict;
-pub use principal::{Caller, Door, Role};
+pub use principal::{Caller, EntryPoint, Role};
 pub use state::State;
 pub use tool::{Effect, Tool, ToolKind};
 pub use toolset::Toolset;

@@ -19,7 +19,7 @@ pub enum Role {
 /// The way by which a call entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Door {
+pub enum EntryPoint {
     /// `gantry call` and its siblings.
     Cli,
     /// The HTTP API.
@@ -28,7 +28,7 @@ pub enum Door {
     Mcp,
 }
 
-impl Door {
+impl EntryPoint {
     /// The word used in the ledger and in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -50,7 +50,7 @@ pub struct Caller {
     /// The agent as which it acts, if it acts as one.
     pub agent: Option<Arc<str>>,
     /// The agents that called this one, the topmost first.
-    pub above: Arc<[Arc<str>]>,
+    pub parent_agents: Arc<[Arc<str>]>,
     /// The project it works in.
     pub project: Arc<str>,
 }
@@ -64,13 +64,13 @@ impl Caller {
 
     /// The agents from the topmost one down to this one.
     pub fn path(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.above.iter().chain(&self.agent)
+        self.parent_agents.iter().chain(&self.agent)
     }
 
     /// The same in one text. Names of agents have no spaces, so no two paths are written alike.
     #[must_use]
     pub fn path_text(&self) -> Cow<'_, str> {
-        if self.above.is_empty() {
+        if self.parent_agents.is_empty() {
             return self.agent_name().into();
         }
         self.path().map(|name| &**name).collect::<Vec<_>>().join(" > ").into()

@@ -11,7 +11,7 @@ mod standing;
 
 pub use entry::Entry;
 pub use pool::{Candidate, Pool};
-pub use selection::{Place, Selection, Use, Warning};
+pub use selection::{Selection, SpawnContext, Use, Warning};
 pub use standing::{Reason, Standing, explain};
 
 use crate::error::{ErrorCode, Refusal, ToolError};
@@ -40,7 +40,7 @@ pub struct Toolset {
 impl Toolset {
     /// Resolves a selection. What is odd about it is returned for a warning; it fails nothing.
     #[must_use]
-    pub fn resolve(pool: &Arc<Pool>, selection: &Selection, place: &Place) -> (Self, Vec<Warning>) {
+    pub fn resolve(pool: &Arc<Pool>, selection: &Selection, place: &SpawnContext) -> (Self, Vec<Warning>) {
         let judgement = Judgement::of(pool, selection, place);
         let toolset = Self {
             pool: Arc::clone(pool),

@@ -12,7 +12,7 @@ use gantry_core::digest::Digest;
 use gantry_core::names::Style;
 use gantry_core::policy::Preflight;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{ErrorCode, Fault, Permit, Refusal, ResolvedCall};
+use gantry_core::{CallFailure, ErrorCode, Permit, Refusal, ResolvedCall};
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub trait Provider: Send + Sync + Debug {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>>;
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>>;
 
     /// Gets ready; called at the start and after each change of the configuration that keeps the provider. A provider that
     /// cannot get ready says why; the others go on.

@@ -12,9 +12,9 @@ use gantry_core::names::Style;
 use gantry_core::policy::{Policies, Preflight, Verdict, judge};
 use gantry_core::schema::Schema;
 use gantry_core::tool::{ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
-use gantry_core::toolset::{Candidate, Place, Pool, Selection};
+use gantry_core::toolset::{Candidate, Pool, Selection, SpawnContext};
 use gantry_core::{
-    CallRequest, Caller, EffectState, Fault, Permit, Refusal, ResolvedCall, Role, ToolError, Toolset,
+    CallFailure, CallRequest, Caller, EffectState, Permit, Refusal, ResolvedCall, Role, ToolError, Toolset,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ impl CallContext {
     #[must_use]
     pub fn detached(caller: Caller, limit: Duration) -> Self {
         Self {
-            call: CallId::mint(),
-            session: SessionId::mint(),
+            call: CallId::generate(),
+            session: SessionId::generate(),
             caller: Arc::new(caller),
             cancel: CancellationToken::new(),
             limit,
@@ -48,7 +48,7 @@ pub enum Answer {
     /// It was not run.
     Refused(ToolError),
     /// It was run and failed.
-    Failed(Fault),
+    Failed(CallFailure),
 }
 
 impl Answer {
@@ -71,7 +71,7 @@ impl Answer {
     pub fn error(self) -> ToolError {
         match self {
             Self::Refused(error) => error,
-            Self::Failed(Fault { error, effect: EffectState::None }) => error,
+            Self::Failed(CallFailure { error, effect: EffectState::None }) => error,
             Self::Failed(_) | Self::Done(_) | Self::Asked(_) => panic!("no error without effect: {self:?}"),
         }
     }
@@ -102,14 +102,14 @@ pub fn toolset(tools: &[ToolSpec]) -> Toolset {
         settings: Settings::default(),
     });
     let pool = Arc::new(Pool::build(candidates.collect()));
-    Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
+    Toolset::resolve(&pool, &Selection::everything(), &SpawnContext::top(2)).0
 }
 
 /// An agent's caller.
 #[must_use]
 pub fn caller() -> Caller {
     let project = "default".into();
-    Caller { principal: "p".into(), role: Role::Agent, agent: None, project, above: Arc::default() }
+    Caller { principal: "p".into(), role: Role::Agent, agent: None, project, parent_agents: Arc::default() }
 }
 
 /// The verdict of policies, schema and the tool's approval rule; `look` answers where that rule depends on the call.
@@ -143,7 +143,7 @@ pub fn yes(question: Question) -> Permit {
 
 /// The outcome of a call that was run.
 #[must_use]
-pub fn answer(permit: &Permit, outcome: Result<String, Fault>) -> Answer {
+pub fn answer(permit: &Permit, outcome: Result<String, CallFailure>) -> Answer {
     match outcome {
         Err(fault) => Answer::Failed(fault),
         Ok(text) => {

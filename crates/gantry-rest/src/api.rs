@@ -13,12 +13,12 @@ use super::options::{ApiOptions, Credential, SpecPlace};
 use super::response::{self, RestCall, reading_end};
 use super::token::{TokenRequest, Tokens};
 use super::{NAMESPACE, provider_id, warn_about_cleartext};
+use crate::openapi::{Choice, Import, Operation};
 use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{Effect, ErrorCode, Fault, Permit, Tool, ToolError, ToolKind};
+use gantry_core::{CallFailure, Effect, ErrorCode, Permit, Tool, ToolError, ToolKind};
 use gantry_egress::{FollowError, Followed, OutboundRequest};
-use gantry_openapi::{Choice, Import, Operation};
 use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput, task};
 use http::StatusCode;
@@ -120,7 +120,7 @@ impl Api {
         Ok(Self { shared: Arc::new(shared), fetching: OnceLock::new() })
     }
 
-    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
+    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, CallFailure> {
         let until = reading_end(cx.limit);
         let loaded = self.shared.loaded.load_full();
         let found = loaded.as_ref().and_then(|loaded| {
@@ -133,7 +133,7 @@ impl Api {
                 self.shared.origin.provider,
                 permit.tool().spec.name
             );
-            return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
+            return Err(CallFailure::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
         };
         Call { api: &self.shared, import: &loaded.import, operation, cx, permit, until }.run().await
     }
@@ -196,7 +196,7 @@ impl Shared {
         let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
         let (choice, options) = (self.choice.clone(), Arc::clone(&self.options));
         let importing = load::blocking(move || {
-            let import = gantry_openapi::import(&bundle, &choice);
+            let import = crate::openapi::import(&bundle, &choice);
             // Freed before memory for the tools is taken.
             drop(bundle);
             let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
@@ -282,7 +282,7 @@ struct Sent {
 }
 
 impl Call<'_> {
-    async fn run(&self) -> Result<RawOutput, Fault> {
+    async fn run(&self) -> Result<RawOutput, CallFailure> {
         let prepared = self.operation.prepare(&error::arguments(self.permit)?).map_err(error::invalid)?;
         let bare = request::build(self.operation, prepared, &self.api.options).map_err(error::invalid)?;
         let first = self.send(&bare).await?;
@@ -307,7 +307,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// Credentials cannot be had or added; nothing was sent.
-    async fn send(&self, bare: &OutboundRequest) -> Result<Sent, Fault> {
+    async fn send(&self, bare: &OutboundRequest) -> Result<Sent, CallFailure> {
         let Shared { options, tokens, client, .. } = self.api;
         let mut request = bare.clone();
         let schemes = auth::met(self.operation, self.import, options);
@@ -327,7 +327,7 @@ impl Call<'_> {
 
     /// Reads the answer to a request. The advice is for credentials that are refused; without it, it names those that are
     /// missing.
-    async fn read(&self, sent: Sent, advice: Option<String>) -> Result<RawOutput, Fault> {
+    async fn read(&self, sent: Sent, advice: Option<String>) -> Result<RawOutput, CallFailure> {
         let tool = self.permit.tool();
         let call = RestCall {
             request: &sent.request,
@@ -381,7 +381,7 @@ impl Provider for Api {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(self.run(cx, permit))
     }
 

@@ -4,11 +4,11 @@ use super::api::request::add_credential;
 use super::error;
 use super::options::{ApiOptions, Credential};
 use super::token::{TokenRequest, Tokens};
+use crate::openapi::{Import, KeyPlace, Need, Operation, Scheme};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use gantry_egress::OutboundRequest;
-use gantry_openapi::{Import, KeyPlace, Need, Operation, Scheme};
 use std::sync::Arc;
 
 /// Whether a credential is what a scheme asks for.
@@ -66,7 +66,7 @@ pub(super) async fn apply(
     schemes: &[(String, Vec<String>)],
     (import, options): (&Import, &ApiOptions),
     tokens: &Tokens,
-) -> Result<Option<(TokenRequest, Arc<str>)>, Fault> {
+) -> Result<Option<(TokenRequest, Arc<str>)>, CallFailure> {
     let authorization = |value: String| (KeyPlace::Header, "authorization", value);
     let unsendable = |error: String| error::unavailable(format!("openapiSpecs.{}: {error}", options.id));
     let mut used = None;

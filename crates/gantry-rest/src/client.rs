@@ -1,8 +1,8 @@
 //! The HTTP client that all REST services of a project share.
 
+use crate::openapi::Method;
 use gantry_egress::address_guard::IpNet;
 use gantry_egress::{FollowError, Followed, HOP_BY_HOP, HttpClient, OutboundRequest, Redirect, Url, follow};
-use gantry_openapi::Method;
 use http::Method as Verb;
 use http::header::{self, HeaderName, HeaderValue};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::response::RestCall;
 use gantry_core::raw::misleads;
 use gantry_core::shape::truncated;
-use gantry_core::{ErrorCode, Fault, Permit, ToolError};
+use gantry_core::{CallFailure, ErrorCode, Permit, ToolError};
 use gantry_egress::{FollowError, HttpError, display_url};
 use gantry_provider::redact::Redactor;
 use http::StatusCode;
@@ -28,19 +28,19 @@ const HEADERS: [&str; 7] =
     ["retry-after", "location", "www-authenticate", "link", "x-request-id", "x-ratelimit-", "ratelimit-"];
 
 /// The arguments of a call.
-pub(super) fn arguments(permit: &Permit) -> Result<Map<String, Value>, Fault> {
+pub(super) fn arguments(permit: &Permit) -> Result<Map<String, Value>, CallFailure> {
     serde_json::from_str(permit.arguments())
         .map_err(|error| invalid(format!("the arguments are no object: {error}")))
 }
 
 /// Nothing was sent.
-pub(super) fn unavailable(message: impl Into<String>) -> Fault {
-    Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
+pub(super) fn unavailable(message: impl Into<String>) -> CallFailure {
+    CallFailure::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
 }
 
 /// The arguments cannot be sent.
-pub(super) fn invalid(message: impl Into<String>) -> Fault {
-    Fault::without_effect(ToolError::new(ErrorCode::InvalidArguments, message))
+pub(super) fn invalid(message: impl Into<String>) -> CallFailure {
+    CallFailure::without_effect(ToolError::new(ErrorCode::InvalidArguments, message))
 }
 
 /// What an error of the client says, with advice.
@@ -60,13 +60,13 @@ pub(super) fn describe(error: &HttpError) -> String {
 
 impl RestCall<'_> {
     /// A fault after the request was on its way.
-    pub(super) fn after_sending(&self, error: ToolError) -> Fault {
-        if self.reads { Fault::without_effect(error) } else { Fault::with_possible_effect(error) }
+    pub(super) fn after_sending(&self, error: ToolError) -> CallFailure {
+        if self.reads { CallFailure::without_effect(error) } else { CallFailure::with_possible_effect(error) }
     }
 
     /// The request has no answer. If it was answered by a redirect before, it counts as sent, although the request to the
     /// target was not.
-    pub(super) fn unanswered(&self, FollowError { error, redirected, .. }: &FollowError) -> Fault {
+    pub(super) fn unanswered(&self, FollowError { error, redirected, .. }: &FollowError) -> CallFailure {
         if !redirected || error.was_sent() {
             return self.http(error);
         }
@@ -75,7 +75,7 @@ impl RestCall<'_> {
     }
 
     /// The request failed, or the answer is incomplete.
-    pub(super) fn http(&self, error: &HttpError) -> Fault {
+    pub(super) fn http(&self, error: &HttpError) -> CallFailure {
         let text = self.secrets.mask(describe(error));
         match error {
             HttpError::Connect { .. } | HttpError::Redirect { .. } | HttpError::NotAllowed { .. } => {
@@ -88,7 +88,7 @@ impl RestCall<'_> {
     }
 
     /// The request was sent, and its outcome is unknown.
-    pub(super) fn lost(&self, message: String) -> Fault {
+    pub(super) fn lost(&self, message: String) -> CallFailure {
         let (code, message) = match self.reads {
             true => (ErrorCode::ExecutionError, message),
             false => (ErrorCode::OutcomeUnknown, format!("{message}; {LOOK_FIRST}")),
@@ -103,7 +103,7 @@ impl RestCall<'_> {
         (status, redirected): (StatusCode, bool),
         headers: &HeaderMap,
         (body, unsure): (String, usize),
-    ) -> Fault {
+    ) -> CallFailure {
         let is_cut = unsure > 0 || body.len() > BODY_BYTES;
         let masked = self.secrets.mask(body);
         let text = truncated(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
@@ -129,7 +129,7 @@ impl RestCall<'_> {
         let error = ToolError::new(code, message).with_details(details);
         // Other 4xx mean that it was not executed, except for 408 and for answers after a redirect.
         let refuses = status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT && !redirected;
-        if refuses { Fault::without_effect(error) } else { self.after_sending(error) }
+        if refuses { CallFailure::without_effect(error) } else { self.after_sending(error) }
     }
 
     /// What to do about a status, in addition to the service's own words.

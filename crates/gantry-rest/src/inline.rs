@@ -8,7 +8,7 @@ use super::template::{Arguments, BodyTemplate, Media, Text, UrlTemplate};
 use super::{NAMESPACE, tool_spec, warn_about_cleartext};
 use gantry_core::digest::Digest;
 use gantry_core::tool::{ApprovalRule, Origin, Target, ToolSpec};
-use gantry_core::{Effect, ErrorCode, Fault, Permit, ToolError, ToolKind};
+use gantry_core::{CallFailure, Effect, ErrorCode, Permit, ToolError, ToolKind};
 use gantry_egress::{BodyKind, MediaType, OutboundRequest};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
@@ -227,12 +227,12 @@ impl Provider for InlineTools {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         let name = permit.tool().spec.name.as_str();
         Box::pin(async move {
             let Some(tool) = self.tool(name) else {
                 let message = format!("{NAMESPACE} has no tool {name}");
-                return Err(Fault::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
+                return Err(CallFailure::without_effect(ToolError::new(ErrorCode::ToolNotFound, message)));
             };
             let until = reading_end(cx.limit);
             let request = tool.request(&error::arguments(permit)?).map_err(error::invalid)?;

@@ -13,6 +13,7 @@ mod encode;
 mod error;
 mod inline;
 mod load;
+pub mod openapi;
 mod options;
 mod response;
 mod stream;

@@ -3,8 +3,8 @@
 use super::client::RestClient;
 use super::error::describe;
 use super::options::SpecPlace;
+use crate::openapi::Bundle;
 use gantry_egress::{OutboundRequest, Url, display_url};
-use gantry_openapi::Bundle;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
 use rustix::fs::{Mode, OFlags};

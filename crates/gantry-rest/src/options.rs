@@ -3,12 +3,12 @@
 //! The keys of an entry about running its tools (`queue`, `cache`, `requestTimeoutMs`, `tools…`, `enabled`) are the
 //! engine's and not among these.
 
+use crate::openapi::Method;
 use gantry_core::Effect;
 use gantry_core::digest::Digest;
 use gantry_core::pattern::Pattern;
 use gantry_egress::Url;
 use gantry_egress::address_guard::IpNet;
-use gantry_openapi::Method;
 use gantry_provider::options::{Secret, millis};
 use gantry_provider::redact::Redactor;
 use schemars::JsonSchema;

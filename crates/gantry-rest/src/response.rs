@@ -6,7 +6,7 @@ use super::stream;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::schema::SchemaText;
-use gantry_core::{ErrorCode, Fault, ToolError};
+use gantry_core::{CallFailure, ErrorCode, ToolError};
 use gantry_egress::{
     BodyKind as Kind, FollowError, Followed, HttpResponse, MediaType, OutboundRequest, display_url,
 };
@@ -58,7 +58,7 @@ pub(super) fn reading_end(limit: Duration) -> Instant {
 pub(super) async fn read(
     sent: Result<Followed, FollowError>,
     call: &RestCall<'_>,
-) -> Result<RawOutput, Fault> {
+) -> Result<RawOutput, CallFailure> {
     let Followed { response, url, redirected, .. } = sent.map_err(|error| call.unanswered(&error))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let media = MediaType::of(headers.get(header::CONTENT_TYPE));

@@ -5,7 +5,7 @@
 use super::encode;
 use super::options::{StreamMode, Streaming};
 use super::response::{RestCall, is_json};
-use gantry_core::{ErrorCode, Fault, ToolError, raw};
+use gantry_core::{CallFailure, ErrorCode, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
 use gantry_provider::RawOutput;
 use gantry_provider::client::ServerNotification;
@@ -40,7 +40,7 @@ pub(super) async fn read(
     mut response: HttpResponse,
     options: &Streaming,
     call: &RestCall<'_>,
-) -> Result<RawOutput, Fault> {
+) -> Result<RawOutput, CallFailure> {
     let until = call.until.min(Instant::now() + options.timeout);
     let mut stream = Stream {
         options,
@@ -174,7 +174,7 @@ impl Stream<'_> {
         None
     }
 
-    fn conclude(self, end: End, call: &RestCall<'_>) -> Result<RawOutput, Fault> {
+    fn conclude(self, end: End, call: &RestCall<'_>) -> Result<RawOutput, CallFailure> {
         let truncated = match end {
             End::Complete => None,
             End::Limit(limit) => Some(limit),

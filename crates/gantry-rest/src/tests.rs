@@ -13,11 +13,11 @@ mod tokens;
 
 use super::inline::InlineTools;
 use super::*;
+use crate::openapi::Method;
 use gantry_core::policy::{Preflight, Verdict};
 use gantry_core::tool::Settings;
-use gantry_core::toolset::{Candidate, Place, Pool, Selection};
-use gantry_core::{EffectState, Fault, Permit, Toolset};
-use gantry_openapi::Method;
+use gantry_core::toolset::{Candidate, Pool, Selection, SpawnContext};
+use gantry_core::{CallFailure, EffectState, Permit, Toolset};
 use gantry_provider::client::NoClient;
 use gantry_provider::testing::{caller, judged, yes};
 use gantry_provider::{CallContext, RawOutput};
@@ -63,7 +63,7 @@ fn toolset(provider: &dyn Provider) -> Toolset {
         settings: Settings::default(),
     });
     let pool = Arc::new(Pool::build(candidates.collect()));
-    Toolset::resolve(&pool, &Selection::everything(), &Place::top(2)).0
+    Toolset::resolve(&pool, &Selection::everything(), &SpawnContext::top(2)).0
 }
 
 /// The permit for a call; a person says yes where one is asked.
@@ -78,7 +78,7 @@ fn permit(provider: &dyn Provider, tool: &str, arguments: &Value) -> Permit {
 }
 
 /// Calls the tool `t`.
-async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, Fault> {
+async fn call(tool: Inline, arguments: Value) -> Result<RawOutput, CallFailure> {
     let tools = InlineTools::new(&[tool], &client()).unwrap();
     tools.execute(&cx(LIMIT), &permit(&tools, "t", &arguments)).await
 }
@@ -87,10 +87,10 @@ async fn called(tool: Inline, arguments: Value) -> RawOutput {
     call(tool, arguments).await.unwrap()
 }
 
-async fn failed(tool: Inline, arguments: Value) -> Fault {
+async fn failed(tool: Inline, arguments: Value) -> CallFailure {
     call(tool, arguments).await.unwrap_err()
 }
 
-fn code(fault: &Fault) -> (&'static str, EffectState) {
+fn code(fault: &CallFailure) -> (&'static str, EffectState) {
     (fault.error.code.as_str(), fault.effect)
 }

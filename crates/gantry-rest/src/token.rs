@@ -5,7 +5,7 @@ use super::encode;
 use super::error::{self, describe};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gantry_core::{ErrorCode, Fault, ToolError};
+use gantry_core::{CallFailure, ErrorCode, ToolError};
 use gantry_egress::address_guard::is_loopback;
 use gantry_egress::{HttpError, OutboundRequest, Url, display_url};
 use gantry_provider::options::Secret;
@@ -53,7 +53,7 @@ pub(super) struct TokenRequest {
 #[derive(Debug, Clone)]
 struct Token {
     /// Or why there is none.
-    value: Result<Arc<str>, Fault>,
+    value: Result<Arc<str>, CallFailure>,
     lifetime: Duration,
 }
 
@@ -85,7 +85,7 @@ impl Tokens {
     }
 
     /// The cached token, or a new one. Calls that need the same token at once share one request, and its failure.
-    pub(super) async fn get(&self, request: &TokenRequest) -> Result<Arc<str>, Fault> {
+    pub(super) async fn get(&self, request: &TokenRequest) -> Result<Arc<str>, CallFailure> {
         let token = async {
             let failed = |fault| Token { value: Err(fault), lifetime: FAILED };
             fetch(&self.client, request).await.unwrap_or_else(failed)
@@ -103,11 +103,11 @@ impl Tokens {
 }
 
 /// Requests a token with the client credentials in a header, or in the body if the server does not accept that.
-async fn fetch(client: &RestClient, wanted: &TokenRequest) -> Result<Token, Fault> {
+async fn fetch(client: &RestClient, wanted: &TokenRequest) -> Result<Token, CallFailure> {
     let place = display_url(wanted.url.as_str());
     if wanted.url.scheme() != "https" && !is_loopback(&wanted.url) {
         let message = format!("the address for tokens, {place}, is not encrypted; nothing was sent there");
-        return Err(Fault::without_effect(ToolError::new(ErrorCode::PermissionDenied, message)));
+        return Err(CallFailure::without_effect(ToolError::new(ErrorCode::PermissionDenied, message)));
     }
     let asking = async {
         let (status, body) = request_token(client, wanted, true).await?;
@@ -126,7 +126,7 @@ async fn request_token(
     client: &RestClient,
     wanted: &TokenRequest,
     in_header: bool,
-) -> Result<(StatusCode, Value), Fault> {
+) -> Result<(StatusCode, Value), CallFailure> {
     let mut form = vec!["grant_type=client_credentials".to_owned()];
     if !wanted.scopes.is_empty() {
         form.push(format!("scope={}", encode::component(&wanted.scopes.join(" "))));
@@ -175,7 +175,7 @@ fn token(status: StatusCode, body: &Value) -> Option<Token> {
     status.is_success().then(|| Token { value: Ok(value.into()), lifetime })
 }
 
-fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
+fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> CallFailure {
     let words = ["error", "error_description"].into_iter().filter_map(|key| body.get(key)?.as_str());
     let said = words.collect::<Vec<_>>().join(": ");
     let place = display_url(wanted.url.as_str());
@@ -185,7 +185,7 @@ fn refused(wanted: &TokenRequest, status: StatusCode, body: &Value) -> Fault {
     let code =
         if status.is_client_error() { ErrorCode::PermissionDenied } else { ErrorCode::UpstreamUnavailable };
     // Masked before it is cut: a half of a secret is not known as one.
-    Fault::without_effect(ToolError::new(code, error::one_line(&message, MESSAGE_CHARS)))
+    CallFailure::without_effect(ToolError::new(code, error::one_line(&message, MESSAGE_CHARS)))
 }
 
 fn secrets(wanted: &TokenRequest) -> Redactor {

@@ -2,11 +2,11 @@
 
 use super::NAMESPACE;
 use super::options::{ApiOptions, SpecPlace};
+use crate::openapi::{Choice, Method, Operation};
 use gantry_core::Effect;
 use gantry_core::limits::TOOL_NAME_CHARS;
 use gantry_core::names::SEPARATOR;
 use gantry_core::tool::{Annotations, ApprovalRule, ToolSpec};
-use gantry_openapi::{Choice, Method, Operation};
 
 impl ApiOptions {
     /// The operations to import, beside inline tools of these names.

@@ -46,7 +46,7 @@ impl PipelineContext {
         static NO_CLIENT: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
         let client: Arc<dyn ClientChannel> = Arc::<NoClient>::clone(&NO_CLIENT);
         Self {
-            id: CallId::mint(),
+            id: CallId::generate(),
             session: Arc::clone(session),
             parent: None,
             turn: 1,
@@ -63,7 +63,7 @@ impl PipelineContext {
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
-            id: CallId::mint(),
+            id: CallId::generate(),
             parent: Some(self.id),
             cancel: self.cancel.child_token(),
             meta: None,

@@ -4,7 +4,7 @@ mod slice;
 
 use crate::outputs::Outputs;
 use gantry_core::Permit;
-use gantry_core::error::{ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::names::Style;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
@@ -57,7 +57,7 @@ impl Provider for OutputTool {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(async move {
             let (outputs, session, limit) =
                 (self.outputs.clone(), cx.session, self.limit.load(Ordering::Relaxed));
@@ -75,7 +75,7 @@ impl Provider for OutputTool {
             let slice = read.await.unwrap_or_else(|error| {
                 Err(ToolError::new(ErrorCode::InternalError, format!("reading the output failed: {error}")))
             });
-            let slice = slice.map_err(Fault::without_effect)?;
+            let slice = slice.map_err(CallFailure::without_effect)?;
             Ok(RawOutput::Json(json!(slice).to_string()))
         })
     }

@@ -131,7 +131,7 @@ mod tests {
     fn cal_9_an_output_is_read_by_its_own_session_only() {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
-        let (owner, other) = (SessionId::mint(), SessionId::mint());
+        let (owner, other) = (SessionId::generate(), SessionId::generate());
         let handle = outputs.store(owner, "é\n").unwrap();
         assert!(outputs.has_any(owner));
         assert_eq!(outputs.read(owner, &handle).unwrap(), "é\n");
@@ -153,7 +153,7 @@ mod tests {
     fn an_output_is_adopted_once_and_outlives_the_session_that_made_it() {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
-        let (maker, heir) = (SessionId::mint(), SessionId::mint());
+        let (maker, heir) = (SessionId::generate(), SessionId::generate());
         let files = |of: SessionId| {
             let folder = dir.path().join("outputs").join(format!("session-{}", of.uuid()));
             fs::read_dir(folder).map_or(0, Iterator::count)
@@ -177,7 +177,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
         assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), []);
-        let owner = SessionId::mint();
+        let owner = SessionId::generate();
         outputs.store(owner, "x").unwrap();
         assert_eq!(outputs.older_than(Duration::from_secs(3600)).unwrap(), []);
         assert_eq!(outputs.older_than(Duration::ZERO).unwrap(), [owner]);

@@ -216,7 +216,7 @@ mod tests {
             id,
             cancel: CancellationToken::new(),
             principal: "ann".into(),
-            session: SessionId::mint(),
+            session: SessionId::generate(),
             runtime: 1,
         }
     }
@@ -226,7 +226,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (store, recovery) = Store::open(gantry_store::Options::new(home.path().join("l.db"))).unwrap();
         let services = Services::new(store, &recovery, ProcessOptions::default());
-        let id = CallId::mint();
+        let id = CallId::generate();
         let (first, second) = (call(id), call(id));
         let held = services.enter(first.clone(), false).unwrap();
         let resumed = services.enter(second.clone(), false).unwrap();

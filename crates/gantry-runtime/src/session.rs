@@ -4,8 +4,8 @@ use crate::runtime::Runtime;
 use arc_swap::ArcSwap;
 use gantry_core::budget::Budget;
 use gantry_core::id::{CallId, SessionId};
-use gantry_core::toolset::{Place, Warning};
-use gantry_core::{Caller, Door, Role, Toolset};
+use gantry_core::toolset::{SpawnContext, Warning};
+use gantry_core::{Caller, EntryPoint, Role, Toolset};
 use gantry_store::SessionKey;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -49,8 +49,8 @@ pub(crate) struct Resolved {
 pub(crate) struct SessionHead {
     pub(crate) id: SessionId,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) door: Door,
-    pub(crate) place: Place,
+    pub(crate) door: EntryPoint,
+    pub(crate) place: SpawnContext,
     /// Whether requests without a connection of their own share it.
     pub(crate) shared: bool,
     /// The agent for which all this began: its own, or that of the session at the top.
@@ -108,7 +108,7 @@ impl Session {
 
     /// Its depth among agents that call agents.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SpawnContext {
         &self.head.place
     }
 
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// The entry point by which it came.
-    pub(crate) fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> EntryPoint {
         self.head.door
     }
 
@@ -180,12 +180,12 @@ impl Session {
 /// made anew under an old name may be of another one.
 pub(crate) type SharedKey = (SessionKey, Role);
 
-pub(crate) fn shared_key(caller: &Caller, door: Door) -> SharedKey {
+pub(crate) fn shared_key(caller: &Caller, door: EntryPoint) -> SharedKey {
     (session_key(caller, door), caller.role)
 }
 
 /// The identity, agent and entry point of a session, as the store keeps them.
-pub(crate) fn session_key(caller: &Caller, door: Door) -> SessionKey {
+pub(crate) fn session_key(caller: &Caller, door: EntryPoint) -> SessionKey {
     SessionKey {
         project: Arc::clone(&caller.project),
         principal: Arc::clone(&caller.principal),

@@ -96,7 +96,7 @@ impl Identity {
             principal: Arc::clone(&self.principal),
             role: self.role,
             agent: agent.map(Into::into),
-            above: Arc::clone(&NONE),
+            parent_agents: Arc::clone(&NONE),
             project: Arc::clone(project),
         }
     }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn key(name: &str, role: Role) -> Identity {
-        Identity { key: Some(KeyId::mint()), ..Identity::unlimited(name, role) }
+        Identity { key: Some(KeyId::generate()), ..Identity::unlimited(name, role) }
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<PathBuf, Error> {
 /// Makes this process a node.
 pub(crate) fn join(nodes: &Path) -> Result<NodeLock, Error> {
     for _ in 0..TRIES {
-        let node = NodeId::mint();
+        let node = NodeId::generate();
         let path = nodes.join(format!("{node}.lock"));
         let file = OpenOptions::new()
             .create_new(true)
@@ -177,7 +177,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
         let living = join(&nodes).unwrap();
-        let gone = NodeId::mint();
+        let gone = NodeId::generate();
         fs::write(nodes.join(format!("{gone}.lock")), "").unwrap();
         fs::write(nodes.join("README"), "").unwrap();
 
@@ -199,7 +199,7 @@ mod tests {
     fn whoever_looks_at_a_dead_node_does_not_bring_it_to_life() {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
-        let gone = NodeId::mint();
+        let gone = NodeId::generate();
         let path = nodes.join(format!("{gone}.lock"));
         fs::write(&path, "").unwrap();
         let looking = AtomicBool::new(true);
@@ -225,7 +225,7 @@ mod tests {
     fn a_lock_on_a_file_that_lost_its_name_is_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
-        let node = NodeId::mint();
+        let node = NodeId::generate();
         let path = nodes.join(format!("{node}.lock"));
         let file = File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();

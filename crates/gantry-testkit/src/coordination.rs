@@ -1,7 +1,7 @@
 //! Stand-ins for the tools by which agents start agents, as far as the rules about them can be shown without a model: a
 //! spawned agent makes the calls that it is told to.
 
-use gantry_core::error::{ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
@@ -41,7 +41,7 @@ impl Default for Coordination {
 
 impl Coordination {
     /// Lets the agent see its tools and make its calls, and tells what came of them.
-    async fn spawn(&self, cx: &CallContext, arguments: &str) -> Result<RawOutput, Fault> {
+    async fn spawn(&self, cx: &CallContext, arguments: &str) -> Result<RawOutput, CallFailure> {
         let spawn: Spawn = serde_json::from_str(arguments).map_err(|error| fault(&error.to_string()))?;
         let cx = &PipelineContext::from_provider(cx).ok_or_else(|| fault("no engine"))?;
         let runtime = cx.session.runtime().ok_or_else(|| fault("no runtime"))?;
@@ -84,7 +84,7 @@ impl Provider for Coordination {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(async move {
             if &*permit.tool().key.tool == "spawn_agents" {
                 return self.spawn(cx, permit.arguments()).await;
@@ -96,8 +96,8 @@ impl Provider for Coordination {
     }
 }
 
-fn fault(message: &str) -> Fault {
-    Fault::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
+fn fault(message: &str) -> CallFailure {
+    CallFailure::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
 fn tool(name: &str) -> ToolSpec {

@@ -1,6 +1,6 @@
 //! Tools for misbehaviour that no real tool shows: slow ones, failing ones, flooding ones, ones that count.
 
-use gantry_core::error::{ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::names::Style;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit};
@@ -91,7 +91,7 @@ impl Provider for TestTools {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(async move {
             // The no-ops are what the benches measure, so they read nothing.
             if matches!(&*permit.tool().key.tool, "noop" | "noop_write") {
@@ -105,7 +105,12 @@ impl Provider for TestTools {
 }
 
 impl TestTools {
-    async fn run(&self, cx: &CallContext, permit: &Permit, arguments: Arguments) -> Result<RawOutput, Fault> {
+    async fn run(
+        &self,
+        cx: &CallContext,
+        permit: &Permit,
+        arguments: Arguments,
+    ) -> Result<RawOutput, CallFailure> {
         match &*permit.tool().key.tool {
             "echo" | "login" => Ok(RawOutput::Text(arguments.text)),
             "sleep" => {
@@ -138,7 +143,7 @@ impl TestTools {
 }
 
 /// Calls another tool from inside a tool, as agents do.
-async fn nested(cx: &CallContext, arguments: Arguments) -> Result<RawOutput, Fault> {
+async fn nested(cx: &CallContext, arguments: Arguments) -> Result<RawOutput, CallFailure> {
     let cx = PipelineContext::from_provider(cx).ok_or_else(|| fault("no engine"))?;
     let runtime = cx.session.runtime().ok_or_else(|| fault("no runtime"))?;
     let request = CallRequest {
@@ -157,8 +162,8 @@ fn append(file: &str, line: &str) {
     out.write_all(format!("{line}\n").as_bytes()).expect("the line of the test");
 }
 
-fn fault(message: &str) -> Fault {
-    Fault::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
+fn fault(message: &str) -> CallFailure {
+    CallFailure::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads better with json!(…) in the table")]

@@ -8,7 +8,7 @@ use crate::toolbox::ToolBox;
 use gantry_core::names::Style;
 use gantry_core::policy::Preflight;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{Fault, Permit, Refusal, ResolvedCall, ToolKind};
+use gantry_core::{CallFailure, Permit, Refusal, ResolvedCall, ToolKind};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl BuiltinProvider {
     }
 
     /// The family that a tool is of.
-    fn family(&self, tool: &str) -> Result<&ToolBox, Fault> {
+    fn family(&self, tool: &str) -> Result<&ToolBox, CallFailure> {
         let is_of = |family: &&ToolBox| family.tools().iter().any(|spec| spec.name == tool);
         self.families.iter().find(is_of).ok_or_else(|| failure::unknown_tool(&self.origin.provider, tool))
     }
@@ -82,7 +82,7 @@ impl Provider for BuiltinProvider {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(async {
             let family = self.family(&permit.tool().spec.name)?;
             family.execute(cx, permit).await.map(RawOutput::Json)

@@ -8,7 +8,7 @@ pub(crate) mod toolchains;
 pub use code::code_tools;
 pub use shell::shell_tools;
 
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use gantry_sandbox::jail::{Access, Captured};
 use runner::{CommandRunner, CommandSpec, NetworkAccess};
 use schemars::JsonSchema;
@@ -53,7 +53,7 @@ async fn run_program(
     runner: &CommandRunner,
     mut command: CommandSpec,
     name: &str,
-) -> Result<ProgramResult, Fault> {
+) -> Result<ProgramResult, CallFailure> {
     let (wall, limits) = (command.wall, command.limits);
     command.access = Access::Write;
     command.network = runner.options.network.then(NetworkAccess::default);

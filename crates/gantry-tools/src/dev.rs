@@ -19,7 +19,7 @@ use crate::toolbox::ToolBox;
 use crate::workspace::Error;
 use crate::workspace::root::WorkspaceRoot;
 use format_code::FormatCode;
-use gantry_core::{EffectState, Fault};
+use gantry_core::{CallFailure, EffectState};
 use gantry_sandbox::jail::{Access, Ran, STORE};
 use install_package::InstallPackage;
 use project_dir::ProjectDir;
@@ -61,15 +61,15 @@ impl DevContext {
     async fn look<T: Send + 'static>(
         self: &Arc<Self>,
         path: &str,
-        look: impl FnOnce(&Self, ProjectDir) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
+        look: impl FnOnce(&Self, ProjectDir) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
         let (context, path) = (Arc::clone(self), path.to_owned());
         let open_and_look = move || look(&context, ProjectDir::open(&context.root, &path)?);
         run_blocking(EffectState::None, open_and_look).await?
     }
 
     /// Runs a program in a folder of the workspace, or refuses one that is not there.
-    async fn run(&self, command: &CommandSpec, folder: &Path, wall: Duration) -> Result<Ran, Fault> {
+    async fn run(&self, command: &CommandSpec, folder: &Path, wall: Duration) -> Result<Ran, CallFailure> {
         let program = &command.program;
         if !program.starts_with('/') && self.runner.toolchains.program(program).is_none() {
             return Err(missing_program(program));
@@ -85,7 +85,7 @@ impl DevContext {
         ran: Ran,
         (tool, wall): (&str, Duration),
         read: impl FnOnce(&Ran) -> T + Send + 'static,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, CallFailure> {
         let (result, ran) = run_blocking(EffectState::Done, move || (read(&ran), ran)).await?;
         match self.runner.limit_fault(&ran, tool, wall, LimitKind::Builds) {
             Some(fault) => Err(failure::with_details(fault, result)),
@@ -94,7 +94,7 @@ impl DevContext {
     }
 }
 
-fn missing_program(names: &str) -> Fault {
+fn missing_program(names: &str) -> CallFailure {
     failure::failed(format!(
         "there is no program `{names}` in the sandbox, so nothing was run; if it is a package, install_package installs \
          it in the project; otherwise ask a person to install it on the machine that Gantry runs on, or to name its \

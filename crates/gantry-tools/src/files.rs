@@ -113,12 +113,12 @@ trait FileTool: Debug + Send + Sync + 'static {
     type Output: Serialize + JsonSchema + Send + 'static;
 
     /// Says what a call would do.
-    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight, Fault> {
+    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight, CallFailure> {
         Err(failure::missing_precondition())
     }
 
     /// Does what a call is for. Work that consists of many steps stops when the call is cancelled.
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output, Fault>;
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output, CallFailure>;
 }
 
 /// A [`FileTool`] on a workspace.
@@ -133,12 +133,12 @@ impl<T: FileTool> Tool for OnWorkspace<T> {
     type Args = T::Args;
     type Output = T::Output;
 
-    async fn preflight(&self, args: T::Args) -> Result<Preflight, Fault> {
+    async fn preflight(&self, args: T::Args) -> Result<Preflight, CallFailure> {
         let root = Arc::clone(&self.0);
         run_blocking(EffectState::None, move || T::preflight(&root, &args)).await?
     }
 
-    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output, Fault> {
+    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output, CallFailure> {
         let root = Arc::clone(&self.0);
         let reads = T::HINTS.read_only_hint == Some(true);
         let effect = if reads { EffectState::None } else { EffectState::Possible };

@@ -12,7 +12,7 @@ pub(crate) fn context() -> CallContext {
         role: Role::Agent,
         agent: None,
         project: "default".into(),
-        above: Arc::default(),
+        parent_agents: Arc::default(),
     };
     CallContext::detached(caller, Duration::from_secs(60))
 }

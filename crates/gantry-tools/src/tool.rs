@@ -9,7 +9,7 @@ use crate::failure;
 use crate::toolbox::PermittedCall;
 use gantry_core::policy::Preflight;
 use gantry_core::tool::{Annotations, ApprovalRule};
-use gantry_core::{EffectState, Fault};
+use gantry_core::{CallFailure, EffectState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,7 +41,7 @@ pub(crate) trait Tool: Send + Sync + Debug + 'static {
 
     /// Looks at the world to say whether this call needs an approval, and what must still hold when it runs. Changes
     /// nothing. Only asked where the approval rule is [`ApprovalRule::Depends`].
-    fn preflight(&self, _args: Self::Args) -> impl Future<Output = Result<Preflight, Fault>> + Send {
+    fn preflight(&self, _args: Self::Args) -> impl Future<Output = Result<Preflight, CallFailure>> + Send {
         std::future::ready(Err(failure::internal(format!(
             "internal error: {} declares a conditional approval rule, but has no preflight check; nothing was run",
             Self::NAME
@@ -52,7 +52,7 @@ pub(crate) trait Tool: Send + Sync + Debug + 'static {
     fn run(
         &self,
         call: PermittedCall<Self::Args>,
-    ) -> impl Future<Output = Result<Self::Output, Fault>> + Send;
+    ) -> impl Future<Output = Result<Self::Output, CallFailure>> + Send;
 }
 
 /// The hints of a tool that changes nothing.
@@ -77,7 +77,7 @@ pub(crate) fn default_path() -> String {
 }
 
 /// How long a call may take that says this; `most` seconds at most.
-pub(crate) fn time_limit(seconds: f64, most: u64) -> Result<Duration, Fault> {
+pub(crate) fn time_limit(seconds: f64, most: u64) -> Result<Duration, CallFailure> {
     let limit = Duration::try_from_secs_f64(seconds).ok();
     let fitting = limit.filter(|limit| !limit.is_zero() && *limit <= Duration::from_secs(most));
     fitting.ok_or_else(|| {
@@ -89,6 +89,6 @@ pub(crate) fn time_limit(seconds: f64, most: u64) -> Result<Duration, Fault> {
 pub(crate) async fn run_blocking<T: Send + 'static>(
     effect: EffectState,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Fault> {
+) -> Result<T, CallFailure> {
     tokio::task::spawn_blocking(work).await.map_err(|crash| failure::crashed(&crash, effect))
 }

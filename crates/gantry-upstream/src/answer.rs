@@ -3,7 +3,7 @@
 use crate::server::UpstreamServer;
 use crate::task_token::Task;
 use crate::uri_map::{TOOL_RESULT, with_string_at};
-use gantry_core::error::{ErrorCode, Fault, ToolError, Upstream};
+use gantry_core::error::{CallFailure, ErrorCode, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
 use gantry_mcp::client::Failure;
@@ -18,7 +18,7 @@ pub(super) fn to_output(
     caller: &Caller,
     tool: &Tool,
     result: &str,
-) -> Result<RawOutput, Fault> {
+) -> Result<RawOutput, CallFailure> {
     let shown = server.uri_map.rewrite(TOOL_RESULT, result);
     let shown =
         with_task_token(server, (replica, epoch), caller, &shown).map_or_else(|| shown.clone(), Into::into);
@@ -57,19 +57,19 @@ fn with_task_token(
 }
 
 /// Nothing was sent.
-pub(super) fn not_sent(reason: &str) -> Fault {
+pub(super) fn not_sent(reason: &str) -> CallFailure {
     let message = format!("{reason}. Nothing was sent.");
-    Fault::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
+    CallFailure::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))
 }
 
 /// Nothing was sent, because the server is not there.
-pub(super) fn server_down(server: &UpstreamServer) -> Fault {
-    let Fault { error, effect } = not_sent(&server.why_unavailable());
-    Fault { error: error.with_details(server.unavailable_details()), effect }
+pub(super) fn server_down(server: &UpstreamServer) -> CallFailure {
+    let CallFailure { error, effect } = not_sent(&server.why_unavailable());
+    CallFailure { error: error.with_details(server.unavailable_details()), effect }
 }
 
 /// The fault that a caller gets for a failure.
-pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -> Fault {
+pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -> CallFailure {
     let id = server.id();
     match failure {
         Failure::Unavailable(why) => {
@@ -101,10 +101,10 @@ pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -
 }
 
 /// The fault of a call that the server got: a tool that can change something may have done so.
-fn fault_after_sending(tool: &Tool, error: ToolError) -> Fault {
+fn fault_after_sending(tool: &Tool, error: ToolError) -> CallFailure {
     match tool.effect {
-        Effect::Read => Fault::without_effect(error),
-        Effect::Write | Effect::Destructive => Fault::with_possible_effect(error),
+        Effect::Read => CallFailure::without_effect(error),
+        Effect::Write | Effect::Destructive => CallFailure::with_possible_effect(error),
     }
 }
 

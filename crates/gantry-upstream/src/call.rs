@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::server::{Picked, UpstreamServer};
-use gantry_core::error::{ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::{Permit, Tool};
 use gantry_mcp::RequestContext;
 use gantry_mcp::client::Failure;
@@ -10,7 +10,7 @@ use gantry_provider::{CallContext, RawOutput};
 use std::sync::Arc;
 
 impl UpstreamServer {
-    pub(super) async fn call(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, Fault> {
+    pub(super) async fn call(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, CallFailure> {
         let (tool, mut tried) = (permit.tool(), Vec::new());
         let mut picked = self.pick_judged(tool)?;
         let result = loop {
@@ -34,7 +34,7 @@ impl UpstreamServer {
 
     /// Picks the replica that a call goes to. Refuses the call if the server defines the tool otherwise by now, or if the
     /// tool is quarantined: a permit is for the definition that was judged.
-    fn pick_judged(&self, tool: &Tool) -> Result<Picked, Fault> {
+    fn pick_judged(&self, tool: &Tool) -> Result<Picked, CallFailure> {
         let (id, name, view) = (self.id(), &tool.name, self.view.load());
         let definition = view.listing.as_ref().and_then(|listing| listing.tool(&tool.key.tool));
         let definition = definition.ok_or_else(|| {
@@ -57,6 +57,9 @@ impl UpstreamServer {
     }
 }
 
-fn quarantined(reason: &str) -> Fault {
-    Fault::without_effect(ToolError::new(ErrorCode::ToolQuarantined, format!("{reason}. Nothing was sent.")))
+fn quarantined(reason: &str) -> CallFailure {
+    CallFailure::without_effect(ToolError::new(
+        ErrorCode::ToolQuarantined,
+        format!("{reason}. Nothing was sent."),
+    ))
 }

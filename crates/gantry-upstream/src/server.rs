@@ -15,7 +15,7 @@ use crate::trace::FrameTap;
 use crate::uri_map::UriMap;
 use crate::view::{Ready, ReplicaState, ServerView};
 use arc_swap::ArcSwap;
-use gantry_core::error::Fault;
+use gantry_core::error::CallFailure;
 use gantry_core::names::Style;
 use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
@@ -274,7 +274,7 @@ impl Provider for UpstreamServer {
         &'a self,
         cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(self.call(cx, permit))
     }
 

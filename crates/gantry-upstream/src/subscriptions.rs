@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_server_is_asked_once_and_let_go_with_the_last_session() {
         let (subscriptions, server): (_, Arc<str>) = (Subscriptions::default(), "s".into());
-        let (ann, bob) = (SessionId::mint(), SessionId::mint());
+        let (ann, bob) = (SessionId::generate(), SessionId::generate());
         assert!(!subscriptions.has_subscriber(&server, "a:b"));
         assert_eq!(subscriptions.subscribe(ann, &server, "a:b"), Ok(()));
         assert!(subscriptions.has_subscriber(&server, "a:b"));
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn servers_talk_as_much_as_the_most_curious_session_wants() {
         let subscriptions = Subscriptions::default();
-        let (ann, bob) = (SessionId::mint(), SessionId::mint());
+        let (ann, bob) = (SessionId::generate(), SessionId::generate());
         assert!(subscriptions.set_level(ann, LogLevel::Error));
         assert!(subscriptions.set_level(bob, LogLevel::Debug));
         assert!(!subscriptions.set_level(ann, LogLevel::Info));
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn one_session_cannot_watch_without_end() {
         let (subscriptions, server): (_, Arc<str>) = (Subscriptions::default(), "s".into());
-        let ann = SessionId::mint();
+        let ann = SessionId::generate();
         for n in 0..PER_SESSION {
             subscriptions.subscribe(ann, &server, &format!("a:{n}")).unwrap();
         }
@@ -363,12 +363,12 @@ mod tests {
     fn all_sessions_together_cannot_watch_without_end_and_who_is_refused_is_told_why() {
         let (subscriptions, server): (_, Arc<str>) = (Subscriptions::default(), "s".into());
         for n in 0..TOTAL / PER_SESSION {
-            let session = SessionId::mint();
+            let session = SessionId::generate();
             for m in 0..PER_SESSION {
                 assert_eq!(subscriptions.subscribe(session, &server, &format!("a:{n}:{m}")), Ok(()));
             }
         }
-        let late = SessionId::mint();
+        let late = SessionId::generate();
         let refused = subscriptions.subscribe(late, &server, "a:more").unwrap_err();
         assert!(refused.contains("all sessions together watch 20000 resources"), "{refused}");
         assert_eq!(
@@ -382,7 +382,7 @@ mod tests {
     fn who_has_chosen_no_level_hears_what_is_worth_telling() {
         let subscriptions = Subscriptions::default();
         assert_eq!(subscriptions.least_level(), LogLevel::Info);
-        let ann = SessionId::mint();
+        let ann = SessionId::generate();
         subscriptions.set_level(ann, LogLevel::Error);
         assert_eq!(subscriptions.least_level(), LogLevel::Info, "others may not have chosen");
         subscriptions.set_level(ann, LogLevel::Debug);

@@ -85,7 +85,7 @@ mod tests {
             principal: principal.into(),
             role: Role::Agent,
             agent,
-            above: std::sync::Arc::default(),
+            parent_agents: std::sync::Arc::default(),
             project: "default".into(),
         }
     }

@@ -147,7 +147,7 @@ fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
         principal: "ann".into(),
         role: gantry_core::Role::Agent,
         agent: None,
-        above: Arc::default(),
+        parent_agents: Arc::default(),
         project: "default".into(),
     };
     let task = answer::to_output(
@@ -178,7 +178,7 @@ fn a_notification_that_no_session_subscribed_to_is_dropped() {
     use gantry_provider::client::LogLevel;
     let changes = Arc::<Changes>::default();
     let server = UpstreamServer::new(two_replicas(None), &context(Arc::clone(&changes) as _));
-    let session = gantry_core::id::SessionId::mint();
+    let session = gantry_core::id::SessionId::generate();
     server.context.subscriptions.subscribe(session, server.id(), "a:watched").unwrap();
     let heard = |event| {
         assert_eq!(supervise::pass_on(&server, event), None);

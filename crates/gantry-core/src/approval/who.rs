@@ -4,16 +4,16 @@ use std::fmt;
 
 /// Whose yes a call takes. One decision is one person's, so it must be somebody whom every list names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WhoMay<'a> {
+pub enum Approvers<'a> {
     /// Whoever may decide at all: no rule names anybody.
-    Anybody,
+    Any,
     /// One of these.
     OneOf(Vec<&'a str>),
     /// Nobody: these lists have no name in common.
-    Nobody(Vec<Vec<&'a str>>),
+    None(Vec<Vec<&'a str>>),
 }
 
-impl<'a> WhoMay<'a> {
+impl<'a> Approvers<'a> {
     /// By the lists of the rules; a list without names is none.
     pub fn by<L, N>(lists: impl IntoIterator<Item = L>) -> Self
     where
@@ -29,19 +29,19 @@ impl<'a> WhoMay<'a> {
                 named.push(list);
             }
         }
-        let Some(first) = named.first() else { return Self::Anybody };
+        let Some(first) = named.first() else { return Self::Any };
         let common: Vec<&str> =
             first.iter().copied().filter(|name| named.iter().all(|list| list.contains(name))).collect();
-        if common.is_empty() { Self::Nobody(named) } else { Self::OneOf(common) }
+        if common.is_empty() { Self::None(named) } else { Self::OneOf(common) }
     }
 
     /// Whether the yes of somebody of this name counts.
     #[must_use]
     pub fn includes(&self, name: &str) -> bool {
         match self {
-            Self::Anybody => true,
+            Self::Any => true,
             Self::OneOf(names) => names.contains(&name),
-            Self::Nobody(_) => false,
+            Self::None(_) => false,
         }
     }
 
@@ -49,19 +49,19 @@ impl<'a> WhoMay<'a> {
     #[must_use]
     pub fn refusal(&self) -> String {
         match self {
-            Self::Anybody | Self::OneOf(_) => format!("this call takes the yes of {self}"),
-            Self::Nobody(_) => format!("{self}; change the rules, or deny it"),
+            Self::Any | Self::OneOf(_) => format!("this call takes the yes of {self}"),
+            Self::None(_) => format!("{self}; change the rules, or deny it"),
         }
     }
 }
 
 /// Who that is; of nobody, why.
-impl fmt::Display for WhoMay<'_> {
+impl fmt::Display for Approvers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Anybody => f.write_str("any approver"),
+            Self::Any => f.write_str("any approver"),
             Self::OneOf(names) => f.write_str(&names.join(" or ")),
-            Self::Nobody(lists) => {
+            Self::None(lists) => {
                 let lists: Vec<String> = lists.iter().map(|names| names.join(" or ")).collect();
                 write!(f, "nobody is in every list ({}), so it cannot be approved", lists.join("; "))
             }
@@ -88,7 +88,7 @@ mod tests {
             ),
         ];
         for (lists, who, refusal) in cases {
-            let may = WhoMay::by(lists.iter().map(|names| names.iter().copied()));
+            let may = Approvers::by(lists.iter().map(|names| names.iter().copied()));
             assert_eq!((may.to_string().as_str(), may.refusal().as_str()), (who, refusal), "{lists:?}");
         }
     }
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_yes_counts_of_those_who_are_named() {
         let may = |lists: &[&'static [&'static str]]| {
-            WhoMay::by(lists.iter().map(|names| names.iter().copied())).includes("ben")
+            Approvers::by(lists.iter().map(|names| names.iter().copied())).includes("ben")
         };
         assert!(may(&[]) && may(&[&["ann", "ben"], &["ben"]]));
         assert!(!may(&[&["ann"]]) && !may(&[&["ann"], &["ben"]]));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::names::Style;
 use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind};
-use crate::toolset::{Candidate, Place, Pool, Selection};
+use crate::toolset::{Candidate, Pool, Selection, SpawnContext};
 use serde_json::{Value, json};
 
 fn candidate(tool: &str, style: Style, schema: Value) -> Candidate {
@@ -28,7 +28,7 @@ fn candidate(tool: &str, style: Style, schema: Value) -> Candidate {
 fn toolset(candidates: Vec<Candidate>, aliases: &[(&str, &str)]) -> Toolset {
     let aliases = aliases.iter().map(|(alias, target)| ((*alias).into(), (*target).into())).collect();
     let selection = Selection { aliases, ..Selection::everything() };
-    Toolset::resolve(&Arc::new(Pool::build(candidates)), &selection, &Place::top(2)).0
+    Toolset::resolve(&Arc::new(Pool::build(candidates)), &selection, &SpawnContext::top(2)).0
 }
 
 fn shown(format: Format, set: &Toolset) -> Vec<Value> {

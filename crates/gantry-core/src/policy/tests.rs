@@ -10,7 +10,7 @@ use crate::names::Style;
 use crate::principal::Role;
 use crate::schema::SchemaText;
 use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
-use crate::toolset::{Candidate, Place, Pool, Selection, Toolset};
+use crate::toolset::{Candidate, Pool, Selection, SpawnContext, Toolset};
 use serde_json::json;
 
 fn toolset() -> Toolset {
@@ -35,7 +35,8 @@ fn taking(input_schema: SchemaText) -> Toolset {
         },
         settings: Settings::default(),
     };
-    Toolset::resolve(&Arc::new(Pool::build(vec![candidate])), &Selection::everything(), &Place::top(2)).0
+    Toolset::resolve(&Arc::new(Pool::build(vec![candidate])), &Selection::everything(), &SpawnContext::top(2))
+        .0
 }
 
 fn caller(principal: &str) -> Caller {
@@ -43,7 +44,7 @@ fn caller(principal: &str) -> Caller {
         principal: principal.into(),
         role: Role::Agent,
         agent: Some("helper".into()),
-        above: Arc::default(),
+        parent_agents: Arc::default(),
         project: "default".into(),
     }
 }

@@ -6,7 +6,7 @@
 //! there: a tool that is still there before an alias. What would mean neither may be the id of a provider.
 
 use super::pool::Pool;
-use super::selection::{Place, Selection, Use, Warning};
+use super::selection::{Selection, SpawnContext, Use, Warning};
 use crate::limits::ALIASES_PER_AGENT;
 use crate::names::{COORDINATION_TOOLS, is_reserved_tool, unslashed};
 use crate::pattern::Pattern;
@@ -59,7 +59,7 @@ pub(super) struct Judgement {
 
 impl Judgement {
     /// Judges every tool of a pool.
-    pub(super) fn of(pool: &Pool, selection: &Selection, place: &Place) -> Self {
+    pub(super) fn of(pool: &Pool, selection: &Selection, place: &SpawnContext) -> Self {
         let mut judge = Judge::new(pool, selection);
         let allowed =
             selection.restriction().map(|allowed| judge.cut(allowed, |entry| Fate::NotAllowed { entry }));
@@ -235,7 +235,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Takes away the tools that start agents where they are not for this one.
-    fn keep_depth(&mut self, place: &Place) {
+    fn keep_depth(&mut self, place: &SpawnContext) {
         if place.depth == 0 {
             return;
         }

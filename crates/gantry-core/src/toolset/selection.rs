@@ -101,7 +101,7 @@ impl Selection {
 
 /// Where an execution stands: how far below the first agent, and what its parent left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SpawnContext {
     /// 0 for the first agent, 1 for one that it spawned.
     pub depth: u32,
     /// How deep agents may call agents.
@@ -110,7 +110,7 @@ pub struct Place {
     pub narrowed: Option<Arc<[Pattern]>>,
 }
 
-impl Place {
+impl SpawnContext {
     /// Not below anybody.
     #[must_use]
     pub fn top(max_depth: u32) -> Self {

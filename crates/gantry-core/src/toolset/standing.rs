@@ -2,7 +2,7 @@
 
 use super::pool::Pool;
 use super::resolve::{Fate, Judgement};
-use super::selection::{Place, Selection, Use};
+use super::selection::{Selection, SpawnContext, Use};
 use crate::limits::ENTRIES_SHOWN;
 use crate::pattern::Pattern;
 use crate::tool::Tool;
@@ -56,7 +56,7 @@ pub enum Reason {
 
 /// How a tool stands to an agent: what [`super::Toolset::resolve`] makes of the same, for this one tool.
 #[must_use]
-pub fn explain(pool: &Arc<Pool>, selection: &Selection, place: &Place, tool: &Tool) -> Standing {
+pub fn explain(pool: &Arc<Pool>, selection: &Selection, place: &SpawnContext, tool: &Tool) -> Standing {
     let judgement = Judgement::of(pool, selection, place);
     let is_visible = |n: &&usize| matches!(judgement.fate(**n), Fate::Visible { .. });
     let positions = pool.positions(&tool.key);

@@ -41,13 +41,13 @@ fn pool() -> Arc<Pool> {
 
 fn resolve(patterns: &[&str]) -> (Vec<String>, Vec<String>) {
     let selection = Selection::of(patterns.iter().map(|p| Pattern::parse(p).unwrap()));
-    let (set, unmatched) = Toolset::resolve(&pool(), &selection, &Place::top(2));
+    let (set, unmatched) = Toolset::resolve(&pool(), &selection, &SpawnContext::top(2));
     (set.tools().map(|t| t.name.to_string()).collect(), unmatched.iter().map(ToString::to_string).collect())
 }
 
 fn toolset(patterns: &[&str]) -> Toolset {
     let selection = Selection::of(patterns.iter().map(|p| Pattern::parse(p).unwrap()));
-    Toolset::resolve(&pool(), &selection, &Place::top(2)).0
+    Toolset::resolve(&pool(), &selection, &SpawnContext::top(2)).0
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn another_tools_original_spelling_never_takes_a_displayed_name_over() {
         candidate("a", "b__c-d", Style::Prefixed),
         candidate("a__b", "c_d", Style::Prefixed),
     ]));
-    let (set, _) = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2));
+    let (set, _) = Toolset::resolve(&pool, &Selection::everything(), &SpawnContext::top(2));
     assert_eq!(&*set.find("a__b__c_d").unwrap().key.provider, "a__b");
     assert_eq!(&*set.find("a__b__c-d").unwrap().key.provider, "a");
 }
@@ -119,7 +119,7 @@ fn nam_3_a_spelling_that_several_tools_have_means_none_of_them() {
         candidate("a", "b.c", Style::Prefixed),
         candidate("a", "d", Style::Prefixed),
     ]));
-    let (set, _) = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2));
+    let (set, _) = Toolset::resolve(&pool, &Selection::everything(), &SpawnContext::top(2));
     set.find("a__b_c").unwrap_err();
     for own in ["b-c", "b.c", "d"] {
         assert_eq!(&*set.find(&format!("a__{own}")).unwrap().key.tool, own);

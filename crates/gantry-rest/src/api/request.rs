@@ -2,9 +2,9 @@
 
 use crate::client::{ACCEPT, header_name, header_value, verb};
 use crate::encode;
+use crate::openapi::{KeyPlace, Operation, Prepared};
 use crate::options::ApiOptions;
 use gantry_egress::{OutboundRequest, Url};
-use gantry_openapi::{KeyPlace, Operation, Prepared};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Headers that no argument sets.

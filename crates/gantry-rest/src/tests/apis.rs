@@ -62,7 +62,7 @@ pub(super) async fn ready(document: &Value, change: impl FnOnce(&mut ApiOptions)
     api
 }
 
-pub(super) async fn ask(api: &Api, tool: &str, arguments: Value) -> Result<RawOutput, Fault> {
+pub(super) async fn ask(api: &Api, tool: &str, arguments: Value) -> Result<RawOutput, CallFailure> {
     api.execute(&cx(LIMIT), &permit(api, tool, &arguments)).await
 }
 

@@ -10,7 +10,7 @@ const NDJSON: &str = "content-type: application/x-ndjson\r\n";
 
 /// What the pipeline must be able to see: something was sent, and the call is not one to try again.
 #[track_caller]
-fn is_sent(fault: &Fault, effect: EffectState, what: &str) {
+fn is_sent(fault: &CallFailure, effect: EffectState, what: &str) {
     let (code, found) = code(fault);
     assert!(matches!(code, "OUTCOME_UNKNOWN" | "EXECUTION_ERROR"), "{what}: {fault:?}");
     assert_eq!(found, effect, "{what}: {fault:?}");
@@ -18,7 +18,7 @@ fn is_sent(fault: &Fault, effect: EffectState, what: &str) {
 }
 
 /// Calls a tool that can change something; its method may say otherwise.
-async fn ended(method: Method, url: String) -> Result<RawOutput, Fault> {
+async fn ended(method: Method, url: String) -> Result<RawOutput, CallFailure> {
     let tool = Inline { effect: Some(Effect::Destructive), ..inline(method, url) };
     let tools = InlineTools::new(&[tool], &pausing([1, 1])).unwrap();
     tools.execute(&cx(LIMIT), &permit(&tools, "t", &json!({}))).await

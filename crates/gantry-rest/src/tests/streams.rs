@@ -19,13 +19,13 @@ fn limited(mode: StreamMode, timeout: u64, max_bytes: usize) -> Option<Streaming
     Some(Streaming { timeout, max_bytes, ..Streaming::unconfigured(mode) })
 }
 
-async fn read(said: Vec<u8>, streaming: Option<Streaming>) -> Result<RawOutput, Fault> {
+async fn read(said: Vec<u8>, streaming: Option<Streaming>) -> Result<RawOutput, CallFailure> {
     let server = Server::saying(said).await;
     call(Inline { streaming, ..inline(Method::Get, server.url("/")) }, json!({})).await
 }
 
 #[track_caller]
-fn json_of(output: Result<RawOutput, Fault>) -> Value {
+fn json_of(output: Result<RawOutput, CallFailure>) -> Value {
     let Ok(RawOutput::Json(text)) = output else { panic!("{output:?}") };
     serde_json::from_str(&text).unwrap()
 }

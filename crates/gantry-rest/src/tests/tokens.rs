@@ -126,7 +126,7 @@ async fn rst_3_what_was_answered_stands_if_it_cannot_be_sent_again() {
         ok("application/json", r#"{"access_token":"two\nlines"}"#),
         Vec::new(),
     ];
-    let stands = |fault: Fault| {
+    let stands = |fault: CallFailure| {
         assert_eq!(code(&fault), ("EXECUTION_ERROR", EffectState::None), "{fault:?}");
         let message = &fault.error.message;
         assert!(message.contains("who is that?") && message.contains("could not be sent again"), "{message}");

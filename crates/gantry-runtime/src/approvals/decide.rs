@@ -3,7 +3,7 @@
 use super::grants;
 use crate::clock;
 use crate::services::Services;
-use gantry_core::approval::WhoMay;
+use gantry_core::approval::Approvers;
 use gantry_core::digest::Digest;
 use gantry_core::error::ToolError;
 use gantry_core::id::{ApprovalId, CallId, GrantId};
@@ -104,7 +104,7 @@ impl Decider {
         &self,
         lists: impl Iterator<Item = &'a [Arc<str>]>,
     ) -> Result<(), DecisionError> {
-        let who = WhoMay::by(lists);
+        let who = Approvers::by(lists);
         if who.includes(&self.name) { Ok(()) } else { Err(DecisionError::Forbidden(who.refusal())) }
     }
 }
@@ -134,7 +134,7 @@ impl Services {
             modified_args: input.modified_args,
             binding: edited.unwrap_or(row.asked.binding),
             scope: input.scope,
-            grant: (scope != Scope::Once).then(GrantId::mint),
+            grant: (scope != Scope::Once).then(GrantId::generate),
         };
         let grant = grants::grant(&row, &decision);
         let delay = i64::try_from(row.asked.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 2);

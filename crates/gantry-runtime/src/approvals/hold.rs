@@ -4,7 +4,7 @@ use crate::clock;
 use crate::pipeline::CallScope;
 use gantry_core::approval::Question;
 use gantry_core::digest::Digest;
-use gantry_core::error::{ErrorCode, Held, Refusal};
+use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
 use gantry_core::id::{ApprovalId, NodeId};
 use gantry_core::{CallRequest, Permit, State, Tool, ToolKind};
 use gantry_store::{Announced, ApprovalRow, Asked, CallHead, IdempotencyKey, NewApproval};
@@ -129,7 +129,7 @@ fn new(
     let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 2);
     let row = ApprovalRow {
         seq: 0,
-        id: ApprovalId::mint(),
+        id: ApprovalId::generate(),
         call: cx.id,
         session: cx.session.id(),
         parent: cx.parent,
@@ -161,9 +161,14 @@ fn new(
 }
 
 /// The error that the caller of a held call gets.
-pub(crate) fn describe_held(row: &ApprovalRow) -> Held {
+pub(crate) fn describe_held(row: &ApprovalRow) -> PendingApproval {
     let state = if row.state.is_over() { State::PendingApproval } else { row.state };
-    Held { approval: row.id, state, reason: Arc::clone(&row.asked.reason), rules: row.asked.rules.clone() }
+    PendingApproval {
+        approval: row.id,
+        state,
+        reason: Arc::clone(&row.asked.reason),
+        rules: row.asked.rules.clone(),
+    }
 }
 
 /// The refusal of a call that could not be held.

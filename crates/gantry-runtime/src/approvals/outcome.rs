@@ -6,7 +6,7 @@ use crate::pipeline::idempotency;
 use crate::reply::{Reply, Shaped, effect_of};
 use crate::runtime::Runtime;
 use crate::session::Session;
-use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::error::{CallFailure, EffectState, ErrorCode, Refusal, ToolError};
 use gantry_core::id::CallId;
 use gantry_core::{CallError, State};
 use gantry_store::{ApprovalRow, CallRow, Verdict};
@@ -106,7 +106,7 @@ impl Runtime {
         let is_gone = || {
             let message = format!("{} has run, and its result is no longer kept", row.call);
             let error = ToolError::new(ErrorCode::ExecutionError, message);
-            CallError::from(Fault { error, effect: EffectState::Done })
+            CallError::from(CallFailure { error, effect: EffectState::Done })
         };
         match row.state {
             State::CompletedSuccess | State::CompletedFailure if let Some(kept) = kept => {
@@ -122,7 +122,8 @@ impl Runtime {
                     "Gantry stopped while {} ran, so whether it took effect is unknown. Check before you repeat it.",
                     row.call
                 );
-                Err(Fault::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message)).into())
+                Err(CallFailure::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message))
+                    .into())
             }
             State::PendingApproval
             | State::ScheduledForExecution

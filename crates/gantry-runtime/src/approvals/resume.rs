@@ -156,7 +156,7 @@ impl Projects {
             principal: Arc::clone(&row.principal),
             role: row.asked.role,
             agent,
-            above: above.into(),
+            parent_agents: above.into(),
             project: Arc::clone(&row.project),
         };
         let (session, is_new) = runtime.restore_session(row.session, caller, &row.asked.door).await?;

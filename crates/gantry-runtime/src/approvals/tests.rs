@@ -14,7 +14,7 @@ use crate::services::{ProcessOptions, Services};
 use gantry_core::names::Style;
 use gantry_core::policy::{Decide, Gates, Policies, RequiresApproval, RuleSpec};
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
-use gantry_core::{CallRequest, Caller, Door, Fault, Permit, Role, State};
+use gantry_core::{CallFailure, CallRequest, Caller, EntryPoint, Permit, Role, State};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_store::{ApprovalFilter, Scope, Store};
 use serde_json::json;
@@ -68,7 +68,7 @@ impl Provider for Counter {
         &'a self,
         _cx: &'a CallContext,
         permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         if &*permit.tool().key.tool == "stuck" {
             return Box::pin(std::future::pending());
         }
@@ -136,10 +136,10 @@ impl Home {
             principal: "bot".into(),
             role: Role::Agent,
             agent: None,
-            above: Arc::default(),
+            parent_agents: Arc::default(),
             project: "default".into(),
         };
-        PipelineContext::new(&self.runtime().shared_session(caller, Door::Http).await.unwrap())
+        PipelineContext::new(&self.runtime().shared_session(caller, EntryPoint::Http).await.unwrap())
     }
 
     async fn call(&self, tool: &str, arguments: &str) -> Reply {

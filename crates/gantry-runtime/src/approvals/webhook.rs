@@ -217,21 +217,21 @@ mod tests {
 
     #[tokio::test]
     async fn of_one_approval_one_message_is_under_way_and_all_together_have_a_limit() {
-        let (mut delivery, id) = (delivery(), ApprovalId::mint());
+        let (mut delivery, id) = (delivery(), ApprovalId::generate());
         delivery.begin(id);
         delivery.begin(id);
         assert_eq!(delivery.attempts.len(), 1);
         while delivery.under_way.len() < LIMIT {
-            delivery.begin(ApprovalId::mint());
+            delivery.begin(ApprovalId::generate());
         }
-        delivery.begin(ApprovalId::mint());
+        delivery.begin(ApprovalId::generate());
         assert_eq!(delivery.attempts.len(), LIMIT);
         // It is tried again, which takes nothing more, and another is begun when there is nothing more to send.
         delivery.completed((id, 0, Err("a".into())));
         delivery.completed((id, 1, Ok(true)));
         assert_eq!((delivery.attempts.len(), delivery.under_way.len()), (LIMIT + 2, LIMIT));
         delivery.completed((id, 0, Ok(false)));
-        delivery.begin(ApprovalId::mint());
+        delivery.begin(ApprovalId::generate());
         assert_eq!((delivery.attempts.len(), delivery.under_way.len()), (LIMIT + 3, LIMIT));
     }
 
@@ -239,11 +239,11 @@ mod tests {
     async fn a_failure_is_logged_once_until_something_is_taken() {
         let mut delivery = delivery();
         for n in 0..100 {
-            delivery.completed((ApprovalId::mint(), 0, Err("a".into())));
-            delivery.completed((ApprovalId::mint(), 0, Err(n.to_string())));
+            delivery.completed((ApprovalId::generate(), 0, Err("a".into())));
+            delivery.completed((ApprovalId::generate(), 0, Err(n.to_string())));
         }
         assert_eq!(delivery.logged.len(), LOGGED);
-        delivery.completed((ApprovalId::mint(), 0, Ok(true)));
+        delivery.completed((ApprovalId::generate(), 0, Ok(true)));
         assert!(delivery.logged.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use super::{CallScope, not_looked_up};
 use crate::approvals::{grants, hold};
 use crate::clock;
 use gantry_core::approval::{Decision, Grant, Question, Void, redeem, redeem_grant};
-use gantry_core::error::{ErrorCode, Held, Refusal};
+use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
 use gantry_core::policy::Judged;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{CallError, Permit};
@@ -130,7 +130,7 @@ async fn hold_call(
     scope: &CallScope<'_>,
     new: gantry_store::NewApproval,
     entry: &Entry,
-) -> Result<Held, Refusal> {
+) -> Result<PendingApproval, Refusal> {
     let CallScope { rt, snapshot, .. } = scope;
     let limits = HoldLimits { per_caller: snapshot.options.approvals.max_pending, total: hold::TOTAL };
     let held = rt.store.hold(new, limits).await.map_err(|error| hold::refused(&error))?;

@@ -6,7 +6,7 @@ use super::timer::{PausableTimer, PausingClient};
 use crate::context::PipelineContext;
 use crate::event::EventKind;
 use crate::queue::Slot;
-use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, EffectState, ErrorCode, ToolError};
 use gantry_core::shape::TIMEOUT_MESSAGE;
 use gantry_core::tool::{Tool, ToolKind};
 use gantry_core::{CallError, Effect, Permit};
@@ -48,7 +48,7 @@ pub(super) async fn run(
 }
 
 /// Whether trying the call again cannot do anything twice.
-fn is_harmless(fault: &Fault, permit: &Permit) -> bool {
+fn is_harmless(fault: &CallFailure, permit: &Permit) -> bool {
     let tool = permit.tool();
     // What a method promises is not what every service keeps: a request that was sent is never sent again.
     let idempotent = tool.kind != ToolKind::Rest && tool.spec.annotations.idempotent_hint == Some(true);
@@ -113,10 +113,10 @@ pub(super) fn time_limit(scope: &CallScope<'_>, permit: &Permit) -> Duration {
 }
 
 /// The fault of a call that was cut off: if it can change something, it may have.
-fn interrupted(permit: &Permit, error: ToolError) -> Fault {
+fn interrupted(permit: &Permit, error: ToolError) -> CallFailure {
     let effect = match permit.tool().effect {
         Effect::Read => EffectState::None,
         Effect::Write | Effect::Destructive => EffectState::Possible,
     };
-    Fault { error, effect }
+    CallFailure { error, effect }
 }

@@ -9,7 +9,7 @@ use crate::context::PipelineContext;
 use crate::event::EventKind;
 use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
-use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError, Upstream};
+use gantry_core::error::{CallFailure, EffectState, ErrorCode, Refusal, ToolError, Upstream};
 use gantry_core::raw;
 use gantry_core::{CallError, ResolvedCall};
 use gantry_provider::{Content, RawOutput};
@@ -68,7 +68,7 @@ async fn answer(rt: &Runtime, cx: &PipelineContext, row: &CallRow) -> Result<Bod
             let message = format!(
                 "whether {id}, the first call with this key, took effect is unknown. Check before you repeat it under a new key."
             );
-            Err(Fault::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message)).into())
+            Err(CallFailure::with_possible_effect(ToolError::new(ErrorCode::OutcomeUnknown, message)).into())
         }
         State::RejectedByUser | State::RejectedByTimeout | State::CancelledBySystem => {
             Err(Refusal::from(ended(row)).into())
@@ -115,7 +115,7 @@ pub(crate) async fn replay(rt: &Runtime, cx: &PipelineContext, kept: &str) -> Re
             let message = text("message").unwrap_or_default();
             let effect = raw::string_member(extras, "effect").and_then(|effect| EffectState::parse(&effect));
             let error = ToolError { details, upstream, ..ToolError::new(code, message) };
-            Err(Fault { error, effect: effect.unwrap_or(EffectState::Possible) }.into())
+            Err(CallFailure { error, effect: effect.unwrap_or(EffectState::Possible) }.into())
         }
         (None, None) => Err(unreadable()),
     }

@@ -14,7 +14,7 @@ use crate::runtime::Runtime;
 use crate::session::session_key;
 use futures_util::FutureExt as _;
 use gantry_core::approval::Resumed;
-use gantry_core::error::{EffectState, ErrorCode, Fault, Refusal, ToolError};
+use gantry_core::error::{CallFailure, EffectState, ErrorCode, Refusal, ToolError};
 use gantry_core::id::CallId;
 use gantry_core::limits::{RECORDED_ARGUMENT_BYTES, TOOL_NAME_CHARS};
 use gantry_core::permit::Basis;
@@ -226,7 +226,7 @@ pub(super) fn catch_panic(
         ended.unwrap_or_else(|_panic| {
             let message = "Gantry failed while running this call; the log says more";
             let error = ToolError::new(ErrorCode::InternalError, message);
-            Err(Fault::with_possible_effect(error).into())
+            Err(CallFailure::with_possible_effect(error).into())
         })
     })
 }

@@ -7,7 +7,7 @@ use crate::event::EventKind;
 use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
 use gantry_core::CallError;
-use gantry_core::error::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, EffectState, ErrorCode, ToolError};
 use gantry_core::shape::{BUDGET_MESSAGE, Measure, handle_message, tokens};
 use gantry_provider::RawOutput;
 use serde_json::json;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Faults of shaping come after the effect: a result was made and cannot be given.
 fn after_effect(error: ToolError) -> CallError {
-    Fault { error, effect: EffectState::Done }.into()
+    CallFailure { error, effect: EffectState::Done }.into()
 }
 
 pub(super) async fn apply(scope: &CallScope<'_>, answer: Answer) -> Result<Shaped, CallError> {

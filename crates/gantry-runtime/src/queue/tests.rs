@@ -24,7 +24,7 @@ async fn begin<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
 /// Lines up calls of the given sessions and priorities behind a full queue and returns the order they got through.
 async fn order(calls: &[(usize, Priority)]) -> Vec<usize> {
     let queue = queue(1, 100);
-    let sessions: Vec<_> = (0..10).map(|_| SessionId::mint()).collect();
+    let sessions: Vec<_> = (0..10).map(|_| SessionId::generate()).collect();
     let first = queue.admit(sessions[9], Priority::Normal, &Held::default()).await.unwrap();
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
@@ -63,7 +63,7 @@ async fn cal_6_urgent_calls_go_first() {
 #[tokio::test]
 async fn cal_6_calls_that_come_later_never_overtake_a_turn() {
     let queue = queue(1, 100);
-    let (busy, held) = (SessionId::mint(), Held::default());
+    let (busy, held) = (SessionId::generate(), Held::default());
     let mut slot = queue.admit(busy, Priority::Normal, &held).await.unwrap();
     let mut own: Vec<_> = (0..3).map(|_| Box::pin(queue.admit(busy, Priority::Normal, &held))).collect();
     for call in &mut own {
@@ -71,9 +71,9 @@ async fn cal_6_calls_that_come_later_never_overtake_a_turn() {
     }
     // Before each turn a call of a new session comes, and an urgent one that goes first.
     for call in &mut own {
-        let mut other = Box::pin(queue.admit(SessionId::mint(), Priority::Normal, &held));
+        let mut other = Box::pin(queue.admit(SessionId::generate(), Priority::Normal, &held));
         assert!(begin(&mut other).await.is_none());
-        let mut urgent = Box::pin(queue.admit(SessionId::mint(), Priority::High, &held));
+        let mut urgent = Box::pin(queue.admit(SessionId::generate(), Priority::High, &held));
         assert!(begin(&mut urgent).await.is_none());
         drop(slot);
         drop(urgent.await.unwrap());
@@ -85,8 +85,8 @@ async fn cal_6_calls_that_come_later_never_overtake_a_turn() {
 #[tokio::test]
 async fn cal_6_a_session_whose_calls_gave_up_keeps_its_turn() {
     let queue = queue(1, 100);
-    let (first, second, held) = (SessionId::mint(), SessionId::mint(), Held::default());
-    let slot = queue.admit(SessionId::mint(), Priority::Normal, &held).await.unwrap();
+    let (first, second, held) = (SessionId::generate(), SessionId::generate(), Held::default());
+    let slot = queue.admit(SessionId::generate(), Priority::Normal, &held).await.unwrap();
     let line_up = |session| (0..3).map(move |_| session);
     let mut calls: Vec<_> = line_up(first)
         .chain(line_up(second))
@@ -105,7 +105,7 @@ async fn cal_6_a_session_whose_calls_gave_up_keeps_its_turn() {
 #[tokio::test]
 async fn cal_6_waiting_is_bounded_and_giving_up_frees_the_place() {
     let queue = queue(1, 1);
-    let session = SessionId::mint();
+    let session = SessionId::generate();
     let held = Held::default();
     let slot = queue.admit(session, Priority::Normal, &held).await.unwrap();
     {
@@ -128,9 +128,9 @@ async fn cal_6_waiting_is_bounded_and_giving_up_frees_the_place() {
 async fn a_slot_granted_to_a_call_that_gives_up_goes_to_the_next() {
     let queue = queue(1, 10);
     let held = Held::default();
-    let slot = queue.admit(SessionId::mint(), Priority::Normal, &held).await.unwrap();
-    let mut second = Box::pin(queue.admit(SessionId::mint(), Priority::Normal, &held));
-    let mut third = Box::pin(queue.admit(SessionId::mint(), Priority::Normal, &held));
+    let slot = queue.admit(SessionId::generate(), Priority::Normal, &held).await.unwrap();
+    let mut second = Box::pin(queue.admit(SessionId::generate(), Priority::Normal, &held));
+    let mut third = Box::pin(queue.admit(SessionId::generate(), Priority::Normal, &held));
     assert!(begin(&mut second).await.is_none());
     assert!(begin(&mut third).await.is_none());
     drop(slot);
@@ -143,7 +143,7 @@ async fn a_slot_granted_to_a_call_that_gives_up_goes_to_the_next() {
 #[tokio::test]
 async fn cal_7_a_descendant_borrows_the_slot_of_the_call_above_it() {
     let queue = queue(1, 10);
-    let session = SessionId::mint();
+    let session = SessionId::generate();
     let name: Arc<str> = "q".into();
     let parent = queue.admit(session, Priority::Normal, &Held::default()).await.unwrap();
     let below = Held::default().with(&name);
@@ -169,7 +169,7 @@ async fn many_calls_never_exceed_the_limit_and_all_get_through() {
             let (queue, running) = (Arc::clone(&queue), Arc::clone(&running));
             tokio::spawn(async move {
                 let held = Held::default();
-                let mut admit = Box::pin(queue.admit(SessionId::mint(), Priority::Normal, &held));
+                let mut admit = Box::pin(queue.admit(SessionId::generate(), Priority::Normal, &held));
                 if n % 7 == 0 {
                     // Give up at once, whether the slot was granted or not.
                     drop(begin(&mut admit).await);
@@ -193,7 +193,7 @@ async fn many_calls_never_exceed_the_limit_and_all_get_through() {
 async fn pol_2_a_queue_with_other_bounds_keeps_its_calls_and_never_runs_more_than_both_allow() {
     let options = |concurrent, max_waiting| vec![Options { name: "q".into(), concurrent, max_waiting }];
     let queues = Queues::new(options(1, 10));
-    let (held, session) = (Held::default(), SessionId::mint());
+    let (held, session) = (Held::default(), SessionId::generate());
     let slot = queues.get("q").unwrap().admit(session, Priority::Normal, &held).await.unwrap();
     let queues = queues.changed(options(1, 20));
     let queue = Arc::clone(queues.get("q").unwrap());

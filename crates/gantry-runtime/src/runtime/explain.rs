@@ -5,7 +5,7 @@ use super::{Runtime, Snapshot};
 use gantry_core::Tool;
 use gantry_core::names::sanitised;
 use gantry_core::tool::ApprovalRule;
-use gantry_core::toolset::{self, Place};
+use gantry_core::toolset::{self, SpawnContext};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Runtime {
         // Nothing runs deeper than that.
         let snapshot = self.snapshot();
         let top = snapshot.top();
-        let place = Place { depth: depth.min(top.max_depth), ..top };
+        let place = SpawnContext { depth: depth.min(top.max_depth), ..top };
         let (tool, (visible, reasons)) = match snapshot.find_tool(spelling, agent, &place) {
             Ok(tool) => (tool.name.to_string(), snapshot.explain(&tool, agent, &place)),
             Err(reason) => (spelling.to_owned(), (false, vec![reason])),
@@ -42,7 +42,12 @@ impl Runtime {
 
 impl Snapshot {
     /// The tool that a spelling means, to this agent or else to a caller without one.
-    fn find_tool(&self, spelling: &str, agent: Option<&str>, place: &Place) -> Result<Arc<Tool>, String> {
+    fn find_tool(
+        &self,
+        spelling: &str,
+        agent: Option<&str>,
+        place: &SpawnContext,
+    ) -> Result<Arc<Tool>, String> {
         let said = |refusal: gantry_core::Refusal| refusal.error().message.clone();
         let own = self.resolve_toolset(agent, place).map_err(said)?.toolset;
         if let Ok(tool) = own.find(spelling) {
@@ -53,7 +58,7 @@ impl Snapshot {
         found.map_err(|refusal| self.exclusion(spelling).unwrap_or_else(|| said(refusal)))
     }
 
-    fn explain(&self, tool: &Arc<Tool>, agent: Option<&str>, place: &Place) -> (bool, Vec<String>) {
+    fn explain(&self, tool: &Arc<Tool>, agent: Option<&str>, place: &SpawnContext) -> (bool, Vec<String>) {
         let (id, kind) = (&tool.key.provider, tool.kind.as_str());
         let asks = match tool.spec.approval_rule {
             ApprovalRule::Never => "asks nobody",

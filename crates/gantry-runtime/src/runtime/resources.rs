@@ -9,7 +9,7 @@ use crate::event::EventKind;
 use crate::pipeline::timer::{PausableTimer, PausingClient};
 use crate::session::Session;
 use gantry_core::id::SessionId;
-use gantry_core::toolset::Place;
+use gantry_core::toolset::SpawnContext;
 use gantry_core::{Caller, Refusal, Toolset, raw};
 use gantry_provider::client::RequestContext;
 use gantry_provider::code::INTERNAL_ERROR;
@@ -156,7 +156,8 @@ impl Runtime {
     fn visibility(&self, agent: Option<&str>) -> Visibility {
         // An agent that is not configured has no tools, and sees nothing.
         let snapshot = self.snapshot();
-        let none = || Arc::new(Toolset::resolve(snapshot.pool(), &Default::default(), &Place::top(0)).0);
+        let none =
+            || Arc::new(Toolset::resolve(snapshot.pool(), &Default::default(), &SpawnContext::top(0)).0);
         let resolved = |agent| snapshot.resolve_toolset(Some(agent), &snapshot.top());
         let toolset = agent.map(|agent| resolved(agent).map_or_else(|_| none(), |known| known.toolset));
         Visibility { snapshot, toolset }

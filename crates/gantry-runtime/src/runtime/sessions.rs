@@ -8,8 +8,8 @@ use gantry_core::budget::Budget;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_core::pattern::Pattern;
-use gantry_core::toolset::{Place, Warning};
-use gantry_core::{Caller, Door};
+use gantry_core::toolset::{SpawnContext, Warning};
+use gantry_core::{Caller, EntryPoint};
 use gantry_store::SessionRow;
 use std::sync::Arc;
 
@@ -18,9 +18,13 @@ impl Runtime {
     ///
     /// # Errors
     /// The agent is not configured.
-    pub async fn open_session(self: &Arc<Self>, caller: Caller, door: Door) -> Result<Arc<Session>, Refusal> {
+    pub async fn open_session(
+        self: &Arc<Self>,
+        caller: Caller,
+        door: EntryPoint,
+    ) -> Result<Arc<Session>, Refusal> {
         self.settled().await;
-        self.open(self.root_session(SessionId::mint(), caller, door)).await
+        self.open(self.root_session(SessionId::generate(), caller, door)).await
     }
 
     /// Opens a session for an agent that a call spawns, one step deeper: its tools are those of its own definition,
@@ -47,12 +51,12 @@ impl Runtime {
         }
         let caller = Arc::new(Caller {
             agent: Some(Arc::clone(name)),
-            above: above.caller().path().cloned().collect(),
+            parent_agents: above.caller().path().cloned().collect(),
             ..above.caller().clone()
         });
-        let place = Place { depth, max_depth, narrowed: narrowed.map(Into::into) };
+        let place = SpawnContext { depth, max_depth, narrowed: narrowed.map(Into::into) };
         let (door, parent) = (above.session.door(), Some((above.id, above.cancel.clone())));
-        let (id, root_agent) = (SessionId::mint(), above.session.head.root_agent.clone());
+        let (id, root_agent) = (SessionId::generate(), above.session.head.root_agent.clone());
         let new = SessionHead { id, caller, door, place, shared: false, root_agent, parent };
         let child = self.open(new).await?;
         // What else looks wrong with an agent's tools is logged when the configuration is read.
@@ -70,7 +74,7 @@ impl Runtime {
     pub async fn shared_session(
         self: &Arc<Self>,
         caller: Caller,
-        door: Door,
+        door: EntryPoint,
     ) -> Result<Arc<Session>, Refusal> {
         let key = shared_key(&caller, door);
         let retention = self.snapshot().options.retention;
@@ -92,7 +96,7 @@ impl Runtime {
             );
             None
         });
-        let id = stored.map_or_else(SessionId::mint, |row| row.id);
+        let id = stored.map_or_else(SessionId::generate, |row| row.id);
         self.open(SessionHead { shared: true, ..self.root_session(id, caller, door) }).await
     }
 
@@ -109,13 +113,15 @@ impl Runtime {
         if let Some(live) = self.sessions.get(id).filter(|live| !live.cancellation().is_cancelled()) {
             return Ok((live, false));
         }
-        let door = [Door::Cli, Door::Http, Door::Mcp].into_iter().find(|known| known.as_str() == door);
-        let new = self.root_session(id, caller, door.unwrap_or(Door::Http));
+        let door = [EntryPoint::Cli, EntryPoint::Http, EntryPoint::Mcp]
+            .into_iter()
+            .find(|known| known.as_str() == door);
+        let new = self.root_session(id, caller, door.unwrap_or(EntryPoint::Http));
         // It was opened once; that it is brought back, perhaps time and again, is no news.
         self.register(new).await
     }
 
-    fn root_session(&self, id: SessionId, caller: Caller, door: Door) -> SessionHead {
+    fn root_session(&self, id: SessionId, caller: Caller, door: EntryPoint) -> SessionHead {
         SessionHead {
             id,
             root_agent: caller.agent.clone(),

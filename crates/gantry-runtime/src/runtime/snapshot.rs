@@ -8,7 +8,7 @@ use super::providers::Providers;
 use crate::options::Options;
 use crate::session::{Resolved, Session};
 use gantry_core::error::{ErrorCode, Refusal};
-use gantry_core::toolset::{Place, Pool, Selection};
+use gantry_core::toolset::{Pool, Selection, SpawnContext};
 use gantry_core::{CallRequest, ResolvedCall, Toolset};
 use gantry_provider::Provider;
 use std::borrow::Cow;
@@ -79,8 +79,8 @@ impl Snapshot {
     }
 
     /// The place of a caller that no agent started.
-    pub(super) fn top(&self) -> Place {
-        Place::top(self.options.max_depth)
+    pub(super) fn top(&self) -> SpawnContext {
+        SpawnContext::top(self.options.max_depth)
     }
 
     /// What an agent asks to see; a caller without one sees everything.
@@ -92,7 +92,11 @@ impl Snapshot {
     }
 
     /// What an agent sees, at a place.
-    pub(super) fn resolve_toolset(&self, agent: Option<&str>, place: &Place) -> Result<Resolved, Refusal> {
+    pub(super) fn resolve_toolset(
+        &self,
+        agent: Option<&str>,
+        place: &SpawnContext,
+    ) -> Result<Resolved, Refusal> {
         let selection = self.selection(agent)?;
         let key = (agent.map(Into::into), place.depth, place.max_depth);
         let cached = || self.toolsets.lock().unwrap_or_else(PoisonError::into_inner);

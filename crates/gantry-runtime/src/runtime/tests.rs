@@ -8,7 +8,7 @@ use crate::options::{Options, Plan, ProviderOptions, ServerPlan};
 use crate::projects::Projects;
 use crate::services::{ChangeNotice, ProcessOptions};
 use crate::session::Session;
-use gantry_core::{Caller, Door};
+use gantry_core::{Caller, EntryPoint};
 use gantry_provider::client::{NoClient, RequestContext};
 use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
 use gantry_provider::{HealthStatus, PinChoice};
@@ -178,10 +178,10 @@ impl Home {
             project: "default".into(),
             principal: "ann".into(),
             agent: None,
-            above: Arc::default(),
+            parent_agents: Arc::default(),
             role: gantry_core::Role::Agent,
         };
-        self.rt.open_session(caller, Door::Mcp).await.unwrap()
+        self.rt.open_session(caller, EntryPoint::Mcp).await.unwrap()
     }
 
     async fn call(&self, session: &Arc<Session>, tool: &str) -> Reply {

@@ -6,7 +6,7 @@ use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use gantry_core::{CallRequest, Caller, Door, Role};
+use gantry_core::{CallRequest, Caller, EntryPoint, Role};
 use gantry_runtime::projects::Context;
 use gantry_runtime::{DryRun, PipelineContext};
 use serde::Deserialize;
@@ -44,11 +44,11 @@ pub(super) async fn test(
         principal: call.principal.map_or(local.principal, Into::into),
         role: call.role.unwrap_or(local.role),
         agent: agent.as_deref().map(Into::into),
-        above: Arc::default(),
+        parent_agents: Arc::default(),
         project: Arc::clone(&runtime.project),
     };
     // A session of its own: the one that callers of this name share may be in another role.
-    let session = runtime.open_session(caller, Door::Http).await?;
+    let session = runtime.open_session(caller, EntryPoint::Http).await?;
     let arguments = call.arguments.map(|raw| raw.get().into());
     let request = CallRequest { tool: call.tool, arguments, ..CallRequest::default() };
     let dry_run = runtime.dry_run(&PipelineContext::new(&session), &request).await;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use gantry_core::format::Format;
-use gantry_core::{Door, raw};
+use gantry_core::{EntryPoint, raw};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -48,8 +48,8 @@ fn named(word: &str) -> Result<Format, ApiError> {
 }
 
 /// The requests of the folder's person come by the command line; they share its session.
-pub(super) fn door(who: &Identity) -> Door {
-    if who.owner { Door::Cli } else { Door::Http }
+pub(super) fn door(who: &Identity) -> EntryPoint {
+    if who.owner { EntryPoint::Cli } else { EntryPoint::Http }
 }
 
 #[derive(Debug, Deserialize)]

@@ -163,7 +163,7 @@ mod tests {
 
     fn row(tools: &[&str]) -> KeyRow {
         KeyRow {
-            id: KeyId::mint(),
+            id: KeyId::generate(),
             name: "anna".into(),
             secret: Digest::of(b"x"),
             role: Role::Approver,

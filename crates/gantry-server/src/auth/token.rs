@@ -40,7 +40,7 @@ impl<'a> Token<'a> {
 
 /// A new key: its id, what the store keeps of it, and the text that its holder gets, once.
 pub(crate) fn mint() -> (KeyId, Digest, String) {
-    let id = KeyId::mint();
+    let id = KeyId::generate();
     // Three times 122 random bits, brought to the 256 that a secret has.
     let random = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
     let parts: Vec<&[u8]> = random.iter().map(|part| part.as_bytes().as_slice()).collect();

@@ -6,7 +6,7 @@
 use super::answer::refused;
 use super::{Client, Tools};
 use arc_swap::ArcSwap;
-use gantry_core::{Door, Refusal};
+use gantry_core::{EntryPoint, Refusal};
 use gantry_mcp::ErrorObject;
 use gantry_mcp::error::code::INVALID_REQUEST;
 use gantry_runtime::projects::MOVES;
@@ -42,9 +42,9 @@ impl Tools {
         let context = self.projects.context(&client.project, client.agent.as_deref()).await?;
         let caller = client.identity.caller(&context.runtime.project, context.agent.as_deref());
         if standing {
-            context.runtime.shared_session(caller, Door::Mcp).await
+            context.runtime.shared_session(caller, EntryPoint::Mcp).await
         } else {
-            context.runtime.open_session(caller, Door::Mcp).await
+            context.runtime.open_session(caller, EntryPoint::Mcp).await
         }
     }
 

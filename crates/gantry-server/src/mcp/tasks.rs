@@ -4,7 +4,7 @@
 //! is asked about it is for the caller that made it alone.
 
 use super::answer::answer;
-use gantry_core::approval::WhoMay;
+use gantry_core::approval::Approvers;
 use gantry_core::id::CallId;
 use gantry_core::{State, raw};
 use gantry_mcp::error::code::INVALID_PARAMS;
@@ -133,10 +133,10 @@ fn canceled(reply: &Reply) -> String {
 
 fn waits(reply: &Reply) -> String {
     let Some(row) = reply.approval.as_ref() else { return "waiting for approval".to_owned() };
-    let (who, id) = (WhoMay::by(&row.asked.approvers), row.id);
+    let (who, id) = (Approvers::by(&row.asked.approvers), row.id);
     match who {
-        WhoMay::Anybody => format!("waiting for approval ({id})"),
-        WhoMay::OneOf(_) => format!("waiting for approval by {who} ({id})"),
-        WhoMay::Nobody(_) => format!("waiting for approval ({id}): {}", who.refusal()),
+        Approvers::Any => format!("waiting for approval ({id})"),
+        Approvers::OneOf(_) => format!("waiting for approval by {who} ({id})"),
+        Approvers::None(_) => format!("waiting for approval ({id}): {}", who.refusal()),
     }
 }

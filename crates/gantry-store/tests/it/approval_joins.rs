@@ -135,7 +135,7 @@ async fn an_approval_is_superseded_only_by_a_question_about_its_own_call() {
     scheduled.row.state = State::ScheduledForExecution;
     assert!(matches!(store.hold(scheduled, LIMITS).await, Err(Error::Taken { .. })));
     let mut unknown = held("");
-    unknown.row.supersedes = Some(ApprovalId::mint());
+    unknown.row.supersedes = Some(ApprovalId::generate());
     assert!(matches!(store.hold(unknown, LIMITS).await, Err(Error::UnknownApproval { .. })));
     assert_eq!(standing(&store, old.row.id).await.state, State::ApprovedReady);
 }

@@ -259,7 +259,7 @@ async fn the_version_is_another_after_each_change_of_any_process() {
     crate::fixture::begin(&store).await;
     store.record(whole(&head(), good())).await.unwrap();
     joined(&store, held("a")).await;
-    store.collect(ApprovalId::mint()).await.unwrap();
+    store.collect(ApprovalId::generate()).await.unwrap();
     store.flush().await.unwrap();
     assert_eq!(other.version().await.unwrap(), seen[4]);
     store.collect(new.row.id).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_node_lives_while_its_store_is_open() {
     let gone = other.node();
     other.shutdown().await.unwrap();
     assert!(!store.is_alive(gone));
-    let killed = NodeId::mint();
+    let killed = NodeId::generate();
     let lock = fixture.folder.path().join(format!("nodes/{killed}.lock"));
     std::fs::write(&lock, "").unwrap();
     assert!(!store.is_alive(killed));

@@ -51,7 +51,7 @@ async fn what_the_row_has_in_common_with_the_call_is_the_calls() {
     let store = fixture.open();
     let mut new = held("a");
     new.row.project = "other".into();
-    new.row.call = CallId::mint();
+    new.row.call = CallId::generate();
     new.row.collected = true;
     let row = hold(&store, new.clone()).await;
     assert_eq!((row.call, &*row.project, row.collected), (new.head.id, "default", false));
@@ -112,7 +112,7 @@ async fn an_approval_lets_no_other_call_run() {
         let swapped = gantry_store::Intent { approval: Some(one.row.id), ..intent(head) };
         assert!(matches!(store.intend(swapped).await, Err(Error::Taken { .. })));
     }
-    let unknown = gantry_store::Intent { approval: Some(ApprovalId::mint()), ..intent(&one.head) };
+    let unknown = gantry_store::Intent { approval: Some(ApprovalId::generate()), ..intent(&one.head) };
     assert!(matches!(store.intend(unknown).await, Err(Error::UnknownApproval { .. })));
     assert_eq!(standing(&store, one.row.id).await.state, State::ApprovedReady);
 }
@@ -241,13 +241,13 @@ async fn a_decision_is_kept_with_the_row_and_in_the_ledger_without_secrets() {
 async fn steps_of_approvals_that_are_not_there_are_errors() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let id = ApprovalId::mint();
+    let id = ApprovalId::generate();
     let settled = store.settle(id, step(State::ApprovedReady)).await;
     assert!(matches!(settled, Err(Error::UnknownApproval { approval }) if approval == id));
     assert!(!store.collect(id).await.unwrap());
     store.announced(id, Announced::All).await.unwrap();
     assert_eq!(store.approval(id).await.unwrap(), None);
-    assert_eq!(store.approval_of(CallId::mint()).await.unwrap(), None);
+    assert_eq!(store.approval_of(CallId::generate()).await.unwrap(), None);
 
     let new = bring(&store, State::PendingApproval).await;
     let mut endless = step(State::RejectedByUser);
@@ -272,7 +272,7 @@ async fn only_a_call_that_is_new_and_waits_can_be_held() {
     let mut new = held("recorded");
     store.record(whole(&new.head, good())).await.unwrap();
     assert!(matches!(store.hold(new.clone(), LIMITS).await, Err(Error::Taken { .. })));
-    new.head.id = CallId::mint();
+    new.head.id = CallId::generate();
     hold(&store, new.clone()).await;
     // Another request under an id that is in use harms nobody else's.
     let mut again = held("another");
@@ -299,7 +299,7 @@ async fn approvals_survive_a_restart() {
         assert_eq!(standing(&store, row.id).await, row);
         assert_eq!(row.node, holder);
     }
-    assert!(matches!(store.approval(ApprovalId::mint()).await, Ok(None)));
+    assert!(matches!(store.approval(ApprovalId::generate()).await, Ok(None)));
     assert_eq!(store.verify().await.unwrap().bad, None);
 }
 
@@ -331,6 +331,6 @@ async fn a_decision_that_is_turned_away_is_on_record_and_changes_nothing() {
     store.refuse(refused(1)).await.unwrap();
     assert_eq!(store.call(row.call).await.unwrap().unwrap().state, State::RejectedByUser);
     assert_eq!(store.verify().await.unwrap().bad, None);
-    let nowhere = RefusedDecision { approval: ApprovalId::mint(), ..refused(0) };
+    let nowhere = RefusedDecision { approval: ApprovalId::generate(), ..refused(0) };
     assert!(matches!(store.refuse(nowhere).await, Err(Error::UnknownApproval { .. })));
 }

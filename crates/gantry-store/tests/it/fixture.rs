@@ -53,7 +53,7 @@ pub(crate) fn key() -> SessionKey {
 
 pub(crate) fn head() -> CallHead {
     CallHead {
-        id: CallId::mint(),
+        id: CallId::generate(),
         session: SessionId::from_bytes([7; 16]),
         parent: Some(CallId::from_bytes([1; 16])),
         turn: 3,
@@ -131,7 +131,7 @@ pub(crate) fn held(word: &str) -> NewApproval {
     head.parent = None;
     let row = ApprovalRow {
         seq: 0,
-        id: ApprovalId::mint(),
+        id: ApprovalId::generate(),
         call: head.id,
         session: head.session,
         parent: None,
@@ -228,7 +228,7 @@ pub(crate) fn approved(new: &NewApproval) -> Intent {
 
 /// Holds a call and brings it to that state, by the shortest way that the store offers.
 pub(crate) async fn bring(store: &Store, to: State) -> NewApproval {
-    let new = held(&ApprovalId::mint().to_string());
+    let new = held(&ApprovalId::generate().to_string());
     hold(store, new.clone()).await;
     if to == State::Executing || State::Executing.may_become(to) {
         settle(store, new.row.id, State::ApprovedReady).await.unwrap();

@@ -18,7 +18,7 @@ fn key() -> GrantKey {
 fn grant() -> GrantRow {
     GrantRow {
         seq: 0,
-        id: GrantId::mint(),
+        id: GrantId::generate(),
         key: key(),
         name: "github__create_issue".into(),
         fingerprint: Digest::of(b"definition"),
@@ -26,7 +26,7 @@ fn grant() -> GrantRow {
         rules: vec!["writes".into(), "costly".into()],
         session: None,
         by: "ann".into(),
-        approval: Some(ApprovalId::mint()),
+        approval: Some(ApprovalId::generate()),
         created_us: 5,
         until_us: None,
         revoked: None,
@@ -59,7 +59,7 @@ async fn a_grant_is_read_as_it_was_given() {
     let found = store.grant_of(given.id).await.unwrap().unwrap();
     assert_eq!(found, GrantRow { seq: found.seq, ..given });
     assert_eq!(store.grants(GrantFilter::default()).await.unwrap().items, [found]);
-    assert_eq!(store.grant_of(GrantId::mint()).await.unwrap(), None);
+    assert_eq!(store.grant_of(GrantId::generate()).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn a_grant_is_written_with_its_decision_or_neither_is() {
     store.settle_with(id, yes(to), Some(given.clone())).await.unwrap().unwrap();
     assert_eq!(store.grant_of(given.id).await.unwrap().unwrap().revoked, None);
     // Who comes too late gives nothing.
-    let late = GrantRow { id: GrantId::mint(), ..given.clone() };
+    let late = GrantRow { id: GrantId::generate(), ..given.clone() };
     assert!(store.settle_with(id, yes(to), Some(late.clone())).await.unwrap().is_err());
     assert_eq!(store.grant_of(late.id).await.unwrap(), None);
     // Who stops the call takes back what was given with the yes to it.
@@ -258,7 +258,7 @@ async fn a_revoked_grant_holds_no_more_in_any_process() {
     assert_eq!(holding(&other, key(), b"definition").await, []);
     assert_ne!(other.version().await.unwrap(), before);
     assert!(!store.revoke_grant(given.id, "eve".into(), 10).await.unwrap());
-    assert!(!store.revoke_grant(GrantId::mint(), "eve".into(), 10).await.unwrap());
+    assert!(!store.revoke_grant(GrantId::generate(), "eve".into(), 10).await.unwrap());
     assert_eq!(store.grant_of(given.id).await.unwrap().unwrap().revoked, Some((9, "bob".into())));
     // Giving it again does not bring it back.
     store.grant(given).await.unwrap();

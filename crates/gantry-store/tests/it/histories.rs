@@ -199,7 +199,7 @@ impl Line {
                 }
             }
             Move::Supersede => {
-                let mut again = held(&ApprovalId::mint().to_string());
+                let mut again = held(&ApprovalId::generate().to_string());
                 again.head.id = self.new.head.id;
                 again.row.supersedes = Some(id);
                 if store.hold(again.clone(), LIMITS).await.is_ok() {

@@ -12,7 +12,7 @@ fn now_us() -> i64 {
 
 pub(crate) fn key(name: &str) -> KeyRow {
     KeyRow {
-        id: KeyId::mint(),
+        id: KeyId::generate(),
         name: name.into(),
         secret: Digest::of(name.as_bytes()),
         role: Role::Approver,
@@ -64,7 +64,7 @@ async fn a_revoked_key_stays_in_the_list_and_frees_its_name() {
     assert!(store.revoke_key(first.id, "ann".into(), at).await.unwrap());
     assert_ne!(other.version().await.unwrap(), before);
     assert!(!store.revoke_key(first.id, "ann".into(), at + 1).await.unwrap());
-    assert!(!store.revoke_key(KeyId::mint(), "ann".into(), at).await.unwrap());
+    assert!(!store.revoke_key(KeyId::generate(), "ann".into(), at).await.unwrap());
     let second = key("ann");
     store.add_key(second.clone()).await.unwrap();
     assert_eq!(other.keys().await.unwrap(), [second, KeyRow { revoked_us: Some(at), ..first }]);
@@ -76,7 +76,7 @@ async fn nobody_goes_on_with_a_session_of_a_key_that_was_revoked() {
     let store = fixture.open();
     let (ann, bob) = (key("ann"), key("bob"));
     let session = |name: &str| {
-        let row = crate::fixture::session(SessionId::mint(), now_us());
+        let row = crate::fixture::session(SessionId::generate(), now_us());
         SessionRow { key: SessionKey { principal: name.into(), ..row.key.clone() }, ..row }
     };
     let (hers, his) = (session("ann"), session("bob"));
@@ -153,7 +153,7 @@ async fn keys_that_ended_long_ago_are_forgotten() {
 
 /// A call of that name which waits.
 async fn call_of(store: &Store, name: &str) -> NewApproval {
-    let mut new = held(&KeyId::mint().to_string());
+    let mut new = held(&KeyId::generate().to_string());
     new.head.caller.principal = name.into();
     hold(store, new.clone()).await;
     new
@@ -167,7 +167,7 @@ async fn a_name_under_which_calls_are_on_record_is_given_to_no_other_key() {
     for key in [&first, &other] {
         store.add_key(key.clone()).await.unwrap();
     }
-    let row = crate::fixture::session(SessionId::mint(), now_us());
+    let row = crate::fixture::session(SessionId::generate(), now_us());
     let row = SessionRow { key: SessionKey { principal: "bot".into(), ..row.key.clone() }, ..row };
     store.open_session(row).await.unwrap();
     for key in [&first, &other] {

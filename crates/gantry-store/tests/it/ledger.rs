@@ -56,7 +56,7 @@ async fn a_given_result_is_kept_but_lists_leave_it_out() {
 #[tokio::test]
 async fn an_unknown_id_has_no_row() {
     let fixture = Fixture::new();
-    assert!(fixture.open().call(CallId::mint()).await.unwrap().is_none());
+    assert!(fixture.open().call(CallId::generate()).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_settled_call_neither_begins_nor_ends_again() {
 async fn an_outcome_needs_an_intent_and_an_end() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    assert!(matches!(store.close(CallId::mint(), good()).await, Err(Error::UnknownCall { .. })));
+    assert!(matches!(store.close(CallId::generate(), good()).await, Err(Error::UnknownCall { .. })));
     let head = begin(&store).await;
     for state in State::ALL.iter().copied().filter(|state| !state.is_over()) {
         assert!(
@@ -96,7 +96,7 @@ async fn an_outcome_needs_an_intent_and_an_end() {
 async fn one_bad_message_does_not_harm_its_group() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let (good_head, missing) = (head(), CallId::mint());
+    let (good_head, missing) = (head(), CallId::generate());
     let (bad, fine) = tokio::join!(store.close(missing, good()), store.intend(intent(&good_head)));
     assert!(bad.is_err());
     assert!(matches!(fine.unwrap(), Intended::Fresh));

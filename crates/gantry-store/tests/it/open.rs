@@ -94,7 +94,7 @@ async fn a_damaged_database_is_refused_after_an_unclean_stop() {
         store.record(crate::fixture::whole(&crate::fixture::head(), crate::fixture::good())).await.unwrap();
     }
     store.shutdown().await.unwrap();
-    let dead = gantry_core::id::NodeId::mint();
+    let dead = gantry_core::id::NodeId::generate();
     fs::write(fixture.folder.path().join(format!("nodes/{dead}.lock")), "").unwrap();
     let mut bytes = fs::read(fixture.path()).unwrap();
     let middle = bytes.len() / 2 / 4096 * 4096;

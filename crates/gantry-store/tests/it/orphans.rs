@@ -112,7 +112,7 @@ async fn a_call_below_an_unrecorded_one_stays_while_its_holder_lives() {
     let store = fixture.open();
     let mut new = held("a");
     // Calls without an effect are recorded when they have ended.
-    new.head.parent = Some(gantry_core::id::CallId::mint());
+    new.head.parent = Some(gantry_core::id::CallId::generate());
     hold(&store, new.clone()).await;
     let (_, recovery) = fixture.open_with_recovery();
     assert_eq!(recovery.orphaned.len(), 0);

@@ -56,7 +56,7 @@ async fn an_unknown_call_is_counted_once_when_a_person_finds_out() {
 async fn a_standing_session_is_the_newest_of_its_key_that_was_used() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let (first, second, third) = (SessionId::mint(), SessionId::mint(), SessionId::mint());
+    let (first, second, third) = (SessionId::generate(), SessionId::generate(), SessionId::generate());
     for (id, at) in [(first, 10), (second, 20), (third, 30)] {
         store.open_session(session(id, at)).await.unwrap();
     }
@@ -86,7 +86,7 @@ async fn a_standing_session_is_the_newest_of_its_key_that_was_used() {
 async fn a_session_without_an_agent_stands_too() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let mut row = session(SessionId::mint(), 10);
+    let mut row = session(SessionId::generate(), 10);
     row.key.agent = None;
     store.open_session(row.clone()).await.unwrap();
     assert_eq!(store.standing_session(&row.key, 0).await.unwrap(), Some(row));
@@ -96,7 +96,7 @@ async fn a_session_without_an_agent_stands_too() {
 async fn opening_a_session_twice_keeps_the_first() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let id = SessionId::mint();
+    let id = SessionId::generate();
     store.open_session(session(id, 10)).await.unwrap();
     store.open_session(session(id, 99)).await.unwrap();
     let page = store.sessions(SessionFilter::default()).await.unwrap();
@@ -108,10 +108,10 @@ async fn opening_a_session_twice_keeps_the_first() {
 async fn sessions_are_filtered_and_paged() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let parent = CallId::mint();
+    let parent = CallId::generate();
     let mut made = Vec::new();
     for n in 0..12 {
-        let mut row = session(SessionId::mint(), n);
+        let mut row = session(SessionId::generate(), n);
         row.parent = (n == 3).then_some(parent);
         row.key.agent = (n != 4).then(|| "writer".into());
         made.push(row.id);

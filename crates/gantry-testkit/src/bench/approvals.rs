@@ -8,7 +8,7 @@ use crate::process;
 use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::policy::{Policies, RequiresApproval};
-use gantry_core::{CallRequest, Caller, Door, Role, State};
+use gantry_core::{CallRequest, Caller, EntryPoint, Role, State};
 use gantry_provider::Provider;
 use gantry_runtime::approvals::{Decider, DecisionInput};
 use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow};
@@ -74,10 +74,10 @@ impl Bench {
             principal: "local".into(),
             role: Role::Agent,
             agent: None,
-            above: Arc::default(),
+            parent_agents: Arc::default(),
             project: "default".into(),
         };
-        let session = runtime.open_session(caller, Door::Http).await;
+        let session = runtime.open_session(caller, EntryPoint::Http).await;
         let session = session.ok().context("the session was refused")?;
         Ok(Self { projects, session })
     }

@@ -6,7 +6,7 @@ use super::report::{Figures, Table};
 use super::{ROUNDS, Section, WARM_UP, alloc, per_call, progress};
 use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
-use gantry_core::{CallRequest, Caller, Door, Role};
+use gantry_core::{CallRequest, Caller, EntryPoint, Role};
 use gantry_provider::Provider;
 use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Runtime, Services, Session};
 use gantry_store::Store;
@@ -61,10 +61,10 @@ impl Bench {
             principal: "local".into(),
             role: Role::Agent,
             agent: None,
-            above: Arc::default(),
+            parent_agents: Arc::default(),
             project: Arc::clone(&runtime.project),
         };
-        let session = runtime.open_session(caller, Door::Http).await;
+        let session = runtime.open_session(caller, EntryPoint::Http).await;
         let session = session.ok().context("the session was refused")?;
         Ok(Self { runtime, store, session, _folder: folder })
     }

@@ -6,7 +6,7 @@ use super::toolset::{AGENTS, PROVIDERS, TOOLS_EACH, agent, candidate, figures, m
 use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::Permit;
-use gantry_core::error::{ErrorCode, Fault, ToolError};
+use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolSpec};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
@@ -188,8 +188,8 @@ impl Provider for Fillers {
         &'a self,
         _cx: &'a CallContext,
         _permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         let error = ToolError::new(ErrorCode::ExecutionError, "fillers are only there");
-        Box::pin(std::future::ready(Err(Fault::without_effect(error))))
+        Box::pin(std::future::ready(Err(CallFailure::without_effect(error))))
     }
 }

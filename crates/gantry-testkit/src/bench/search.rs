@@ -7,7 +7,7 @@ mod tree;
 use super::report::{Figures, Table};
 use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
-use gantry_core::{CallRequest, Caller, Door, Role};
+use gantry_core::{CallRequest, Caller, EntryPoint, Role};
 use gantry_provider::Provider;
 use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Runtime, Services, Session};
 use gantry_store::Store;
@@ -95,11 +95,11 @@ impl Bench {
             principal: "local".into(),
             role: Role::Agent,
             agent: None,
-            above: Arc::default(),
+            parent_agents: Arc::default(),
             project: Arc::clone(&runtime.project),
         };
         let session =
-            runtime.open_session(caller, Door::Http).await.ok().context("the session was refused")?;
+            runtime.open_session(caller, EntryPoint::Http).await.ok().context("the session was refused")?;
         Ok(Self { runtime, session, workspace: workspace.to_owned(), _folder: folder })
     }
 

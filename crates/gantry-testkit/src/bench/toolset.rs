@@ -7,7 +7,7 @@ use gantry_core::Toolset;
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
-use gantry_core::toolset::{Candidate, Place, Pool, Selection, Use};
+use gantry_core::toolset::{Candidate, Pool, Selection, SpawnContext, Use};
 use serde_json::json;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn measure(time: Duration) -> Result<Table> {
     for round in 0..ROUNDS {
         for (what, selection, expected) in &selections {
             progress(Section::Toolset, round, what);
-            let seen = Toolset::resolve(&pool, selection, &Place::top(2)).0.len();
+            let seen = Toolset::resolve(&pool, selection, &SpawnContext::top(2)).0.len();
             ensure!(seen == *expected, "{what} sees {seen} tools instead of {expected}");
             table.add(&[what, &seen.to_string()], resolving(&pool, selection, time));
         }
@@ -58,7 +58,7 @@ fn resolving(pool: &Arc<Pool>, selection: &Selection, time: Duration) -> Figures
     let mut times: Vec<f64> = Vec::new();
     let mut now = Instant::now();
     while now < end {
-        drop(black_box(Toolset::resolve(black_box(pool), black_box(selection), &Place::top(2))));
+        drop(black_box(Toolset::resolve(black_box(pool), black_box(selection), &SpawnContext::top(2))));
         let then = std::mem::replace(&mut now, Instant::now());
         times.push(micros(now - then));
     }
@@ -72,7 +72,7 @@ fn resolving_each(pool: &Arc<Pool>, agents: &[Selection]) -> Result<(String, Fig
     let (mut least, mut most) = (usize::MAX, 0);
     for selection in agents {
         let start = Instant::now();
-        let (set, warnings) = black_box(Toolset::resolve(black_box(pool), selection, &Place::top(2)));
+        let (set, warnings) = black_box(Toolset::resolve(black_box(pool), selection, &SpawnContext::top(2)));
         times.push(micros(start.elapsed()));
         ensure!(warnings.is_empty(), "an agent of the bench is odd: {warnings:?}");
         (least, most) = (least.min(set.len()), most.max(set.len()));

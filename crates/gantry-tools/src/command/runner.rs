@@ -9,7 +9,7 @@ use crate::failure;
 use crate::options::{CodeOptions, ResourceLimits};
 use crate::workspace::ProtectedPaths;
 use crate::workspace::definitions::is_lock;
-use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
 use gantry_egress::address_guard::IpNet;
 use gantry_egress::host_pattern::{HostPattern, InvalidHostPattern};
 use gantry_egress::proxy::{self, Credential, Rules};
@@ -198,7 +198,7 @@ impl CommandRunner {
     ///
     /// # Errors
     /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
-    pub(crate) async fn run(&self, command: CommandSpec) -> Result<Ran, Fault> {
+    pub(crate) async fn run(&self, command: CommandSpec) -> Result<Ran, CallFailure> {
         let sandbox = Sandbox::find().map_err(|unavailable| failure::failed(unavailable.to_string()))?;
         let workspace = self.jail_workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
         let rules = command.network.as_ref().map(|access| self.rules(access)).transpose()?;
@@ -215,7 +215,7 @@ impl CommandRunner {
         Ok(ran)
     }
 
-    async fn job(&self, command: CommandSpec) -> Result<Job, Fault> {
+    async fn job(&self, command: CommandSpec) -> Result<Job, CallFailure> {
         let (ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb }, _) = self.limits(command.limits);
         let store = command.packages.then(|| self.store.clone());
         if let Some(store) = store.clone() {
@@ -272,7 +272,7 @@ impl CommandRunner {
         task: &str,
         wall: Duration,
         kind: LimitKind,
-    ) -> Option<Fault> {
+    ) -> Option<CallFailure> {
         let (limits, keys) = self.limits(kind);
         let (code, what) = match ran.end {
             End::Exited(_) | End::Signalled(_) => return None,
@@ -299,11 +299,11 @@ impl CommandRunner {
             "sandbox": Self::level(),
         });
         let error = ToolError::new(code, message).with_details(details);
-        Some(Fault { error, effect: EffectState::Done })
+        Some(CallFailure { error, effect: EffectState::Done })
     }
 
     /// What a job with a network may reach.
-    fn rules(&self, access: &NetworkAccess) -> Result<Rules, Fault> {
+    fn rules(&self, access: &NetworkAccess) -> Result<Rules, CallFailure> {
         let mut rules = Rules { private: self.private.clone(), ..Rules::default() };
         let patterns =
             access.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
@@ -318,7 +318,7 @@ impl CommandRunner {
 }
 
 /// Serves the only partner that a job with a network has, until what is returned is dropped.
-fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, Fault> {
+fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, CallFailure> {
     let listener = TcpListener::from_std(listener).map_err(|error| {
         let message = format!("the proxy of the sandbox cannot be served, so the job was ended: {error}");
         failure::effect_unknown(message)
@@ -380,7 +380,7 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
     found.chain([folder.join("gantry.lock")]).collect()
 }
 
-fn fault(error: &JailError) -> Fault {
+fn fault(error: &JailError) -> CallFailure {
     let has_run = error.has_run();
     let code = match error {
         JailError::Folder { .. } => ErrorCode::InvalidPath,
@@ -390,5 +390,5 @@ fn fault(error: &JailError) -> Fault {
         | JailError::Broken(_) => ErrorCode::ExecutionError,
     };
     let error = ToolError::new(code, error.to_string());
-    if has_run { Fault::with_possible_effect(error) } else { Fault::without_effect(error) }
+    if has_run { CallFailure::with_possible_effect(error) } else { CallFailure::without_effect(error) }
 }

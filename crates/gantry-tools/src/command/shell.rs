@@ -62,7 +62,7 @@ impl Tool for ShellExec {
         Some(format!("Allowed commands: {}.", self.policy.allowed_commands.join(", ")))
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, CallFailure> {
         let args = call.args;
         let program = self.allowed_program(&args.command)?;
         let asked = time_limit(args.timeout, MAX_TIMEOUT)?;
@@ -76,7 +76,7 @@ impl Tool for ShellExec {
 
 impl ShellExec {
     /// The program that a command names, if it is on the list.
-    fn allowed_program(&self, command: &str) -> Result<PathBuf, Fault> {
+    fn allowed_program(&self, command: &str) -> Result<PathBuf, CallFailure> {
         let allowed = &self.policy.allowed_commands;
         let find = |command: &str| self.runner.program(command);
         let why = match find(command) {

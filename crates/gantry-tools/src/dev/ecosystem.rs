@@ -3,7 +3,7 @@
 use super::project_dir::{ProjectDir, has_extension};
 use crate::failure;
 use crate::text::display_text;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ impl Ecosystem {
     }
 
     /// What a folder holds, or what was chosen of it.
-    pub(super) fn detect(project: &ProjectDir, chosen: Option<Self>) -> Result<Self, Fault> {
+    pub(super) fn detect(project: &ProjectDir, chosen: Option<Self>) -> Result<Self, CallFailure> {
         if let Some(file) = &project.file {
             let file = display_text(file);
             return Err(failure::invalid(format!("{file} is a file; name the folder of a project")));

@@ -73,7 +73,7 @@ impl Tool for FormatCode {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let Self(context) = self;
         let Args { path, ecosystem, check } = call.args;
         let choose = move |context: &DevContext, project: ProjectDir| {
@@ -94,7 +94,7 @@ impl Tool for FormatCode {
 }
 
 /// The error of a formatter that failed, as for a file with mistakes in it, and is not seen to have changed a file.
-fn unformatted(output: Output) -> Fault {
+fn unformatted(output: Output) -> CallFailure {
     let name = output.formatter;
     // Only where all files were compared is it known how many did not change.
     let fault = if output.unchanged.is_some() {
@@ -136,7 +136,7 @@ pub(super) fn commands_of(
     project: &ProjectDir,
     chosen: Option<Ecosystem>,
     toolchains: &crate::command::toolchains::Toolchains,
-) -> Result<[String; 2], Fault> {
+) -> Result<[String; 2], CallFailure> {
     let command = |check| {
         let formatter = Formatter::choose(project, chosen, toolchains, check)?;
         Ok(formatter.run.command_line().join(" "))

@@ -71,7 +71,7 @@ impl Tool for InstallPackage {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
+    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
         let path = args.path.clone();
         let look = move |context: &DevContext, project: ProjectDir| {
             let plan = InstallPlan::make(&project, &args, &context.runner.options.registries)?;
@@ -84,7 +84,7 @@ impl Tool for InstallPackage {
     }
 
     /// Installs if everything is as it was when the call was judged.
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let precondition = call.precondition().map(str::to_owned);
         let (Self(context), args) = (self, call.args);
         let path = args.path.clone();
@@ -116,7 +116,7 @@ impl Tool for InstallPackage {
             report.command.join(" "),
             report.exit_code,
         ));
-        Err(Fault { effect: EffectState::Done, ..failure::with_details(fault, output) })
+        Err(CallFailure { effect: EffectState::Done, ..failure::with_details(fault, output) })
     }
 }
 
@@ -153,14 +153,18 @@ fn question(args: &Args, plan: &InstallPlan, folder: &str) -> String {
 impl InstallPackage {
     /// Runs the steps of a plan until one fails: the last one that was run, and how it ended, with the time that all of
     /// them took.
-    async fn run_steps(&self, steps: &[CommandSpec], folder: &Path) -> Result<(CommandSpec, Ran), Fault> {
+    async fn run_steps(
+        &self,
+        steps: &[CommandSpec],
+        folder: &Path,
+    ) -> Result<(CommandSpec, Ran), CallFailure> {
         let mut last: Option<(CommandSpec, Ran)> = None;
         for step in steps {
             let before = last.as_ref().map_or(Duration::ZERO, |(_, ran)| ran.duration);
             let ran = self.0.run(step, folder, WALL.saturating_sub(before)).await;
             let mut ran = ran.map_err(|fault| {
                 // Earlier steps have changed something.
-                if last.is_some() { Fault { effect: EffectState::Done, ..fault } } else { fault }
+                if last.is_some() { CallFailure { effect: EffectState::Done, ..fault } } else { fault }
             })?;
             ran.duration += before;
             let has_failed = ran.end != End::Exited(0);
@@ -186,6 +190,6 @@ pub(super) fn steps_of(
     project: &ProjectDir,
     args: &Args,
     registries: &crate::options::Registries,
-) -> Result<Vec<CommandSpec>, Fault> {
+) -> Result<Vec<CommandSpec>, CallFailure> {
     Ok(InstallPlan::make(project, args, registries)?.steps)
 }

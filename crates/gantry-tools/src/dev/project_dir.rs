@@ -10,7 +10,7 @@ use crate::workspace::path::RelPath;
 use crate::workspace::reader::WorkspaceReader;
 use crate::workspace::root::WorkspaceRoot;
 use gantry_core::digest::Digest;
-use gantry_core::{ErrorCode, Fault};
+use gantry_core::{CallFailure, ErrorCode};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(super) struct ProjectDir {
 }
 
 impl ProjectDir {
-    pub(super) fn open(root: &WorkspaceRoot, path: &str) -> Result<Self, Fault> {
+    pub(super) fn open(root: &WorkspaceRoot, path: &str) -> Result<Self, CallFailure> {
         let reader = root.reader()?;
         let path = RelPath::parse(path)?;
         let (real, kind) = reader.resolve(&path)?;
@@ -63,7 +63,7 @@ impl ProjectDir {
     }
 
     /// Where a path relative to the workspace leads, and what is there.
-    fn resolve(&self, path: &Path) -> Result<(PathBuf, Kind), Fault> {
+    fn resolve(&self, path: &Path) -> Result<(PathBuf, Kind), CallFailure> {
         let text = path.to_str().ok_or_else(|| failure::invalid_path("the path is not UTF-8"))?;
         self.reader.resolve(&RelPath::parse(if text.is_empty() { "." } else { text })?)
     }
@@ -92,7 +92,7 @@ impl ProjectDir {
 
     /// The digest of a file in the folder; none if there is no such file. One that is too large, is no plain file or
     /// lies elsewhere is an error: it is there for others, and what it says is not known.
-    pub(super) fn digest(&self, name: &str) -> Result<Option<Digest>, Fault> {
+    pub(super) fn digest(&self, name: &str) -> Result<Option<Digest>, CallFailure> {
         let path = self.folder.join(name);
         let digest = match self.resolve(&path) {
             Ok((real, _)) => self.reader.digest(&real, MANIFEST_BYTES).ok(),

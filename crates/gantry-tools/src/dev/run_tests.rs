@@ -75,7 +75,7 @@ impl Tool for RunTests {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let Self(context) = self;
         let wall = Duration::from_secs(call.args.timeout.into());
         let path = call.args.path.clone();

@@ -55,11 +55,11 @@ impl Bench {
         self
     }
 
-    pub(super) fn project(&self, path: &str) -> Result<ProjectDir, Fault> {
+    pub(super) fn project(&self, path: &str) -> Result<ProjectDir, CallFailure> {
         ProjectDir::open(&self.context.root, path)
     }
 
-    async fn preflight(&self, arguments: &Value) -> Result<Preflight, Fault> {
+    async fn preflight(&self, arguments: &Value) -> Result<Preflight, CallFailure> {
         self.tools.preflight("install_package", &arguments.to_string()).await
     }
 
@@ -73,7 +73,7 @@ impl Bench {
         yes(question)
     }
 
-    async fn install(&self, permit: &Permit) -> Result<String, Fault> {
+    async fn install(&self, permit: &Permit) -> Result<String, CallFailure> {
         self.tools.execute(&crate::testing::context(), permit).await
     }
 
@@ -84,7 +84,7 @@ impl Bench {
                 assert!(verdict.precondition.is_some(), "a yes is bound to something");
                 verdict.ask.unwrap()
             }
-            Err(Fault { error, .. }) => format!("{}: {}", error.code.as_str(), error.message),
+            Err(CallFailure { error, .. }) => format!("{}: {}", error.code.as_str(), error.message),
         }
     }
 }

@@ -66,7 +66,7 @@ impl FileTool for DeleteFile {
     type Args = Args;
     type Output = Output;
 
-    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, CallFailure> {
         let (entry, path) = find_entry(root, args)?;
         let (stat, shown) = (entry.existing()?, &entry.shown);
         let stop = CancellationToken::new();
@@ -88,7 +88,7 @@ impl FileTool for DeleteFile {
         Ok(verdict(Some(ask), unchanged(&fingerprint)))
     }
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
         let (args, stop, judged) = (&call.args, call.cancel(), call.judged()?);
         let (entry, path) = find_entry(root, args)?;
         let mut survey = Walk::new(&entry, args, stop);
@@ -109,7 +109,7 @@ impl FileTool for DeleteFile {
 }
 
 /// What a call is to delete, and its path as results have it.
-fn find_entry(root: &WorkspaceRoot, args: &Args) -> Result<(Entry, String), Fault> {
+fn find_entry(root: &WorkspaceRoot, args: &Args) -> Result<(Entry, String), CallFailure> {
     // A slash at the end says that it is a directory, which is known.
     let path = RelPath::parse(args.path.trim_end_matches('/'))?;
     let entry = root.resolve(&path, Links::Keep)?;
@@ -118,10 +118,12 @@ fn find_entry(root: &WorkspaceRoot, args: &Args) -> Result<(Entry, String), Faul
     Ok((entry, path.text()))
 }
 
-pub(super) fn partly_deleted(fault: &Fault, count: usize, deleted: &[String]) -> Fault {
+pub(super) fn partly_deleted(fault: &CallFailure, count: usize, deleted: &[String]) -> CallFailure {
     let message = format!("{} ({count} entries were deleted before)", fault.error.message);
     let error = ToolError::new(fault.error.code, message);
-    Fault::with_possible_effect(error.with_details(json!({ "deletedCount": count, "deleted": deleted })))
+    CallFailure::with_possible_effect(
+        error.with_details(json!({ "deletedCount": count, "deleted": deleted })),
+    )
 }
 
 /// Goes through an entry and everything in it: once to survey it, and once more to delete it.
@@ -145,7 +147,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks at what is there, and refuses what may not be deleted. The fingerprint tells it from everything else.
-    fn survey(&mut self, path: &str) -> Result<String, Fault> {
+    fn survey(&mut self, path: &str) -> Result<String, CallFailure> {
         self.walk_entry(self.entry.at()?, path, 0)?;
         if Kind::of(self.entry.existing()?) == Kind::Directory {
             return Ok(Digest::from_bytes(self.hasher.clone().finalize().into()).to_string());
@@ -155,7 +157,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Everything in an opened directory.
-    fn walk_directory(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<(), Fault> {
+    fn walk_directory(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<(), CallFailure> {
         let shown = &self.entry.shown;
         let listing = |error| failure::os_error("listing", &display_text(path), error);
         if depth > DEPTH {
@@ -187,7 +189,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn walk_entry(&mut self, (dir, name): (&OwnedFd, &OsStr), path: &str, depth: usize) -> Result<(), Fault> {
+    fn walk_entry(
+        &mut self,
+        (dir, name): (&OwnedFd, &OsStr),
+        path: &str,
+        depth: usize,
+    ) -> Result<(), CallFailure> {
         let deleting = |error| failure::os_error("deleting", &display_text(path), error);
         let stat = stat_at(dir, name).map_err(deleting)?.ok_or_else(|| deleting(Errno::NOENT))?;
         if is_git(name) {
@@ -230,7 +237,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn note_seen(&mut self, name: &OsStr, stat: &Stat, depth: usize) -> Result<(), Fault> {
+    fn note_seen(&mut self, name: &OsStr, stat: &Stat, depth: usize) -> Result<(), CallFailure> {
         self.count += 1;
         if self.count > DELETED {
             return Err(failure::failed(format!(
@@ -246,7 +253,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn refuse_protected(&self, stat: &Stat) -> Result<(), Fault> {
+    fn refuse_protected(&self, stat: &Stat) -> Result<(), CallFailure> {
         if !self.entry.parent.protection.hides(Id::of(stat)) {
             return Ok(());
         }

@@ -73,7 +73,7 @@ impl FileTool for ListDirectory {
     type Args = Args;
     type Output = Output;
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
         let (args, stop) = (&call.args, call.cancel());
         let path = RelPath::parse(&args.path)?;
         let shown = path.shown();

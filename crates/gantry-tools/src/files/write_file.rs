@@ -63,7 +63,7 @@ impl FileTool for WriteFile {
     type Args = Args;
     type Output = Output;
 
-    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, Fault> {
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, CallFailure> {
         let path = RelPath::parse(&args.path)?;
         decode_content(args)?;
         Ok(match find_target(root, &path, args)?.describe_target()? {
@@ -75,7 +75,7 @@ impl FileTool for WriteFile {
         })
     }
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, Fault> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
         let args = &call.args;
         let judged = call.judged()?;
         let path = RelPath::parse(&args.path)?;
@@ -86,7 +86,7 @@ impl FileTool for WriteFile {
         let written = entry.and_then(|entry| put_content(&entry, &content, judged));
         // Directories that were made stay, even if the file does not come.
         written.map_err(|fault| match fault.effect {
-            EffectState::None if has_made => Fault { effect: EffectState::Possible, ..fault },
+            EffectState::None if has_made => CallFailure { effect: EffectState::Possible, ..fault },
             EffectState::None | EffectState::Possible | EffectState::Done => fault,
         })?;
         Ok(Output { path: path.text(), size: content.len() })
@@ -94,7 +94,7 @@ impl FileTool for WriteFile {
 }
 
 /// The bytes to write.
-fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
+fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, CallFailure> {
     let bytes: Cow<'_, [u8]> = match args.encoding {
         Encoding::Utf8 => args.content.as_bytes().into(),
         Encoding::Base64 => BASE64_STANDARD
@@ -113,7 +113,7 @@ fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, Fault> {
 
 /// Finds where the content goes, and refuses what may not be written or made. Directories are made only if the call asks
 /// for it.
-fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entry, Fault> {
+fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entry, CallFailure> {
     let entry = root.resolve(path, Links::Follow)?;
     if !args.create_dirs {
         entry.at()?;
@@ -129,7 +129,7 @@ fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entr
 }
 
 /// Refuses to write to what is protected, or to anything but a regular file or a free name.
-fn check_target(entry: &Entry) -> Result<(), Fault> {
+fn check_target(entry: &Entry) -> Result<(), CallFailure> {
     entry.may_change()?;
     match entry.stat.as_ref().map(Kind::of) {
         None | Some(Kind::File) => Ok(()),
@@ -140,7 +140,7 @@ fn check_target(entry: &Entry) -> Result<(), Fault> {
 }
 
 /// Makes the missing directories, each inside the one before by handle, so that no link can lead astray.
-fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry, Fault> {
+fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry, CallFailure> {
     let Entry { mut parent, missing, name, shown, stat: _ } = target;
     for directory in &missing {
         parent.may_change(directory, None, &shown)?;
@@ -160,7 +160,7 @@ fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry, Fault> {
 }
 
 /// Puts the content in place, if what is there is what was judged.
-fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), Fault> {
+fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), CallFailure> {
     check_target(entry)?;
     let (shown, (dir, name)) = (&entry.shown, entry.at()?);
     let writing = |error: io::Error| failure::io_error("writing", shown, &error);

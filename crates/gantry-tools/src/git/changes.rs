@@ -2,7 +2,7 @@
 
 use super::script::{Answer, unreadable};
 use crate::failure;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ pub(super) fn status_word(letter: u8) -> Option<&'static str> {
 }
 
 /// Reads a whole list, up to its end or to an empty field.
-pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes, Fault> {
+pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes, CallFailure> {
     let unreadable = match answer.is_cut {
         true => || failure::failed("more files differ than can be listed; name some of them in files"),
         false => unreadable,
@@ -134,7 +134,7 @@ mod tests {
     use crate::git::script::captured;
 
     /// The list in a repository in the folder `sub`, and what comes after it.
-    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>), Fault> {
+    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>), CallFailure> {
         let stdout = captured(&[b"/workspace/sub\0", list].concat());
         let mut answer = Answer::of(&stdout)?;
         Ok((parse(&mut answer)?, answer.rest.to_vec()))

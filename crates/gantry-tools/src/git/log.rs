@@ -94,13 +94,13 @@ impl Tool for GitLog {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let stdout = self.0.run(&call.args.path, log_script(&call.args)?).await?;
         parse_output(Answer::of(&stdout)?, call.args.max_count)
     }
 }
 
-fn log_script(args: &Args) -> Result<CommandSpec, Fault> {
+fn log_script(args: &Args) -> Result<CommandSpec, CallFailure> {
     let rev = word("rev", args.rev.as_ref())?;
     // One more than asked for tells whether there are more.
     let mut options = vec![format!("--max-count={}", args.max_count + 1), format!("--skip={}", args.skip)];
@@ -116,7 +116,7 @@ fn log_script(args: &Args) -> Result<CommandSpec, Fault> {
     Ok(script.args([rev]).args(options).args(jail_paths(&args.files)?))
 }
 
-fn parse_output(mut answer: Answer<'_>, most: u32) -> Result<Output, Fault> {
+fn parse_output(mut answer: Answer<'_>, most: u32) -> Result<Output, CallFailure> {
     let mut commits = Vec::new();
     while !answer.rest.is_empty() {
         match parse_commit(&mut answer) {
@@ -165,7 +165,7 @@ mod tests {
         HEAD -> main, tag: v1, origin/main\0Subject\0Body\n\nmore\n\0\
         h2\0s2\0\0Bob\0b@x\x002024-01-01T00:00:00Z\0\0One line\0\0";
 
-    fn parsed(bytes: &[u8], most: u32) -> Result<Output, Fault> {
+    fn parsed(bytes: &[u8], most: u32) -> Result<Output, CallFailure> {
         parse_output(Answer::of(&captured(bytes))?, most)
     }
 

@@ -9,7 +9,7 @@ use crate::command::runner::{CommandSpec, LimitKind};
 use crate::failure;
 use crate::text::last_lines;
 use crate::workspace::path::{RelPath, printable};
-use gantry_core::{EffectState, ErrorCode, Fault, ToolError};
+use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
 use gantry_sandbox::jail::{Access, Captured, End, Ran, WORKSPACE};
 use std::time::Duration;
 
@@ -92,23 +92,23 @@ pub(super) fn writing_script(parts: &[&str]) -> CommandSpec {
 
 impl GitContext {
     /// Runs a script in a folder of the workspace to its end, with any code. Only a limit is a failure.
-    pub(super) async fn run_to_end(&self, path: &str, mut script: CommandSpec) -> Result<Ran, Fault> {
+    pub(super) async fn run_to_end(&self, path: &str, mut script: CommandSpec) -> Result<Ran, CallFailure> {
         script.folder = RelPath::parse(path)?.plain_names().iter().collect();
         let (wall, effect) = (script.wall, effect_if_ended(&script));
         let ran = self.runner.run(script).await?;
         match self.runner.limit_fault(&ran, "git", wall, LimitKind::Code) {
-            Some(fault) => Err(Fault { effect, ..fault }),
+            Some(fault) => Err(CallFailure { effect, ..fault }),
             None => Ok(ran),
         }
     }
 
     /// Runs a script that has to succeed.
-    pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured, Fault> {
+    pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured, CallFailure> {
         let effect = effect_if_ended(&script);
         let ran = self.run_to_end(path, script).await?;
         let End::Exited(code) = ran.end else {
             let message = "git was ended by a signal; git_status shows how far it got";
-            return Err(Fault { effect, ..failure::failed(message) });
+            return Err(CallFailure { effect, ..failure::failed(message) });
         };
         if code == 0 { Ok(ran.stdout) } else { Err(script_fault(code, &ran)) }
     }
@@ -121,10 +121,10 @@ fn effect_if_ended(script: &CommandSpec) -> EffectState {
 }
 
 /// Why a script that ended with this code did not do what it was asked to.
-fn script_fault(code: i32, ran: &Ran) -> Fault {
+fn script_fault(code: i32, ran: &Ran) -> CallFailure {
     let stderr = ran.stderr.text();
     let said = last_lines(&stderr);
-    let own_kind: fn(String) -> Fault = match code {
+    let own_kind: fn(String) -> CallFailure = match code {
         41 => failure::invalid,
         42 => failure::failed,
         43 => failure::outdated,
@@ -135,7 +135,7 @@ fn script_fault(code: i32, ran: &Ran) -> Fault {
             let sign = SIGNS.iter().find(|(sign, _)| stderr.contains(sign));
             let kind = sign.map_or(ErrorCode::ExecutionError, |(_, kind)| *kind);
             let message = format!("git ended with code {code}: {said}");
-            return Fault::without_effect(ToolError::new(kind, message));
+            return CallFailure::without_effect(ToolError::new(kind, message));
         }
     };
     let fields = ran.stdout.text();
@@ -144,7 +144,7 @@ fn script_fault(code: i32, ran: &Ran) -> Fault {
 }
 
 /// Git or a script printed something else than it always does.
-pub(super) fn unreadable() -> Fault {
+pub(super) fn unreadable() -> CallFailure {
     failure::failed("git answered something that Gantry does not understand; please report this")
 }
 
@@ -161,7 +161,7 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// An answer that begins, as all do, with the folder of the repository's files.
-    pub(super) fn of(stdout: &'a Captured) -> Result<Self, Fault> {
+    pub(super) fn of(stdout: &'a Captured) -> Result<Self, CallFailure> {
         let mut answer = Self { rest: &stdout.bytes, is_cut: stdout.is_truncated(), prefix: Vec::new() };
         let top = [answer.next().ok_or_else(unreadable)?, b"/"].concat();
         let below = top.strip_prefix(WORKSPACE.as_bytes()).and_then(|below| below.strip_prefix(b"/"));
@@ -171,7 +171,7 @@ impl<'a> Answer<'a> {
     }
 
     /// The next field as text; what is no UTF-8 is replaced.
-    pub(super) fn text(&mut self) -> Result<String, Fault> {
+    pub(super) fn text(&mut self) -> Result<String, CallFailure> {
         Ok(String::from_utf8_lossy(self.next().ok_or_else(unreadable)?).into_owned())
     }
 
@@ -211,7 +211,7 @@ mod tests {
     fn fault(code: i32, stdout: &[u8], stderr: &str) -> (String, EffectState, String) {
         let (stdout, stderr) = (captured(stdout), captured(stderr.as_bytes()));
         let ran = Ran { stdout, stderr, end: End::Exited(code), duration: Duration::ZERO };
-        let Fault { error, effect } = script_fault(code, &ran);
+        let CallFailure { error, effect } = script_fault(code, &ran);
         (error.code.as_str().to_owned(), effect, error.message)
     }
 

@@ -74,13 +74,13 @@ impl Tool for GitStatus {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let stdout = self.0.run(&call.args.path, script(&[include_str!("sh/status.sh")], &[])).await?;
         parse_output(Answer::of(&stdout)?)
     }
 }
 
-fn parse_output(mut answer: Answer<'_>) -> Result<Output, Fault> {
+fn parse_output(mut answer: Answer<'_>) -> Result<Output, CallFailure> {
     let operation = Some(answer.text()?).filter(|operation| !operation.is_empty());
     let mut state = Output { operation, clean: true, truncated: answer.is_cut, ..Output::default() };
     while let Some(field) = answer.next() {
@@ -160,7 +160,7 @@ mod tests {
     use crate::git::script::captured;
     use gantry_sandbox::jail::Captured;
 
-    fn parsed(bytes: &[u8]) -> Result<Output, Fault> {
+    fn parsed(bytes: &[u8]) -> Result<Output, CallFailure> {
         parse_output(Answer::of(&captured(bytes))?)
     }
 

@@ -13,7 +13,7 @@ use super::walk::{list, search_files};
 use crate::failure;
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
@@ -34,7 +34,7 @@ pub(super) fn run(
     reader: &WorkspaceReader,
     query: &Query,
     stop: &CancellationToken,
-) -> Result<Output, Fault> {
+) -> Result<Output, CallFailure> {
     let matcher = matcher(query)?;
     let (files, skipped) = list(reader, query, stop)?;
     // One more than asked for tells whether there is more.
@@ -57,7 +57,7 @@ pub(super) fn run(
     Ok(output)
 }
 
-fn matcher(query: &Query) -> Result<RegexMatcher, Fault> {
+fn matcher(query: &Query) -> Result<RegexMatcher, CallFailure> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .line_terminator(Some(b'\n'))

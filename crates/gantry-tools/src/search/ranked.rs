@@ -13,7 +13,7 @@ use super::words;
 use crate::failure;
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ pub(super) fn run(
     reader: &WorkspaceReader,
     query: &Query,
     stop: &CancellationToken,
-) -> Result<Output, Fault> {
+) -> Result<Output, CallFailure> {
     let terms = words::terms(&query.text);
     if terms.is_empty() {
         return Err(failure::invalid(

@@ -13,7 +13,7 @@ use super::words::{self, Term};
 use crate::failure;
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -76,7 +76,7 @@ impl Counts {
 }
 
 impl<'a> Finder<'a> {
-    pub(super) fn new(terms: &'a [Term]) -> Result<Self, Fault> {
+    pub(super) fn new(terms: &'a [Term]) -> Result<Self, CallFailure> {
         let stems: Vec<String> = terms.iter().map(|term| regex::escape(stem(term))).collect();
         let is_ascii = terms.iter().all(|term| term.word.is_ascii());
         let quick = RegexBuilder::new(&stems.join("|")).case_insensitive(true).unicode(!is_ascii).build();

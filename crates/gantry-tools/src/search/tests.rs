@@ -9,7 +9,7 @@ use super::*;
 use crate::options::EmbeddingsOptions;
 use crate::testing::context;
 use gantry_core::policy::Verdict;
-use gantry_core::{Fault, Permit, ToolError, Toolset};
+use gantry_core::{CallFailure, Permit, ToolError, Toolset};
 use gantry_provider::CallContext;
 use gantry_provider::testing::{Answer, answer, judged, presents_itself, toolset};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    async fn run(&self, permit: &Permit, cancel: &CancellationToken) -> Result<String, Fault> {
+    async fn run(&self, permit: &Permit, cancel: &CancellationToken) -> Result<String, CallFailure> {
         let cx = CallContext { cancel: cancel.clone(), ..context() };
         self.tools.execute(&cx, permit).await
     }

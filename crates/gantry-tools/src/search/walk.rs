@@ -8,7 +8,7 @@ use crate::failure;
 use crate::workspace::entry::{Kind, readable, stat_at};
 use crate::workspace::path::RelPath;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -39,7 +39,7 @@ pub(super) fn list(
     reader: &WorkspaceReader,
     query: &Query,
     stop: &CancellationToken,
-) -> Result<(Vec<PathBuf>, usize), Fault> {
+) -> Result<(Vec<PathBuf>, usize), CallFailure> {
     let (start, rules, kind) = find_start(reader, &query.path)?;
     if kind != Kind::Directory {
         return Ok((Some(start).filter(|file| query.takes(file)).into_iter().collect(), 0));
@@ -69,7 +69,7 @@ pub(super) fn list(
 }
 
 /// Where a path leads, the rules of the directories above it, and what is there. A path through a link is refused.
-fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind), Fault> {
+fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind), CallFailure> {
     let failed = |error| failure::os_error("opening", path.shown(), error);
     let (start, kind) = reader.resolve(path)?;
     if start != path.plain_names().iter().collect::<PathBuf>() {

@@ -4,7 +4,7 @@
 pub(crate) use super::{CHANGES, READS, Tool, default_path};
 pub(crate) use crate::failure;
 pub(crate) use crate::toolbox::PermittedCall;
-pub(crate) use gantry_core::Fault;
+pub(crate) use gantry_core::CallFailure;
 pub(crate) use gantry_core::policy::Preflight;
 pub(crate) use gantry_core::tool::{Annotations, ApprovalRule};
 pub(crate) use schemars::JsonSchema;

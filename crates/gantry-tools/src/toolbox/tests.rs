@@ -77,7 +77,7 @@ impl<const ASKS: bool> Tool for Sample<ASKS> {
         Some("Noted.".to_owned())
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let Args { line_count, seconds, word, how, pair } = call.args;
         let warning = word.map(|word| format!("{word} {seconds} {how:?} {pair:?}"));
         Ok(Output { lines: line_count, warning })
@@ -159,7 +159,7 @@ fn a_whole_number_is_one_however_it_is_written() {
     let call: Call = parse_arguments(r#"{"lines":5.0,"seconds":0.5}"#).unwrap();
     assert_eq!((call.lines, call.seconds), (5, 0.5));
     for wrong in [r#"{"lines":5.5,"seconds":1}"#, r#"{"lines":-5.0,"seconds":1}"#, r#"{"lines":1e300}"#] {
-        let Fault { error, .. } = parse_arguments::<Call>(wrong).unwrap_err();
+        let CallFailure { error, .. } = parse_arguments::<Call>(wrong).unwrap_err();
         assert!(error.message.starts_with("the arguments do not fit the tool: "), "{error:?}");
     }
 }

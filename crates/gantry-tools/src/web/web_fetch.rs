@@ -130,7 +130,7 @@ impl Tool for WebFetch {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, Fault> {
+    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
         let request = Request::parse(args, &self.policy)?;
         if self.policy.lists(&request.outbound.url) {
             return Ok(Preflight { ask: None, precondition: Some(LISTED.into()) });
@@ -138,7 +138,7 @@ impl Tool for WebFetch {
         Ok(Preflight { ask: Some(request.question()), precondition: None })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let basis = if call.precondition() == Some(LISTED) { Basis::AllowList } else { Basis::Approval };
         let request = Request::parse(call.args, &self.policy)?;
         let OutboundRequest { method, url, .. } = &request.outbound;
@@ -164,7 +164,7 @@ pub(super) enum Basis {
 }
 
 impl WebFetch {
-    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page, Fault> {
+    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page, CallFailure> {
         let OutboundRequest { method, url, .. } = request;
         let mut refused = None;
         let decide = |redirect: Redirect<'_>| {
@@ -186,7 +186,7 @@ impl WebFetch {
         Redirect { from, location, .. }: Redirect<'_>,
         asked: &Url,
         basis: Basis,
-    ) -> Result<Url, Fault> {
+    ) -> Result<Url, CallFailure> {
         if location.len() > URL_BYTES {
             let start: String = location.chars().take(80).collect();
             let why = format!("it is longer than {URL_BYTES} bytes");
@@ -221,7 +221,7 @@ struct Request {
 }
 
 impl Request {
-    fn parse(args: Args, policy: &UrlPolicy) -> Result<Self, Fault> {
+    fn parse(args: Args, policy: &UrlPolicy) -> Result<Self, CallFailure> {
         let url = policy.parse(&args.url)?;
         let method = match args.method {
             Verb::Get => Method::GET,
@@ -263,7 +263,7 @@ impl Request {
     }
 }
 
-fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, Fault> {
+fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, CallFailure> {
     if given.len() > HEADERS {
         return Err(failure::invalid(format!("there are more than {HEADERS} headers")));
     }
@@ -298,7 +298,7 @@ fn effect_of(method: &Method) -> EffectState {
 }
 
 /// A request without a complete answer. The reason goes to the log only.
-pub(super) fn request_failed(method: &Method, url: &Url, error: &HttpError) -> Fault {
+pub(super) fn request_failed(method: &Method, url: &Url, error: &HttpError) -> CallFailure {
     let host = url.host_str().unwrap_or_default();
     tracing::info!(host, %error, "web_fetch got no answer");
     match error {
@@ -308,19 +308,22 @@ pub(super) fn request_failed(method: &Method, url: &Url, error: &HttpError) -> F
         HttpError::Request { .. } => failure::invalid("the request cannot be sent as it is"),
         HttpError::Broken { .. } | HttpError::Redirect { .. } | HttpError::TooLarge { .. } => {
             let message = format!("the connection to {host} broke before the answer was complete");
-            Fault { error: ToolError::new(ErrorCode::ExecutionError, message), effect: effect_of(method) }
+            CallFailure {
+                error: ToolError::new(ErrorCode::ExecutionError, message),
+                effect: effect_of(method),
+            }
         }
     }
 }
 
-pub(super) fn timed_out(method: &Method, url: &Url, limit: Duration) -> Fault {
+pub(super) fn timed_out(method: &Method, url: &Url, limit: Duration) -> CallFailure {
     let host = url.host_str().unwrap_or_default();
     let message = format!("{host} did not answer completely within {} s", limit.as_secs_f64());
-    Fault { error: ToolError::new(ErrorCode::Timeout, message), effect: effect_of(method) }
+    CallFailure { error: ToolError::new(ErrorCode::Timeout, message), effect: effect_of(method) }
 }
 
 /// A redirect that is not followed. Only a request by a safe method is ever redirected, so nothing has happened.
-fn redirect_refused(from: &Url, to: &str, why: &str) -> Fault {
+fn redirect_refused(from: &Url, to: &str, why: &str) -> CallFailure {
     let fault = failure::denied(format!("{from} redirects to {to}, which was not followed: {why}"));
     failure::with_details(fault, json!({ "url": from.as_str(), "redirect": to }))
 }

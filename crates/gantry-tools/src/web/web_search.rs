@@ -83,7 +83,7 @@ impl Tool for WebSearch {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, Fault> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
         let (query, most) = (call.args.query.trim(), call.args.num_results);
         if query.is_empty() || query.chars().count() > QUERY_CHARS {
             return Err(failure::invalid(format!("the query has 1 to {QUERY_CHARS} characters")));
@@ -129,7 +129,7 @@ impl WebSearch {
         Ok(Self { client, api, url, headers })
     }
 
-    async fn ask(&self, query: &str, most: usize) -> Result<Vec<Hit>, Fault> {
+    async fn ask(&self, query: &str, most: usize) -> Result<Vec<Hit>, CallFailure> {
         let (mut url, mut headers) = (self.url.clone(), self.headers.clone());
         let (mut method, mut body) = (Method::GET, String::new());
         match self.api {
@@ -213,7 +213,7 @@ fn hits(api: SearchApi, body: &[u8]) -> Option<Vec<Hit>> {
     Some(found.into_iter().filter_map(|hit| serde_json::from_value(hit).ok()).collect())
 }
 
-fn refused(api: SearchApi, status: StatusCode) -> Fault {
+fn refused(api: SearchApi, status: StatusCode) -> CallFailure {
     let why = match (api, status.as_u16()) {
         (SearchApi::Searxng, 403) => "it does not give JSON; add json to its search.formats".to_owned(),
         (SearchApi::Searxng, 401) => "it wants a login".to_owned(),
@@ -226,7 +226,7 @@ fn refused(api: SearchApi, status: StatusCode) -> Fault {
     failure::failed(format!("the search service refused: {why}"))
 }
 
-fn unreachable(error: &HttpError) -> Fault {
+fn unreachable(error: &HttpError) -> CallFailure {
     tracing::info!(%error, "web_search got no answer");
     let message = |why: &str| format!("the search service cannot be used: {why}");
     match error {

@@ -9,7 +9,7 @@ use super::entry::open_dir;
 use super::protected::{Id, resolved};
 use crate::failure;
 use crate::text::display_text;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use rustix::fs::fstat;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -81,7 +81,7 @@ impl Allowed {
         (root, here, ancestors): (impl AsFd, Id, &[Id]),
         names: impl Iterator<Item = &'a OsStr>,
         path: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CallFailure> {
         let names: Vec<&OsStr> = names.collect();
         if self.allowed_below(root, here, ancestors).covers(&names) {
             return Ok(());

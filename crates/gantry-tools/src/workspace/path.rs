@@ -5,7 +5,7 @@
 
 use crate::failure;
 use crate::text::display_text;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) struct RelPath {
 }
 
 impl RelPath {
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CallFailure> {
         let shown = display_text(text);
         if text.is_empty() {
             return Err(failure::invalid_path("the path is empty; \".\" is the workspace root"));
@@ -82,7 +82,7 @@ impl RelPath {
     }
 
     /// The directory and the name in it. Refuses a path that does not end in a name.
-    pub(crate) fn split(&self) -> Result<(PathBuf, OsString), Fault> {
+    pub(crate) fn split(&self) -> Result<(PathBuf, OsString), CallFailure> {
         let shown = &self.shown;
         if self.ends_in_slash {
             return Err(failure::invalid_path(format!("{shown} ends in a slash or a dot; end it in a name")));

@@ -11,7 +11,7 @@ use super::root::Entry;
 use super::{Error, ProtectedPaths};
 use crate::failure;
 use cap_std::fs::Dir;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ impl Guard {
     }
 
     /// Walks from an opened directory up to the root.
-    pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir, Fault> {
+    pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir, CallFailure> {
         let protection = self.protection();
         let failed = |error: Errno| failure::os_error("opening", shown, error);
         let id = Id::of(&fstat(&dir).map_err(failed)?);
@@ -250,12 +250,12 @@ impl Protection {
     }
 
     /// Refuses what is hidden.
-    pub(crate) fn refuse_hidden(&self, id: Id, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn refuse_hidden(&self, id: Id, shown: &str) -> Result<(), CallFailure> {
         if self.hides(id) { Err(protected(shown)) } else { Ok(()) }
     }
 
     /// What defines agents and tools at the moment. Without knowing that, nothing is changed.
-    fn definitions(&self, shown: &str) -> Result<Definitions, Fault> {
+    fn definitions(&self, shown: &str) -> Result<Definitions, CallFailure> {
         Definitions::find(&self.definition_dirs).map_err(|unknown| {
             failure::denied(format!(
                 "{shown} is not changed while it is unknown what configures Gantry: {unknown}"
@@ -266,7 +266,12 @@ impl Protection {
 
 impl OpenDir {
     /// Refuses to change what has, or would get, this name in the directory.
-    pub(crate) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn may_change(
+        &self,
+        name: &OsStr,
+        stat: Option<&Stat>,
+        shown: &str,
+    ) -> Result<(), CallFailure> {
         let Protection { hidden, read_only, definition_dirs: _ } = &self.protection;
         let defined = self.protection.definitions(shown)?;
         if hidden.covers(self.id, name, stat) {
@@ -289,7 +294,7 @@ impl OpenDir {
     }
 
     /// Refuses to make these directories, each in the one before and the first in this one, and the file in the last.
-    pub(crate) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<(), CallFailure> {
         if rest.iter().any(|name| is_git(name)) || is_git(name) {
             return Err(runs_programs(shown));
         }
@@ -301,7 +306,7 @@ impl OpenDir {
     }
 
     /// Refuses to move an entry to this name in the directory if it would define agents or tools from there.
-    pub(crate) fn may_receive(&self, name: &OsStr, moved: &Entry, shown: &str) -> Result<(), Fault> {
+    pub(crate) fn may_receive(&self, name: &OsStr, moved: &Entry, shown: &str) -> Result<(), CallFailure> {
         let Some(stat) = &moved.stat else { return Ok(()) };
         let moved = (&moved.parent.dir, moved.name.as_os_str(), Kind::of(stat));
         match self.protection.definitions(shown)?.brings_definitions(moved, (self.id, name)) {
@@ -312,7 +317,7 @@ impl OpenDir {
     }
 
     /// Goes into a directory of this one, whose name was checked by [`OpenDir::may_change`].
-    pub(crate) fn enter_child(self, name: &OsStr, shown: &str) -> Result<Self, Fault> {
+    pub(crate) fn enter_child(self, name: &OsStr, shown: &str) -> Result<Self, CallFailure> {
         let failed = |error: Errno| failure::os_error("opening", shown, error);
         let dir = open_dir(&self.dir, name).map_err(failed)?;
         let id = Id::of(&fstat(&dir).map_err(failed)?);
@@ -334,18 +339,18 @@ pub(crate) fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(GIT)
 }
 
-fn runs_programs(shown: &str) -> Fault {
+fn runs_programs(shown: &str) -> CallFailure {
     failure::denied(format!(
         "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
     ))
 }
 
-fn configures(shown: &str) -> Fault {
+fn configures(shown: &str) -> CallFailure {
     failure::denied(format!(
         "{shown} configures Gantry, or would, so tools cannot change it; ask a person to edit it"
     ))
 }
 
-fn protected(shown: &str) -> Fault {
+fn protected(shown: &str) -> CallFailure {
     failure::denied(format!("{shown} belongs to Gantry itself, which tools can neither read nor change"))
 }

@@ -14,7 +14,7 @@ use crate::failure;
 use crate::text::counted;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use gantry_core::digest::Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -95,7 +95,7 @@ impl WorkspaceRoot {
         directory: &Path,
         name: Option<&OsStr>,
         shown: &str,
-    ) -> Result<Option<(OpenDir, Vec<OsString>)>, Fault> {
+    ) -> Result<Option<(OpenDir, Vec<OsString>)>, CallFailure> {
         let mut missing = Vec::new();
         let mut obstacle = None;
         for reached in directory.ancestors() {
@@ -130,7 +130,7 @@ impl WorkspaceRoot {
     }
 
     /// Finds what is at a path that ends in a name.
-    pub(crate) fn resolve(&self, path: &RelPath, links: Links) -> Result<Entry, Fault> {
+    pub(crate) fn resolve(&self, path: &RelPath, links: Links) -> Result<Entry, CallFailure> {
         let shown = path.shown();
         let (mut directory, mut name) = path.split()?;
         for _ in 0..LINKS_FOLLOWED {
@@ -156,7 +156,12 @@ impl WorkspaceRoot {
 
     /// Where a link in a directory leads. The kernel resolves the joined path, so `..` in it means what it means to
     /// every other program that follows the link.
-    fn follow(&self, directory: &Path, target: &[u8], shown: &str) -> Result<(PathBuf, OsString), Fault> {
+    fn follow(
+        &self,
+        directory: &Path,
+        target: &[u8],
+        shown: &str,
+    ) -> Result<(PathBuf, OsString), CallFailure> {
         let target = Path::new(OsStr::from_bytes(target));
         if target.is_absolute() || target.as_os_str().is_empty() {
             return Err(failure::outside(shown));
@@ -179,14 +184,14 @@ impl WorkspaceRoot {
 
 impl Entry {
     /// Looks at what has a name in a directory.
-    pub(crate) fn find(parent: OpenDir, name: OsString, shown: &str) -> Result<Self, Fault> {
+    pub(crate) fn find(parent: OpenDir, name: OsString, shown: &str) -> Result<Self, CallFailure> {
         let stat = stat_at(&parent.dir, &name);
         let stat = stat.map_err(|error| failure::os_error("looking at", shown, error))?;
         Ok(Self { parent, missing: Vec::new(), name, stat, shown: shown.to_owned() })
     }
 
     /// The directory and the name in it, or that there is no such directory.
-    pub(crate) fn at(&self) -> Result<(&OwnedFd, &OsStr), Fault> {
+    pub(crate) fn at(&self) -> Result<(&OwnedFd, &OsStr), CallFailure> {
         if !self.missing.is_empty() {
             return Err(failure::missing_parent(&self.shown));
         }
@@ -194,12 +199,12 @@ impl Entry {
     }
 
     /// What has the name, or that nothing has.
-    pub(crate) fn existing(&self) -> Result<&Stat, Fault> {
+    pub(crate) fn existing(&self) -> Result<&Stat, CallFailure> {
         self.stat.as_ref().ok_or_else(|| failure::not_found(&self.shown))
     }
 
     /// Refuses to change what has the name, or to make what would get it.
-    pub(crate) fn may_change(&self) -> Result<(), Fault> {
+    pub(crate) fn may_change(&self) -> Result<(), CallFailure> {
         if self.missing.is_empty() {
             self.parent.may_change(&self.name, self.stat.as_ref(), &self.shown)
         } else {
@@ -209,7 +214,7 @@ impl Entry {
 
     /// Describes what has the name now, for the approver and to compare it later. That may not be what had the name when the
     /// path was resolved.
-    pub(crate) fn describe_target(&self) -> Result<Option<Existing>, Fault> {
+    pub(crate) fn describe_target(&self) -> Result<Option<Existing>, CallFailure> {
         let Ok((dir, name)) = self.at() else { return Ok(None) };
         let failed = |error| self.os_error("looking at", error);
         let Some(stat) = stat_at(dir, name).map_err(failed)? else { return Ok(None) };
@@ -240,7 +245,7 @@ impl Entry {
     }
 
     /// The digest and the size of a file, if it is not too large to be read and may be.
-    fn digest(&self, stat: &Stat) -> Result<Option<(Digest, u64)>, Fault> {
+    fn digest(&self, stat: &Stat) -> Result<Option<(Digest, u64)>, CallFailure> {
         let (dir, name) = self.at()?;
         if size(stat) > HASHED_BYTES {
             return Ok(None);
@@ -255,7 +260,7 @@ impl Entry {
     }
 
     /// An error of the operating system, with what was being done.
-    pub(crate) fn os_error(&self, doing: &str, error: Errno) -> Fault {
+    pub(crate) fn os_error(&self, doing: &str, error: Errno) -> CallFailure {
         failure::os_error(doing, &self.shown, error)
     }
 }

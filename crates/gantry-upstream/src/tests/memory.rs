@@ -247,7 +247,7 @@ async fn what_a_server_has_is_never_older_than_what_its_first_replica_listed() {
 
 /// Watches resources of a server for a session.
 fn watch_some(server: &UpstreamServer, n: usize) {
-    let session = SessionId::mint();
+    let session = SessionId::generate();
     for n in 0..n {
         server.context.subscriptions.subscribe(session, server.id(), &format!("a:{n}")).unwrap();
     }

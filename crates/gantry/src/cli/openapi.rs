@@ -4,7 +4,7 @@ use super::InProject;
 use clap::{Args, Subcommand};
 use gantry_core::pattern::Pattern;
 use gantry_egress::Url;
-use gantry_openapi::Method;
+use gantry_rest::openapi::Method;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpenapiAction {

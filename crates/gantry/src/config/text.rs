@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use gantry_core::limits::PATTERN_BYTES;
 use gantry_egress::Url;
 use gantry_egress::address_guard::parse_range;
-use gantry_openapi::Method;
+use gantry_rest::openapi::Method;
 use gantry_tools::web::UrlPattern;
 
 use super::transport::Transport;

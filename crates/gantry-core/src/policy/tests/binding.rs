@@ -30,7 +30,7 @@ impl Facts {
             principal: self.principal.into(),
             role: Role::Agent,
             agent: agent.map(Into::into),
-            above: above.iter().map(|name| Arc::from(*name)).collect(),
+            parent_agents: above.iter().map(|name| Arc::from(*name)).collect(),
             project: self.project.into(),
         };
         let request =
@@ -150,7 +150,7 @@ fn apr_5_the_same_arguments_in_other_words_are_the_same_call() {
 #[test]
 fn apr_10_a_grant_answers_for_the_tool_as_it_was_and_the_rules_that_it_names() {
     let grant = |rules: &[&str]| Grant {
-        id: GrantId::mint(),
+        id: GrantId::generate(),
         fingerprint: base().tool().fingerprint,
         rules: rules.iter().map(|rule| Arc::from(*rule)).collect(),
         by: "ann".into(),

@@ -66,9 +66,9 @@ fn a_selection() -> impl Strategy<Value = Selection> {
     )
 }
 
-fn a_place() -> impl Strategy<Value = Place> {
+fn a_place() -> impl Strategy<Value = SpawnContext> {
     (0u32..4, 0u32..4, prop::option::weighted(0.3, patterns(3))).prop_map(|(depth, max_depth, narrowed)| {
-        Place { depth, max_depth, narrowed: narrowed.map(Into::into) }
+        SpawnContext { depth, max_depth, narrowed: narrowed.map(Into::into) }
     })
 }
 
@@ -130,7 +130,7 @@ proptest! {
         candidates in prop::collection::vec(a_tool(), 1..8), texts in prop::collection::vec(a_text(), 0..8)
     ) {
         let pool = Arc::new(Pool::build(candidates));
-        let (all, _) = Toolset::resolve(&pool, &Selection::everything(), &Place::top(2));
+        let (all, _) = Toolset::resolve(&pool, &Selection::everything(), &SpawnContext::top(2));
         let written = |tool: &Arc<Tool>| {
             let (id, ns, own) = (&tool.key.provider, &tool.namespace, &tool.key.tool);
             [format!("@{id}/{own}"), format!("{id}__{own}"), format!("@{ns}/{own}"), format!("{ns}__{own}")]
@@ -138,7 +138,7 @@ proptest! {
         let spellings = pool.tools().iter().flat_map(|tool| tool.spellings().map(str::to_owned).chain(written(tool)));
         for text in spellings.chain(texts) {
             let pattern = Pattern::parse(&text).unwrap();
-            let (used, _) = Toolset::resolve(&pool, &Selection::of([pattern.clone()]), &Place::top(2));
+            let (used, _) = Toolset::resolve(&pool, &Selection::of([pattern.clone()]), &SpawnContext::top(2));
             let used: Vec<&str> = used.tools().map(|tool| &*tool.name).collect();
             let denied: Vec<&str> =
                 all.tools().filter(|tool| spelling::is_denied(&all, tool, &text)).map(|tool| &*tool.name).collect();

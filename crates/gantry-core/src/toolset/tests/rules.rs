@@ -61,7 +61,7 @@ fn pool() -> Arc<Pool> {
 }
 
 fn resolved(selection: &Selection) -> (Toolset, Vec<Warning>) {
-    Toolset::resolve(&pool(), selection, &Place::top(2))
+    Toolset::resolve(&pool(), selection, &SpawnContext::top(2))
 }
 
 fn names(set: &Toolset) -> Vec<&str> {
@@ -86,7 +86,8 @@ fn pol_3_a_provider_in_use_gives_all_its_tools_and_one_without_tools_warns() {
     assert_eq!(names(&set), ["git_hub__delete_repo", "git_hub__search_code"]);
     assert_eq!(warnings, [Warning::Unmatched("git_hub".into())], "an id is not a spelling");
     let empty = Arc::new(Pool::default());
-    let (_, warnings) = Toolset::resolve(&empty, &selection(&["*", "a"]).provider("p"), &Place::top(2));
+    let (_, warnings) =
+        Toolset::resolve(&empty, &selection(&["*", "a"]).provider("p"), &SpawnContext::top(2));
     assert_eq!(warnings, [Warning::Unmatched("a".into()), Warning::Unmatched("p".into())]);
 }
 
@@ -210,7 +211,7 @@ fn nam_4_an_alias_is_listed_with_the_words_of_its_tool() {
     mute.spec.output_schema = Some(json!({ "type": "array" }).into());
     let pool = Arc::new(Pool::build(vec![wordy, broken, mute]));
     let selection = selection(&["*"]).alias("a", "p__raw").alias("b", "p__broken").alias("z", "@p/mute");
-    let (set, warnings) = Toolset::resolve(&pool, &selection, &Place::top(2));
+    let (set, warnings) = Toolset::resolve(&pool, &selection, &SpawnContext::top(2));
     assert_eq!(warnings, []);
     let same = r#"{"x":1.10,"name":"a","description":"The same tool as p__raw. \u00e9 \"q\"","inputSchema":{"type":"object"}}"#;
     let own = r#"{"x":1.10,"name":"p__raw","description":"\u00e9 \"q\"","inputSchema":{"type":"object"}}"#;
@@ -246,7 +247,7 @@ fn auto_approval_goes_by_spellings_globs_and_aliases_of_what_may_be_called() {
 
 /// The tools that start agents which an agent keeps at a depth, and the warnings.
 fn kept(selection: &Selection, depth: u32) -> (Vec<String>, Vec<Warning>) {
-    let place = Place { depth, max_depth: 2, narrowed: None };
+    let place = SpawnContext { depth, max_depth: 2, narrowed: None };
     let (set, warnings) = Toolset::resolve(&pool(), selection, &place);
     let own = |name: &&str| crate::names::COORDINATION_TOOLS.contains(name);
     (names(&set).into_iter().filter(own).map(str::to_owned).collect(), warnings)
@@ -283,14 +284,14 @@ fn pol_9_a_servers_tool_of_the_same_name_starts_no_agents() {
         candidate("s", "spawn_agents", Style::Bare),
         candidate("s", "list_available_agents", Style::Prefixed),
     ]));
-    let place = Place { depth: 2, max_depth: 2, narrowed: None };
+    let place = SpawnContext { depth: 2, max_depth: 2, narrowed: None };
     assert_eq!(Toolset::resolve(&pool, &selection(&["*"]), &place).0.len(), 2);
 }
 
 #[test]
 fn pol_9_a_spawn_narrows_what_the_definition_gives() {
     let narrowed = |texts: &[&str]| {
-        let place = Place { depth: 1, max_depth: 2, narrowed: Some(patterns(texts).into()) };
+        let place = SpawnContext { depth: 1, max_depth: 2, narrowed: Some(patterns(texts).into()) };
         let selection = selection(&["files__*", "read_file"]).alias("w", "@files/write_file");
         let (set, _) = Toolset::resolve(&pool(), &selection, &place);
         listed(&set).join(" ")
@@ -304,13 +305,13 @@ fn pol_9_a_spawn_narrows_what_the_definition_gives() {
 #[test]
 fn pol_10_every_reason_has_a_sentence() {
     let pool = pool();
-    let check = |selection: &Selection, place: &Place, tool: &str, expected: &[&str]| {
+    let check = |selection: &Selection, place: &SpawnContext, tool: &str, expected: &[&str]| {
         let standing = explain(&pool, selection, place, pool.named(tool).unwrap());
         assert_eq!(standing.sentences(), expected);
         let (set, _) = Toolset::resolve(&pool, selection, place);
         assert_eq!(standing.is_visible(), set.has(pool.named(tool).unwrap()));
     };
-    let (top, below) = (Place::top(2), |depth| Place { depth, max_depth: 2, narrowed: None });
+    let (top, below) = (SpawnContext::top(2), |depth| SpawnContext { depth, max_depth: 2, narrowed: None });
     let files = selection(&["typo", "@files/*"]).alias("read", "files__read_file").auto_approve(&["read"]);
     check(
         &files,
@@ -337,7 +338,7 @@ fn pol_10_every_reason_has_a_sentence() {
             r#"may not use it: "@files/*" in its tools matches, but it is allowed only "read", "a", "b", "c", "d" and 2 more"#,
         ],
     );
-    let narrowed = Place { narrowed: Some(patterns(&["files__write_file"]).into()), ..below(1) };
+    let narrowed = SpawnContext { narrowed: Some(patterns(&["files__write_file"]).into()), ..below(1) };
     check(
         &files,
         &narrowed,
@@ -366,15 +367,15 @@ fn a_tool_is_known_by_its_identity_in_every_pool() {
     }
     let twins = || candidate("p", "twin", Style::Prefixed);
     let pool = Arc::new(Pool::build(vec![twins(), twins(), candidate("p", "other", Style::Prefixed)]));
-    let (set, _) = Toolset::resolve(&pool, &selection(&["p__twin*"]), &Place::top(2));
+    let (set, _) = Toolset::resolve(&pool, &selection(&["p__twin*"]), &SpawnContext::top(2));
     assert_eq!(set.len(), 2);
     assert!(set.tools().all(|tool| set.has(tool)));
     assert!(!set.has(pool.named("p__other").unwrap()));
     for only in set.tools() {
         let selection = selection(&[&only.name]);
-        let (set, _) = Toolset::resolve(&pool, &selection, &Place::top(2));
+        let (set, _) = Toolset::resolve(&pool, &selection, &SpawnContext::top(2));
         assert!(set.len() == 1 && set.has(only));
-        assert!(explain(&pool, &selection, &Place::top(2), only).is_visible(), "{}", only.name);
+        assert!(explain(&pool, &selection, &SpawnContext::top(2), only).is_visible(), "{}", only.name);
     }
 }
 
@@ -420,7 +421,7 @@ fn srv_4_names_that_look_like_a_namespace_are_called_as_they_are_shown() {
         renamed,
     ]));
     let find = |uses: &[&str], spelling: &str| {
-        let (set, _) = Toolset::resolve(&pool, &selection(uses), &Place::top(2));
+        let (set, _) = Toolset::resolve(&pool, &selection(uses), &SpawnContext::top(2));
         set.find(spelling).map_or(String::new(), |tool| tool.key.tool.to_string())
     };
     assert_eq!(find(&["*"], "@a/b"), "@a/b", "what is shown is what can be called");

@@ -15,7 +15,7 @@ pub(super) fn is_denied(set: &Toolset, tool: &Tool, text: &str) -> bool {
         role: Role::Agent,
         agent: None,
         project: "default".into(),
-        above: Arc::default(),
+        parent_agents: Arc::default(),
     };
     let request = CallRequest { tool: tool.name.to_string(), ..CallRequest::default() };
     let call = ResolvedCall::resolve(set, &request).unwrap();
@@ -27,12 +27,12 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
 }
 
 fn seen(pool: &Arc<Pool>, selection: &Selection) -> Vec<String> {
-    let (set, _) = Toolset::resolve(pool, selection, &Place::top(2));
+    let (set, _) = Toolset::resolve(pool, selection, &SpawnContext::top(2));
     set.tools().map(|tool| tool.name.to_string()).collect()
 }
 
 fn all(pool: &Arc<Pool>) -> Toolset {
-    Toolset::resolve(pool, &Selection::everything(), &Place::top(2)).0
+    Toolset::resolve(pool, &Selection::everything(), &SpawnContext::top(2)).0
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn nam_6_a_hidden_tool_does_not_make_the_spelling_of_a_visible_one_unclear() {
         candidate("a", "b+c", Style::Prefixed),
     ]));
     let found = |uses: &[&str]| {
-        let (set, _) = Toolset::resolve(&pool, &Selection::of(patterns(uses)), &Place::top(2));
+        let (set, _) = Toolset::resolve(&pool, &Selection::of(patterns(uses)), &SpawnContext::top(2));
         set.find("a__b_c").map_or(String::new(), |tool| tool.key.tool.to_string())
     };
     assert_eq!(found(&["*"]), "");
@@ -78,7 +78,7 @@ fn nam_6_a_hidden_tool_does_not_make_the_spelling_of_a_visible_one_unclear() {
     let mut selection = Selection::of(patterns(&["a__b-c"]));
     selection.allowed = Some(patterns(&["a__b_c"]));
     selection.aliases.insert("x".into(), "a__b_c".into());
-    let (set, warnings) = Toolset::resolve(&pool, &selection, &Place::top(2));
+    let (set, warnings) = Toolset::resolve(&pool, &selection, &SpawnContext::top(2));
     assert_eq!((set.len(), warnings), (1, vec![]), "an entry and an alias mean what a call means");
     assert_eq!(&*set.find("x").unwrap().key.tool, "b-c");
 }
@@ -95,11 +95,11 @@ fn pol_3_a_provider_that_comes_while_running_is_meant_by_its_id() {
     assert_eq!(seen(&before, &uses("docs")), ["docs"]);
     assert_eq!(seen(&now, &uses("docs")), ["docs__find"]);
     assert_eq!(seen(&now, &uses("doc*")), ["docs", "docs__find"]);
-    let standing = explain(&now, &uses("docs"), &Place::top(2), now.named("docs__find").unwrap());
+    let standing = explain(&now, &uses("docs"), &SpawnContext::top(2), now.named("docs__find").unwrap());
     assert_eq!(standing.to_string(), r#"may use it: provider "docs" in its tools matches"#);
-    let standing = explain(&before, &uses("docs"), &Place::top(2), before.named("docs").unwrap());
+    let standing = explain(&before, &uses("docs"), &SpawnContext::top(2), before.named("docs").unwrap());
     assert_eq!(standing.to_string(), r#"may use it: "docs" in its tools matches"#);
-    let (_, warnings) = Toolset::resolve(&now, &uses("typo"), &Place::top(2));
+    let (_, warnings) = Toolset::resolve(&now, &uses("typo"), &SpawnContext::top(2));
     assert_eq!(warnings, [Warning::Unmatched("typo".into())]);
     assert!(uses("docs").may_need("docs", "docs", true) && uses("docs__x").may_need("docs", "docs", true));
     assert!(!uses("docs").may_need("files", "files", true));
@@ -111,7 +111,7 @@ fn pol_7_an_allow_list_takes_ids_of_providers() {
     let mut selection = Selection::everything();
     selection.allowed = Some(patterns(&["git-hub", "db__query"]));
     selection.auto_approve = patterns(&["git-hub"]);
-    let (set, warnings) = Toolset::resolve(&pool, &selection, &Place::top(2));
+    let (set, warnings) = Toolset::resolve(&pool, &selection, &SpawnContext::top(2));
     assert_eq!(warnings, []);
     let names: Vec<&str> = set.tools().map(|tool| &*tool.name).collect();
     assert_eq!(names, ["db__query", "git_hub__delete_repo", "git_hub__search_code"]);
@@ -119,7 +119,7 @@ fn pol_7_an_allow_list_takes_ids_of_providers() {
     assert_eq!(approved, [false, true, true]);
     assert!(selection.may_need("git-hub", "git-hub", true));
     let said = |name: &str| {
-        explain(&pool, &selection, &Place::top(2), pool.named(name).unwrap()).sentences().join("; ")
+        explain(&pool, &selection, &SpawnContext::top(2), pool.named(name).unwrap()).sentences().join("; ")
     };
     assert_eq!(said("db__query"), r#"may use it: "*" in its tools matches; is allowed it by "db__query""#);
     assert!(said("git_hub__delete_repo").contains(r#"is allowed it by provider "git-hub""#));
@@ -133,7 +133,7 @@ fn pol_7_an_allow_list_takes_ids_of_providers() {
     assert_eq!(seen(&pool, &selection), ["db__query"]);
     selection.aliases.insert("git-hub".into(), "typo".into());
     assert_eq!(seen(&pool, &selection), ["db__query"], "an alias of nothing is no id either");
-    let narrowed = Place { narrowed: Some(patterns(&["db"]).into()), ..Place::top(2) };
+    let narrowed = SpawnContext { narrowed: Some(patterns(&["db"]).into()), ..SpawnContext::top(2) };
     assert_eq!(Toolset::resolve(&pool, &Selection::everything(), &narrowed).0.len(), 1);
 }
 
@@ -143,7 +143,7 @@ fn nam_4_more_aliases_than_an_agent_may_have_are_left_out_with_a_warning() {
     for n in 0..ALIASES_PER_AGENT + 2 {
         selection.aliases.insert(format!("a{n:06}").into(), "read_file".into());
     }
-    let (set, warnings) = Toolset::resolve(&pool(), &selection, &Place::top(2));
+    let (set, warnings) = Toolset::resolve(&pool(), &selection, &SpawnContext::top(2));
     assert_eq!(set.entries().filter(|entry| entry.alias).count(), ALIASES_PER_AGENT);
     assert_eq!(warnings, [Warning::TooManyAliases { dropped: 2 }]);
     assert!(warnings[0].to_string().starts_with("2 aliases are left out"), "{}", warnings[0]);
@@ -153,7 +153,7 @@ fn nam_4_more_aliases_than_an_agent_may_have_are_left_out_with_a_warning() {
 fn nam_4_an_alias_that_looks_slashed_twice_is_called_as_it_is_listed() {
     let mut selection = Selection::everything();
     selection.aliases.insert("@@my/x/y".into(), "read_file".into());
-    let (set, warnings) = Toolset::resolve(&pool(), &selection, &Place::top(2));
+    let (set, warnings) = Toolset::resolve(&pool(), &selection, &SpawnContext::top(2));
     assert_eq!(warnings, []);
     assert!(set.entries().any(|entry| entry.name == "@my__x/y"));
     for text in ["@@my/x/y", "@my__x/y"] {

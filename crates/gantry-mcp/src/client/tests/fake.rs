@@ -261,7 +261,7 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
         role: Role::Agent,
         agent: None,
         project: "default".into(),
-        above: Arc::default(),
+        parent_agents: Arc::default(),
     };
     let judged = judge(&Policies::default(), &caller, ResolvedCall::of(tool, &request).unwrap()).unwrap();
     let Verdict::Allow(permit) = judged.into_verdict(&caller, Preflight::default()) else {

@@ -136,7 +136,7 @@ async fn a_call_that_goes_on_in_a_session_that_was_brought_back_is_canceled_with
     assert!(home.projects.cancel_session(session).await.unwrap());
     let over = home.over(&held).await;
     assert_eq!(over.outcome.err().map(|error| error.code), Some(ErrorCode::Canceled));
-    assert!(!home.projects.cancel_session(gantry_core::id::SessionId::mint()).await.unwrap());
+    assert!(!home.projects.cancel_session(gantry_core::id::SessionId::generate()).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,7 +178,7 @@ async fn a_held_call_ends_by_the_clock_by_which_it_is_waited_for() {
 async fn crowd(store: &Store, like: &ApprovalRow, n: usize) -> Vec<ApprovalId> {
     let head = store.call(like.call).await.unwrap().unwrap().head;
     let hold = |_| async {
-        let (id, call) = (ApprovalId::mint(), CallId::mint());
+        let (id, call) = (ApprovalId::generate(), CallId::generate());
         let dedup_key = gantry_core::digest::Digest::of(id.to_string().as_bytes());
         let row = ApprovalRow { id, call, dedup_key, ..like.clone() };
         let head = gantry_store::CallHead { id: call, ..head.clone() };

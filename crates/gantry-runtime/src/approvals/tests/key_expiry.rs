@@ -8,7 +8,7 @@ use gantry_store::KeyRow;
 /// A key of the caller.
 async fn key(home: &Home) -> KeyId {
     let key = KeyRow {
-        id: KeyId::mint(),
+        id: KeyId::generate(),
         name: "bot".into(),
         secret: Digest::of(b"secret"),
         role: Role::Agent,
@@ -78,7 +78,7 @@ async fn a_yes_for_a_session_that_all_requests_share_is_refused_and_decides_noth
     assert_eq!(home.row(id(&held)).await.state, State::PendingApproval);
     // A client with a session of its own has it for that.
     let caller = Caller::clone(home.cx().await.session.caller());
-    let own = home.runtime().open_session(caller, Door::Mcp).await.unwrap();
+    let own = home.runtime().open_session(caller, EntryPoint::Mcp).await.unwrap();
     let call = async |arguments: &str| {
         let cx = PipelineContext::new(&own);
         let entered = home.runtime().enter(&cx).unwrap();

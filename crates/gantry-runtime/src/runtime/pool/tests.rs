@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::ProviderOptions;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin};
-use gantry_core::{Fault, Permit};
+use gantry_core::{CallFailure, Permit};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 
 #[derive(Debug)]
@@ -46,7 +46,11 @@ impl Provider for Fake {
         (tool == "poisoned").then(|| "a pin objects".into())
     }
 
-    fn execute<'a>(&'a self, _: &'a CallContext, _: &'a Permit) -> BoxFuture<'a, Result<RawOutput, Fault>> {
+    fn execute<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
         Box::pin(std::future::pending())
     }
 }

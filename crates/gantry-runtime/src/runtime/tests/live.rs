@@ -161,10 +161,10 @@ impl Home {
             project,
             principal: "ann".into(),
             agent: None,
-            above: Arc::default(),
+            parent_agents: Arc::default(),
             role: Role::Agent,
         };
-        self.rt.open_session(ann, Door::Mcp).await.unwrap()
+        self.rt.open_session(ann, EntryPoint::Mcp).await.unwrap()
     }
 
     async fn call(&self, session: &Arc<Session>) -> Reply {

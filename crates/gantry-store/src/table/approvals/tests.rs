@@ -101,9 +101,9 @@ fn a_page_is_walked_in_the_order_of_an_index() {
     crowd.check_list(&second, Some("p1"), "approvals_state_project (state=? AND project=? AND rowid<?)");
     let all = ApprovalFilter::default();
     crowd.check_list(&all, Some("p1"), "USING COVERING INDEX approvals_project (project=?)");
-    let of_session = ApprovalFilter { session: Some(SessionId::mint()), ..ApprovalFilter::default() };
+    let of_session = ApprovalFilter { session: Some(SessionId::generate()), ..ApprovalFilter::default() };
     crowd.check_list(&of_session, None, "approvals_session (session=?)");
-    let of_call = ApprovalFilter { call: Some(CallId::mint()), ..ApprovalFilter::default() };
+    let of_call = ApprovalFilter { call: Some(CallId::generate()), ..ApprovalFilter::default() };
     crowd.check_list(&of_call, None, "approvals_call (call=?)");
 }
 

@@ -6,7 +6,7 @@ use crate::dev::ecosystem::Ecosystem;
 use crate::dev::project_dir::{ProjectDir, has_extension};
 use crate::dev::{missing_program, project_command};
 use crate::failure;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use gantry_sandbox::jail::Access;
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,7 @@ impl Formatter {
         chosen: Option<Ecosystem>,
         toolchains: &Toolchains,
         check: bool,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, CallFailure> {
         let language = find_language(project, chosen)?;
         let is_package = project.file.is_none() && language.ecosystem == Some(Ecosystem::Cargo);
         let (programs, folder) = if is_package {
@@ -120,7 +120,7 @@ impl Formatter {
 }
 
 /// The language of a file or of the project in a folder: the chosen one, or the one that its name or its files say.
-fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'static Language, Fault> {
+fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'static Language, CallFailure> {
     let (ecosystem, name) = match &project.file {
         Some(file) => (chosen, file.as_str()),
         None => (Some(Ecosystem::detect(project, chosen)?), ""),
@@ -136,7 +136,7 @@ fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'st
     })
 }
 
-fn no_package(project: &ProjectDir) -> Fault {
+fn no_package(project: &ProjectDir) -> CallFailure {
     failure::invalid(format!("{} has no Cargo.toml; name a file of Rust instead", project.shown()))
 }
 

@@ -4,7 +4,7 @@
 use crate::dev::ecosystem::Ecosystem;
 use crate::failure;
 use crate::text::display_text;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use regex::Regex;
 
 /// Packages of one call.
@@ -28,7 +28,7 @@ fn form(ecosystem: Ecosystem) -> &'static str {
 }
 
 /// Refuses what is not the name of a package, perhaps with a version.
-pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), Fault> {
+pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), CallFailure> {
     if packages.len() > PACKAGES {
         return Err(failure::invalid(format!(
             "{} packages are given; at most {PACKAGES} are taken",

@@ -7,7 +7,7 @@ use crate::dev::project_dir::ProjectDir;
 use crate::dev::{cargo_config, own_python, project_command};
 use crate::failure;
 use crate::options::Registries;
-use gantry_core::Fault;
+use gantry_core::CallFailure;
 use serde_json::Value;
 use std::path::Path;
 
@@ -34,7 +34,11 @@ pub(super) struct TestPlan {
 
 impl TestPlan {
     /// How to run what a call asks for. Reads the project's files.
-    pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self, Fault> {
+    pub(super) fn make(
+        project: &ProjectDir,
+        args: &Args,
+        registries: &Registries,
+    ) -> Result<Self, CallFailure> {
         check(args)?;
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
         let (runner, run) = match ecosystem {
@@ -58,7 +62,7 @@ impl TestPlan {
     }
 }
 
-fn check(args: &Args) -> Result<(), Fault> {
+fn check(args: &Args) -> Result<(), CallFailure> {
     let all = args.args.iter().chain(&args.filter);
     if args.args.len() > ARGS || all.clone().any(|arg| arg.len() > ARG_BYTES || arg.contains('\0')) {
         return Err(failure::invalid(format!(
@@ -86,7 +90,7 @@ const RUNNERS: [(&str, Option<&str>, &str); 3] = [
 const SHELL_CHARACTERS: &str = "&|;<>$`()*?[{~#\\\n'\"";
 
 /// How the test script of a package is run, as far as it is understood.
-fn node(project: &ProjectDir, args: &Args) -> Result<(&'static str, CommandSpec), Fault> {
+fn node(project: &ProjectDir, args: &Args) -> Result<(&'static str, CommandSpec), CallFailure> {
     let filter_by = |option: &str| args.filter.as_ref().map(|name| format!("{option}={name}"));
     let npm = |options: Vec<String>| {
         let dashes = (options.len() + args.args.len() > 0).then_some("--");
@@ -170,7 +174,7 @@ pub(super) mod tests {
         project: &ProjectDir,
         args: &Args,
         has_pytest: bool,
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<Vec<String>, CallFailure> {
         let plan = TestPlan::make(project, args, &Registries::default())?;
         let run = plan.unittest.filter(|_| !has_pytest).unwrap_or(plan.run);
         Ok(run.command_line())

@@ -180,7 +180,11 @@ async fn only_names_of_the_registry_are_packages() {
 }
 
 /// The error of an installation with a yes to what there was before a change; none if the yes still holds.
-async fn after_change(arguments: Value, bench: Bench, change: impl FnOnce(Bench) -> Bench) -> Option<Fault> {
+async fn after_change(
+    arguments: Value,
+    bench: Bench,
+    change: impl FnOnce(Bench) -> Bench,
+) -> Option<CallFailure> {
     let permit = bench.approve(&arguments).await;
     let bench = change(bench);
     let now = bench.preflight(&arguments).await.unwrap();

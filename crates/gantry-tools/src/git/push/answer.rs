@@ -4,7 +4,7 @@ use super::{Output, Plan};
 use crate::failure;
 use crate::git::remote::{display, redact};
 use crate::text::{display_text, last_lines};
-use gantry_core::{ErrorCode, Fault, ToolError};
+use gantry_core::{CallFailure, ErrorCode, ToolError};
 use gantry_sandbox::jail::{End, Ran};
 
 /// Lines of the server that a result has.
@@ -33,7 +33,7 @@ const SIGNS: [(&[&str], ErrorCode, &str); 3] = [
 ];
 
 /// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
-pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Output, Fault> {
+pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Output, CallFailure> {
     let stdout = ran.stdout.text();
     let stderr = redact(&plan.url, &ran.stderr.text());
     let line = stdout.lines().find_map(|line| {
@@ -74,7 +74,7 @@ fn server_lines(said: &str) -> String {
 }
 
 /// The branch there is what it was, unless the server did not say.
-fn rejected(summary: &str, said: &str, plan: &Plan) -> Fault {
+fn rejected(summary: &str, said: &str, plan: &Plan) -> CallFailure {
     let (to, why) = (display(&plan.url), display_text(summary));
     if summary.starts_with("[remote failure]") {
         return outcome_unknown(&why, plan);
@@ -86,20 +86,20 @@ fn rejected(summary: &str, said: &str, plan: &Plan) -> Fault {
 }
 
 /// Git did not get as far as an answer about the branch.
-fn unanswered(said: &str, plan: &Plan) -> Fault {
+fn unanswered(said: &str, plan: &Plan) -> CallFailure {
     let (to, text) = (display(&plan.url), last_lines(said));
     // What the server says is no sign of how far git got.
     let shows = |sign: &str| said.lines().any(|line| !line.starts_with("remote:") && line.contains(sign));
     match SIGNS.iter().find(|(signs, ..)| signs.iter().any(|sign| shows(sign))) {
         Some((_, code, advice)) => {
             let message = format!("nothing was pushed to {to}; {advice}: {text}");
-            Fault::without_effect(ToolError::new(*code, message))
+            CallFailure::without_effect(ToolError::new(*code, message))
         }
         None => outcome_unknown(&text, plan),
     }
 }
 
-fn outcome_unknown(text: &str, plan: &Plan) -> Fault {
+fn outcome_unknown(text: &str, plan: &Plan) -> CallFailure {
     let to = display(&plan.url);
     failure::effect_unknown(format!(
         "pushing to {to} failed, and whether it arrived is not known; look there: {text}"

@@ -213,7 +213,7 @@ async fn a_broken_answer_is_told_without_its_details() {
     let arguments = json!({ "url": server.url("/"), "method": "POST" });
     let answer = Bench::for_server(&server).call("web_fetch", arguments).await;
     assert!(
-        matches!(answer, Answer::Failed(gantry_core::Fault { effect: EffectState::Possible, .. })),
+        matches!(answer, Answer::Failed(gantry_core::CallFailure { effect: EffectState::Possible, .. })),
         "{answer:?}"
     );
 }

@@ -9,7 +9,7 @@ use crate::cli::Scope;
 use crate::cmd::arguments;
 use crate::desk::Desk;
 use crate::output;
-use gantry_core::approval::WhoMay;
+use gantry_core::approval::Approvers;
 
 /// Lines of arguments that a question shows, and characters of each.
 const SHOWN_LINES: usize = 40;
@@ -223,9 +223,9 @@ fn about(item: &Item) -> [(&'static str, String); 6] {
     let agents = item.texts("/agentPath").join(" > ");
     let caller = format!("{} by {}", item.said("/caller/principal"), item.said("/caller/door"));
     let takes = match item.who_may() {
-        WhoMay::Anybody => ("takes", String::new()),
-        who @ WhoMay::OneOf(_) => ("takes", format!("the yes of {who}")),
-        who @ WhoMay::Nobody(_) => ("but", who.refusal()),
+        Approvers::Any => ("takes", String::new()),
+        who @ Approvers::OneOf(_) => ("takes", format!("the yes of {who}")),
+        who @ Approvers::None(_) => ("but", who.refusal()),
     };
     let id = format!("{}, {}", item.id(), item.due());
     [

@@ -5,7 +5,7 @@ use super::words;
 use crate::desk::{Answer, Desk, encoded};
 use crate::output;
 use anyhow::Context as _;
-use gantry_core::approval::WhoMay;
+use gantry_core::approval::Approvers;
 use gantry_core::raw;
 use serde_json::Value;
 
@@ -113,9 +113,9 @@ impl Item {
     }
 
     /// Whose yes it takes.
-    pub(in crate::cmd) fn who_may(&self) -> WhoMay<'_> {
+    pub(in crate::cmd) fn who_may(&self) -> Approvers<'_> {
         let lists = self.at("/approvers").and_then(Value::as_array).into_iter().flatten();
-        WhoMay::by(lists.map(|names| names.as_array().into_iter().flatten().filter_map(Value::as_str)))
+        Approvers::by(lists.map(|names| names.as_array().into_iter().flatten().filter_map(Value::as_str)))
     }
 
     /// Whether the yes of whoever sits here counts: the command line is the person's of the data folder.

@@ -8,7 +8,7 @@ use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup};
 use crate::exit::Done;
 use crate::output::{self, Noted};
-use gantry_core::approval::WhoMay;
+use gantry_core::approval::Approvers;
 
 pub(super) async fn list(setup: Setup, wanted: &ListApprovals) -> anyhow::Result<Done> {
     let desk = setup.records().await?;
@@ -133,7 +133,7 @@ fn lines(item: &Item) -> Vec<String> {
     // What only waits for its time takes nobody's yes.
     if item.is_asked() {
         let who = item.who_may();
-        say("may decide", if let WhoMay::Nobody(_) = who { who.refusal() } else { who.to_string() });
+        say("may decide", if let Approvers::None(_) = who { who.refusal() } else { who.to_string() });
     }
     say("asked", moment("/createdAt"));
     let due = |pointer: &str| match words::ahead(item.said(pointer)) {

@@ -4,7 +4,7 @@ use super::{Check, bad, good, odd, of};
 use crate::cmd::openapi::{Look, look, shown, unusable};
 use crate::config::{Project, RestTool};
 use crate::wiring;
-use gantry_openapi::Scheme;
+use gantry_rest::openapi::Scheme;
 use gantry_rest::{ApiOptions, fits};
 use gantry_upstream::options::DisabledReason;
 

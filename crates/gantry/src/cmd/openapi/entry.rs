@@ -5,8 +5,8 @@ use super::look::Look;
 use crate::cmd::policy::{counted, several};
 use crate::config::is_api_id;
 use crate::output;
-use gantry_openapi::{Method, Scheme};
 use gantry_rest::SpecPlace;
+use gantry_rest::openapi::{Method, Scheme};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -6,7 +6,7 @@ use gantry_core::names::{self, Style, Unnamed};
 use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::shape::tokens;
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolKind, ToolSpec};
-use gantry_openapi::{Bundle, Import, Operation, import};
+use gantry_rest::openapi::{Bundle, Import, Operation, import};
 use gantry_rest::{ApiOptions, NAMESPACE, RestClient, SpecPlace, load, provider_id};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

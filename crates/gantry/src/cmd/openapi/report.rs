@@ -3,7 +3,7 @@
 use super::Subject;
 use super::look::{Look, Shown};
 use super::show::{place_word, servers, warnings};
-use gantry_openapi::{Operation, Scheme};
+use gantry_rest::openapi::{Operation, Scheme};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 

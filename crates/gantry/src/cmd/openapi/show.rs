@@ -4,7 +4,7 @@ use super::Subject;
 use super::look::Look;
 use crate::cmd::policy::{counted, several};
 use crate::output;
-use gantry_openapi::{KeyPlace, Scheme, Skipped};
+use gantry_rest::openapi::{KeyPlace, Scheme, Skipped};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations that are named under one reason.

@@ -5,7 +5,7 @@ use super::look::{Look, Shown};
 use super::{report, sample, show};
 use crate::exit::Usage;
 use crate::output;
-use gantry_openapi::{Operation, Prepared};
+use gantry_rest::openapi::{Operation, Prepared};
 use serde_json::{Map, Value, json};
 
 /// Characters of a body that are shown.
@@ -96,7 +96,7 @@ fn head(subject: &Subject, look: &Look, operation: &Operation, shown: &Shown) {
 
 /// The schemes that are needed together, for each way to be let in.
 fn needs(operation: &Operation) -> Vec<Vec<String>> {
-    let names = |need: &gantry_openapi::Need| need.0.iter().map(|(name, _)| name.clone()).collect();
+    let names = |need: &gantry_rest::openapi::Need| need.0.iter().map(|(name, _)| name.clone()).collect();
     operation.security.iter().map(names).collect()
 }
 

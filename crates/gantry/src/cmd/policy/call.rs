@@ -6,7 +6,7 @@ use crate::config::MAIN_PROJECT;
 use crate::desk::{Desk, Setup};
 use crate::exit::Done;
 use crate::output;
-use gantry_core::approval::WhoMay;
+use gantry_core::approval::Approvers;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -88,9 +88,9 @@ fn show(asked: &str, found: &Value) -> Vec<String> {
 /// Who may decide, in a sentence.
 fn deciders(lists: Option<&Value>) -> String {
     let lists = lists.and_then(Value::as_array).into_iter().flatten();
-    match WhoMay::by(lists.map(|names| list(Some(names)))) {
-        who @ (WhoMay::Anybody | WhoMay::OneOf(_)) => format!("{who} may decide"),
-        nobody @ WhoMay::Nobody(_) => format!("{nobody}; change the rules"),
+    match Approvers::by(lists.map(|names| list(Some(names)))) {
+        who @ (Approvers::Any | Approvers::OneOf(_)) => format!("{who} may decide"),
+        nobody @ Approvers::None(_) => format!("{nobody}; change the rules"),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::config::error::Location;
 use crate::config::stamp::Stamp;
 use gantry_core::tool::Effect;
 use gantry_egress::Url;
-use gantry_openapi::Method;
+use gantry_rest::openapi::Method;
 use gantry_rest::{Credential, Inline, SpecPlace};
 use gantry_upstream::options::DisabledReason;
 use std::collections::BTreeMap;

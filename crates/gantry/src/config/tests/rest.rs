@@ -8,7 +8,7 @@ use crate::config::tree::Format;
 use crate::config::{Api, Config, RestTool, parse};
 use expect_test::expect;
 use gantry_core::tool::Effect;
-use gantry_openapi::Method;
+use gantry_rest::openapi::Method;
 use gantry_rest::{Credential, SpecPlace, StreamMode, Streaming};
 use gantry_upstream::options::DisabledReason;
 use serde_json::json;

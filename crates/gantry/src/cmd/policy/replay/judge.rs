@@ -4,7 +4,7 @@ use super::history::Entry;
 use gantry_core::names::Style;
 use gantry_core::policy::{Foreseen, Recorded, foresee};
 use gantry_core::tool::{ApprovalRule, Effect, Origin, Settings, Tool};
-use gantry_core::toolset::{Candidate, Place, Pool, Toolset};
+use gantry_core::toolset::{Candidate, Pool, SpawnContext, Toolset};
 use gantry_core::{Caller, Role};
 use gantry_runtime::Plan;
 use std::collections::{BTreeMap, HashMap};
@@ -80,7 +80,7 @@ impl Judge {
                 principal: entry.principal.as_str().into(),
                 role: role.unwrap_or(Role::Agent),
                 agent: entry.agent.as_deref().map(Into::into),
-                above: Arc::default(),
+                parent_agents: Arc::default(),
                 project: entry.project.as_str().into(),
             },
             knows_role: role.is_some(),
@@ -109,6 +109,6 @@ fn is_auto_approved(plan: &Plan, entry: &Entry, tool: &Tool) -> bool {
     let style = if entry.name == entry.original { Style::Bare } else { Style::Prefixed };
     let candidate =
         Candidate { origin: origin(entry), style, spec: tool.spec.clone(), settings: Settings::default() };
-    let (pool, place) = (Arc::new(Pool::build(vec![candidate])), Place::top(plan.options.max_depth));
+    let (pool, place) = (Arc::new(Pool::build(vec![candidate])), SpawnContext::top(plan.options.max_depth));
     Toolset::resolve(&pool, &agent.selection, &place).0.auto_approves(tool)
 }

@@ -1,0 +1,82 @@
+//! What a document says in words, as a model gets it.
+
+use crate::openapi::import::walk::Found;
+use crate::openapi::limits::DESCRIPTION_CHARS;
+use crate::openapi::schema::{folded, without_comments};
+use crate::openapi::spot::Spot;
+use gantry_core::raw::misleads;
+use serde_json::Value;
+
+/// Characters of a title.
+const TITLE_CHARS: usize = 200;
+
+/// A text, or a number that was meant as one (`version: 1.0`).
+pub(crate) fn scalar(spot: Spot<'_>) -> String {
+    match spot.value {
+        Value::String(text) => line(text),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
+    }
+}
+
+/// A text in one line.
+pub(crate) fn line(text: &str) -> String {
+    folded(text, TITLE_CHARS)
+}
+
+/// What an operation does.
+pub(crate) fn description(found: &Found<'_>) -> String {
+    let said = |key: &str| found.spot.text(key).map(cleaned).filter(|text| !text.is_empty());
+    let text = match (said("summary"), said("description")) {
+        (Some(summary), Some(more)) if summary == more => more,
+        (Some(summary), Some(more)) => format!("{summary}\n\n{more}"),
+        (Some(text), None) | (None, Some(text)) => text,
+        (None, None) => format!("{} {}", found.method, cleaned(found.path)),
+    };
+    let text = if found.spot.flag("deprecated") { format!("Deprecated. {text}") } else { text };
+    cut(&text, DESCRIPTION_CHARS)
+}
+
+/// Without comments of HTML, without what no eye would notice, and with white space folded; lines stay lines.
+fn cleaned(text: &str) -> String {
+    // Nothing far beyond this could be shown; a description may have megabytes.
+    let text: String = text.chars().take(DESCRIPTION_CHARS * 16).collect();
+    let text = without_comments(&text);
+    let mut out = String::with_capacity(text.len());
+    let mut blank = false;
+    for line in text.lines() {
+        let line: String =
+            line.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !misleads(*c)).collect();
+        let words = line.trim();
+        if words.is_empty() {
+            blank = !out.is_empty();
+            continue;
+        }
+        if !out.is_empty() {
+            out.push_str(if blank { "\n\n" } else { "\n" });
+            // What is indented is a list or code.
+            let indent = line.len() - line.trim_start().len();
+            out.extend(std::iter::repeat_n(' ', indent.min(8)));
+        }
+        blank = false;
+        let mut gap = false;
+        for word in words.split_whitespace() {
+            if gap {
+                out.push(' ');
+            }
+            out.push_str(word);
+            gap = true;
+        }
+    }
+    out
+}
+
+/// The beginning of a text, to the end of a word, and a sign that there was more.
+fn cut(text: &str, chars: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(chars) else { return text.to_owned() };
+    let start: String = text.chars().take(chars.saturating_sub(1)).collect();
+    // A word that is the whole text is cut within.
+    let word = start.rfind(char::is_whitespace).filter(|at| *at > end / 2);
+    let start = word.and_then(|at| start.get(..at)).unwrap_or(&start);
+    format!("{}…", start.trim_end())
+}

@@ -1,0 +1,126 @@
+//! An operation of an API as a tool.
+
+use crate::openapi::request::Template;
+use crate::openapi::security::{KeyPlace, Need};
+use gantry_core::digest::Digest;
+use gantry_core::schema::SchemaText;
+use gantry_core::tool::{Effect, Target};
+use std::fmt;
+use url::Url;
+
+/// The methods that a document can have operations for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub enum Method {
+    #[default]
+    Get,
+    Put,
+    Post,
+    Delete,
+    Options,
+    Head,
+    Patch,
+    Trace,
+}
+
+impl Method {
+    /// All of them, in the order of the specification.
+    pub const ALL: [Self; 8] =
+        [Self::Get, Self::Put, Self::Post, Self::Delete, Self::Options, Self::Head, Self::Patch, Self::Trace];
+
+    /// As documents and configurations write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Put => "put",
+            Self::Post => "post",
+            Self::Delete => "delete",
+            Self::Options => "options",
+            Self::Head => "head",
+            Self::Patch => "patch",
+            Self::Trace => "trace",
+        }
+    }
+
+    /// The method of that word, in whatever case.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(word))
+    }
+
+    /// What calling it may change, by the rules of HTTP.
+    #[must_use]
+    pub fn effect(self) -> Effect {
+        match self {
+            Self::Get | Self::Head | Self::Options | Self::Trace => Effect::Read,
+            Self::Put | Self::Post | Self::Patch => Effect::Write,
+            Self::Delete => Effect::Destructive,
+        }
+    }
+
+    /// Whether doing it twice comes to the same as doing it once.
+    #[must_use]
+    pub fn is_idempotent(self) -> bool {
+        match self {
+            Self::Get | Self::Head | Self::Options | Self::Trace | Self::Put | Self::Delete => true,
+            Self::Post | Self::Patch => false,
+        }
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        Self::parse(&word).ok_or_else(|| format!("{word:?} is no method of HTTP"))
+    }
+}
+
+/// In capitals, as HTTP has it.
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_str().to_ascii_uppercase())
+    }
+}
+
+/// One operation, ready to be a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// The tool's name, without that of the specification.
+    pub name: String,
+    pub method: Method,
+    /// The path as the document has it, with its templates.
+    pub path: String,
+    /// The `operationId`.
+    pub id: Option<String>,
+    pub tags: Vec<String>,
+    /// The summary.
+    pub title: Option<String>,
+    /// What it does, for a model.
+    pub description: String,
+    pub deprecated: bool,
+    /// JSON Schema 2020-12; an object without further properties.
+    pub input_schema: SchemaText,
+    /// What a success gives back, where the document says so.
+    pub output_schema: Option<SchemaText>,
+    pub effect: Effect,
+    /// Where it is sent, without a `/` at the end of the path.
+    pub server: Url,
+    /// What a caller needs: any one of these. Empty means nothing.
+    pub security: Vec<Need>,
+    /// The names of the API keys that may go with it.
+    pub(crate) keys: Vec<(KeyPlace, String)>,
+    pub(crate) template: Template,
+}
+
+impl Operation {
+    /// Where its calls go, and by which rules arguments become a request. Another one of these is another thing to agree to.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        let Self { method, path, server, security, template, .. } = self;
+        let address = server.as_str().trim_end_matches('/');
+        let decides = format!("{method} {address}{path} {security:?} {template:?}");
+        Target { shown: format!("{method} {address}{path}").into(), digest: Digest::of(decides.as_bytes()) }
+    }
+}

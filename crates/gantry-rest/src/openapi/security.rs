@@ -1,0 +1,167 @@
+//! Security schemes: what a caller has to show, and where.
+
+use crate::openapi::bundle::Version;
+use crate::openapi::import::WARNINGS;
+use crate::openapi::servers::{Servers, folder, location};
+use crate::openapi::spot::Spot;
+use std::collections::BTreeMap;
+use url::Url;
+
+/// What one operation may need. All of them may inherit it from the document.
+const ALTERNATIVES: usize = 32;
+const TOGETHER: usize = 16;
+const SCOPES: usize = 200;
+/// Bytes of the name of a scheme or a scope.
+const WORD_BYTES: usize = 1000;
+
+/// Where an API key goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyPlace {
+    Query,
+    Header,
+    Cookie,
+}
+
+/// One scheme of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scheme {
+    /// A key under a name.
+    ApiKey { place: KeyPlace, name: String },
+    /// A user and a password.
+    Basic,
+    /// A token (`http` bearer, OpenID Connect, OAuth 2 flows that need a person).
+    Bearer,
+    /// OAuth 2 with client credentials; the address is absolute.
+    ClientCredentials { token_url: Url, scopes: Vec<String> },
+    /// Nothing that Gantry can show; says why.
+    Unsupported(String),
+}
+
+/// Schemes that are needed together, each with the scopes that are needed of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Need(pub Vec<(String, Vec<String>)>);
+
+/// The schemes of a document, by name.
+pub(crate) fn schemes(root: Spot<'_>, servers: &Servers<'_>) -> BTreeMap<String, Scheme> {
+    let all = match root.bundle.version {
+        Version::V2 => root.get("securityDefinitions"),
+        Version::V3 | Version::V31 => root.get("components").and_then(|parts| parts.get("securitySchemes")),
+    };
+    let named = all.into_iter().flat_map(Spot::members).filter(|(name, _)| !name.starts_with("x-"));
+    named
+        .map(|(name, spot)| {
+            let scheme = spot.resolved().map_or_else(Scheme::Unsupported, |spot| scheme(spot, root, servers));
+            (name.to_owned(), scheme)
+        })
+        .collect()
+}
+
+fn scheme(spot: Spot<'_>, root: Spot<'_>, servers: &Servers<'_>) -> Scheme {
+    match spot.text("type").unwrap_or_default() {
+        "apiKey" => api_key(spot),
+        "basic" => Scheme::Basic,
+        "http" => match spot.text("scheme").unwrap_or_default().to_ascii_lowercase().as_str() {
+            "basic" => Scheme::Basic,
+            "bearer" => Scheme::Bearer,
+            other => Scheme::Unsupported(format!("the http scheme {other:?} is not supported")),
+        },
+        "oauth2" => client_credentials(spot, root, servers).unwrap_or(Scheme::Bearer),
+        "openIdConnect" => Scheme::Bearer,
+        "mutualTLS" => Scheme::Unsupported("certificates of clients are not supported".to_owned()),
+        other => Scheme::Unsupported(format!("the type {other:?} is not supported")),
+    }
+}
+
+fn api_key(spot: Spot<'_>) -> Scheme {
+    let Some(name) = spot.text("name").filter(|name| !name.is_empty()) else {
+        return Scheme::Unsupported("the API key has no name".to_owned());
+    };
+    let place = match spot.text("in").unwrap_or_default() {
+        "query" => KeyPlace::Query,
+        "header" => KeyPlace::Header,
+        "cookie" => KeyPlace::Cookie,
+        other => return Scheme::Unsupported(format!("an API key in {other:?} is not supported")),
+    };
+    if place == KeyPlace::Header && http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Scheme::Unsupported(format!("the API key goes into {name:?}, which is no name of a header"));
+    }
+    Scheme::ApiKey { place, name: name.to_owned() }
+}
+
+/// OAuth 2 as a program does it, if the document offers that at an address that can be used.
+fn client_credentials(spot: Spot<'_>, root: Spot<'_>, servers: &Servers<'_>) -> Option<Scheme> {
+    let flow = match spot.bundle.version {
+        Version::V2 => Some(spot).filter(|spot| spot.text("flow") == Some("application")),
+        Version::V3 | Version::V31 => spot.get("flows").and_then(|flows| flows.get("clientCredentials")),
+    }?;
+    let written = flow.text("tokenUrl")?.trim();
+    let url = match Url::parse(written) {
+        Ok(url) => url,
+        Err(_) if written.is_empty() => return None,
+        Err(_) => base(root, servers)?.join(written).ok()?,
+    };
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none();
+    let scopes = flow.get("scopes").into_iter().flat_map(Spot::members).take(SCOPES);
+    let scopes = scopes.map(|(scope, _)| scope).filter(|scope| !scope.starts_with("x-")).map(str::to_owned);
+    plain.then(|| Scheme::ClientCredentials { token_url: url, scopes: scopes.collect() })
+}
+
+/// What a relative address is relative to.
+fn base(root: Spot<'_>, servers: &Servers<'_>) -> Option<Url> {
+    match servers.root.clone() {
+        Ok(server) => Some(folder(server)),
+        Err(_) => location(root.bundle, root.document).cloned(),
+    }
+}
+
+/// What an operation needs: any one of these. Names that no scheme has are taken for tokens where they look like that,
+/// and left out otherwise; both are said once.
+pub(crate) fn needs(
+    root: Spot<'_>,
+    operation: Spot<'_>,
+    schemes: &mut BTreeMap<String, Scheme>,
+    warnings: &mut Vec<String>,
+) -> Vec<Need> {
+    // Null is what YAML makes of nothing, and saying nothing is not saying that nothing is needed.
+    let own = operation.get("security").filter(|wanted| !wanted.value.is_null());
+    let Some(wanted) = own.or_else(|| root.get("security")) else { return Vec::new() };
+    let alternatives = wanted.elements().filter(|wanted| wanted.value.is_object()).take(ALTERNATIVES);
+    alternatives
+        .filter_map(|wanted| {
+            let all = wanted.value.as_object().is_some_and(|all| all.is_empty());
+            let named = wanted.members().take(TOGETHER).filter(|(name, _)| name.len() <= WORD_BYTES);
+            let known = named.filter(|(name, _)| is_known(name, schemes, warnings));
+            let known: Vec<_> = known.map(|(name, scopes)| (name.to_owned(), words(scopes))).collect();
+            // Nothing needed and nothing known of what is needed are not the same.
+            (all || !known.is_empty()).then_some(Need(known))
+        })
+        .collect()
+}
+
+fn words(list: Spot<'_>) -> Vec<String> {
+    let words = list.elements().take(SCOPES).filter_map(|word| word.value.as_str());
+    words.filter(|word| word.len() <= WORD_BYTES).map(str::to_owned).collect()
+}
+
+fn is_known(name: &str, schemes: &mut BTreeMap<String, Scheme>, warnings: &mut Vec<String>) -> bool {
+    if schemes.contains_key(name) {
+        return true;
+    }
+    let lower = name.to_ascii_lowercase();
+    let token = ["bearer", "token", "jwt", "oauth", "oidc"].iter().any(|word| lower.contains(word));
+    let meant = if token { "it is taken for a bearer token" } else { "it is left out" };
+    let warning = format!("the security scheme {name:?} is needed but not defined; {meant}");
+    if warnings.len() < WARNINGS && !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
+    if token {
+        schemes.insert(name.to_owned(), Scheme::Bearer);
+    }
+    token
+}
+
+#[cfg(test)]
+mod tests;

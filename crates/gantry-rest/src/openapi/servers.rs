@@ -1,0 +1,250 @@
+//! Where an operation is sent.
+//!
+//! Credentials go with every request, so a document may not send them just anywhere: only `http` and `https`, nothing with
+//! a user in it, and, unless it is trusted to, no other origin than that of the API itself.
+
+use crate::openapi::bundle::{Bundle, Version};
+use crate::openapi::import::Choice;
+use crate::openapi::spot::Spot;
+use crate::openapi::swagger;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use url::Url;
+
+/// What to say where a document has no address and did not come from one either.
+const NOWHERE: &str = "the specification does not say where the API is; set baseUrl";
+
+/// What to say to somebody who would miss it. Documents have such addresses by mistake, and nobody misses it there.
+const QUERY: &str = "baseUrl has a query, which is not sent; leave out everything from the ? on";
+
+/// Bytes of the address of a server, before and after its variables are filled in.
+const URL_BYTES: usize = 2000;
+/// Values of a variable that are looked at.
+const VALUES: usize = 1000;
+
+/// The servers of a document.
+#[derive(Debug)]
+pub(crate) struct Servers<'a> {
+    choice: &'a Choice,
+    /// Where operations are that do not say anything else.
+    pub(crate) root: Result<Url, String>,
+    /// The server whose origin is that of the API.
+    home: Option<Url>,
+    /// The variables of the addresses that were looked at.
+    variables: BTreeSet<String>,
+}
+
+impl<'a> Servers<'a> {
+    pub(crate) fn new(root: Spot<'a>, choice: &'a Choice) -> Self {
+        let mut variables = BTreeSet::new();
+        let server = match &choice.base_url {
+            Some(url) if url.query().is_some() => Err(QUERY.to_owned()),
+            Some(url) => usable(url.clone()),
+            None if root.bundle.version == Version::V2 => swagger::server(root).and_then(usable),
+            None => match declared(root) {
+                Some(server) => address(server, None, choice, &mut variables),
+                None => located(root, "/").and_then(usable),
+            },
+        };
+        Self { choice, home: server.as_ref().ok().cloned(), root: server, variables }
+    }
+
+    /// Where this operation is sent.
+    ///
+    /// # Errors
+    /// Says what is wrong with the address, and what to do about it.
+    pub(crate) fn of(&mut self, item: Spot<'a>, operation: Spot<'a>) -> Result<Url, String> {
+        if self.choice.base_url.is_some() {
+            return self.root.clone();
+        }
+        let own = declared(operation).or_else(|| declared(item));
+        let own = own.map(|server| address(server, self.home.as_ref(), self.choice, &mut self.variables));
+        // Where a document names no server of its own, the first one of an operation is where the API is.
+        let server = own.unwrap_or_else(|| self.root.clone())?;
+        let home = self.home.get_or_insert_with(|| server.clone());
+        if self.choice.other_origins || home.origin() == server.origin() {
+            return Ok(server);
+        }
+        let (there, here) = (server.origin().ascii_serialization(), home.origin().ascii_serialization());
+        Err(format!("it is at {there} and not at {here}, where the API is, and credentials stay there"))
+    }
+
+    /// The variables that somebody gave a value for, and no address has.
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &'a str> + use<'a, '_> {
+        self.choice.variables.keys().map(String::as_str).filter(|name| !self.variables.contains(*name))
+    }
+}
+
+/// The first server that is named here. One alone, where a list of them belongs, is taken as well.
+fn declared(spot: Spot<'_>) -> Option<Spot<'_>> {
+    if spot.bundle.version == Version::V2 {
+        return None;
+    }
+    let servers = spot.get("servers")?;
+    let alone = servers.get("url").or_else(|| servers.get("$ref")).map(|_| servers);
+    alone.or_else(|| servers.elements().next())
+}
+
+/// The address of a server object. `home` is what it is relative to if its document is not on the web.
+fn address(
+    server: Spot<'_>,
+    home: Option<&Url>,
+    choice: &Choice,
+    seen: &mut BTreeSet<String>,
+) -> Result<Url, String> {
+    let server = server.resolved()?;
+    let template = server.text("url").ok_or("a server of the specification has no url; set baseUrl")?.trim();
+    if template.len() > URL_BYTES {
+        return Err(format!("its server address has more than {URL_BYTES} bytes; set baseUrl"));
+    }
+    seen.extend(choice.variables.keys().filter(|name| template.contains(&format!("{{{name}}}"))).cloned());
+    let url = filled(template, server.get("variables"), choice)?;
+    // Parsers of URLs skip an empty host and take the path for it.
+    let host = url.split_once("//").filter(|(before, _)| before.is_empty() || before.ends_with(':'));
+    let nobody = |host: &str| host.is_empty() || host.starts_with(['/', '\\', '?', '#', '.']);
+    if template.contains('{') && host.is_some_and(|(_, host)| nobody(host)) {
+        return Err(format!(
+            "the server address {template:?} has no host, as its variables are; set serverVariables or baseUrl"
+        ));
+    }
+    let invalid = |error| format!("the server address {url:?} is invalid: {error}; set baseUrl");
+    if has_scheme(&url) {
+        return usable(Url::parse(&url).map_err(invalid)?);
+    }
+    if names_host(&url) {
+        return Err(format!("the server address {url:?} has no scheme, such as https://; set baseUrl"));
+    }
+    match home {
+        Some(home) if location(server.bundle, server.document).is_none() => {
+            usable(folder(home.clone()).join(&url).map_err(invalid)?)
+        }
+        Some(_) | None => located(server, &url).and_then(usable),
+    }
+}
+
+/// Whether a relative address begins like that of a host, whose scheme somebody left out.
+fn names_host(url: &str) -> bool {
+    let first = url.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = first.split_once(':').map_or((first, None), |(host, port)| (host, Some(port)));
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let domain = host.rsplit_once('.').is_some_and(|(before, last)| {
+        !before.trim_matches('.').is_empty()
+            && last.len() > 1
+            && last.bytes().all(|b| b.is_ascii_alphabetic())
+    });
+    !host.is_empty() && (domain || host == "localhost" || port.is_some_and(is_port))
+}
+
+/// The address as one that relative ones are below.
+pub(crate) fn folder(mut url: Url) -> Url {
+    let folder = format!("{}/", url.path().trim_end_matches('/'));
+    url.set_path(&folder);
+    url
+}
+
+/// The address with its variables filled in.
+fn filled<'t>(
+    template: &'t str,
+    variables: Option<Spot<'_>>,
+    choice: &Choice,
+) -> Result<Cow<'t, str>, String> {
+    if !template.contains('{') {
+        return Ok(Cow::Borrowed(template));
+    }
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| format!("the server address {template:?} has a {{ without its }}; set baseUrl"))?;
+        out.push_str(before);
+        out.push_str(&value(name, template, variables.and_then(|all| all.get(name)), choice)?);
+        rest = after;
+        if out.len() > URL_BYTES {
+            return Err(format!("its server address has more than {URL_BYTES} bytes; set baseUrl"));
+        }
+    }
+    out.push_str(rest);
+    Ok(Cow::Owned(out))
+}
+
+/// What a variable stands for.
+fn value(name: &str, template: &str, variable: Option<Spot<'_>>, choice: &Choice) -> Result<String, String> {
+    if let Some(value) = choice.variables.get(name) {
+        let allowed: Vec<String> = variable
+            .and_then(|v| v.get("enum"))
+            .into_iter()
+            .flat_map(Spot::elements)
+            .take(VALUES)
+            .filter_map(plain)
+            .collect();
+        if allowed.is_empty() || allowed.contains(value) {
+            return Ok(value.clone());
+        }
+        let some = allowed.iter().take(10).map(|value| format!("{value:?}")).collect::<Vec<_>>().join(", ");
+        return Err(format!("serverVariables.{name} is {value:?}; the specification allows {some}"));
+    }
+    let default = variable.and_then(|variable| variable.get("default")).and_then(plain);
+    default.ok_or_else(|| {
+        format!(
+            "the server address {template:?} needs a value for {name}; set serverVariables.{name} or baseUrl"
+        )
+    })
+}
+
+/// A value that YAML may have read as a number.
+fn plain(spot: Spot<'_>) -> Option<String> {
+    match spot.value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn has_scheme(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']))
+}
+
+/// An address relative to the document that it is in.
+pub(crate) fn located(spot: Spot<'_>, relative: &str) -> Result<Url, String> {
+    match location(spot.bundle, spot.document) {
+        Some(location) => location
+            .join(relative)
+            .map_err(|error| format!("the server address {relative:?} is invalid: {error}; set baseUrl")),
+        // `//host/path` has all but the scheme.
+        None if relative.starts_with("//") => Url::parse(&format!("https:{relative}"))
+            .map_err(|error| format!("the server address {relative:?} is invalid: {error}; set baseUrl")),
+        None => Err(NOWHERE.to_owned()),
+    }
+}
+
+/// Where a document came from, if that is a web server.
+pub(crate) fn location(bundle: &Bundle, document: usize) -> Option<&Url> {
+    let location = &bundle.documents.get(document)?.location;
+    matches!(location.scheme(), "http" | "https").then_some(location)
+}
+
+/// An address that requests can be sent below.
+fn usable(mut url: Url) -> Result<Url, String> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("the server is reached by {}, not by http or https; set baseUrl", url.scheme()));
+    }
+    if !url.has_host() {
+        return Err("the server address has no host; set baseUrl".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "the server address has a user or a password in it, which is refused; set baseUrl".to_owned()
+        );
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests;
