@@ -17,7 +17,7 @@ struct State {
     exceeded: std::sync::atomic::AtomicBool,
 }
 
-/// Part of a budget that nobody else can take. Dropping it without [`Reservation::commit`] gives it back.
+/// A reserved part of a budget. Dropping it without [`Reservation::commit`] gives it back.
 #[derive(Debug)]
 #[must_use = "a reservation that is dropped is released"]
 pub struct Reservation {
@@ -29,23 +29,19 @@ pub struct Reservation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} more would exceed the budget: {left} of {limit} are left")]
 pub struct Exceeded {
-    /// What was asked for.
     pub wanted: u64,
-    /// What was free at that moment.
+    /// The free amount at that moment.
     pub left: u64,
-    /// The whole budget.
     pub limit: u64,
 }
 
 impl Budget {
-    /// A budget of `limit` units.
-    #[must_use]
     pub fn new(limit: u64) -> Self {
         let (taken, committed) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(State { limit, taken, committed, exceeded: false.into() }))
     }
 
-    /// Sets an amount aside.
+    /// Reserves an amount.
     ///
     /// # Errors
     /// The amount does not fit; the budget is flagged as exceeded from then on.
@@ -61,42 +57,34 @@ impl Budget {
         }
     }
 
-    /// What has been spent for good.
-    #[must_use]
     pub fn committed(&self) -> u64 {
         self.0.committed.load(Ordering::Acquire)
     }
 
-    /// What can still be reserved.
-    #[must_use]
+    /// The amount that can still be reserved.
     pub fn left(&self) -> u64 {
         self.0.limit.saturating_sub(self.0.taken.load(Ordering::Acquire))
     }
 
-    /// The whole budget.
-    #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.limit
     }
 
-    /// Whether something was ever refused for lack of room.
-    #[must_use]
+    /// Whether an amount was ever refused.
     pub fn was_exceeded(&self) -> bool {
         self.0.exceeded.load(Ordering::Acquire)
     }
 }
 
 impl Reservation {
-    /// Spends what was really used, at most the reserved amount, and returns the rest.
+    /// Spends the used amount, at most the reserved one, and returns the rest.
     pub fn commit(mut self, used: u64) {
         let used = used.min(self.amount);
         self.state.committed.fetch_add(used, Ordering::AcqRel);
-        // What is left in `amount` is what `drop` gives back.
+        // `drop` returns the rest.
         self.amount = self.amount.saturating_sub(used);
     }
 
-    /// The amount that is set aside.
-    #[must_use]
     pub fn amount(&self) -> u64 {
         self.amount
     }

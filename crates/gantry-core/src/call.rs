@@ -1,4 +1,4 @@
-//! A call before it is judged: what was asked for, and the tool and arguments it turned out to mean.
+//! A call before it is judged: the request, and the tool and arguments that it means.
 
 use crate::approval::Resumed;
 use crate::digest::Digest;
@@ -11,35 +11,31 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How urgent a call is where calls have to wait.
+/// The priority of a call in a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// After everything else.
     Low,
-    /// The usual.
     #[default]
     Normal,
-    /// Before everything else.
     High,
 }
 
-/// What a door asks for.
+/// A call as an entry point receives it.
 #[derive(Debug, Clone, Default)]
 pub struct CallRequest {
     /// The tool, by any spelling.
     pub tool: String,
-    /// The arguments as JSON text; nothing means `{}`.
+    /// The arguments as JSON text; none means `{}`.
     pub arguments: Option<Arc<str>>,
-    /// How urgent it is.
     pub priority: Priority,
-    /// A key under which a repetition gets the first answer.
+    /// A repeated call with the same key gets the first result.
     pub idempotency_key: Option<String>,
     /// A time limit below the configured one.
     pub timeout: Option<Duration>,
-    /// The person at the keyboard who says yes to whatever this call would ask, if there is one.
+    /// The person at the keyboard who approves this call in advance, if there is one.
     pub approver: Option<Arc<str>>,
-    /// Whether the result is kept for whoever asks for it by the call's id later.
+    /// Whether the result is kept, so that a client can fetch it by the call's id later.
     pub keep_result: bool,
     /// The approval under which a held call goes on.
     pub resumed: Option<Arc<Resumed>>,
@@ -79,11 +75,8 @@ impl ResolvedCall {
                 arguments.len()
             )));
         }
-        if request
-            .idempotency_key
-            .as_ref()
-            .is_some_and(|key| key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES)
-        {
+        let key_bytes = request.idempotency_key.as_ref().map_or(1, String::len);
+        if !(1..=IDEMPOTENCY_KEY_BYTES).contains(&key_bytes) {
             return Err(invalid(format!("an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES} bytes")));
         }
         let canonical = json::canonical(&arguments)
@@ -96,33 +89,26 @@ impl ResolvedCall {
         Ok(Self { tool, arguments, canonical, digest, recorded })
     }
 
-    /// The tool.
-    #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
         &self.tool
     }
 
     /// The arguments as they were sent.
-    #[must_use]
     pub fn arguments(&self) -> &Arc<str> {
         &self.arguments
     }
 
     /// The digest of the canonical arguments.
-    #[must_use]
     pub fn arguments_digest(&self) -> Digest {
         self.digest
     }
 
     /// The arguments as the log and the ledger may show them.
-    #[must_use]
     pub fn recorded(&self) -> &Arc<str> {
         &self.recorded
     }
 
-    /// The arguments in canonical form.
-    #[must_use]
-    pub fn canonical(&self) -> &Canonical {
+    pub(crate) fn canonical(&self) -> &Canonical {
         &self.canonical
     }
 }

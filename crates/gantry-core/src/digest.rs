@@ -8,15 +8,12 @@ use std::fmt;
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of some bytes.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// The digest of several parts. Each part is preceded by its length, so that no two lists of parts collide
     /// by moving a boundary.
-    #[must_use]
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -26,26 +23,23 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
-    /// The thirty-two bytes.
-    #[must_use]
+    pub(crate) fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::of_parts(&texts.into_iter().map(str::as_bytes).collect::<Vec<_>>())
+    }
+
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The digest that these bytes are.
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The first `n` hexadecimal digits, for names and messages.
-    #[must_use]
+    /// The first `n` hexadecimal digits.
     pub fn short(&self, n: usize) -> String {
         self.to_string().chars().take(n).collect()
     }
-}
 
-impl Digest {
     /// Writes the digits into a buffer of sixty-four bytes.
     fn hex<'a>(&self, text: &'a mut [u8; 64]) -> &'a str {
         const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -76,12 +70,11 @@ impl std::str::FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, NotADigest> {
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let pairs = text.as_bytes().chunks(2);
         if text.len() != 64 || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(NotADigest);
         }
         let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(pairs) {
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
             let [high, low] = pair else { return Err(NotADigest) };
             let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(NotADigest) };
             *byte = high << 4 | low;

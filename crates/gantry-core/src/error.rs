@@ -1,10 +1,10 @@
-//! What can go wrong with a call, split first by "can the effect have happened?".
+//! The errors of a call, divided by whether the effect can have happened.
 //!
 //! * [`Refusal`]: Gantry decided not to run the call. Nothing happened.
 //! * [`CallFailure`]: it was tried and failed; [`CallFailure::effect`] says how far it may have got.
 //! * [`CallError::Held`]: it waits for a person.
 //!
-//! That one distinction drives the HTTP status, the JSON-RPC answer, the exit code and what a model is told.
+//! This decides the HTTP status, the JSON-RPC response, the exit code and the message for a model.
 
 use crate::id::ApprovalId;
 use crate::state::State;
@@ -25,20 +25,15 @@ macro_rules! codes {
             /// Every code, in the order of the reference page.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The code as it is written.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
             }
 
-            /// The code that is written like this.
-            #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|code| code.as_str() == text)
             }
 
             /// What the code means, for the reference page.
-            #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+)),+ }
             }
@@ -90,24 +85,6 @@ codes! {
     InternalError = "INTERNAL_ERROR",
 }
 
-impl EffectState {
-    /// The word used in the ledger and in replies.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Possible => "possible",
-            Self::Done => "done",
-        }
-    }
-
-    /// The state of that word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::None, Self::Possible, Self::Done].into_iter().find(|state| state.as_str() == word)
-    }
-}
-
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -120,53 +97,47 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// An error as every door shows it.
+/// An error as every entry point shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolError {
-    /// Which of the closed list.
     pub code: ErrorCode,
     /// What happened and what to do, for people and models.
     pub message: String,
-    /// The same for programs, where there is more to say.
+    /// More for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// What the provider itself answered, for a door that speaks the provider's language.
+    /// The provider's own response, for an entry point that speaks the provider's protocol.
     #[serde(skip)]
     pub upstream: Option<Box<Upstream>>,
 }
 
-/// A provider's own words about a failure, as it sent them.
+/// A provider's own response about a failure, word for word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
     /// A result that says that the tool failed: the text of a JSON object.
     Result(Arc<str>),
-    /// An error instead of a result: the text of a JSON-RPC error object.
+    /// The text of a JSON-RPC error object.
     Error(Arc<str>),
 }
 
 impl ToolError {
-    /// An error without details.
-    #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: None, upstream: None }
     }
 
-    /// The same error with details.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The same error with the provider's own words.
     #[must_use]
     pub fn with_upstream(mut self, upstream: Upstream) -> Self {
         self.upstream = Some(Box::new(upstream));
         self
     }
 
-    /// What stands in a conversation in place of a result: `(tool failed: …)`.
-    #[must_use]
+    /// The text that a conversation has in place of a result: `(tool failed: …)`.
     pub fn conversation(&self) -> String {
         if self.message.starts_with("(tool failed:") {
             return self.message.clone();
@@ -174,8 +145,7 @@ impl ToolError {
         format!("(tool failed: {})", self.message)
     }
 
-    /// The message as a log line has it, without the wrapping of a conversation.
-    #[must_use]
+    /// The message for the log, without the wrapping of a conversation.
     pub fn logged(&self) -> &str {
         self.message
             .strip_prefix("(tool failed: ")
@@ -189,14 +159,10 @@ impl ToolError {
 pub struct Refusal(ToolError);
 
 impl Refusal {
-    /// A refusal for this reason.
-    #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(ToolError::new(code, message))
     }
 
-    /// What the caller is told.
-    #[must_use]
     pub fn error(&self) -> &ToolError {
         &self.0
     }
@@ -220,35 +186,43 @@ pub enum EffectState {
     Done,
 }
 
+impl EffectState {
+    /// The word in the ledger and in replies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Possible => "possible",
+            Self::Done => "done",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::None, Self::Possible, Self::Done].into_iter().find(|state| state.as_str() == word)
+    }
+}
+
 /// A call was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
-    /// What the caller is told.
     pub error: ToolError,
-    /// How far it may have got.
     pub effect: EffectState,
 }
 
 impl CallFailure {
-    /// A fault after which nothing has changed.
-    #[must_use]
     pub fn without_effect(error: ToolError) -> Self {
         Self { error, effect: EffectState::None }
     }
 
-    /// A fault that may have left something behind.
-    #[must_use]
     pub fn with_possible_effect(error: ToolError) -> Self {
         Self { error, effect: EffectState::Possible }
     }
 }
 
-/// A call that waits: for a person, or for its time.
+/// A call that waits for an approval or a delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// The approval that it waits for.
     pub approval: ApprovalId,
-    /// For what it waits: `PendingApproval`, or what came of it since.
+    /// The state of the call: `PendingApproval`, or a later one.
     pub state: State,
     /// Why a person is asked, in words for that person.
     pub reason: Arc<str>,
@@ -257,8 +231,7 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// What the caller is told.
-    #[must_use]
+    /// The error for the caller.
     pub fn error(&self) -> ToolError {
         let message = match self.state {
             State::ScheduledForExecution => {
@@ -286,9 +259,7 @@ impl PendingApproval {
         }))
     }
 
-    /// How far it may have got.
-    #[must_use]
-    pub fn effect(&self) -> EffectState {
+    fn effect(&self) -> EffectState {
         if self.state == State::Executing { EffectState::Possible } else { EffectState::None }
     }
 }
@@ -296,32 +267,26 @@ impl PendingApproval {
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallError {
-    /// It was not run.
     Refused(Refusal),
-    /// It was tried.
     Failed(CallFailure),
-    /// It waits for a person.
     Held(PendingApproval),
 }
 
 impl CallError {
-    /// What the caller is told.
-    #[must_use]
+    /// The error for the caller.
     pub fn error(&self) -> ToolError {
         match self {
             Self::Refused(refusal) => refusal.error().clone(),
-            Self::Failed(fault) => fault.error.clone(),
-            Self::Held(held) => held.error(),
+            Self::Failed(failure) => failure.error.clone(),
+            Self::Held(pending) => pending.error(),
         }
     }
 
-    /// How far the call may have got.
-    #[must_use]
     pub fn effect(&self) -> EffectState {
         match self {
             Self::Refused(_) => EffectState::None,
-            Self::Held(held) => held.effect(),
-            Self::Failed(fault) => fault.effect,
+            Self::Held(pending) => pending.effect(),
+            Self::Failed(failure) => failure.effect,
         }
     }
 }
@@ -333,14 +298,14 @@ impl From<Refusal> for CallError {
 }
 
 impl From<CallFailure> for CallError {
-    fn from(fault: CallFailure) -> Self {
-        Self::Failed(fault)
+    fn from(failure: CallFailure) -> Self {
+        Self::Failed(failure)
     }
 }
 
 impl From<PendingApproval> for CallError {
-    fn from(held: PendingApproval) -> Self {
-        Self::Held(held)
+    fn from(pending: PendingApproval) -> Self {
+        Self::Held(pending)
     }
 }
 
@@ -364,16 +329,16 @@ mod tests {
             reason: "a rule".into(),
             rules: vec![],
         };
-        let told = |state| {
+        let seen = |state| {
             let error = CallError::from(held(state));
             (error.error().message, error.effect())
         };
-        let (waits, none) = told(State::PendingApproval);
+        let (waits, none) = seen(State::PendingApproval);
         assert!(waits.contains("a person has to approve this call") && none == EffectState::None, "{waits}");
         for (state, effect) in
             [(State::ApprovedReady, EffectState::None), (State::Executing, EffectState::Possible)]
         {
-            let (runs, how_far) = told(state);
+            let (runs, how_far) = seen(state);
             assert!(runs.contains("was approved and runs as appr_"), "{runs}");
             assert!(!runs.contains("Nothing was run"), "{runs}");
             assert_eq!(how_far, effect);

@@ -88,7 +88,7 @@ impl Format {
 }
 
 fn legal<'a>(entry: &Entry<'a>) -> Option<&'a str> {
-    if entry.alias { Some(entry.name).filter(|name| is_legal(name)) } else { Some(entry.tool.legal_name()) }
+    if entry.alias { Some(entry.name).filter(|name| is_legal(name)) } else { Some(entry.tool.model_name()) }
 }
 
 /// As much of a description as a function may have, and the rest.

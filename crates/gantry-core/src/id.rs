@@ -21,25 +21,19 @@ macro_rules! id {
 
         impl $name {
             /// A new id that sorts after every id made before it.
-            #[must_use]
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
             }
 
-            /// The sixteen bytes, as the store keeps them.
-            #[must_use]
             pub fn as_bytes(&self) -> &[u8; 16] {
                 self.0.as_bytes()
             }
 
-            /// The id that these sixteen bytes spell.
-            #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
 
-            /// The bare UUID, for places that show it without the prefix.
-            #[must_use]
+            /// Without the prefix.
             pub fn uuid(&self) -> Uuid {
                 self.0
             }
@@ -99,7 +93,7 @@ id!(
     ApprovalId, "appr"
 );
 id!(
-    /// A yes that holds for more than one call.
+    /// An approval of more than one call.
     GrantId, "grant"
 );
 id!(

@@ -1,4 +1,4 @@
-//! What a tool is called: `{namespace}__{tool}`, safe for every model interface, never twice the same.
+//! The displayed names of tools: `{namespace}__{tool}`, safe for every model interface, and distinct.
 //!
 //! A displayed name is for people and models. Policy, cache, queues and the ledger key on the provider's id and the
 //! tool's original name (see [`crate::tool::ToolKey`]), so that renaming can never change what is allowed.
@@ -8,11 +8,10 @@ mod reserved;
 mod spelling;
 
 pub use own::OwnNames;
-pub use reserved::{
-    COORDINATION_TOOLS, RESERVED_NAMESPACES, RESERVED_TOOLS, is_coordination_name, is_reserved_name,
-    is_reserved_namespace, is_reserved_tool,
-};
-pub use spelling::{Beginnings, Roots, prefixes, spellings, unslashed};
+pub(crate) use reserved::{COORDINATION_TOOLS, is_reserved_tool};
+pub use reserved::{is_coordination_name, is_reserved_name, is_reserved_namespace};
+pub use spelling::{NamePrefixes, imitated};
+pub(crate) use spelling::{cut_prefixes, expand_at_syntax, spellings};
 
 use crate::digest::Digest;
 use crate::limits::TOOL_NAME_CHARS;
@@ -23,7 +22,6 @@ use std::sync::Arc;
 pub const SEPARATOR: &str = "__";
 
 /// Replaces every character outside `[A-Za-z0-9_]` by `_`; case is kept.
-#[must_use]
 pub fn sanitised(name: &str) -> String {
     let clean: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
@@ -33,7 +31,7 @@ pub fn sanitised(name: &str) -> String {
 /// The most digits of a hash that a name ends in.
 const HASH_DIGITS: usize = 32;
 
-/// How many a name ends in that somebody else wants, unless even that is taken.
+/// The digits of the hash of a name that another tool has, unless the name with the hash is taken too.
 const FIRST_DIGITS: usize = 6;
 
 /// How a provider's tools are displayed.
@@ -47,19 +45,17 @@ pub enum Style {
 
 /// A tool that needs a displayed name.
 #[derive(Debug, Clone, Copy)]
-pub struct Unnamed<'a> {
+pub struct NameRequest<'a> {
     /// The provider's namespace as configured.
     pub namespace: &'a str,
     /// The tool's name as its provider spells it.
     pub tool: &'a str,
-    /// How it is to be displayed.
     pub style: Style,
 }
 
 /// Two or more tools that would have been displayed under one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collision {
-    /// The name that they all would have had.
     pub name: String,
     /// The names that they have instead, in the order of the input.
     pub given: Vec<String>,
@@ -69,8 +65,7 @@ pub struct Collision {
 ///
 /// The result depends on the set of tools, not on their order: of several tools that would share a name, the one that
 /// is spelled exactly like it keeps it and the others end in a hash of their origin.
-#[must_use]
-pub fn assign(tools: &[Unnamed<'_>]) -> (Vec<String>, Vec<Collision>) {
+pub fn assign(tools: &[NameRequest<'_>]) -> (Vec<String>, Vec<Collision>) {
     let plain: Vec<String> = tools.iter().map(plain_name).collect();
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (n, name) in plain.iter().enumerate() {
@@ -81,13 +76,13 @@ pub fn assign(tools: &[Unnamed<'_>]) -> (Vec<String>, Vec<Collision>) {
         groups.iter().filter(|(_, group)| group.len() == 1).map(|(name, _)| (*name).to_owned()).collect();
     let mut collisions = Vec::new();
     for (name, group) in groups.iter().filter(|(_, group)| group.len() > 1) {
-        let exact = group.iter().copied().filter(|n| tools.get(*n).is_some_and(|t| spelled(t) == *name));
-        // A name keeps one owner only: with two exact spellings, none of them is more right than the other.
-        let keeper = exact.clone().next().filter(|_| exact.count() == 1);
-        if keeper.is_some() {
+        let mut exact = group.iter().copied().filter(|n| tools.get(*n).is_some_and(|t| spelled(t) == *name));
+        // With two exact spellings neither tool keeps the name.
+        let owner = exact.next().filter(|_| exact.next().is_none());
+        if owner.is_some() {
             taken.insert((*name).to_owned());
         }
-        for n in group.iter().copied().filter(|n| Some(*n) != keeper) {
+        for n in group.iter().copied().filter(|n| Some(*n) != owner) {
             if let (Some(tool), Some(slot)) = (tools.get(n), names.get_mut(n)) {
                 *slot = distinct(tool, name, &taken);
                 taken.insert(slot.clone());
@@ -100,42 +95,42 @@ pub fn assign(tools: &[Unnamed<'_>]) -> (Vec<String>, Vec<Collision>) {
 }
 
 /// The name a tool has when no other tool wants it.
-fn plain_name(tool: &Unnamed<'_>) -> String {
+fn plain_name(tool: &NameRequest<'_>) -> String {
     match tool.style {
         Style::Bare => tool.tool.to_owned(),
         Style::Prefixed => {
             let full = format!("{}{SEPARATOR}{}", sanitised(tool.namespace), sanitised(tool.tool));
-            if full.len() <= TOOL_NAME_CHARS { full } else { suffixed(tool, &full, 8) }
+            if full.len() <= TOOL_NAME_CHARS { full } else { with_hash(tool, &full, 8) }
         }
     }
 }
 
-/// How the provider and the tool spell themselves, without sanitising.
-fn spelled(tool: &Unnamed<'_>) -> String {
+/// The name as the provider spells it, without sanitising.
+fn spelled(tool: &NameRequest<'_>) -> String {
     match tool.style {
         Style::Bare => tool.tool.to_owned(),
         Style::Prefixed => format!("{}{SEPARATOR}{}", tool.namespace, tool.tool),
     }
 }
 
-/// A name that nobody has: the hash of the origin grows until it is free.
-fn distinct(tool: &Unnamed<'_>, name: &str, taken: &HashSet<String>) -> String {
-    let hashed = (FIRST_DIGITS..=HASH_DIGITS).map(|digits| suffixed(tool, name, digits));
+/// A name that no tool has: the hash of the origin grows until it is free.
+fn distinct(tool: &NameRequest<'_>, name: &str, taken: &HashSet<String>) -> String {
+    let hashed = (FIRST_DIGITS..=HASH_DIGITS).map(|digits| with_hash(tool, name, digits));
     // Two tools with equal namespace and name: only a broken provider does that, and its tools get numbers.
-    let numbered = (2..).map(|n: u64| ended(tool, name, &format!("{}_{n}", hash(tool, FIRST_DIGITS))));
+    let numbered = (2..).map(|n: u64| with_end(tool, name, &format!("{}_{n}", hash(tool, FIRST_DIGITS))));
     hashed.chain(numbered).find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
-fn suffixed(tool: &Unnamed<'_>, name: &str, digits: usize) -> String {
-    ended(tool, name, &hash(tool, digits))
+fn with_hash(tool: &NameRequest<'_>, name: &str, digits: usize) -> String {
+    with_end(tool, name, &hash(tool, digits))
 }
 
-fn hash(tool: &Unnamed<'_>, digits: usize) -> String {
-    Digest::of_parts(&[tool.namespace.as_bytes(), tool.tool.as_bytes()]).short(digits)
+fn hash(tool: &NameRequest<'_>, digits: usize) -> String {
+    Digest::of_texts([tool.namespace, tool.tool]).short(digits)
 }
 
-/// As much of a name as fits before this end. The prefix is not trimmed: patterns know the provider's tools by it.
-fn ended(tool: &Unnamed<'_>, name: &str, end: &str) -> String {
+/// As much of a name as fits before this end. The prefix is not trimmed, because patterns for the provider rely on it.
+fn with_end(tool: &NameRequest<'_>, name: &str, end: &str) -> String {
     let prefix = match tool.style {
         Style::Bare => 0,
         Style::Prefixed => sanitised(tool.namespace).len() + SEPARATOR.len(),
@@ -145,8 +140,8 @@ fn ended(tool: &Unnamed<'_>, name: &str, end: &str) -> String {
     format!("{}_{end}", crate::shape::truncated(&fits, kept))
 }
 
-/// The owner of each of these names, which come with the providers that want them: the one that had it before, else the
-/// first.
+/// The owner of each of these names, which come with the providers that want them: the provider that had the name before,
+/// else the first one.
 pub fn owners<'a, 'b>(
     wanted: impl IntoIterator<Item = (&'a str, &'a Arc<str>)>,
     before: impl Fn(&str) -> Option<&'b Arc<str>>,
@@ -162,8 +157,7 @@ pub fn owners<'a, 'b>(
 }
 
 /// Whether every model interface takes this as the name of a function.
-#[must_use]
-pub fn is_legal(name: &str) -> bool {
+pub(crate) fn is_legal(name: &str) -> bool {
     (1..=TOOL_NAME_CHARS).contains(&name.len()) && name.chars().all(is_legal_char)
 }
 
@@ -171,12 +165,11 @@ fn is_legal_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Legal names for the tools whose displayed name is not one; nothing for the others.
+/// The names that models are shown for the tools whose displayed name model interfaces refuse; none for the others.
 ///
-/// The result depends on the set of tools, not on their order, and is nobody's name or spelling.
-#[must_use]
-pub fn legalised(tools: &[Unnamed<'_>], names: &[String]) -> Vec<Option<String>> {
-    let plain = |(tool, name): (&Unnamed<'_>, &String)| (!is_legal(name)).then(|| cleaned(tool, name));
+/// The result depends on the set of tools, not on their order, and is no name or spelling of another tool.
+pub(crate) fn model_names(tools: &[NameRequest<'_>], names: &[String]) -> Vec<Option<String>> {
+    let plain = |(tool, name): (&NameRequest<'_>, &String)| (!is_legal(name)).then(|| cleaned(tool, name));
     let mut legal: Vec<Option<String>> = tools.iter().zip(names).map(plain).collect();
     if legal.iter().all(Option::is_none) {
         return legal;
@@ -185,7 +178,7 @@ pub fn legalised(tools: &[Unnamed<'_>], names: &[String]) -> Vec<Option<String>>
     for name in legal.iter().flatten() {
         *wanted.entry(name.clone()).or_default() += 1;
     }
-    let spelled = |tool: &Unnamed<'_>| {
+    let spelled = |tool: &NameRequest<'_>| {
         let sanitised = format!("{}{SEPARATOR}{}", sanitised(tool.namespace), sanitised(tool.tool));
         [sanitised, format!("{}{SEPARATOR}{}", tool.namespace, tool.tool)]
     };
@@ -194,7 +187,7 @@ pub fn legalised(tools: &[Unnamed<'_>], names: &[String]) -> Vec<Option<String>>
     slots.sort_by_key(|(_, name)| *name);
     for ((slot, tool), _) in slots {
         let Some(name) = slot.as_mut() else { continue };
-        // What several want is nobody's, so that a tool that comes later takes no name away from another.
+        // No tool gets a name that several want, so that a tool that is added later takes no name away from another.
         if wanted.get(name).is_some_and(|count| *count > 1) || taken.contains(name) {
             *name = distinct(tool, name, &taken);
         }
@@ -203,12 +196,12 @@ pub fn legalised(tools: &[Unnamed<'_>], names: &[String]) -> Vec<Option<String>>
     legal
 }
 
-fn cleaned(tool: &Unnamed<'_>, name: &str) -> String {
+fn cleaned(tool: &NameRequest<'_>, name: &str) -> String {
     let clean: String = name.chars().map(|c| if is_legal_char(c) { c } else { '_' }).collect();
     match clean.len() {
         0 => "_".to_owned(),
         1..=TOOL_NAME_CHARS => clean,
-        _ => suffixed(tool, &clean, 8),
+        _ => with_hash(tool, &clean, 8),
     }
 }
 
@@ -217,8 +210,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn prefixed<'a>(namespace: &'a str, tool: &'a str) -> Unnamed<'a> {
-        Unnamed { namespace, tool, style: Style::Prefixed }
+    fn prefixed<'a>(namespace: &'a str, tool: &'a str) -> NameRequest<'a> {
+        NameRequest { namespace, tool, style: Style::Prefixed }
     }
 
     #[test]
@@ -251,13 +244,13 @@ mod tests {
         assert_ne!(names[0], names[1]);
     }
 
-    fn bare(tool: &str) -> Unnamed<'_> {
-        Unnamed { namespace: "s", tool, style: Style::Bare }
+    fn bare(tool: &str) -> NameRequest<'_> {
+        NameRequest { namespace: "s", tool, style: Style::Bare }
     }
 
     fn legal(tools: &[&str]) -> Vec<Option<String>> {
         let tools: Vec<_> = tools.iter().map(|tool| bare(tool)).collect();
-        legalised(&tools, &assign(&tools).0)
+        model_names(&tools, &assign(&tools).0)
     }
 
     #[test]
@@ -284,7 +277,7 @@ mod tests {
         ) {
             let tools: Vec<_> = tools.iter().map(|(ns, tool)| prefixed(ns, tool)).collect();
             for (tool, name) in tools.iter().zip(assign(&tools).0) {
-                let prefix = &prefixes("id", tool.namespace)[0];
+                let prefix = &cut_prefixes("id", tool.namespace)[0];
                 prop_assert!(name.starts_with(prefix) && is_legal(&name), "{name} of {tool:?}");
             }
         }
@@ -294,9 +287,9 @@ mod tests {
             tools in prop::collection::hash_set("[ab_.é/-]{0,3}|[aé]{70}", 1..20)
         ) {
             let mut tools: Vec<_> = tools.iter().map(|tool| bare(tool)).collect();
-            let shown = |tools: &[Unnamed<'_>]| -> Vec<String> {
+            let shown = |tools: &[NameRequest<'_>]| -> Vec<String> {
                 let names = assign(tools).0;
-                legalised(tools, &names).into_iter().zip(names).map(|(legal, name)| legal.unwrap_or(name)).collect()
+                model_names(tools, &names).into_iter().zip(names).map(|(legal, name)| legal.unwrap_or(name)).collect()
             };
             let names = shown(&tools);
             prop_assert!(names.iter().all(|name| is_legal(name)), "{names:?}");

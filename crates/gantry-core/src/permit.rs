@@ -1,9 +1,9 @@
 //! The permit: proof that one exact call may run.
 //!
-//! Everything that causes an effect takes `&Permit`, so code that skips the judgement does not compile. A permit is
-//! made in two places only: by the policy decision ([`crate::policy::Judged::into_verdict`]) and by redeeming a person's
-//! decision or grant ([`crate::approval`]). It is bound to a digest of who asks, the tool's fingerprint, the canonical
-//! arguments, the rules and the state of the world that was judged; a change of any of them is another call.
+//! Everything that causes an effect takes `&Permit`, so code that skips judging does not compile. A permit is made in two
+//! places only: by the verdict of the policies ([`crate::policy::Evaluated::into_verdict`]) and by redeeming a person's
+//! decision or grant ([`crate::approval`]). It is bound to a digest of the caller, the tool's fingerprint, the canonical
+//! arguments, the rules and the precondition; a change of any of them is another call.
 //!
 //! It cannot be made by hand:
 //! ```compile_fail
@@ -16,7 +16,7 @@
 //! ```compile_fail
 //! let permit: gantry_core::Permit = serde_json::from_str("{}").unwrap();
 //! ```
-//! nor copied, so that one yes is one call:
+//! nor copied, so that one approval is one call:
 //! ```compile_fail
 //! fn twice(permit: &gantry_core::Permit) -> gantry_core::Permit { permit.clone() }
 //! ```
@@ -29,7 +29,7 @@
 //! fn run(permit: &gantry_core::Permit) {}
 //! fn skip(question: &gantry_core::approval::Question) { run(question); }
 //! ```
-//! and a resolved call that nobody judged has no way to become one:
+//! and a resolved call that was not judged cannot become one:
 //! ```compile_fail
 //! fn skip(call: gantry_core::ResolvedCall) -> gantry_core::Permit { call.into() }
 //! ```
@@ -45,20 +45,15 @@ use crate::principal::Caller;
 use crate::tool::Tool;
 use std::sync::Arc;
 
-/// On whose word a permit was made.
+/// Who allowed a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Basis {
-    /// The policies allow it and nothing asks for a person.
+    /// The policies, and no rule asks a person.
     Policy,
-    /// This person said yes to this call.
+    /// This person, for this call.
     Person(Arc<str>),
-    /// This person said yes to calls of this tool.
-    Grant {
-        /// The grant.
-        id: GrantId,
-        /// Who gave it.
-        by: Arc<str>,
-    },
+    /// This person, for calls of this tool.
+    Grant { id: GrantId, by: Arc<str> },
 }
 
 /// Proof that one exact call may run.
@@ -74,9 +69,9 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The only constructor, for the two functions that may judge.
-    pub(crate) fn new(draft: Draft, basis: Basis) -> Self {
-        let Draft { call, binding, precondition, revision: _ } = draft;
+    /// The only constructor, for the two places that may make one.
+    pub(crate) fn new(bound: BoundCall, basis: Basis) -> Self {
+        let BoundCall { call, binding, precondition, revision: _ } = bound;
         Self {
             arguments_digest: call.arguments_digest(),
             recorded: Arc::clone(call.recorded()),
@@ -88,52 +83,43 @@ impl Permit {
         }
     }
 
-    /// The tool that may run.
-    #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
         &self.tool
     }
 
     /// The arguments it may run with, as JSON text.
-    #[must_use]
     pub fn arguments(&self) -> &str {
         &self.arguments
     }
 
     /// The digest of the canonical arguments.
-    #[must_use]
     pub fn arguments_digest(&self) -> Digest {
         self.arguments_digest
     }
 
     /// The arguments as the log and the ledger may show them.
-    #[must_use]
     pub fn recorded_arguments(&self) -> &Arc<str> {
         &self.recorded
     }
 
-    /// What the permit is bound to; equal bindings mean equal calls by the same caller.
-    #[must_use]
+    /// Equal bindings mean equal calls by the same caller.
     pub fn binding(&self) -> Digest {
         self.binding
     }
 
-    /// What the provider found before the call was judged and must still find when it runs.
-    #[must_use]
+    /// The state that the provider found before the call was judged and must still find when it runs.
     pub fn precondition(&self) -> Option<&str> {
         self.precondition.as_deref()
     }
 
-    /// On whose word it was made.
-    #[must_use]
     pub fn basis(&self) -> &Basis {
         &self.basis
     }
 }
 
-/// A call together with what a permit for it is bound to.
+/// A call and the binding of a permit for it.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct BoundCall {
     pub(crate) call: ResolvedCall,
     pub(crate) binding: Digest,
     pub(crate) precondition: Option<Arc<str>>,
@@ -141,7 +127,7 @@ pub(crate) struct Draft {
     pub(crate) revision: Digest,
 }
 
-impl Draft {
+impl BoundCall {
     pub(crate) fn new(
         caller: &Caller,
         call: ResolvedCall,

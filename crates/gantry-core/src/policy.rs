@@ -1,44 +1,45 @@
-//! Who may call what: rules with CEL conditions, and the verdict that they and a tool's own rule come to.
+//! Who may call what: policies with CEL conditions, the `approvals` of the configuration, and the verdict that these and a
+//! tool's own rule come to.
 //!
-//! Judging has two halves, because a tool's own rule may have to look at the world (does the file exist?) and this
-//! crate does no I/O: [`judge`] applies the policies and the schema and returns [`Judged`]; the runtime asks the
-//! provider; [`Judged::into_verdict`] makes the verdict. Deny is decided before anything is looked at, and a question is
-//! only asked about arguments that are valid. Whatever goes wrong on the way is a refusal.
+//! Judging has two halves, because a tool's own rule may have to look at files and this crate does no I/O: [`judge`]
+//! applies the policies and the schema and returns [`Evaluated`]; the runtime asks the provider;
+//! [`Evaluated::into_verdict`] makes the verdict. A denial is decided before the schema is checked, and a person is asked
+//! about valid arguments only. A rule that cannot be evaluated refuses the call.
 
-mod about;
+mod approval_rules;
 mod condition;
-mod gates;
+mod evaluate;
 mod replay;
 mod rule;
+mod summary;
 
-pub use about::{Note, Says};
-pub use gates::{Gates, RequiresApproval, ToolCondition, ToolRule};
-pub use replay::{Foreseen, Recorded, Untold, foresee};
-pub use rule::{Checked, Decide, RuleError, RuleSpec};
+pub use approval_rules::{ApprovalRules, RequiresApproval, ToolRule};
+pub use evaluate::Unknown;
+pub use replay::{RecordedCall, ReplayOutcome, replay};
+pub use rule::{CheckedExample, Decide, RuleError, RuleSpec};
+pub use summary::RuleSummary;
 
-use crate::approval::{Ask, Question};
+use crate::approval::{AskReason, Question};
 use crate::call::ResolvedCall;
 use crate::digest::Digest;
 use crate::error::{ErrorCode, Refusal, ToolError};
-use crate::pattern::Pattern;
-use crate::permit::{Basis, Draft, Permit};
+use crate::permit::{Basis, BoundCall, Permit};
 use crate::principal::Caller;
 use crate::tool::{Status, Tool, unusable};
+use evaluate::{Applies, Arguments, By, Facts, Finding};
 use rule::Rule;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a question calls the rule that a tool brings itself.
+/// The name of a tool's own rule in questions and grants.
 const OWN_RULE: &str = "the tool's own rule";
 
-/// What judging a call comes to. There is no default: every judgement is made.
+/// The result of judging a call. There is no default: every call is judged.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It may run.
     Allow(Permit),
-    /// It may run once a person says yes.
+    /// It may run once a person approves it.
     Ask(Question),
-    /// It may not run.
     Deny(Refusal),
 }
 
@@ -46,15 +47,18 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct Policies {
     rules: Vec<Rule>,
-    gates: Gates,
+    approval_rules: ApprovalRules,
 }
 
 impl Policies {
-    /// Compiles the rules and holds each against its own examples.
+    /// Compiles the policies and checks each against its own examples.
     ///
     /// # Errors
-    /// Every rule that cannot be used, by its position.
-    pub fn compile(specs: &[RuleSpec], gates: impl Into<Gates>) -> Result<Self, Vec<(usize, RuleError)>> {
+    /// Every policy that cannot be used, by its position.
+    pub fn compile(
+        specs: &[RuleSpec],
+        approval_rules: impl Into<ApprovalRules>,
+    ) -> Result<Self, Vec<(usize, RuleError)>> {
         let mut rules = Vec::with_capacity(specs.len());
         let mut errors = Vec::new();
         for (n, spec) in specs.iter().enumerate() {
@@ -63,89 +67,22 @@ impl Policies {
                 Err(error) => errors.push((n, error)),
             }
         }
-        if errors.is_empty() { Ok(Self { rules, gates: gates.into() }) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(Self { rules, approval_rules: approval_rules.into() })
+        } else {
+            Err(errors)
+        }
     }
 
-    /// The rules that decide about a call, the denying ones first.
-    fn applying<'a>(
-        &'a self,
-        caller: &Caller,
-        tool: &Tool,
-        arguments: &Value,
-    ) -> Result<Vec<&'a Rule>, Refusal> {
-        let mut applying = Vec::new();
-        for rule in self.rules.iter().filter(|rule| names(&rule.tools, tool)) {
-            let applies = match &rule.condition {
-                None => true,
-                Some(condition) => condition.holds(Some((caller, tool)), arguments).map_err(|message| {
-                    let text = format!(
-                        "policy {} could not be judged, so the call is refused: {message}",
-                        rule.name
-                    );
-                    Refusal::from(
-                        ToolError::new(ErrorCode::PermissionDenied, text)
-                            .with_details(serde_json::json!({ "policy": rule.name })),
-                    )
-                })?,
-            };
-            if applies {
-                applying.push(rule);
-            }
-        }
-        applying.sort_by_key(|rule| rule.decide != Decide::Deny);
-        Ok(applying)
+    pub fn approval_rules(&self) -> &ApprovalRules {
+        &self.approval_rules
     }
 
-    /// Adds what the gates ask about a call.
-    fn gate(
-        &self,
-        caller: &Caller,
-        tool: &Tool,
-        arguments: &Value,
-        asks: &mut Vec<Ask>,
-    ) -> Result<(), Refusal> {
-        let gates = &self.gates;
-        let mut ask = |rule: &str, reason: String| {
-            asks.push(Ask { rule: rule.into(), reason, approvers: gates.approvers(tool).to_vec() });
-        };
-        if gates.requires_approval(tool) {
-            ask("requiresApprovalTools", format!("{} is listed in requiresApprovalTools", tool.name));
-        }
-        if gates.is_dear(tool) {
-            let cost = gates.cost(tool);
-            ask("requiresApprovalCost", format!("{} is estimated to cost {cost}", tool.name));
-        }
-        match gates.rule(tool) {
-            Some(ToolRule::Always) => ask("toolRules", format!("{} always asks here", tool.name)),
-            Some(ToolRule::When(when)) => {
-                let holds = when.condition.holds(Some((caller, tool)), arguments).map_err(|message| {
-                    let text = format!(
-                        "the tool rule of {} could not be judged, so the call is refused: {message}",
-                        tool.name
-                    );
-                    Refusal::new(ErrorCode::PermissionDenied, text)
-                })?;
-                if holds {
-                    ask("toolRules", format!("{} asks when {}", tool.name, when.text()));
-                }
-            }
-            Some(ToolRule::Never) | None => {}
-        }
-        Ok(())
-    }
-
-    /// What makes calls wait besides the rules.
-    #[must_use]
-    pub fn gates(&self) -> &Gates {
-        &self.gates
-    }
-
-    /// A digest of all that these policies say about a tool. A decision that was made under another one is worth nothing.
-    #[must_use]
-    pub fn revision(&self, tool: &Tool) -> Digest {
-        let rules = self.rules.iter().filter(|rule| names(&rule.tools, tool));
+    /// A digest of all that these policies say about a tool. A decision that was made under another one is invalid.
+    fn revision(&self, tool: &Tool) -> Digest {
+        let rules = self.rules.iter().filter(|rule| tool.matches_any(&rule.tools));
         let mut parts: Vec<Digest> = rules.map(|rule| rule.digest).collect();
-        self.gates.revise(tool, &mut parts);
+        parts.extend(self.approval_rules.digest(tool));
         if parts.is_empty() {
             return Digest::from_bytes([0; 32]);
         }
@@ -154,24 +91,20 @@ impl Policies {
     }
 }
 
-fn names(patterns: &[Pattern], tool: &Tool) -> bool {
-    patterns.iter().any(|pattern| tool.spellings().any(|spelling| pattern.matches(spelling)))
-}
-
 /// What a tool's own rule comes to for one call, as its provider found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preflight {
     /// Why a person has to be asked, if one has to.
     pub ask: Option<String>,
-    /// What the answer rests on and must still hold when the call runs.
+    /// The state that the answer rests on and that must still hold when the call runs.
     pub precondition: Option<Arc<str>>,
 }
 
-/// A call that the policies and the schema let pass, perhaps with a question.
+/// A call that the policies and the schema let pass, perhaps with questions.
 #[derive(Debug)]
-pub struct Judged {
+pub struct Evaluated {
     call: ResolvedCall,
-    asks: Vec<Ask>,
+    asks: Vec<AskReason>,
     revision: Digest,
     /// Who may answer a question of the tool's own rule.
     approvers: Vec<Arc<str>>,
@@ -180,37 +113,69 @@ pub struct Judged {
 /// Applies the policies, then the schema.
 ///
 /// # Errors
-/// A rule denies the call, a rule cannot be judged, the tool is quarantined, or the arguments do not fit.
-pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result<Judged, Refusal> {
+/// A policy denies the call, a rule cannot be evaluated, the tool is quarantined, or the arguments do not fit.
+pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result<Evaluated, Refusal> {
     let tool = Arc::clone(call.tool());
     let schema = match &tool.status {
         Status::Ready(schema) => schema,
-        Status::Quarantined(reason) => {
-            return Err(quarantined(&tool, reason));
-        }
+        Status::Quarantined(reason) => return Err(quarantined(&tool, reason)),
     };
     let arguments: Value = serde_json::from_str(call.arguments()).map_err(|error| {
         Refusal::new(ErrorCode::InvalidArguments, format!("the arguments are unusable: {error}"))
     })?;
-    let answering = policies.gates.approvers(&tool).to_vec();
-    let mut asks = Vec::new();
-    for rule in policies.applying(caller, &tool, &arguments)? {
-        match rule.decide {
-            Decide::Deny => return Err(denied(rule)),
-            Decide::Ask => asks.push(Ask {
-                reason: rule.reason.clone().unwrap_or_else(|| format!("policy {} asks for it", rule.name)),
-                rule: rule.title().into(),
-                // Who answers for the tool also answers for it where a rule names nobody.
-                approvers: if rule.approvers.is_empty() { answering.clone() } else { rule.approvers.clone() },
-            }),
-        }
+    let facts = Facts { tool: &tool, caller: Some((caller, true)), arguments: Arguments::Known(&arguments) };
+    let mut findings = applying(policies.evaluate(&facts), &tool)?;
+    if let Some(By::Policy(rule)) = findings.iter().find(|by| by.denies()) {
+        return Err(denied(rule));
     }
-    // No arguments would do, so that nobody is to try others.
+    // With a schema that cannot be used no arguments fit, so the caller must not be told to try others.
     schema.ready().map_err(|error| quarantined(&tool, &unusable(error)))?;
     schema.check(&arguments).map_err(|violations| invalid(&tool, &violations))?;
-    policies.gate(caller, &tool, &arguments, &mut asks)?;
+    findings.extend(applying(policies.evaluate_approvals(&facts), &tool)?);
+    let approvers = policies.approval_rules.approvers(&tool).to_vec();
+    let asks = findings.into_iter().map(|by| ask_reason(by, &approvers)).collect();
     let revision = policies.revision(&tool);
-    Ok(Judged { call, asks, revision, approvers: answering })
+    Ok(Evaluated { call, asks, revision, approvers })
+}
+
+/// The rules that apply; one that cannot be evaluated refuses the call.
+fn applying<'a>(findings: Vec<Finding<'a>>, tool: &Tool) -> Result<Vec<By<'a>>, Refusal> {
+    let mut applying = Vec::new();
+    for Finding { by, applies } in findings {
+        match applies {
+            Applies::Yes => applying.push(by),
+            Applies::No => {}
+            // Of a call that is judged everything is known.
+            Applies::Unknown(unknown) => return Err(not_evaluated(&by, tool, &unknown.to_string())),
+            Applies::Failed(message) => return Err(not_evaluated(&by, tool, &message)),
+        }
+    }
+    Ok(applying)
+}
+
+fn not_evaluated(by: &By<'_>, tool: &Tool, message: &str) -> Refusal {
+    let refused = "could not be judged, so the call is refused";
+    match by {
+        By::Policy(rule) => policy_refusal(rule, format!("policy {} {refused}: {message}", rule.name)),
+        By::Approvals(..) => {
+            let text = format!("the tool rule of {} {refused}: {message}", tool.name);
+            Refusal::new(ErrorCode::PermissionDenied, text)
+        }
+    }
+}
+
+fn ask_reason(by: By<'_>, approvers: &[Arc<str>]) -> AskReason {
+    let rule = by.title().into();
+    let (reason, approvers) = match by {
+        By::Policy(rule) => {
+            let default = || format!("policy {} asks for it", rule.name);
+            // A policy that names no approvers takes those of the tool.
+            let approvers = if rule.approvers.is_empty() { approvers } else { &rule.approvers };
+            (rule.reason.clone().unwrap_or_else(default), approvers)
+        }
+        By::Approvals(_, reason) => (reason, approvers),
+    };
+    AskReason { rule, reason, approvers: approvers.to_vec() }
 }
 
 fn quarantined(tool: &Tool, reason: &str) -> Refusal {
@@ -218,8 +183,12 @@ fn quarantined(tool: &Tool, reason: &str) -> Refusal {
 }
 
 fn denied(rule: &Rule) -> Refusal {
-    let why = rule.reason.clone().unwrap_or_else(|| "the policy does not allow this call".to_owned());
-    let error = ToolError::new(ErrorCode::PermissionDenied, format!("denied by policy {}: {why}", rule.name));
+    let why = rule.reason.as_deref().unwrap_or("the policy does not allow this call");
+    policy_refusal(rule, format!("denied by policy {}: {why}", rule.name))
+}
+
+fn policy_refusal(rule: &Rule, message: String) -> Refusal {
+    let error = ToolError::new(ErrorCode::PermissionDenied, message);
     Refusal::from(error.with_details(serde_json::json!({ "policy": rule.name })))
 }
 
@@ -234,15 +203,12 @@ fn invalid(tool: &Tool, violations: &[crate::schema::Violation]) -> Refusal {
     Refusal::from(error.with_details(serde_json::json!({ "errors": violations })))
 }
 
-impl Judged {
-    /// Whether a rule asks about it already.
-    #[must_use]
+impl Evaluated {
+    /// Whether a policy or the `approvals` ask about it already.
     pub fn asks(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// The call that was judged.
-    #[must_use]
     pub fn call(&self) -> &ResolvedCall {
         &self.call
     }
@@ -252,13 +218,13 @@ impl Judged {
     pub fn into_verdict(self, caller: &Caller, own: Preflight) -> Verdict {
         let Self { call, mut asks, revision, approvers } = self;
         if let Some(reason) = own.ask {
-            asks.push(Ask { reason, rule: OWN_RULE.into(), approvers });
+            asks.push(AskReason { reason, rule: OWN_RULE.into(), approvers });
         }
-        let draft = Draft::new(caller, call, own.precondition, revision);
+        let bound = BoundCall::new(caller, call, own.precondition, revision);
         if asks.is_empty() {
-            return Verdict::Allow(Permit::new(draft, Basis::Policy));
+            return Verdict::Allow(Permit::new(bound, Basis::Policy));
         }
-        Verdict::Ask(Question::new(draft, asks))
+        Verdict::Ask(Question::new(bound, asks))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who calls: the identity, what role it has, and by which door it came.
+//! The caller: its identity, its role, and the entry point of its call.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,11 +16,9 @@ pub enum Role {
     Admin,
 }
 
-/// The way by which a call entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryPoint {
-    /// `gantry call` and its siblings.
     Cli,
     /// The HTTP API.
     Http,
@@ -29,8 +27,7 @@ pub enum EntryPoint {
 }
 
 impl EntryPoint {
-    /// The word used in the ledger and in metrics.
-    #[must_use]
+    /// The word in the ledger and in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cli => "cli",
@@ -45,19 +42,16 @@ impl EntryPoint {
 pub struct Caller {
     /// The identity that was authenticated: `person`, `local`, or the id of a key.
     pub principal: Arc<str>,
-    /// The role of that identity.
     pub role: Role,
-    /// The agent as which it acts, if it acts as one.
+    /// The agent that it acts as.
     pub agent: Option<Arc<str>>,
     /// The agents that called this one, the topmost first.
     pub parent_agents: Arc<[Arc<str>]>,
-    /// The project it works in.
     pub project: Arc<str>,
 }
 
 impl Caller {
-    /// The agent's name, or nothing.
-    #[must_use]
+    /// The agent's name, or an empty text.
     pub fn agent_name(&self) -> &str {
         self.agent.as_deref().unwrap_or_default()
     }
@@ -68,7 +62,6 @@ impl Caller {
     }
 
     /// The same in one text. Names of agents have no spaces, so no two paths are written alike.
-    #[must_use]
     pub fn path_text(&self) -> Cow<'_, str> {
         if self.parent_agents.is_empty() {
             return self.agent_name().into();

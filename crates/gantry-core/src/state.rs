@@ -1,15 +1,15 @@
-//! Where a call stands, and where it may go from there.
+//! The states of a call, and the transitions between them.
 //!
-//! A call that nobody has to approve and that need not wait goes from nothing to its end. A call that is held has a row
-//! of its own, the approval, which moves with it. Whoever moves either asks [`State::may_become`] first, inside the
-//! transaction that writes the new state, so of two that decide at once one loses and says so.
+//! A call without approval and delay is recorded once, with its final state. A held call has a row of its own, the
+//! approval, whose state changes with it. Every writer asks [`State::may_become`] first, inside the transaction that writes
+//! the new state, so of two deciders at once one is refused.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 macro_rules! states {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal),+ $(,)?) => {
-        /// Where a call stands. The words are those of the API.
+        /// The state of a call. The words are those of the API.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum State {
             $($(#[doc = $doc])+ $name),+
@@ -19,8 +19,6 @@ macro_rules! states {
             /// Every state, in the order of the declaration.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The word used in the ledger and in the API.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
             }
@@ -37,7 +35,7 @@ states! {
     ApprovedReady = "APPROVED_READY",
     /// A person said no.
     RejectedByUser = "REJECTED_BY_USER",
-    /// Nobody decided in time.
+    /// No person decided in time.
     RejectedByTimeout = "REJECTED_BY_TIMEOUT",
     /// Its intent is durable and it may be having its effect.
     Executing = "EXECUTING",
@@ -45,25 +43,23 @@ states! {
     CompletedSuccess = "COMPLETED_SUCCESS",
     /// It ended badly.
     CompletedFailure = "COMPLETED_FAILURE",
-    /// It was withdrawn, or what it rested on has changed.
+    /// It was withdrawn, or its precondition has changed.
     CancelledBySystem = "CANCELLED_BY_SYSTEM",
-    /// The process that ran it ended first, so nobody knows whether it had its effect.
+    /// The process that ran it ended first, so it is not known whether it had its effect.
     OutcomeUnknown = "OUTCOME_UNKNOWN",
     /// It was not run: a policy, the arguments or a limit was against it.
     Refused = "REFUSED",
 }
 
 impl State {
-    /// The state of that word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|state| state.as_str() == word)
     }
 
     /// Whether a call in this state may be in that one next.
     ///
-    /// The one way back is from a yes to a question: what was approved has changed before it ran, so a person is asked
-    /// again. It is the call that goes back; the approval that was given is over.
+    /// The one way back is from approved to pending: the call has changed before it ran, so a person is asked again. The
+    /// call goes back; the approval that was given is over.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
         use State::{
@@ -87,28 +83,24 @@ impl State {
             }
             ApprovedReady => matches!(next, Executing | PendingApproval | CancelledBySystem),
             Executing => matches!(next, CompletedSuccess | CompletedFailure | OutcomeUnknown),
-            // A person may find out what happened.
+            // A person may find out the outcome.
             OutcomeUnknown => matches!(next, CompletedSuccess | CompletedFailure),
             RejectedByUser | RejectedByTimeout | CompletedSuccess | CompletedFailure | CancelledBySystem
             | Refused => false,
         }
     }
 
-    /// Whether nothing more can happen to the call. An unknown outcome is not settled: a person may still find
-    /// out what happened.
-    #[must_use]
+    /// Whether the state is final. An unknown outcome is not: a person may still find out the outcome.
     pub fn is_settled(self) -> bool {
         self.is_over() && self != Self::OutcomeUnknown
     }
 
-    /// Whether Gantry does nothing more about the call.
-    #[must_use]
+    /// Whether Gantry has finished with the call.
     pub fn is_over(self) -> bool {
         !self.is_waiting() && self != Self::Executing
     }
 
     /// Whether the call has not begun and may still do so.
-    #[must_use]
     pub fn is_waiting(self) -> bool {
         matches!(self, Self::PendingApproval | Self::ScheduledForExecution | Self::ApprovedReady)
     }

@@ -1,7 +1,8 @@
-//! A tool: what it is called, what it takes, what it may change, and the fingerprint of all that.
+//! A tool: its names, its schema, its effect, and the fingerprint of its definition.
 
 use crate::digest::Digest;
 use crate::names;
+use crate::pattern::Pattern;
 use crate::raw;
 use crate::schema::{self, Patience, Schema, SchemaText};
 use serde::{Deserialize, Serialize};
@@ -14,17 +15,14 @@ use std::time::Duration;
 pub enum ToolKind {
     /// Gantry's own.
     Builtin,
-    /// An MCP server.
     Mcp,
     /// A REST or OpenAPI service.
     Rest,
-    /// An agent.
     Agent,
 }
 
 impl ToolKind {
-    /// The word used in results, the ledger and metrics.
-    #[must_use]
+    /// The word in results, the ledger and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -39,17 +37,14 @@ impl ToolKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// Nothing.
     Read,
-    /// Something.
     Write,
-    /// Something that cannot be got back.
+    /// The change cannot be undone.
     Destructive,
 }
 
 impl Effect {
-    /// The word used in policies, the ledger and metrics.
-    #[must_use]
+    /// The word in policies, the ledger and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -59,7 +54,6 @@ impl Effect {
     }
 
     /// Whether a call must be on record before it is dispatched.
-    #[must_use]
     pub fn needs_intent(self) -> bool {
         !matches!(self, Self::Read)
     }
@@ -69,23 +63,18 @@ impl Effect {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Whether it changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// Whether it may destroy something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Whether calling it again with the same arguments changes nothing more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Whether it reaches beyond a closed set of things.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
 impl Annotations {
     /// What calling the tool may change. A missing hint counts as the worse case, short of destruction.
-    #[must_use]
     pub fn effect(&self) -> Effect {
         if self.destructive_hint == Some(true) {
             Effect::Destructive
@@ -97,21 +86,17 @@ impl Annotations {
     }
 }
 
-/// When a tool itself asks for a person, whatever policies say.
+/// When a tool itself asks for an approval, regardless of policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalRule {
-    /// Never.
     Never,
-    /// Always.
     Always,
-    /// It depends on the arguments and the state of the world; the provider is asked for each call.
+    /// It depends on the arguments and on files; the provider is asked for each call.
     Depends,
 }
 
 impl ApprovalRule {
-    /// The word for it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -121,42 +106,35 @@ impl ApprovalRule {
     }
 }
 
-/// A tool in its provider's words.
+/// The definition of a tool, as its provider has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// The name as the provider spells it.
     pub name: String,
-    /// A title for people.
     pub title: Option<String>,
-    /// What it does and when to use it.
     pub description: String,
-    /// What it takes.
     pub input_schema: SchemaText,
-    /// What it returns, if it says so.
     pub output_schema: Option<SchemaText>,
-    /// Hints.
     pub annotations: Annotations,
-    /// When it asks for a person.
     pub approval_rule: ApprovalRule,
-    /// The definition word for word, the text of a JSON object, where the provider has one: clients are shown this,
-    /// with nothing lost of what Gantry does not know.
+    /// The definition word for word, the text of a JSON object, where the provider sent one. Clients are shown this, with
+    /// the members that Gantry does not know.
     pub raw: Option<Arc<str>>,
-    /// Where its calls go, where the definition does not say it.
+    /// The target of its calls, where the definition does not say it.
     pub target: Option<Target>,
 }
 
-/// Where the calls of a tool go, and how. Another target is another tool to whoever said yes to it.
+/// Where the calls of a tool go, and how. It is part of the fingerprint: an approval of one target is none of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// In words for people, without secrets: `DELETE https://api.example.com/pets/{id}`.
+    /// For people, without secrets: `DELETE https://api.example.com/pets/{id}`.
     pub shown: Arc<str>,
-    /// Of all that decides it.
+    /// The digest of everything that decides it.
     pub digest: Digest,
 }
 
 impl ToolSpec {
     /// The digest of everything that a person or a model judged the tool by.
-    #[must_use]
     pub fn fingerprint(&self) -> Digest {
         let definition = match &self.raw {
             Some(raw) => {
@@ -178,13 +156,13 @@ impl ToolSpec {
                 raw::object(members.into_iter().chain(target.as_deref().map(|target| ("target", target))))
             }
         };
-        // A definition with numbers that cannot be judged exactly still has a fingerprint: that of its text.
+        // The fingerprint of a definition without canonical form is that of its text.
         let canonical = crate::json::canonical(&definition).map_or(definition, |c| c.text().to_owned());
         Digest::of(canonical.as_bytes())
     }
 }
 
-/// What a tool is to policy, cache, queues and the ledger.
+/// The identity of a tool for policy, cache, queues and the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolKey {
     /// The provider's id.
@@ -200,70 +178,59 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// The queue that its calls pass, if any.
     pub queue: Option<Arc<str>>,
-    /// How long a successful answer may be given again.
+    /// How long a successful result may be served from the cache.
     pub cache: Option<Duration>,
 }
 
 /// Whether a tool can be called.
 #[derive(Debug)]
 pub enum Status {
-    /// It can; this is its input schema.
+    /// With its input schema.
     Ready(Schema),
-    /// It cannot, for this reason. The rest of its provider is not affected.
+    /// For this reason. Other tools of its provider are not affected.
     Quarantined(String),
 }
 
 /// A tool of a pool.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its identity.
     pub key: ToolKey,
-    /// Its displayed name.
+    /// The displayed name.
     pub name: Arc<str>,
-    /// The namespace of its provider.
     pub namespace: Arc<str>,
-    /// The kind of its provider.
     pub kind: ToolKind,
-    /// Its definition in the provider's words.
     pub spec: ToolSpec,
-    /// What it may change.
     pub effect: Effect,
     /// The digest of its definition.
     pub fingerprint: Digest,
-    /// How its calls are run.
     pub settings: Settings,
-    /// Whether it can be called.
     pub status: Status,
-    /// Every spelling that a pattern may mean it by.
+    /// The texts that mean it in patterns and calls.
     spellings: Vec<Box<str>>,
-    /// The name that models are shown, where they do not take the displayed one.
-    legal_name: Option<Box<str>>,
-    /// Its definition as MCP clients read it, made once.
+    /// The name that models are shown, where their interfaces refuse the displayed one.
+    model_name: Option<Box<str>>,
+    /// As MCP clients read it.
     definition: Box<str>,
-    /// The same for clients that take only objects as structured results, where it differs.
-    plain_definition: Option<Box<str>>,
+    /// For clients that take only objects as structured results, where it differs.
+    legacy_definition: Option<Box<str>>,
 }
 
-/// What a tool is made from besides its spec.
+/// The provider of a tool.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The provider's id.
     pub provider: Arc<str>,
-    /// The provider's namespace.
     pub namespace: Arc<str>,
-    /// The provider's kind.
     pub kind: ToolKind,
 }
 
 impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
-    #[must_use]
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
         Self::one_of_many(origin, name, spec, settings, &mut Patience::default())
     }
 
     /// The same of a provider that has made others before.
-    #[must_use]
     pub(crate) fn one_of_many(
         origin: &Origin,
         name: String,
@@ -278,7 +245,7 @@ impl Tool {
         let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
         let spellings = spellings(origin, &spec.name, &name);
         let definition: Box<str> = definition(&name, &spec).into();
-        let plain_definition = gives_more_than_objects(&spec)
+        let legacy_definition = has_non_object_output(&spec)
             .then(|| raw::without(&definition, |member| member == "outputSchema").into());
         Self {
             effect: spec.annotations.effect(),
@@ -291,48 +258,52 @@ impl Tool {
             settings,
             status,
             spellings,
-            legal_name: None,
+            model_name: None,
             definition,
-            plain_definition,
+            legacy_definition,
         }
     }
 
-    /// The same tool, which models are shown under this name.
     #[must_use]
-    pub(crate) fn with_legal_name(mut self, name: Option<String>) -> Self {
-        self.legal_name = name.map(Into::into);
-        self.spellings.extend(self.legal_name.clone());
+    pub(crate) fn with_model_name(mut self, name: Option<String>) -> Self {
+        self.model_name = name.map(Into::into);
+        let new = self.model_name.clone().filter(|name| !self.spellings.contains(name));
+        self.spellings.extend(new);
         self
     }
 
-    /// The name that models are shown: the displayed one unless their interfaces refuse it. It means this tool wherever
-    /// a spelling is asked for.
-    #[must_use]
-    pub fn legal_name(&self) -> &str {
-        self.legal_name.as_deref().unwrap_or(&self.name)
+    /// The name that models are shown: the displayed one unless their interfaces refuse it. It is a spelling of the tool.
+    pub(crate) fn model_name(&self) -> &str {
+        self.model_name.as_deref().unwrap_or(&self.name)
     }
 
-    /// Every spelling that a pattern may mean the tool by: displayed, sanitised, legal for models, and as its
-    /// provider has it.
-    pub fn spellings(&self) -> impl Iterator<Item = &str> {
+    /// The texts that mean the tool in patterns and calls: its displayed name, sanitised, for models, and as its provider
+    /// spells it. No text is in it twice.
+    pub(crate) fn spellings(&self) -> impl Iterator<Item = &str> {
         self.spellings.iter().map(|s| &**s)
     }
 
+    /// Whether a pattern matches a spelling of the tool.
+    pub fn matches(&self, pattern: &Pattern) -> bool {
+        self.spellings().any(|spelling| pattern.matches(spelling))
+    }
+
+    pub(crate) fn matches_any(&self, patterns: &[Pattern]) -> bool {
+        patterns.iter().any(|pattern| self.matches(pattern))
+    }
+
     /// The definition as MCP clients read it, as JSON text.
-    #[must_use]
     pub fn definition(&self) -> &str {
         &self.definition
     }
 
     /// The definition for clients of versions in which a structured result is always an object: they refuse a whole
-    /// list for one output schema of another kind.
-    #[must_use]
-    pub fn plain_definition(&self) -> &str {
-        self.plain_definition.as_deref().unwrap_or(&self.definition)
+    /// list for one output schema of another type.
+    pub(crate) fn legacy_definition(&self) -> &str {
+        self.legacy_definition.as_deref().unwrap_or(&self.definition)
     }
 
-    /// What its input schema asks for and nobody checks.
-    #[must_use]
+    /// The parts of its input schema that are not checked.
     pub fn unenforced(&self) -> &[String] {
         match &self.status {
             Status::Ready(schema) => schema.unenforced(),
@@ -340,8 +311,7 @@ impl Tool {
         }
     }
 
-    /// Why the tool cannot be called, if it cannot, also where only compiling its schema tells. That is work.
-    #[must_use]
+    /// Why the tool cannot be called, if it cannot. This may compile its schema, which is work.
     pub fn fault(&self) -> Option<String> {
         match &self.status {
             Status::Ready(schema) => schema.ready().err().map(unusable),
@@ -349,8 +319,7 @@ impl Tool {
         }
     }
 
-    /// Why the tool cannot be called, if it is known that it cannot.
-    #[must_use]
+    /// Why the tool cannot be called, if that is known already.
     pub fn quarantined(&self) -> Option<&str> {
         match &self.status {
             Status::Ready(_) => None,
@@ -359,16 +328,17 @@ impl Tool {
     }
 }
 
-/// What to say of a tool whose schema cannot be used.
+/// The reason for the quarantine of a tool whose schema cannot be used.
 pub(crate) fn unusable(error: &schema::Error) -> String {
     format!("its input schema cannot be used: {error}")
 }
 
 fn spellings(origin: &Origin, tool: &str, name: &str) -> Vec<Box<str>> {
     let mut all: Vec<Box<str>> = vec![name.into()];
-    // A name that is shown as it is may itself look like `@ns/tool`, and is read as that in patterns.
-    let read = names::unslashed(name).into_owned();
-    for spelling in [read].into_iter().chain(names::spellings(&origin.provider, &origin.namespace, tool)) {
+    // A bare name may itself look like `@ns/tool`, and patterns and calls expand it.
+    let expanded = names::expand_at_syntax(name).into_owned();
+    for spelling in [expanded].into_iter().chain(names::spellings(&origin.provider, &origin.namespace, tool))
+    {
         if !all.iter().any(|known| **known == *spelling) {
             all.push(spelling.into());
         }
@@ -393,11 +363,11 @@ fn definition(name: &str, spec: &ToolSpec) -> String {
     raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
-fn gives_more_than_objects(spec: &ToolSpec) -> bool {
-    let kind = |schema: &SchemaText| {
-        raw::string_member(schema.as_str(), "type").is_some_and(|kind| kind == "object")
+fn has_non_object_output(spec: &ToolSpec) -> bool {
+    let is_object = |schema: &SchemaText| {
+        raw::string_member(schema.as_str(), "type").is_some_and(|name| name == "object")
     };
-    spec.output_schema.as_ref().is_some_and(|schema| !kind(schema))
+    spec.output_schema.as_ref().is_some_and(|schema| !is_object(schema))
 }
 
 #[cfg(test)]
@@ -458,7 +428,7 @@ mod tests {
         let prefixed = Tool::new(&origin, "p__a_b".into(), spec, Settings::default());
         assert_eq!(prefixed.definition(), raw.replace("a-b", "p__a_b"));
         let plain = raw.replace("a-b", "p__a_b").replace(r#","outputSchema":{"type":"array"}"#, "");
-        assert_eq!(prefixed.plain_definition(), plain);
+        assert_eq!(prefixed.legacy_definition(), plain);
         assert_eq!(bare.fingerprint, prefixed.fingerprint, "the displayed name is not the definition");
     }
 }

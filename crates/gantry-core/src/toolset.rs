@@ -1,24 +1,25 @@
 //! Pools and toolsets: all tools of a project, and the fixed view of them that one execution has.
 //!
 //! Listing, searching, calling and explaining all go through [`Toolset`], so a tool that an agent may not see is not
-//! merely forbidden to it: for that agent it does not exist, and asking for it is answered like asking for nothing.
+//! merely forbidden to it: for that agent it does not exist, and a call of it is answered like a call of no tool.
 
+mod access;
 mod entry;
 mod pool;
 mod resolve;
 mod selection;
-mod standing;
 
+pub use access::{ToolAccess, explain_access};
 pub use entry::Entry;
 pub use pool::{Candidate, Pool};
-pub use selection::{Selection, SpawnContext, Use, Warning};
-pub use standing::{Reason, Standing, explain};
+pub use selection::{Selection, SpawnContext, ToolSelector, Warning};
 
 use crate::error::{ErrorCode, Refusal, ToolError};
 use crate::limits::SUGGESTIONS;
-use crate::names::unslashed;
+use crate::names::expand_at_syntax;
 use crate::tool::Tool;
-use resolve::{Alias, Judgement};
+use resolve::{Alias, Resolution};
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// The immutable view of a pool for one agent and one execution.
@@ -29,51 +30,40 @@ pub struct Toolset {
     visible: Arc<[usize]>,
     /// In the order of the names.
     aliases: Arc<[Alias]>,
-    /// The positions of the tools whose own rule need not ask here, ascending.
+    /// The positions of the tools whose own rule is approved automatically, ascending.
     approved: Arc<[usize]>,
-    /// The definitions of what can be called, as one JSON array, written when first asked for.
+    /// Made when first asked for.
     definitions: OnceLock<Arc<str>>,
-    /// The same for clients that take only objects as structured results.
-    plain_definitions: OnceLock<Arc<str>>,
+    legacy_definitions: OnceLock<Arc<str>>,
 }
 
 impl Toolset {
-    /// Resolves a selection. What is odd about it is returned for a warning; it fails nothing.
-    #[must_use]
+    /// Resolves a selection. A warning tells that an entry has no effect; it fails nothing.
     pub fn resolve(pool: &Arc<Pool>, selection: &Selection, place: &SpawnContext) -> (Self, Vec<Warning>) {
-        let judgement = Judgement::of(pool, selection, place);
+        let resolution = Resolution::of(pool, selection, place);
         let toolset = Self {
             pool: Arc::clone(pool),
-            visible: judgement.visible().collect(),
-            aliases: judgement.aliases.into(),
-            approved: judgement.approved.into(),
+            visible: resolution.visible().collect(),
+            aliases: resolution.aliases.into(),
+            approved: resolution.approved.into(),
             definitions: OnceLock::new(),
-            plain_definitions: OnceLock::new(),
+            legacy_definitions: OnceLock::new(),
         };
-        (toolset, judgement.warnings)
+        (toolset, resolution.warnings)
     }
 
-    /// Whether the tool's own rule need not ask a person here.
-    #[must_use]
+    /// Whether the tool's own rule is approved automatically.
     pub fn auto_approves(&self, tool: &Tool) -> bool {
         self.pool.positions(&tool.key).iter().any(|n| self.approved.binary_search(n).is_ok())
     }
 
-    /// Whether this very tool is in it.
-    #[must_use]
-    pub fn has(&self, tool: &Tool) -> bool {
-        self.same(tool).is_some()
-    }
-
-    /// The tool of this toolset that is the same one of the same provider, however it is defined here.
-    #[must_use]
+    /// The tool of this toolset with the identity of the given one. Its definition may be another one.
     pub fn same(&self, tool: &Tool) -> Option<&Arc<Tool>> {
         let visible = self.pool.positions(&tool.key).iter().find(|n| self.sees(**n))?;
         self.pool.tools().get(*visible)
     }
 
     /// Whether this is a view of that pool.
-    #[must_use]
     pub fn is_of(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(&self.pool, pool)
     }
@@ -104,28 +94,25 @@ impl Toolset {
         self.aliases.iter().filter(|alias| positions.contains(&alias.at)).map(|alias| &*alias.name)
     }
 
-    /// The definitions of what can be called, as MCP clients read them: one JSON array.
+    /// The definitions of the tools that can be called, as MCP clients read them: one JSON array.
     pub fn definitions(&self) -> &Arc<str> {
-        self.definitions.get_or_init(|| {
-            array(self.entries().filter(Entry::is_ready).map(|entry| entry.definition())).into()
-        })
+        self.definitions.get_or_init(|| self.array(|entry| entry.definition()))
     }
 
     /// The same for clients that take only objects as structured results.
-    pub fn plain_definitions(&self) -> &Arc<str> {
-        self.plain_definitions.get_or_init(|| {
-            array(self.entries().filter(Entry::is_ready).map(|entry| entry.plain_definition())).into()
-        })
+    pub fn legacy_definitions(&self) -> &Arc<str> {
+        self.legacy_definitions.get_or_init(|| self.array(|entry| entry.legacy_definition()))
     }
 
-    /// How many tools there are.
-    #[must_use]
+    fn array<'a>(&'a self, definition: impl Fn(&Entry<'a>) -> Cow<'a, str>) -> Arc<str> {
+        let ready = self.entries().filter(Entry::is_ready);
+        array(ready.map(|entry| definition(&entry))).into()
+    }
+
     pub fn len(&self) -> usize {
         self.visible.len()
     }
 
-    /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.visible.is_empty()
     }
@@ -137,7 +124,7 @@ impl Toolset {
     /// makes no difference to the answer.
     pub fn find(&self, spelling: &str) -> Result<&Arc<Tool>, Refusal> {
         let own = self.pool.find(spelling, |n| self.sees(n));
-        let at = own.or_else(|| self.aliased(spelling)).or_else(|| self.aliased(&unslashed(spelling)));
+        let at = own.or_else(|| self.aliased(spelling)).or_else(|| self.aliased(&expand_at_syntax(spelling)));
         at.and_then(|n| self.pool.tools().get(n)).ok_or_else(|| self.not_found(spelling))
     }
 
@@ -152,9 +139,8 @@ impl Toolset {
     }
 
     fn not_found(&self, spelling: &str) -> Refusal {
-        let wanted = unslashed(spelling);
         let shown: String = spelling.chars().take(128).collect();
-        let closest = self.closest(&wanted);
+        let closest = self.closest(&expand_at_syntax(spelling));
         let message = match closest.as_slice() {
             [] => format!("tool not found: {shown}"),
             [one] => format!("tool not found: {shown}. Did you mean {one}?"),
@@ -165,7 +151,7 @@ impl Toolset {
     }
 
     fn closest(&self, wanted: &str) -> Vec<&str> {
-        // Long nonsense is not worth comparing with every name.
+        // Limit: longer texts are not compared with every name.
         if wanted.len() > 128 {
             return Vec::new();
         }
@@ -180,7 +166,6 @@ impl Toolset {
 }
 
 /// Texts of JSON values as one JSON array.
-#[must_use]
 pub fn array(values: impl Iterator<Item = impl AsRef<str>>) -> String {
     let mut list = String::from("[");
     for value in values {

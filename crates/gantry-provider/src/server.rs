@@ -10,7 +10,7 @@ use crate::{BoxFuture, ErrorObject, Provider, code};
 use gantry_core::Caller;
 use gantry_core::digest::Digest;
 use gantry_core::id::SessionId;
-use gantry_core::names::Beginnings;
+use gantry_core::names::NamePrefixes;
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -99,13 +99,13 @@ pub trait ServerGroup: Debug + Send + Sync {
     }
 
     /// Builds the catalog of resources, templates and prompts of the selected servers and puts it in force; it is work, so
-    /// this is not for an async worker. `beginnings` are the name prefixes of all providers, which no other server may
+    /// this is not for an async worker. `prefixes` are the name prefixes of all providers, which no other server may
     /// imitate. With `keep_owners`, names and URIs that are shown unchanged stay with the servers that had them before.
     /// Returns the servers whose part of a list has changed.
     fn update_catalog(
         &self,
         _selected: ServerFilter<'_>,
-        _beginnings: &Beginnings<'_>,
+        _prefixes: &[NamePrefixes<'_>],
         _keep_owners: bool,
     ) -> Vec<(Arc<str>, ListKind)> {
         Vec::new()

@@ -2,7 +2,7 @@
 
 use crate::server::UpstreamServer;
 use crate::uri_map::{OBJECT, TEMPLATE, UriPlaces, with_string_at};
-use gantry_core::names::{Beginnings, Style, Unnamed, assign, owners};
+use gantry_core::names::{NamePrefixes, NameRequest, Style, assign, imitated, owners};
 use gantry_core::raw;
 use gantry_provider::resources::ListKind;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -35,7 +35,7 @@ impl ResourceCatalog {
     /// with the servers that have them in the catalog `before`.
     pub(crate) fn build(
         servers: &[Arc<UpstreamServer>],
-        beginnings: &Beginnings<'_>,
+        prefixes: &[NamePrefixes<'_>],
         before: Option<&Self>,
     ) -> Self {
         let plain: HashSet<&str> =
@@ -43,7 +43,7 @@ impl ResourceCatalog {
         let had = |kind| before.map(|catalog| catalog.items(kind)).unwrap_or_default();
         let mut catalog = Self::default();
         for kind in KINDS {
-            let items = servers.iter().flat_map(|server| offered(server, kind, beginnings)).collect();
+            let items = servers.iter().flat_map(|server| offered(server, kind, prefixes)).collect();
             catalog.items.insert(kind, resolve_conflicts(items, &plain, had(kind)));
         }
         catalog.name_prompts(&plain);
@@ -55,11 +55,11 @@ impl ResourceCatalog {
         let style =
             |item: &CatalogItem| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
         let prompts = self.items.entry(ListKind::Prompts).or_default();
-        let unnamed: Vec<Unnamed<'_>> = prompts
+        let requests: Vec<NameRequest<'_>> = prompts
             .iter()
-            .map(|item| Unnamed { namespace: &item.server, tool: &item.own, style: style(item) })
+            .map(|item| NameRequest { namespace: &item.server, tool: &item.own, style: style(item) })
             .collect();
-        (self.prompt_names, _) = assign(&unnamed);
+        (self.prompt_names, _) = assign(&requests);
         for (item, name) in
             prompts.iter_mut().zip(&self.prompt_names).filter(|(item, name)| item.own != **name)
         {
@@ -124,7 +124,7 @@ fn covers(template: &str, uri: &str) -> bool {
 
 /// What a server offers of a kind, under its own names; without prompts that are shown unchanged and would pass for a prompt
 /// of another server.
-fn offered(server: &Arc<UpstreamServer>, kind: ListKind, beginnings: &Beginnings<'_>) -> Vec<CatalogItem> {
+fn offered(server: &Arc<UpstreamServer>, kind: ListKind, prefixes: &[NamePrefixes<'_>]) -> Vec<CatalogItem> {
     let (member, places): (&str, UriPlaces) = match kind {
         ListKind::Prompts | ListKind::Tools => ("name", &[]),
         ListKind::Resources => ("uri", OBJECT),
@@ -135,7 +135,7 @@ fn offered(server: &Arc<UpstreamServer>, kind: ListKind, beginnings: &Beginnings
     let mut item = |text: &str| {
         let own = raw::string_member(text, member)?.into_owned();
         if kind == ListKind::Prompts && server.uri_map.is_plain() {
-            if let Some(other) = beginnings.imitated(&own, id) {
+            if let Some(other) = imitated(&own, id, prefixes) {
                 tracing::warn!("prompt {own:?} of {id} is left out: it would pass for one of {other}");
                 return None;
             }

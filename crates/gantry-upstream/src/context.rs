@@ -10,7 +10,7 @@ use crate::subscriptions::Subscriptions;
 use crate::task_token::TaskSigner;
 use arc_swap::ArcSwap;
 use gantry_core::id::SessionId;
-use gantry_core::names::Beginnings;
+use gantry_core::names::NamePrefixes;
 use gantry_core::raw;
 use gantry_provider::resources::{Features, ListKind, Outgoing};
 use gantry_provider::server::{
@@ -161,12 +161,12 @@ impl ServerGroup for UpstreamContext {
     fn update_catalog(
         &self,
         selected: ServerFilter<'_>,
-        beginnings: &Beginnings<'_>,
+        prefixes: &[NamePrefixes<'_>],
         keep_owners: bool,
     ) -> Vec<(Arc<str>, ListKind)> {
         let before = self.catalog.load_full();
         let kept = keep_owners.then_some(&*before);
-        let new = Arc::new(ResourceCatalog::build(&self.selected_servers(selected), beginnings, kept));
+        let new = Arc::new(ResourceCatalog::build(&self.selected_servers(selected), prefixes, kept));
         self.catalog.store(Arc::clone(&new));
         new.changes_since(&before)
     }

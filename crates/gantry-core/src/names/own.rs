@@ -1,14 +1,17 @@
-//! What a provider's own lists of its tools mean: `toolsAllowed` and `toolsDenied`.
+//! The names that a provider's own lists may have for its tools: `toolsAllowed` and `toolsDenied`.
 
-use super::spelling::roots;
-use super::{SEPARATOR, Style, Unnamed, cleaned, plain_name, sanitised, spellings, suffixed, unslashed};
+use super::spelling::prefixes;
+use super::{
+    FIRST_DIGITS, NameRequest, SEPARATOR, Style, cleaned, expand_at_syntax, plain_name, sanitised, spellings,
+    with_hash,
+};
 use crate::pattern::Pattern;
 use std::cell::OnceCell;
 
 /// The names that a list of one provider may have for one of its tools.
 ///
-/// Such a list is about tools of that provider only, so a name there needs no namespace; but people also copy names from where
-/// they are shown. What is shown depends on what else there is, so all that could be is taken for it.
+/// Such a list concerns tools of that provider only, so a name in it needs no namespace; but people also copy displayed
+/// names into it. The displayed name depends on the other tools of the pool, so every possible one counts.
 #[derive(Debug)]
 pub struct OwnNames<'a> {
     id: &'a str,
@@ -16,55 +19,47 @@ pub struct OwnNames<'a> {
     tool: &'a str,
     /// Without a namespace.
     short: [String; 3],
-    /// With one, or as they are shown where that is not possible otherwise.
+    /// With a namespace, and the displayed names.
     full: OnceCell<Vec<String>>,
 }
 
 impl<'a> OwnNames<'a> {
-    /// The names of a tool, which is given by its provider's id and namespace and by its name there.
-    #[must_use]
+    /// The names of a tool, by the id and the namespace of its provider and its name there.
     pub fn of(id: &'a str, namespace: &'a str, tool: &'a str) -> Self {
-        let short = [tool.to_owned(), unslashed(tool).into_owned(), sanitised(tool)];
+        let short = [tool.to_owned(), expand_at_syntax(tool).into_owned(), sanitised(tool)];
         Self { id, namespace, tool, short, full: OnceCell::new() }
     }
 
-    /// Whether an entry of an allow-list means the tool. A glob must have the namespace, word for word, to be about names that
-    /// have it: `g*` means what the tools of `github` are called themselves.
-    #[must_use]
+    /// Whether an entry of `toolsAllowed` means the tool. A glob matches full names only if it begins with the namespace,
+    /// literally: `g*` means the own names of tools, also in a list of `github`.
     pub fn are_allowed_by(&self, pattern: &Pattern) -> bool {
-        let within = || roots(self.id, self.namespace).iter().any(|root| pattern.begins(root));
-        self.short(pattern) || ((pattern.exact().is_some() || within()) && self.full(pattern))
+        let within = || prefixes(self.id, self.namespace).iter().any(|prefix| pattern.begins_with(prefix));
+        self.matches(pattern, within)
     }
 
-    /// Whether an entry of a deny-list means the tool. In doubt it does, but a glob that says nothing of a namespace is not
-    /// about names that have one: it would deny all tools of a provider for what the provider is called.
-    #[must_use]
+    /// Whether an entry of `toolsDenied` means the tool. In doubt it does, but a glob without a separator matches no full
+    /// names: it would deny all tools of a provider because of the provider's name.
     pub fn are_denied_by(&self, pattern: &Pattern) -> bool {
-        self.short(pattern)
-            || ((pattern.exact().is_some() || pattern.contains(SEPARATOR)) && self.full(pattern))
+        self.matches(pattern, || pattern.contains(SEPARATOR))
     }
 
-    fn short(&self, pattern: &Pattern) -> bool {
-        self.short.iter().any(|name| pattern.matches(name))
+    /// Whether a pattern matches a short name, or a full one where `has_namespace` says that it is about those.
+    fn matches(&self, pattern: &Pattern, has_namespace: impl Fn() -> bool) -> bool {
+        let any = |names: &[String]| names.iter().any(|name| pattern.matches(name));
+        let is_full = || pattern.exact().is_some() || has_namespace();
+        any(&self.short) || (is_full() && any(self.full.get_or_init(|| self.full_names())))
     }
 
-    fn full(&self, pattern: &Pattern) -> bool {
-        self.full.get_or_init(|| self.all_full()).iter().any(|name| pattern.matches(name))
-    }
-
-    fn all_full(&self) -> Vec<String> {
+    fn full_names(&self) -> Vec<String> {
         let Self { id, namespace, tool, .. } = *self;
         let mut all = spellings(id, namespace, tool);
         for style in [Style::Prefixed, Style::Bare] {
-            let unnamed = Unnamed { namespace, tool, style };
-            let name = plain_name(&unnamed);
-            // What a tool is called if another one wants its name, and what models are shown.
-            let legal = cleaned(&unnamed, &name);
-            all.extend([
-                suffixed(&unnamed, &name, super::FIRST_DIGITS),
-                suffixed(&unnamed, &legal, super::FIRST_DIGITS),
-            ]);
-            all.extend([name, legal]);
+            let request = NameRequest { namespace, tool, style };
+            let name = plain_name(&request);
+            let model_name = cleaned(&request, &name);
+            // A name that another tool wants ends in a hash.
+            let hashed = [&name, &model_name].map(|name| with_hash(&request, name, FIRST_DIGITS));
+            all.extend([name, model_name].into_iter().chain(hashed));
         }
         all
     }
@@ -105,7 +100,7 @@ mod tests {
         }
         let long = "x".repeat(80);
         let tools =
-            ["b-c", "b.c", &long].map(|tool| Unnamed { namespace: "a", tool, style: Style::Prefixed });
+            ["b-c", "b.c", &long].map(|tool| NameRequest { namespace: "a", tool, style: Style::Prefixed });
         for (tool, shown) in tools.iter().zip(assign(&tools).0) {
             assert_eq!(means("a", tool.tool, &shown), (true, true), "{shown}");
         }

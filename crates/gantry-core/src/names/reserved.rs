@@ -1,51 +1,47 @@
-//! Names that are Gantry's own, whoever offers something under them.
+//! Names that are reserved for Gantry's own tools.
 
-use super::spelling::roots;
-use super::{SEPARATOR, sanitised, unslashed};
+use super::spelling::prefixes;
+use super::{SEPARATOR, expand_at_syntax, sanitised};
 
-/// Namespaces that no configured provider may take, in whatever case.
-pub const RESERVED_NAMESPACES: [&str; 3] = ["agent", "rest", "router"];
+/// Namespaces that no configured provider may take, in any case.
+const RESERVED_NAMESPACES: [&str; 3] = ["agent", "rest", "router"];
 
 /// Names of the tools that every agent run brings itself.
-pub const RESERVED_TOOLS: [&str; 4] = ["final_report", "task_status", "batch", "tool_output"];
+const RESERVED_TOOLS: [&str; 4] = ["final_report", "task_status", "batch", "tool_output"];
 
-/// Gantry's own tools by which agents start agents; below the first agent they are not for everybody.
-pub const COORDINATION_TOOLS: [&str; 2] = ["spawn_agents", "list_available_agents"];
+/// Gantry's own tools by which agents start agents; agents below the first one have them only by name.
+pub(crate) const COORDINATION_TOOLS: [&str; 2] = ["spawn_agents", "list_available_agents"];
 
 /// Whether every run brings a tool of this name itself.
-#[must_use]
-pub fn is_reserved_tool(name: &str) -> bool {
+pub(crate) fn is_reserved_tool(name: &str) -> bool {
     let own = name.split_once(SEPARATOR).filter(|(namespace, _)| namespace.eq_ignore_ascii_case("agent"));
     RESERVED_TOOLS.contains(&own.map_or(name, |(_, tool)| tool))
 }
 
 /// Whether a provider of this id would have names in a reserved namespace.
-#[must_use]
 pub fn is_reserved_namespace(id: &str) -> bool {
-    roots(id, id).iter().any(|root| is_within(root))
+    prefixes(id, id).iter().any(|prefix| is_within_reserved(prefix))
 }
 
-/// Whether a name that is shown unchanged would pass for one of a run's own tools or of a reserved namespace, as it is
+/// Whether a name that is displayed unchanged would pass for one of a run's own tools or of a reserved namespace, as it is
 /// written or as calls, patterns and model interfaces may read it.
-#[must_use]
 pub fn is_reserved_name(name: &str) -> bool {
-    readings(name).iter().any(|it| RESERVED_TOOLS.contains(&it.as_str()) || is_within(it))
+    readings(name).iter().any(|it| RESERVED_TOOLS.contains(&it.as_str()) || is_within_reserved(it))
 }
 
-/// Whether a name that is shown unchanged would pass for a tool that starts agents.
-#[must_use]
+/// Whether a name that is displayed unchanged would pass for a tool that starts agents.
 pub fn is_coordination_name(name: &str) -> bool {
     readings(name).iter().any(|it| COORDINATION_TOOLS.contains(&it.as_str()))
 }
 
-/// A name as it can be read. What a model interface is shown keeps more of a name than sanitising does, so it is reserved
-/// only if the sanitised name is.
+/// A name as it can be read. The name that models are shown keeps more of it than sanitising does, so it is reserved only
+/// if the sanitised name is.
 fn readings(name: &str) -> [String; 4] {
-    let read = unslashed(name).into_owned();
-    [name.to_owned(), sanitised(name), sanitised(&read), read]
+    let expanded = expand_at_syntax(name).into_owned();
+    [name.to_owned(), sanitised(name), sanitised(&expanded), expanded]
 }
 
-fn is_within(name: &str) -> bool {
+fn is_within_reserved(name: &str) -> bool {
     let namespace = name.split_once(SEPARATOR).map(|(namespace, _)| namespace);
     namespace.is_some_and(|it| RESERVED_NAMESPACES.iter().any(|reserved| reserved.eq_ignore_ascii_case(it)))
 }

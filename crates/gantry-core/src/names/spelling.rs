@@ -1,30 +1,27 @@
-//! By which texts a tool is meant: every spelling of it, and how the spellings of one provider begin.
+//! The spellings of a tool, and the prefixes that the spellings of one provider have.
 
 use super::{HASH_DIGITS, SEPARATOR, sanitised};
 use crate::limits::TOOL_NAME_CHARS;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-/// Turns `@ns/tool` into `ns__tool`; anything else is returned as it is.
-#[must_use]
-pub fn unslashed(spelling: &str) -> Cow<'_, str> {
+/// Turns `@ns/tool` into `ns__tool`; any other text is returned unchanged.
+pub(crate) fn expand_at_syntax(spelling: &str) -> Cow<'_, str> {
     match spelling.strip_prefix('@').and_then(|rest| rest.split_once('/')) {
         Some((namespace, tool)) => format!("{namespace}{SEPARATOR}{tool}").into(),
         None => spelling.into(),
     }
 }
 
-/// Every text that means a tool by its provider and its own name, with `@ns/tool` read as `ns__tool`.
+/// Every spelling of a tool by its provider and its own name, with `@ns/tool` expanded.
 ///
-/// An id may have a `/` or an `@` of its own. What then looks like `@ns/tool` is read as that in patterns and calls, so the
-/// outcome of such a reading is a spelling, too.
-#[must_use]
-pub fn spellings(id: &str, namespace: &str, tool: &str) -> Vec<String> {
+/// An id may itself contain a `/` or an `@`. Patterns and calls then expand it like `@ns/tool`, so the expanded text is a
+/// spelling too.
+pub(crate) fn spellings(id: &str, namespace: &str, tool: &str) -> Vec<String> {
     let mut all = vec![format!("{}{SEPARATOR}{}", sanitised(namespace), sanitised(tool))];
     for owner in [namespace, id] {
         let (plain, slashed) = (format!("{owner}{SEPARATOR}{tool}"), format!("@{owner}/{tool}"));
-        let read = [unslashed(&plain), unslashed(&slashed)].map(Cow::into_owned);
-        for spelling in std::iter::once(plain).chain(read) {
+        let expanded = [expand_at_syntax(&plain), expand_at_syntax(&slashed)].map(Cow::into_owned);
+        for spelling in std::iter::once(plain).chain(expanded) {
             if !all.contains(&spelling) {
                 all.push(spelling);
             }
@@ -33,105 +30,60 @@ pub fn spellings(id: &str, namespace: &str, tool: &str) -> Vec<String> {
     all
 }
 
-/// How every one of these spellings begins, whatever the tool is called.
-pub(super) fn roots(id: &str, namespace: &str) -> Vec<String> {
+/// The prefixes that these spellings have, for any tool of the provider.
+pub(super) fn prefixes(id: &str, namespace: &str) -> Vec<String> {
     let mut all = Vec::new();
     for owner in [&*sanitised(namespace), namespace, &*sanitised(id), id] {
         let plain = format!("{owner}{SEPARATOR}");
-        let read = [unslashed(&plain), unslashed(&format!("@{owner}/"))].map(Cow::into_owned);
-        // With the first `/` in the tool's name, `@ns__a/b` is read as `ns__a__b`.
+        let expanded =
+            [expand_at_syntax(&plain), expand_at_syntax(&format!("@{owner}/"))].map(Cow::into_owned);
+        // If the first `/` is in the tool's name, `@ns__a/b` is expanded to `ns__a__b`.
         let open = owner.strip_prefix('@').filter(|rest| !rest.contains('/'));
         let open = open.map(|rest| format!("{rest}{SEPARATOR}"));
-        for root in std::iter::once(plain).chain(read).chain(open) {
-            if !all.contains(&root) {
-                all.push(root);
+        for prefix in std::iter::once(plain).chain(expanded).chain(open) {
+            if !all.contains(&prefix) {
+                all.push(prefix);
             }
         }
     }
     all
 }
 
-/// How every spelling begins that a tool of this provider has, if its names have a prefix.
-///
-/// A cut name keeps at least that much of its beginning, so what does not begin like this is another provider's.
-#[must_use]
-pub fn prefixes(id: &str, namespace: &str) -> Vec<String> {
-    let cut = |root: String| crate::shape::truncated(&root, TOOL_NAME_CHARS - HASH_DIGITS - 1).into_owned();
-    roots(id, namespace).into_iter().map(cut).collect()
+/// The same, as short as they are in a displayed name that was cut.
+pub(crate) fn cut_prefixes(id: &str, namespace: &str) -> Vec<String> {
+    let cut =
+        |prefix: String| crate::shape::truncated(&prefix, TOOL_NAME_CHARS - HASH_DIGITS - 1).into_owned();
+    prefixes(id, namespace).into_iter().map(cut).collect()
 }
 
-/// Providers whose tools can be told apart by how their names begin, so that a pattern for one never means another.
-#[derive(Debug, Default)]
-pub struct Roots<'a> {
-    owners: HashMap<String, &'a str>,
-    /// Beginnings of what is there, which nobody else may have as a whole.
-    within: HashMap<String, &'a str>,
+/// The prefixes of the tool names of one provider, in every spelling.
+#[derive(Debug)]
+pub struct NamePrefixes<'a> {
+    pub provider: &'a str,
+    texts: Vec<String>,
+    sanitised: Vec<String>,
 }
 
-impl<'a> Roots<'a> {
-    /// Adds a provider, given by its id and its namespace.
-    ///
-    /// # Errors
-    /// The provider that is there already and has the same beginning, or one that the other's begins with.
-    pub fn add(&mut self, id: &'a str, namespace: &str) -> Result<(), &'a str> {
-        let new = roots(id, namespace);
-        let other = |root: &String| {
-            let shorter = starts(root).find_map(|start| self.owners.get(start));
-            shorter.or_else(|| self.within.get(root)).copied().filter(|owner| *owner != id)
-        };
-        if let Some(owner) = new.iter().find_map(other) {
-            return Err(owner);
-        }
-        for root in new {
-            self.within.extend(starts(&root).map(|start| (start.to_owned(), id)));
-            self.owners.insert(root, id);
-        }
-        Ok(())
+impl<'a> NamePrefixes<'a> {
+    pub fn new(provider: &'a str, namespace: &str) -> Self {
+        let texts = prefixes(provider, namespace);
+        Self { provider, sanitised: texts.iter().map(|text| sanitised(text)).collect(), texts }
+    }
+
+    /// Whether a pattern for tools of one of the two providers could mean tools of the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let overlap = |one: &String, two: &String| one.starts_with(&**two) || two.starts_with(&**one);
+        self.texts.iter().any(|own| other.texts.iter().any(|text| overlap(own, text)))
     }
 }
 
-/// Every beginning of a text at which a provider's name could end, the whole text included.
-fn starts(text: &str) -> impl Iterator<Item = &str> {
-    let ends = text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'_' | b'/'));
-    ends.filter_map(|(end, _)| text.get(..=end))
-}
-
-/// Which beginnings of names belong to which provider, so that a name which is shown unchanged cannot pass for a name of
-/// another provider.
-#[derive(Debug, Default)]
-pub struct Beginnings<'a> {
-    /// Sanitised, each with the `_` that it ends in.
-    owners: HashMap<String, Vec<&'a str>>,
-    longest: usize,
-}
-
-impl<'a> Beginnings<'a> {
-    /// Those of these providers, each given by its id and its namespace.
-    #[must_use]
-    pub fn of(providers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut all = Self::default();
-        for (id, namespace) in providers {
-            for spelling in roots(id, namespace).iter().map(|root| sanitised(root)) {
-                all.longest = all.longest.max(spelling.len());
-                let owners = all.owners.entry(spelling).or_default();
-                if !owners.contains(&id) {
-                    owners.push(id);
-                }
-            }
-        }
-        all
-    }
-
-    /// The provider, other than `own`, that this name would seem to come from, as it is or read as `@ns/tool`.
-    #[must_use]
-    pub fn imitated(&self, name: &str, own: &str) -> Option<&'a str> {
-        self.begun(&sanitised(name), own).or_else(|| self.begun(&sanitised(&unslashed(name)), own))
-    }
-
-    fn begun(&self, name: &str, own: &str) -> Option<&'a str> {
-        let known = starts(name).take_while(|start| start.len() <= self.longest);
-        known.filter_map(|start| self.owners.get(start)).flatten().copied().find(|owner| *owner != own)
-    }
+/// The provider other than `own` that a name which is displayed unchanged would seem to come from, as it is or with
+/// `@ns/tool` expanded.
+pub fn imitated<'a>(name: &str, own: &str, providers: &[NamePrefixes<'a>]) -> Option<&'a str> {
+    let readings = [sanitised(name), sanitised(&expand_at_syntax(name))];
+    let begins = |prefix: &String| readings.iter().any(|reading| reading.starts_with(&**prefix));
+    let others = providers.iter().filter(|other| other.provider != own);
+    others.filter(|other| other.sanitised.iter().any(begins)).map(|other| other.provider).next()
 }
 
 #[cfg(test)]
@@ -140,9 +92,9 @@ mod tests {
 
     #[test]
     fn slashes_mean_the_separator() {
-        assert_eq!(unslashed("@files/read_file"), "files__read_file");
-        assert_eq!(unslashed("read_file"), "read_file");
-        assert_eq!(unslashed("@odd"), "@odd");
+        assert_eq!(expand_at_syntax("@files/read_file"), "files__read_file");
+        assert_eq!(expand_at_syntax("read_file"), "read_file");
+        assert_eq!(expand_at_syntax("@odd"), "@odd");
     }
 
     #[test]
@@ -151,7 +103,7 @@ mod tests {
             for tool in ["push", "a/b", "@x/y"] {
                 let all = spellings(id, id, tool);
                 for written in [format!("{id}__{tool}"), format!("@{id}/{tool}")] {
-                    assert!(all.contains(&unslashed(&written).into_owned()), "{written}: {all:?}");
+                    assert!(all.contains(&expand_at_syntax(&written).into_owned()), "{written}: {all:?}");
                 }
                 let begins =
                     |text: &String| prefixes(id, id).iter().any(|prefix| text.starts_with(&**prefix));
@@ -163,6 +115,9 @@ mod tests {
 
     #[test]
     fn nam_3_providers_that_one_glob_could_mean_both_cannot_stand_side_by_side() {
+        let overlap = |first: &str, second: &str| {
+            NamePrefixes::new(first, first).overlaps(&NamePrefixes::new(second, second))
+        };
         for (first, second) in [
             ("git_hub", "git-hub"),
             ("a", "a__b"),
@@ -173,26 +128,22 @@ mod tests {
             ("@org", "org"),
             ("org__srv", "@org/srv"),
         ] {
-            for (first, second) in [(first, second), (second, first)] {
-                let mut roots = Roots::default();
-                assert_eq!(roots.add(first, first), Ok(()));
-                assert_eq!(roots.add(second, second), Err(first), "{second}");
-            }
+            assert!(overlap(first, second) && overlap(second, first), "{first} {second}");
         }
-        let mut roots = Roots::default();
-        for id in
-            ["git", "github", "git-hub", "org/srv", "org/srv-two", "@scope/a", "@scope/ab", "a", "ab", "b"]
-        {
-            assert_eq!(roots.add(id, id), Ok(()), "{id}");
+        let apart =
+            ["git", "github", "git-hub", "org/srv", "org/srv-two", "@scope/a", "@scope/ab", "a", "ab", "b"];
+        for (n, first) in apart.iter().enumerate() {
+            assert!(apart[..n].iter().all(|second| !overlap(first, second)), "{first}");
         }
-        assert_eq!(roots.add("other", "a"), Err("a"), "a namespace counts like an id");
+        let other = NamePrefixes::new("other", "a");
+        assert!(other.overlaps(&NamePrefixes::new("a", "a")), "a namespace counts like an id");
     }
 
     #[test]
     fn nam_3_a_name_passes_for_one_of_every_provider_that_a_spelling_of_it_could_mean() {
         let ids = ["git-hub", "a__b", "org/srv", "@scope/srv", "my server", "sly", "x-y", "x.y"];
-        let beginnings = Beginnings::of(ids.map(|id| (id, id)));
-        for (name, imitated) in [
+        let all = ids.map(|id| NamePrefixes::new(id, id));
+        for (name, other) in [
             ("git-hub__push", Some("git-hub")),
             ("git_hub__push", Some("git-hub")),
             ("git.hub__", Some("git-hub")),
@@ -214,11 +165,11 @@ mod tests {
             ("", None),
             ("é", None),
         ] {
-            assert_eq!(beginnings.imitated(name, "sly"), imitated, "{name}");
+            assert_eq!(imitated(name, "sly", &all), other, "{name}");
         }
-        assert_eq!(beginnings.imitated("x_y__z", "x-y"), Some("x.y"), "whoever else has the same beginning");
+        assert_eq!(imitated("x_y__z", "x-y", &all), Some("x.y"), "the other with the same prefix");
         for spelling in ["@git-hub/x", "@a__b/x", "@org/srv/x", "@scope/srv__x", "@@scope/srv/x"] {
-            assert!(beginnings.imitated(&unslashed(spelling), "sly").is_some(), "{spelling}");
+            assert!(imitated(&expand_at_syntax(spelling), "sly", &all).is_some(), "{spelling}");
         }
     }
 }

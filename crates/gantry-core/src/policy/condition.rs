@@ -1,4 +1,4 @@
-//! A rule's condition: a CEL expression over the call, compiled once.
+//! The condition of a rule: a CEL expression over the call, compiled once.
 
 use super::rule::RuleError;
 use crate::limits::CONDITION_BYTES;
@@ -8,14 +8,17 @@ use cel::{Context, Program};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Names that an expression may use.
-const KNOWN: [&str; 6] = ["args", "tool", "agent", "principal", "project", "role"];
+/// The variables of an expression.
+const VARIABLES: [&str; 6] = ["args", "tool", "agent", "principal", "project", "role"];
 
 /// A compiled expression.
 #[derive(Debug)]
-pub(super) struct Condition(Program);
+pub struct Condition {
+    program: Program,
+    text: Box<str>,
+}
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct ToolFacts<'a> {
     name: &'a str,
     provider: &'a str,
@@ -27,54 +30,57 @@ struct ToolFacts<'a> {
 
 impl Condition {
     pub(super) fn compile(text: &str) -> Result<Self, RuleError> {
+        let invalid = |message| RuleError::Condition { message };
         if text.len() > CONDITION_BYTES {
-            return Err(RuleError::Condition {
-                message: format!("it is longer than {CONDITION_BYTES} bytes"),
-            });
+            return Err(invalid(format!("it is longer than {CONDITION_BYTES} bytes")));
         }
-        let program =
-            Program::compile(text).map_err(|error| RuleError::Condition { message: one_line(&error) })?;
+        let program = Program::compile(text).map_err(|error| invalid(one_line(&error)))?;
         let references = program.references();
-        if let Some(unknown) = references.variables().into_iter().find(|name| !KNOWN.contains(name)) {
-            let message = format!("{unknown:?} is not known here; there are {}", KNOWN.join(", "));
-            return Err(RuleError::Condition { message });
+        if let Some(unknown) = references.variables().into_iter().find(|name| !VARIABLES.contains(name)) {
+            return Err(invalid(format!(
+                "{unknown:?} is not known here; there are {}",
+                VARIABLES.join(", ")
+            )));
         }
-        Ok(Self(program))
+        Ok(Self { program, text: text.into() })
     }
 
-    /// Whether the expression uses this name.
-    pub(super) fn looks_at(&self, name: &str) -> bool {
-        self.0.references().has_variable(name)
+    /// The expression as it is written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
-    /// Whether the condition holds. Without a call it is judged on the arguments alone, as examples are.
+    /// Whether the expression uses this variable.
+    pub(super) fn uses(&self, variable: &str) -> bool {
+        self.program.references().has_variable(variable)
+    }
+
+    /// Whether the condition holds. Without a call it is evaluated on the arguments alone, as for the examples of a rule.
     pub(super) fn holds(&self, call: Option<(&Caller, &Tool)>, arguments: &Value) -> Result<bool, String> {
         let mut context = Context::default();
-        let mut add = |name: &str, value: &dyn erased::Facts| value.add_to(&mut context, name);
-        add("args", &arguments)?;
-        match call {
-            Some((caller, tool)) => {
-                add("tool", &tool_facts(tool))?;
-                add("agent", &caller.agent_name())?;
-                add("principal", &&*caller.principal)?;
-                add("project", &&*caller.project)?;
-                add("role", &caller.role)?;
-            }
-            None => {
-                let none =
-                    ToolFacts { name: "", provider: "", namespace: "", original: "", kind: "", effect: "" };
-                add("tool", &none)?;
-                for name in ["agent", "principal", "project", "role"] {
-                    add(name, &"")?;
-                }
+        add(&mut context, "args", arguments)?;
+        if let Some((caller, tool)) = call {
+            add(&mut context, "tool", tool_facts(tool))?;
+            add(&mut context, "agent", caller.agent_name())?;
+            add(&mut context, "principal", &*caller.principal)?;
+            add(&mut context, "project", &*caller.project)?;
+            add(&mut context, "role", caller.role)?;
+        } else {
+            add(&mut context, "tool", ToolFacts::default())?;
+            for name in ["agent", "principal", "project", "role"] {
+                add(&mut context, name, "")?;
             }
         }
-        match self.0.execute(&context) {
+        match self.program.execute(&context) {
             Ok(cel::Value::Bool(holds)) => Ok(holds),
             Ok(other) => Err(format!("it gives a {} where true or false is needed", other.type_of())),
             Err(error) => Err(format!("{} (use has(…) for arguments that may be missing)", one_line(&error))),
         }
     }
+}
+
+fn add(context: &mut Context<'_, '_>, name: &str, value: impl Serialize) -> Result<(), String> {
+    context.add_variable(name, value).map_err(|error| error.to_string())
 }
 
 fn tool_facts(tool: &Tool) -> ToolFacts<'_> {
@@ -90,20 +96,4 @@ fn tool_facts(tool: &Tool) -> ToolFacts<'_> {
 
 fn one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Anything that serde can write, behind one small object-safe face.
-mod erased {
-    use cel::Context;
-    use serde::Serialize;
-
-    pub(super) trait Facts {
-        fn add_to(&self, context: &mut Context<'_, '_>, name: &str) -> Result<(), String>;
-    }
-
-    impl<T: Serialize> Facts for T {
-        fn add_to(&self, context: &mut Context<'_, '_>, name: &str) -> Result<(), String> {
-            context.add_variable(name, self).map_err(|error| error.to_string())
-        }
-    }
 }

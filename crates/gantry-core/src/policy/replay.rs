@@ -1,37 +1,31 @@
-//! What the policies would say to a call that is on record.
+//! The outcome that the policies would have for a recorded call.
 //!
-//! The ledger does not have everything that a call was judged by: long arguments are cut, secrets are masked, and what
-//! the files looked like is gone. Where one of these would decide, the answer is that it cannot be told.
+//! The ledger does not have everything that a call was judged by: long arguments are cut, secrets are masked, and the files
+//! have changed since. Where one of these decides, the outcome is unknown.
 
-use super::condition::Condition;
-use super::gates::ToolRule;
-use super::rule::Decide;
-use super::{OWN_RULE, Policies, names};
+use super::evaluate::{Applies, Arguments, By, Facts, Finding, Unknown};
+use super::{OWN_RULE, Policies};
 use crate::digest::Digest;
 use crate::principal::Caller;
 use crate::tool::{Annotations, ApprovalRule, Effect, Origin, Settings, Tool, ToolSpec};
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 
-/// A call that is on record.
+/// A call as the ledger has it.
 #[derive(Debug)]
-pub struct Recorded {
-    /// Its tool, as far as the record says what that was.
+pub struct RecordedCall {
     pub tool: Arc<Tool>,
-    /// Who made it.
     pub caller: Caller,
-    /// Whether the caller's role is on record, or follows from who they are.
+    /// Whether the caller's role is recorded, or follows from the principal.
     pub knows_role: bool,
-    /// Its arguments; none if not all of them are on record.
+    /// None if some were cut or masked.
     pub arguments: Option<Value>,
-    /// Whether the caller's agent is set up so that the tool's own rule need not ask.
+    /// Whether the selection of the caller's agent approves the tool's own rule automatically.
     pub auto_approved: bool,
 }
 
-impl Recorded {
-    /// A tool that was called, as far as the record says what it was. It takes any arguments.
-    #[must_use]
+impl RecordedCall {
+    /// The tool of a recorded call, with what the ledger has of it. It takes any arguments.
     pub fn tool(
         origin: &Origin,
         original: &str,
@@ -58,134 +52,60 @@ impl Recorded {
         Tool::new(origin, name.to_owned(), spec, Settings::default())
     }
 
-    /// The arguments of a call by their text in the ledger, if that is all of them: nothing was cut or masked.
-    #[must_use]
+    /// The arguments by their text in the ledger, unless some were cut or masked.
     pub fn arguments(text: &str, digest: Digest) -> Option<Value> {
-        // What is recorded of arguments in whole is their canonical text, and the digest is of that.
+        // The ledger records complete arguments as canonical text, and the digest is of the canonical text.
         if Digest::of(text.as_bytes()) == digest { serde_json::from_str(text).ok() } else { None }
+    }
+
+    /// Whether the tool's own rule asks, where it is neither waived nor approved automatically.
+    fn own_rule(&self, policies: &Policies) -> Option<Finding<'static>> {
+        let rules = &policies.approval_rules;
+        if rules.waives_tool_rule(&self.tool) || self.auto_approved {
+            return None;
+        }
+        let applies = match self.tool.spec.approval_rule {
+            ApprovalRule::Always => Applies::Yes,
+            ApprovalRule::Never => rules.effect_ask(&self.tool).map(|_| Applies::Yes)?,
+            ApprovalRule::Depends => Applies::Unknown(Unknown::Files),
+        };
+        Some(Finding { by: By::Approvals(OWN_RULE, String::new()), applies })
     }
 }
 
-/// What the policies would say to a call.
+/// The outcome that the policies would have for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Foreseen {
-    /// Nothing is against it.
+pub enum ReplayOutcome {
     Runs,
     /// A person is asked by these rules, and perhaps by others.
     Held(Vec<Arc<str>>),
     /// This rule refuses it.
     Denied(String),
-    /// It depends on what is not known any more.
-    Untold(Untold),
+    Unknown(Unknown),
 }
 
-/// Why it cannot be told what the policies would say to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Untold {
-    /// A condition looks at arguments that were cut or masked.
-    Arguments,
-    /// A condition looks at the caller's role.
-    Role,
-    /// The tool's own rule looks at the world.
-    World,
-}
-
-impl fmt::Display for Untold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Arguments => "arguments were cut or masked in the ledger",
-            Self::Role => "the role of the caller is not in the ledger",
-            Self::World => "the tool's own rule looks at the files",
-        })
-    }
-}
-
-/// Whether something applies to a call.
-#[derive(Clone, Copy)]
-enum Applies {
-    Yes,
-    No,
-    /// The condition cannot be judged, which refuses a call.
-    Never,
-    Unknown(Untold),
-}
-
-/// What the policies would say to a call that is on record.
-#[must_use]
-pub fn foresee(policies: &Policies, call: &Recorded) -> Foreseen {
-    let mut found = Found::default();
-    for rule in policies.rules.iter().filter(|rule| names(&rule.tools, &call.tool)) {
-        let applies = rule.condition.as_ref().map_or(Applies::Yes, |condition| call.meets(condition));
-        match (applies, rule.decide) {
-            (Applies::Never, _) | (Applies::Yes, Decide::Deny) => return Foreseen::Denied(rule.title()),
-            (Applies::Unknown(why), Decide::Deny) => found.perhaps_denied = Some(why),
-            (applies, Decide::Ask) => found.add(applies, &rule.title()),
-            (Applies::No, Decide::Deny) => {}
+/// Evaluates the policies on a recorded call.
+pub fn replay(policies: &Policies, call: &RecordedCall) -> ReplayOutcome {
+    let arguments = call.arguments.as_ref().map_or(Arguments::Redacted, Arguments::Known);
+    let facts = Facts { tool: &call.tool, caller: Some((&call.caller, call.knows_role)), arguments };
+    let mut asks: Vec<Arc<str>> = Vec::new();
+    let (mut perhaps_denied, mut perhaps_asked) = (None, None);
+    let findings = policies.evaluate(&facts).into_iter().chain(policies.evaluate_approvals(&facts));
+    for finding in findings.chain(call.own_rule(policies)) {
+        match (finding.applies, finding.by.denies()) {
+            (Applies::Failed(_), _) | (Applies::Yes, true) => {
+                return ReplayOutcome::Denied(finding.by.title());
+            }
+            (Applies::Yes, false) => asks.push(finding.by.title().into()),
+            (Applies::Unknown(unknown), true) => perhaps_denied = Some(unknown),
+            (Applies::Unknown(unknown), false) => perhaps_asked = perhaps_asked.or(Some(unknown)),
+            (Applies::No, _) => {}
         }
     }
-    let (gates, tool) = (&policies.gates, &call.tool);
-    found.asks.extend(gates.requires_approval(tool).then(|| "requiresApprovalTools".into()));
-    found.asks.extend(gates.is_dear(tool).then(|| "requiresApprovalCost".into()));
-    match gates.rule(tool) {
-        Some(ToolRule::Always) => found.add(Applies::Yes, "toolRules"),
-        Some(ToolRule::When(when)) => match call.meets(&when.condition) {
-            Applies::Never => return Foreseen::Denied("toolRules".to_owned()),
-            applies @ (Applies::Yes | Applies::No | Applies::Unknown(_)) => found.add(applies, "toolRules"),
-        },
-        Some(ToolRule::Never) | None => {}
-    }
-    if !gates.lifts_approval_rule(tool) && !call.auto_approved {
-        match tool.spec.approval_rule {
-            ApprovalRule::Always => found.add(Applies::Yes, OWN_RULE),
-            ApprovalRule::Never => found.asks.extend(gates.effect_ask(tool).map(|_| OWN_RULE.into())),
-            ApprovalRule::Depends => found.add(Applies::Unknown(Untold::World), OWN_RULE),
-        }
-    }
-    found.conclude()
-}
-
-/// What was found out about a call that nothing denies for certain.
-#[derive(Default)]
-struct Found {
-    asks: Vec<Arc<str>>,
-    perhaps_asked: Option<Untold>,
-    perhaps_denied: Option<Untold>,
-}
-
-impl Found {
-    /// Adds a rule that asks if it applies.
-    fn add(&mut self, applies: Applies, rule: &str) {
-        match applies {
-            Applies::Yes => self.asks.push(rule.into()),
-            Applies::Unknown(why) => self.perhaps_asked = self.perhaps_asked.or(Some(why)),
-            Applies::No | Applies::Never => {}
-        }
-    }
-
-    fn conclude(self) -> Foreseen {
-        match (self.perhaps_denied, self.perhaps_asked) {
-            (Some(why), _) => Foreseen::Untold(why),
-            _ if !self.asks.is_empty() => Foreseen::Held(self.asks),
-            (None, Some(why)) => Foreseen::Untold(why),
-            (None, None) => Foreseen::Runs,
-        }
-    }
-}
-
-impl Recorded {
-    fn meets(&self, condition: &Condition) -> Applies {
-        if condition.looks_at("role") && !self.knows_role {
-            return Applies::Unknown(Untold::Role);
-        }
-        let arguments = match &self.arguments {
-            Some(arguments) => arguments,
-            None if condition.looks_at("args") => return Applies::Unknown(Untold::Arguments),
-            None => &Value::Null,
-        };
-        match condition.holds(Some((&self.caller, &self.tool)), arguments) {
-            Ok(true) => Applies::Yes,
-            Ok(false) => Applies::No,
-            Err(_) => Applies::Never,
-        }
+    match (perhaps_denied, perhaps_asked) {
+        (Some(unknown), _) => ReplayOutcome::Unknown(unknown),
+        _ if !asks.is_empty() => ReplayOutcome::Held(asks),
+        (None, Some(unknown)) => ReplayOutcome::Unknown(unknown),
+        (None, None) => ReplayOutcome::Runs,
     }
 }

@@ -7,6 +7,7 @@ mod replay;
 use super::*;
 use crate::call::CallRequest;
 use crate::names::Style;
+use crate::pattern::Pattern;
 use crate::principal::Role;
 use crate::schema::SchemaText;
 use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
@@ -209,7 +210,7 @@ fn question(principal: &str, arguments: &str, precondition: Option<&str>) -> Que
 
 #[test]
 fn a_decision_counts_for_the_exact_call_that_was_seen() {
-    use crate::approval::{Decision, Void, redeem};
+    use crate::approval::{Decision, RedeemError, redeem};
     let seen = question("p", r#"{"env":"dev"}"#, Some("absent"));
     let decision = |approved| Decision { binding: seen.binding(), approved, by: "person".into() };
     let same = question("p", r#" { "env" : "dev" } "#, Some("absent"));
@@ -221,10 +222,12 @@ fn a_decision_counts_for_the_exact_call_that_was_seen() {
         question("p", r#"{"env":"dev"}"#, Some("unchanged")),
         question("p", r#"{"env":"dev"}"#, None),
     ] {
-        assert!(matches!(redeem(other, &decision(true)).unwrap_err(), Void::Changed(_)));
+        assert!(matches!(redeem(other, &decision(true)).unwrap_err(), RedeemError::Changed(_)));
     }
     let asked = question("p", r#"{"env":"dev"}"#, Some("absent"));
-    let Void::Denied(refusal) = redeem(asked, &decision(false)).unwrap_err() else { panic!("not denied") };
+    let RedeemError::Denied(refusal) = redeem(asked, &decision(false)).unwrap_err() else {
+        panic!("not denied")
+    };
     assert_eq!(refusal.error().code, ErrorCode::RejectedByUser);
 }
 

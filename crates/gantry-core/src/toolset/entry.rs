@@ -1,4 +1,4 @@
-//! What a list of tools shows: a tool under its own name, or under an alias.
+//! An entry of a list of tools: a tool under its own name, or under an alias.
 
 use crate::raw;
 use crate::tool::Tool;
@@ -8,9 +8,7 @@ use std::sync::Arc;
 /// A name that can be called, and the tool that it means.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// The name.
     pub name: &'a str,
-    /// The tool.
     pub tool: &'a Arc<Tool>,
     /// Whether the name is an alias.
     pub alias: bool,
@@ -18,28 +16,24 @@ pub struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Whether it can be called.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.tool.quarantined().is_none()
     }
 
     /// What the tool does, and for an alias, what it stands for.
-    #[must_use]
     pub fn description(&self) -> Cow<'a, str> {
         let own = &self.tool.spec.description;
         if self.alias { format!("{}{own}", self.introduction()).into() } else { own.into() }
     }
 
     /// The definition as MCP clients read it, as JSON text.
-    #[must_use]
     pub fn definition(&self) -> Cow<'a, str> {
         self.under_this_name(self.tool.definition())
     }
 
     /// The same for clients that take only objects as structured results.
-    #[must_use]
-    pub fn plain_definition(&self) -> Cow<'a, str> {
-        self.under_this_name(self.tool.plain_definition())
+    pub fn legacy_definition(&self) -> Cow<'a, str> {
+        self.under_this_name(self.tool.legacy_definition())
     }
 
     fn introduction(&self) -> String {
@@ -54,7 +48,7 @@ impl<'a> Entry<'a> {
         let introduction = raw::quoted(&self.introduction());
         let own = raw::member(definition, "description").and_then(|text| text.strip_prefix('"'));
         let description = match (own, introduction.strip_suffix('"')) {
-            // The provider's words stay as they are written.
+            // The provider's text stays word for word.
             (Some(own), Some(introduction)) => format!("{introduction}{own}"),
             _ => introduction,
         };

@@ -1,6 +1,6 @@
-//! The pool: all tools of a project, named, compiled, and found by whatever spelling means one of them.
+//! The pool: all tools of a project, named, compiled, and found by any of their spellings.
 
-use crate::names::{Collision, Style, Unnamed, assign, legalised, prefixes, unslashed};
+use crate::names::{Collision, NameRequest, Style, assign, cut_prefixes, expand_at_syntax, model_names};
 use crate::pattern::Pattern;
 use crate::schema::Patience;
 use crate::tool::{Origin, Settings, Status, Tool, ToolKey, ToolSpec};
@@ -10,25 +10,18 @@ use std::sync::Arc;
 /// A tool that is about to enter a pool.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Where it comes from.
     pub origin: Origin,
-    /// How it is displayed.
     pub style: Style,
-    /// Its definition.
     pub spec: ToolSpec,
-    /// How its calls are run.
     pub settings: Settings,
 }
 
 impl Candidate {
-    /// What it is named by.
-    #[must_use]
-    pub fn unnamed(&self) -> Unnamed<'_> {
-        Unnamed { namespace: &self.origin.namespace, tool: &self.spec.name, style: self.style }
+    pub fn name_request(&self) -> NameRequest<'_> {
+        NameRequest { namespace: &self.origin.namespace, tool: &self.spec.name, style: self.style }
     }
 
-    /// Whether this tool was made from the same. Definitions count by their text, not only by what they mean: clients are
-    /// shown it.
+    /// Whether this tool was made from an equal candidate. Definitions are compared by their text, which clients are shown.
     fn makes(&self, tool: &Tool) -> bool {
         let Self { origin, style: _, spec, settings } = self;
         tool.key.provider == origin.provider
@@ -44,67 +37,32 @@ impl Candidate {
 pub struct Pool {
     /// In the order of the displayed names.
     tools: Vec<Arc<Tool>>,
-    /// Every spelling of every tool, and who has it.
-    index: HashMap<Box<str>, Owners>,
-    /// The same tools by the ids of their providers.
-    providers: BTreeMap<Arc<str>, Provided>,
+    /// The positions of the tools that have a spelling.
+    index: HashMap<Box<str>, Vec<usize>>,
+    /// By the ids of the providers.
+    providers: BTreeMap<Arc<str>, ProviderTools>,
     collisions: Vec<Collision>,
 }
 
-/// The positions of the tools that have one spelling.
+/// The tools of one provider.
 #[derive(Debug)]
-enum Owners {
-    One(usize),
-    Several(Vec<usize>),
-}
-
-impl Owners {
-    fn add(&mut self, n: usize) {
-        match self {
-            Self::One(known) if *known == n => {}
-            Self::One(known) => *self = Self::Several(vec![*known, n]),
-            Self::Several(known) if known.last() == Some(&n) => {}
-            Self::Several(known) => known.push(n),
-        }
-    }
-
-    fn all(&self) -> &[usize] {
-        match self {
-            Self::One(n) => std::slice::from_ref(n),
-            Self::Several(all) => all,
-        }
-    }
-}
-
-/// What a text means.
-enum Meaning {
-    Nothing,
-    Tool(usize),
-    /// Several tools, and none of them more than another.
-    Unclear,
-}
-
-/// What one provider has in a pool.
-#[derive(Debug)]
-struct Provided {
-    /// Positions, in the order of the provider's own names.
-    tools: Vec<usize>,
-    /// How all their spellings begin; nothing if they begin in any way.
+struct ProviderTools {
+    /// In the order of the provider's own names.
+    positions: Vec<usize>,
+    /// The prefixes of all their spellings; empty if a spelling has none of the provider's prefixes.
     prefixes: Vec<String>,
 }
 
 impl Pool {
-    /// Names and compiles the tools. The order of the result is that of the displayed names.
-    #[must_use]
+    /// Names and compiles the tools.
     pub fn build(candidates: Vec<Candidate>) -> Self {
         Self::made(&Self::default(), candidates, |_| None)
     }
 
-    /// The same after a change, with a say about each tool: one that somebody objects to is quarantined for that reason.
+    /// The same after a change; a tool with an objection is quarantined for that reason.
     ///
-    /// What is as it was is taken over: tools are compiled only where something about them is new, and a pool in which
-    /// nothing is new is the one before, so that whoever has resolved a view of it has one of this pool.
-    #[must_use]
+    /// Unchanged tools are taken over without compiling them again. If no tool has changed, the pool before is returned, so
+    /// that toolsets of it stay current.
     pub fn rebuild(
         before: &Arc<Self>,
         candidates: Vec<Candidate>,
@@ -119,11 +77,11 @@ impl Pool {
         candidates: Vec<Candidate>,
         objection: impl Fn(&Candidate) -> Option<String>,
     ) -> Self {
-        let unnamed: Vec<Unnamed<'_>> = candidates.iter().map(Candidate::unnamed).collect();
-        let (names, collisions) = assign(&unnamed);
-        let legal = legalised(&unnamed, &names);
+        let requests: Vec<NameRequest<'_>> = candidates.iter().map(Candidate::name_request).collect();
+        let (names, collisions) = assign(&requests);
+        let for_models = model_names(&requests, &names);
         let mut patience: HashMap<Arc<str>, Patience> = HashMap::new();
-        let named = names.into_iter().zip(legal).zip(candidates).map(|(names, candidate)| {
+        let named = names.into_iter().zip(for_models).zip(candidates).map(|(names, candidate)| {
             let objection = objection(&candidate);
             let patience = patience.entry(Arc::clone(&candidate.origin.provider)).or_default();
             before.tool(names, (candidate, objection), patience)
@@ -133,27 +91,27 @@ impl Pool {
         Self { index: index(&tools), providers: providers(&tools), tools, collisions }
     }
 
-    /// The tool of this pool that a candidate makes once more, or else a new one. The names are the displayed one and the
-    /// one for models, where that is another.
+    /// The tool of this pool that an equal candidate made, or else a new one. The names are the displayed one and the one for
+    /// models, where that is another.
     fn tool(
         &self,
-        (name, legal): (String, Option<String>),
+        (name, model_name): (String, Option<String>),
         (candidate, objection): (Candidate, Option<String>),
         patience: &mut Patience,
     ) -> Arc<Tool> {
         let same = |tool: &&Arc<Tool>| {
-            candidate.makes(tool) && tool.legal_name() == legal.as_deref().unwrap_or(&name)
+            candidate.makes(tool) && tool.model_name() == model_name.as_deref().unwrap_or(&name)
         };
         let known = self.named(&name).filter(same);
         if let Some(known) = known.filter(|tool| tool.quarantined() == objection.as_deref()) {
             return Arc::clone(known);
         }
         let Candidate { origin, style: _, spec, settings } = candidate;
-        let mut tool = Tool::one_of_many(&origin, name, spec, settings, patience).with_legal_name(legal);
+        let mut tool = Tool::one_of_many(&origin, name, spec, settings, patience).with_model_name(model_name);
         if let Some(reason) = objection {
             tool.status = Status::Quarantined(reason);
         }
-        // A schema that cannot be used is found out by compiling it again.
+        // A tool whose schema cannot be used is compiled again to compare the reason.
         match known.filter(|known| known.quarantined() == tool.quarantined()) {
             Some(known) => Arc::clone(known),
             None => Arc::new(tool),
@@ -167,19 +125,16 @@ impl Pool {
     }
 
     /// The tool that is displayed under this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools.get(self.displayed(name)?)
     }
 
     /// Every tool, in the order of the names.
-    #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
         &self.tools
     }
 
     /// Names that had to be made distinct.
-    #[must_use]
     pub fn collisions(&self) -> &[Collision] {
         &self.collisions
     }
@@ -189,40 +144,34 @@ impl Pool {
         self.tools.binary_search_by(|tool| (*tool.name).cmp(name)).ok()
     }
 
-    /// The position of the tool that a call with this spelling means, out of those that are there for the caller.
+    /// The position of the tool that a call with this spelling means, out of those that the caller has. Tools that the caller
+    /// does not have make no difference.
     pub(super) fn find(&self, spelling: &str, is_there: impl Fn(usize) -> bool) -> Option<usize> {
-        // A name that is shown as it is may itself look like `@ns/tool`: what is shown is what can be called.
-        match self.meaning(spelling, &is_there) {
-            Meaning::Tool(n) => Some(n),
-            Meaning::Unclear => None,
-            Meaning::Nothing => match self.meaning(&unslashed(spelling), &is_there) {
-                Meaning::Tool(n) => Some(n),
-                Meaning::Unclear | Meaning::Nothing => None,
-            },
-        }
+        // A displayed name may itself look like `@ns/tool`, and means the tool that is displayed so.
+        let texts = [spelling, &*expand_at_syntax(spelling)];
+        let having = |text: &str| -> Vec<usize> {
+            self.index.get(text).into_iter().flatten().copied().filter(|n| is_there(*n)).collect()
+        };
+        let found = texts.into_iter().map(|text| (text, having(text))).find(|(_, tools)| !tools.is_empty());
+        found.and_then(|(text, tools)| self.choose(text, &tools))
     }
 
-    /// What just this text means out of what is there; what is not there makes no difference.
-    ///
-    /// Of several tools, the one that is shown under the text is meant, or else the one that models are shown under it. If
-    /// there is neither, none is: a guess would be a call of something that nobody asked for.
-    fn meaning(&self, text: &str, is_there: impl Fn(usize) -> bool) -> Meaning {
-        let owners = self.index.get(text).map_or(&[][..], Owners::all);
-        let mut there = owners.iter().copied().filter(|n| is_there(*n));
-        let Some(first) = there.next() else { return Meaning::Nothing };
-        if there.next().is_none() {
-            return Meaning::Tool(first);
-        }
-        let shown = |name: fn(&Tool) -> &str| {
-            let mut owners = owners.iter().copied().filter(|n| is_there(*n));
-            owners.find(|n| self.tools.get(*n).is_some_and(|tool| name(tool) == text))
+    /// Of several tools with one spelling, the one that is displayed so, or else the one that models are shown so. If there
+    /// is neither, none: a guess could call a tool that the caller did not mean.
+    fn choose(&self, spelling: &str, tools: &[usize]) -> Option<usize> {
+        let called = |name: fn(&Tool) -> &str| {
+            let is_called = |n: &usize| self.tools.get(*n).is_some_and(|tool| name(tool) == spelling);
+            tools.iter().copied().find(is_called)
         };
-        shown(|tool| &tool.name).or_else(|| shown(Tool::legal_name)).map_or(Meaning::Unclear, Meaning::Tool)
+        match tools {
+            [only] => Some(*only),
+            _ => called(|tool| &tool.name).or_else(|| called(Tool::model_name)),
+        }
     }
 
     /// The positions of a provider's tools.
     pub(super) fn provided(&self, id: &str) -> &[usize] {
-        self.providers.get(id).map_or(&[], |provided| &provided.tools)
+        self.providers.get(id).map_or(&[], |provider| &provider.positions)
     }
 
     /// The positions of the tools with this identity: one, unless a provider has two tools of one name.
@@ -234,8 +183,8 @@ impl Pool {
         all.get(from..to).unwrap_or_default()
     }
 
-    /// Gives `hit` the position of every tool, out of those that are there, that a pattern means by one of its spellings. A
-    /// pattern without wildcards means what a call would.
+    /// Calls `hit` with the position of every tool, out of those that are there, that a pattern means. A pattern without
+    /// wildcards means the tool that a call would mean.
     pub(super) fn matching(
         &self,
         pattern: &Pattern,
@@ -248,46 +197,44 @@ impl Pool {
         if let Some(text) = pattern.exact() {
             return self.find(text, is_there).into_iter().for_each(hit);
         }
-        let means = |n: &usize| {
-            let tool = self.tools.get(*n).filter(|_| is_there(*n));
-            tool.is_some_and(|tool| tool.spellings().any(|spelling| pattern.matches(spelling)))
-        };
-        let provided = self.providers.values().filter(|provided| provided.can_match(pattern));
-        provided.flat_map(|provided| provided.tools.iter().copied().filter(means)).for_each(hit);
+        let is_meant =
+            |n: &usize| is_there(*n) && self.tools.get(*n).is_some_and(|tool| tool.matches(pattern));
+        let providers = self.providers.values().filter(|provider| provider.can_match(pattern));
+        providers.flat_map(|provider| provider.positions.iter().copied().filter(is_meant)).for_each(hit);
     }
 }
 
-impl Provided {
+impl ProviderTools {
     fn can_match(&self, pattern: &Pattern) -> bool {
-        self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| pattern.can_begin(prefix))
+        self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| pattern.can_begin_with(prefix))
     }
 }
 
-fn index(tools: &[Arc<Tool>]) -> HashMap<Box<str>, Owners> {
-    let mut index: HashMap<Box<str>, Owners> = HashMap::new();
+fn index(tools: &[Arc<Tool>]) -> HashMap<Box<str>, Vec<usize>> {
+    let mut index: HashMap<Box<str>, Vec<usize>> = HashMap::new();
     for (n, tool) in tools.iter().enumerate() {
         for spelling in tool.spellings() {
-            index.entry(spelling.into()).and_modify(|owners| owners.add(n)).or_insert(Owners::One(n));
+            index.entry(spelling.into()).or_default().push(n);
         }
     }
     index
 }
 
-fn providers(tools: &[Arc<Tool>]) -> BTreeMap<Arc<str>, Provided> {
-    let mut all: BTreeMap<Arc<str>, Provided> = BTreeMap::new();
+fn providers(tools: &[Arc<Tool>]) -> BTreeMap<Arc<str>, ProviderTools> {
+    let mut all: BTreeMap<Arc<str>, ProviderTools> = BTreeMap::new();
     for (n, tool) in tools.iter().enumerate() {
-        let provided = all.entry(Arc::clone(&tool.key.provider)).or_insert_with(|| Provided {
-            tools: Vec::new(),
-            prefixes: prefixes(&tool.key.provider, &tool.namespace),
+        let provider = all.entry(Arc::clone(&tool.key.provider)).or_insert_with(|| ProviderTools {
+            positions: Vec::new(),
+            prefixes: cut_prefixes(&tool.key.provider, &tool.namespace),
         });
-        provided.tools.push(n);
-        let begins = |spelling: &str| provided.prefixes.iter().any(|prefix| spelling.starts_with(&**prefix));
-        if !tool.spellings().all(begins) {
-            provided.prefixes.clear();
+        provider.positions.push(n);
+        let has_prefix = |text: &str| provider.prefixes.iter().any(|prefix| text.starts_with(&**prefix));
+        if !tool.spellings().all(has_prefix) {
+            provider.prefixes.clear();
         }
     }
-    for provided in all.values_mut() {
-        provided.tools.sort_by_key(|n| tools.get(*n).map(|tool| &tool.key.tool));
+    for provider in all.values_mut() {
+        provider.positions.sort_by_key(|n| tools.get(*n).map(|tool| &tool.key.tool));
     }
     all
 }

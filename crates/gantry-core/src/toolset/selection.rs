@@ -1,39 +1,39 @@
-//! What an agent asks to see, where it stands, and what is odd about that.
+//! The selection of an agent, the context in which it is resolved, and the warnings about it.
 
 use super::pool::Pool;
 use crate::limits::ALIASES_PER_AGENT;
-use crate::names::{prefixes, unslashed};
+use crate::names::{cut_prefixes, expand_at_syntax};
 use crate::pattern::Pattern;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-/// What an agent asks to see, and under which names.
+/// The tools that an agent asks for, and its names for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The tools that it has. None means no tools.
-    pub uses: Vec<Use>,
-    /// Which of these it may call, by names, globs, aliases and ids of providers; nothing written means all of them.
+    /// The tools that it has. An empty list means no tools.
+    pub include: Vec<ToolSelector>,
+    /// Which of these it may call, by names, globs, aliases and ids of providers; none or an empty list means all of them.
     pub allowed: Option<Vec<Pattern>>,
     /// Other names for single tools: the alias, and a spelling of the tool.
     pub aliases: BTreeMap<Box<str>, Box<str>>,
-    /// Tools whose own rule need not ask a person for this agent, by names, globs, aliases and ids of providers.
+    /// Tools whose own rule is approved automatically, by names, globs, aliases and ids of providers.
     pub auto_approve: Vec<Pattern>,
 }
 
-/// One entry of what an agent has.
+/// One entry of the tools that an agent has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Use {
-    /// Tools by name or glob.
+pub enum ToolSelector {
+    /// By name or glob.
     Tools(Pattern),
-    /// Everything of the provider with this id.
+    /// All tools of the provider with this id.
     Provider(Arc<str>),
-    /// Everything of the provider that has this for its id, if there is one in the pool; otherwise tools by name or glob.
+    /// All tools of the provider with this id, if the pool has one; otherwise tools by name or glob.
     ProviderOrTools(Pattern),
 }
 
-impl Use {
+impl ToolSelector {
     /// The entry as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Tools(pattern) | Self::ProviderOrTools(pattern) => pattern.as_str(),
@@ -42,7 +42,7 @@ impl Use {
     }
 
     /// What it means in a pool: the provider, or the tools.
-    pub(super) fn settled(&self, pool: &Pool) -> Self {
+    pub(super) fn resolve(&self, pool: &Pool) -> Self {
         match self {
             Self::ProviderOrTools(pattern) if pool.provided(pattern.as_str()).is_empty() => {
                 Self::Tools(pattern.clone())
@@ -53,17 +53,24 @@ impl Use {
     }
 }
 
+impl fmt::Display for ToolSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tools(pattern) | Self::ProviderOrTools(pattern) => write!(f, "{:?}", pattern.as_str()),
+            Self::Provider(id) => write!(f, "provider {id:?}"),
+        }
+    }
+}
+
 impl Selection {
     /// All tools.
-    #[must_use]
     pub fn everything() -> Self {
         Self::of(Pattern::parse("*"))
     }
 
     /// The tools that match one of these.
-    #[must_use]
     pub fn of(patterns: impl IntoIterator<Item = Pattern>) -> Self {
-        Self { uses: patterns.into_iter().map(Use::Tools).collect(), ..Self::default() }
+        Self { include: patterns.into_iter().map(ToolSelector::Tools).collect(), ..Self::default() }
     }
 
     /// The allow-list, unless it allows everything.
@@ -73,91 +80,65 @@ impl Selection {
         (!all).then_some(allowed)
     }
 
-    /// Whether a tool of this provider could be selected, whatever tools it turns out to have. `prefixed` says whether
-    /// their names begin with the namespace. In doubt the answer is yes.
-    #[must_use]
+    /// Whether a tool of this provider could be selected, before its tools are known. `prefixed` says whether their names
+    /// have the namespace as prefix. In doubt the answer is yes.
     pub fn may_need(&self, provider: &str, namespace: &str, prefixed: bool) -> bool {
-        let prefixes = prefixes(provider, namespace);
-        let can = |pattern: &Pattern| !prefixed || prefixes.iter().any(|prefix| pattern.can_begin(prefix));
+        let prefixes = cut_prefixes(provider, namespace);
+        let can =
+            |pattern: &Pattern| !prefixed || prefixes.iter().any(|prefix| pattern.can_begin_with(prefix));
         let is_id = |pattern: &Pattern| pattern.exact() == Some(provider);
-        let used = self.uses.iter().any(|entry| match entry {
-            Use::Tools(pattern) => can(pattern),
-            Use::Provider(id) => **id == *provider,
-            Use::ProviderOrTools(pattern) => is_id(pattern) || can(pattern),
+        let included = self.include.iter().any(|entry| match entry {
+            ToolSelector::Tools(pattern) => can(pattern),
+            ToolSelector::Provider(id) => **id == *provider,
+            ToolSelector::ProviderOrTools(pattern) => is_id(pattern) || can(pattern),
         });
         // An alias in an allow-list stands for its tool.
-        let is_of = |target: &str| {
-            let read = unslashed(target);
-            let begins = |prefix: &String| target.starts_with(&**prefix) || read.starts_with(&**prefix);
-            !prefixed || prefixes.iter().any(begins)
-        };
+        let is_of = |target: &str| Pattern::parse(target).as_ref().map_or(true, can);
         let aliased = |pattern: &Pattern| {
-            self.aliases.iter().any(|(alias, target)| pattern.matches(&unslashed(alias)) && is_of(target))
+            self.aliases
+                .iter()
+                .any(|(alias, target)| pattern.matches(&expand_at_syntax(alias)) && is_of(target))
         };
         let permits = |pattern: &Pattern| can(pattern) || is_id(pattern) || aliased(pattern);
-        used && self.restriction().is_none_or(|allowed| allowed.iter().any(permits))
+        included && self.restriction().is_none_or(|allowed| allowed.iter().any(permits))
     }
 }
 
-/// Where an execution stands: how far below the first agent, and what its parent left it.
+/// Where an execution is in the tree of agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnContext {
     /// 0 for the first agent, 1 for one that it spawned.
     pub depth: u32,
     /// How deep agents may call agents.
     pub max_depth: u32,
-    /// What whoever spawned it cut its tools down to.
-    pub narrowed: Option<Arc<[Pattern]>>,
+    /// The tools that the parent limited the agent to.
+    pub parent_limit: Option<Arc<[Pattern]>>,
 }
 
 impl SpawnContext {
-    /// Not below anybody.
-    #[must_use]
+    /// The context of an agent without a parent.
     pub fn top(max_depth: u32) -> Self {
-        Self { depth: 0, max_depth, narrowed: None }
+        Self { depth: 0, max_depth, parent_limit: None }
     }
 }
 
-/// Something odd about a selection that fails nothing.
+/// An entry of a selection that has no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// An entry that matches no tool.
     #[error("{0:?} matches no tool")]
     Unmatched(String),
-    /// An entry of the allow-list that matches none of the tools that the agent has.
     #[error("{0:?} is allowed, but matches none of the tools it uses")]
     AllowedUnmatched(String),
-    /// An entry for automatic approval that matches none of the tools that the agent may call.
     #[error("{0:?} is approved automatically, but matches none of the tools it may call")]
     ApprovedUnmatched(String),
-    /// An alias of a tool that the agent may not call, or of nothing.
     #[error("the alias {alias:?} is left out: {target:?} is none of the tools it may call")]
-    AliasUnmatched {
-        /// The alias.
-        alias: String,
-        /// What it stands for.
-        target: String,
-    },
-    /// An alias that something else is already called by.
+    AliasUnmatched { alias: String, target: String },
+    /// `tool` is the displayed name of the tool that the alias means instead.
     #[error("the alias {alias:?} is left out: {tool} is called that; give the alias another name")]
-    AliasShadowed {
-        /// The alias.
-        alias: String,
-        /// The displayed name of the tool that it means instead.
-        tool: String,
-    },
-    /// More aliases than an agent may have.
+    AliasShadowed { alias: String, tool: String },
     #[error("{dropped} aliases are left out, the last by name: an agent has at most {ALIASES_PER_AGENT}")]
-    TooManyAliases {
-        /// How many are left out.
-        dropped: usize,
-    },
-    /// A tool that the agent names, but that starts agents where none may be started any more.
+    TooManyAliases { dropped: usize },
+    /// A tool that starts agents, named where no agent may be started any more.
     #[error("{tool} is left out: agents are called at most {max_depth} deep; raise maxDepth to go deeper")]
-    MaxDepth {
-        /// The tool.
-        tool: String,
-        /// How deep agents may call agents.
-        max_depth: u32,
-    },
+    MaxDepth { tool: String, max_depth: u32 },
 }

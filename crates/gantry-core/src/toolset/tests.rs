@@ -29,6 +29,12 @@ fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
     }
 }
 
+impl Toolset {
+    fn has(&self, tool: &Tool) -> bool {
+        self.same(tool).is_some()
+    }
+}
+
 fn pool() -> Arc<Pool> {
     Arc::new(Pool::build(vec![
         candidate("workspace", "read_file", Style::Bare),

@@ -89,7 +89,7 @@ pub(crate) fn idempotency(request: &CallRequest, arguments: Digest) -> Option<Id
 
 fn asked(scope: &CallScope<'_>, tool: &Tool) -> Asked {
     let CallScope { snapshot, cx, request, .. } = scope;
-    let (caller, gates) = (cx.caller(), snapshot.options.policies.gates());
+    let (caller, gates) = (cx.caller(), snapshot.options.policies.approval_rules());
     Asked {
         role: caller.role,
         door: cx.session.door().as_str().into(),

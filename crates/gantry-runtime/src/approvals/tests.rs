@@ -12,7 +12,7 @@ use crate::queue;
 use crate::runtime::Runtime;
 use crate::services::{ProcessOptions, Services};
 use gantry_core::names::Style;
-use gantry_core::policy::{Decide, Gates, Policies, RequiresApproval, RuleSpec};
+use gantry_core::policy::{ApprovalRules, Decide, Policies, RequiresApproval, RuleSpec};
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_core::{CallFailure, CallRequest, Caller, EntryPoint, Permit, Role, State};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
@@ -88,7 +88,7 @@ struct Home {
     folder: tempfile::TempDir,
 }
 
-fn plan(folder: &std::path::Path, ran: &Arc<AtomicUsize>, rules: &[RuleSpec], gates: Gates) -> Plan {
+fn plan(folder: &std::path::Path, ran: &Arc<AtomicUsize>, rules: &[RuleSpec], gates: ApprovalRules) -> Plan {
     let mut options = Options::new(folder.to_owned());
     options.policies = Arc::new(Policies::compile(rules, gates).unwrap());
     let origin = Origin { provider: "counter".into(), namespace: "counter".into(), kind: ToolKind::Builtin };
@@ -97,7 +97,7 @@ fn plan(folder: &std::path::Path, ran: &Arc<AtomicUsize>, rules: &[RuleSpec], ga
 }
 
 impl Home {
-    async fn with(change: impl FnOnce(&mut Plan), gates: Gates) -> Self {
+    async fn with(change: impl FnOnce(&mut Plan), gates: ApprovalRules) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self::again(folder, Arc::default(), change, gates).await
     }
@@ -106,7 +106,7 @@ impl Home {
         folder: tempfile::TempDir,
         ran: Arc<AtomicUsize>,
         change: impl FnOnce(&mut Plan),
-        gates: Gates,
+        gates: ApprovalRules,
     ) -> Self {
         let database = gantry_store::Options::new(folder.path().join("gantry.db"));
         let (store, recovery) = Store::open(database).unwrap();
@@ -124,7 +124,7 @@ impl Home {
     }
 
     async fn new() -> Self {
-        Self::with(|_| {}, Gates::default()).await
+        Self::with(|_| {}, ApprovalRules::default()).await
     }
 
     fn runtime(&self) -> Arc<Runtime> {
@@ -187,7 +187,7 @@ impl Home {
         self.projects.shutdown(Duration::ZERO).await;
         let Self { projects, ran, folder } = self;
         drop(projects);
-        let home = Self::again(folder, ran, |_| {}, Gates::default()).await;
+        let home = Self::again(folder, ran, |_| {}, ApprovalRules::default()).await;
         home.projects.services().approvals().take_over_orphans();
         home
     }

@@ -7,9 +7,9 @@ use super::record::{Entry, Stage};
 use super::{CallScope, not_looked_up};
 use crate::approvals::{grants, hold};
 use crate::clock;
-use gantry_core::approval::{Decision, Grant, Question, Void, redeem, redeem_grant};
+use gantry_core::approval::{Decision, Grant, Question, RedeemError, redeem, redeem_grant};
 use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
-use gantry_core::policy::Judged;
+use gantry_core::policy::Evaluated;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{CallError, Permit};
 use gantry_store::{GrantKey, HeldAs, HoldLimits};
@@ -35,8 +35,8 @@ pub(super) async fn approve(
     let Some(decision) = inline.as_ref().or(before) else { return ask(scope, question, entry).await };
     match redeem(question, decision) {
         Ok(permit) => Ok(permit),
-        Err(Void::Denied(refusal)) => Err(refusal.into()),
-        Err(Void::Changed(question)) => ask(scope, *question, entry).await,
+        Err(RedeemError::Denied(refusal)) => Err(refusal.into()),
+        Err(RedeemError::Changed(question)) => ask(scope, *question, entry).await,
     }
 }
 
@@ -78,10 +78,10 @@ async fn granted(scope: &CallScope<'_>, mut question: Question) -> Result<Result
 /// before any precondition is read, which that call may have changed; and only for calls that may have to wait.
 pub(super) async fn join_duplicate(
     scope: &CallScope<'_>,
-    judged: &Judged,
+    judged: &Evaluated,
     entry: &Entry,
 ) -> Result<(), CallError> {
-    let (call, gates) = (judged.call(), scope.snapshot.options.policies.gates());
+    let (call, gates) = (judged.call(), scope.snapshot.options.policies.approval_rules());
     let tool = call.tool();
     let may_wait = judged.asks()
         || tool.spec.approval_rule != ApprovalRule::Never
@@ -116,7 +116,7 @@ pub(super) async fn apply_delay(
         let message = format!("{} has changed while this call waited; nothing was run", permit.tool().name);
         return Err(Refusal::new(ErrorCode::ToolQuarantined, message).into());
     }
-    let delay = scope.snapshot.options.policies.gates().delay(permit.tool());
+    let delay = scope.snapshot.options.policies.approval_rules().delay(permit.tool());
     // A person who says yes at the keyboard wants it now.
     if delay.is_zero() || scope.request.approver.is_some() {
         return Ok(permit);

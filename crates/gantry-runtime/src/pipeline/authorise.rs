@@ -2,23 +2,23 @@
 
 use super::CallScope;
 use gantry_core::error::{ErrorCode, Refusal};
-use gantry_core::policy::{self, Judged, Preflight};
+use gantry_core::policy::{self, Evaluated, Preflight};
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{ResolvedCall, Verdict};
 
 /// The policies and the schema.
-pub(super) fn judge(scope: &CallScope<'_>, call: ResolvedCall) -> Result<Judged, Refusal> {
+pub(super) fn judge(scope: &CallScope<'_>, call: ResolvedCall) -> Result<Evaluated, Refusal> {
     policy::judge(&scope.snapshot.options.policies, scope.cx.caller(), call)
 }
 
 /// The tool's own rule, and the verdict.
-pub(super) async fn verdict(scope: &CallScope<'_>, judged: Judged) -> Verdict {
+pub(super) async fn verdict(scope: &CallScope<'_>, judged: Evaluated) -> Verdict {
     let CallScope { snapshot, cx, .. } = scope;
     match approval_rule(scope, judged.call()).await {
         Ok(mut own) => {
             // The precondition stays: what was looked at must still be so when the call runs.
             let lifted = || {
-                snapshot.options.policies.gates().lifts_approval_rule(judged.call().tool())
+                snapshot.options.policies.approval_rules().waives_tool_rule(judged.call().tool())
                     || snapshot.auto_approves(&cx.session, judged.call())
             };
             if own.ask.is_some() && lifted() {
@@ -35,7 +35,7 @@ async fn approval_rule(scope: &CallScope<'_>, call: &ResolvedCall) -> Result<Pre
     let provider = match call.tool().spec.approval_rule {
         // A tool of a server has no rule of its own, but says what it may do.
         ApprovalRule::Never => {
-            let ask = snapshot.options.policies.gates().effect_ask(call.tool());
+            let ask = snapshot.options.policies.approval_rules().effect_ask(call.tool());
             return Ok(Preflight { ask, precondition: snapshot.identity_of(&call.tool().key.provider) });
         }
         ApprovalRule::Always => {

@@ -53,12 +53,12 @@ impl Runtime {
     pub async fn dry_run(&self, cx: &PipelineContext, request: &CallRequest) -> DryRun {
         let dry_run = |outcome, tool: &Arc<Tool>| {
             let policies = &self.snapshot().options.policies;
-            let delay = policies.gates().delay(tool);
+            let delay = policies.approval_rules().delay(tool);
             DryRun {
                 outcome,
                 tool: Some(Arc::clone(&tool.name)),
                 delay_ms: delay.as_millis().try_into().unwrap_or(u64::MAX),
-                estimated_cost: policies.gates().cost(tool),
+                estimated_cost: policies.approval_rules().cost(tool),
                 ..DryRun::default()
             }
         };

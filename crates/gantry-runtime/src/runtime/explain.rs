@@ -72,8 +72,8 @@ impl Snapshot {
         let who =
             agent.map_or_else(|| "a caller without an agent".to_owned(), |agent| format!("agent {agent}"));
         let Ok(selection) = self.selection(agent) else { return (false, reasons) };
-        let standing = toolset::explain(self.pool(), &selection, place, tool);
-        reasons.extend(standing.sentences().iter().map(|sentence| format!("{who} {sentence}")));
+        let access = toolset::explain_access(self.pool(), &selection, place, tool);
+        reasons.extend(access.sentences.iter().map(|sentence| format!("{who} {sentence}")));
         let fault = tool.fault();
         reasons.extend(fault.iter().map(|reason| format!("it is quarantined: {reason}")));
         let server = self.providers.server(id);
@@ -81,7 +81,7 @@ impl Snapshot {
         let rules = self.options.policies.about(tool);
         reasons.extend(rules.iter().map(ToString::to_string));
         let denied = rules.iter().any(|rule| rule.always_denies());
-        (standing.is_visible() && fault.is_none() && !denied, reasons)
+        (access.is_visible && fault.is_none() && !denied, reasons)
     }
 
     /// Why a tool that a provider has, or may have, is not in the pool.

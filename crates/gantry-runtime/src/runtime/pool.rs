@@ -12,7 +12,7 @@ use super::providers::ProviderEntry;
 use crate::queue::Queues;
 use gantry_core::digest::Digest;
 use gantry_core::limits::TOOLS_PER_PROVIDER;
-use gantry_core::names::{Beginnings, Style, is_coordination_name, is_reserved_name};
+use gantry_core::names::{NamePrefixes, Style, imitated, is_coordination_name, is_reserved_name};
 use gantry_core::tool::{ToolKind, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
 use gantry_provider::server::Server;
@@ -63,10 +63,10 @@ fn select<'f>(
     providers: &[ProviderEntry],
     owner: impl Fn(&str) -> Option<&'f Arc<str>>,
 ) -> (Vec<Candidate>, Vec<Excluded>) {
-    let (beginnings, mut candidates, mut excluded) = (beginnings(providers), Vec::new(), Vec::new());
+    let (prefixes, mut candidates, mut excluded) = (name_prefixes(providers), Vec::new(), Vec::new());
     for entry in providers {
         for spec in admitted(entry) {
-            if let Some(why) = fault(entry, &spec.name, &beginnings) {
+            if let Some(why) = fault(entry, &spec.name, &prefixes) {
                 excluded.push((Arc::clone(entry.id()), spec.name, why));
                 continue;
             }
@@ -111,7 +111,7 @@ fn admitted(entry: &ProviderEntry) -> impl Iterator<Item = ToolSpec> {
 }
 
 /// Why a single tool cannot be in the pool under its name.
-fn fault(entry: &ProviderEntry, name: &str, beginnings: &Beginnings<'_>) -> Option<String> {
+fn fault(entry: &ProviderEntry, name: &str, prefixes: &[NamePrefixes<'_>]) -> Option<String> {
     if entry.provider.naming() != Style::Bare {
         return None;
     }
@@ -121,15 +121,12 @@ fn fault(entry: &ProviderEntry, name: &str, beginnings: &Beginnings<'_>) -> Opti
     if is_reserved_name(name) || (is_foreign && is_coordination_name(name)) {
         return Some(format!("the tool name {name} is reserved; set prefix: true on {id}"));
     }
-    beginnings.imitated(name, id).map(|other| unprefixed::spoofed_name(name, other, id))
+    imitated(name, id, prefixes).map(|other| unprefixed::spoofed_name(name, other, id))
 }
 
-/// How the names of each provider begin.
-pub(super) fn beginnings(providers: &[ProviderEntry]) -> Beginnings<'_> {
-    Beginnings::of(providers.iter().map(|entry| {
-        let origin = entry.provider.origin();
-        (&*origin.provider, &*origin.namespace)
-    }))
+pub(super) fn name_prefixes(providers: &[ProviderEntry]) -> Vec<NamePrefixes<'_>> {
+    let origins = providers.iter().map(|entry| entry.provider.origin());
+    origins.map(|origin| NamePrefixes::new(&origin.provider, &origin.namespace)).collect()
 }
 
 #[cfg(test)]

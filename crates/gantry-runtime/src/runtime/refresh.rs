@@ -145,9 +145,9 @@ impl Runtime {
         // A client may have listed the tools, and so knows which provider each name without a prefix belongs to.
         let keep_owners = former.discovered || Instant::now() >= self.discovery_deadline;
         let build = pool::build(providers.all(), former.pool(), keep_owners);
-        let beginnings = pool::beginnings(providers.all());
+        let prefixes = pool::name_prefixes(providers.all());
         let is_in = |server: &dyn Provider| providers.has(server);
-        let changes = self.servers.update_catalog(&is_in, &beginnings, keep_owners);
+        let changes = self.servers.update_catalog(&is_in, &prefixes, keep_owners);
         (former.next(options, providers, Arc::new(build), discovered), changes)
     }
 

@@ -54,7 +54,7 @@ impl Runtime {
             parent_agents: above.caller().path().cloned().collect(),
             ..above.caller().clone()
         });
-        let place = SpawnContext { depth, max_depth, narrowed: narrowed.map(Into::into) };
+        let place = SpawnContext { depth, max_depth, parent_limit: narrowed.map(Into::into) };
         let (door, parent) = (above.session.door(), Some((above.id, above.cancel.clone())));
         let (id, root_agent) = (SessionId::generate(), above.session.head.root_agent.clone());
         let new = SessionHead { id, caller, door, place, shared: false, root_agent, parent };

@@ -100,7 +100,7 @@ impl Snapshot {
         let selection = self.selection(agent)?;
         let key = (agent.map(Into::into), place.depth, place.max_depth);
         let cached = || self.toolsets.lock().unwrap_or_else(PoisonError::into_inner);
-        if place.narrowed.is_none()
+        if place.parent_limit.is_none()
             && let Some(known) = cached().get(&key)
         {
             return Ok(known.clone());
@@ -109,7 +109,7 @@ impl Snapshot {
         let (toolset, warnings) = Toolset::resolve(self.pool(), &selection, place);
         let (toolset, warnings) = (Arc::new(toolset), warnings.into());
         let resolved = Resolved { revision: self.revision, toolset, warnings, discovered: self.discovered };
-        if place.narrowed.is_none() {
+        if place.parent_limit.is_none() {
             cached().insert(key, resolved.clone());
         }
         Ok(resolved)

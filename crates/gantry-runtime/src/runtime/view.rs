@@ -79,10 +79,10 @@ impl Runtime {
     pub fn definitions(&self, session: &Session, plain: bool) -> Arc<str> {
         let toolset = session.toolset();
         if !session.has_outputs() {
-            return Arc::clone(if plain { toolset.plain_definitions() } else { toolset.definitions() });
+            return Arc::clone(if plain { toolset.legacy_definitions() } else { toolset.definitions() });
         }
         let ready = self.entries(session, &toolset).filter(Entry::is_ready);
-        array(ready.map(|entry| if plain { entry.plain_definition() } else { entry.definition() })).into()
+        array(ready.map(|entry| if plain { entry.legacy_definition() } else { entry.definition() })).into()
     }
 
     /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason: one JSON

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use gantry_core::pattern::Pattern;
-use gantry_core::toolset::Use;
+use gantry_core::toolset::ToolSelector;
 use gantry_core::{ErrorCode, Role, Toolset};
 use gantry_runtime::projects::{Agent, DEFAULT};
 use http::StatusCode;
@@ -53,7 +53,7 @@ pub(super) async fn show(
             patterns.iter().map(|pattern| pattern.as_str().into()).collect()
         };
         let (selection, prompt) = (&agent.options.selection, &agent.options.prompt);
-        let uses: Vec<&str> = selection.uses.iter().map(Use::as_str).collect();
+        let uses: Vec<&str> = selection.include.iter().map(ToolSelector::as_str).collect();
         shown.insert("uses".into(), uses.into());
         shown.insert("allowed".into(), selection.allowed.as_deref().map(texts).into());
         shown.insert("autoApprove".into(), texts(&selection.auto_approve).into());

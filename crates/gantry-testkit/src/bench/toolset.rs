@@ -7,7 +7,7 @@ use gantry_core::Toolset;
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
-use gantry_core::toolset::{Candidate, Pool, Selection, SpawnContext, Use};
+use gantry_core::toolset::{Candidate, Pool, Selection, SpawnContext, ToolSelector};
 use serde_json::json;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub(super) fn agent(n: usize) -> Result<Selection> {
         1 => Selection::of(patterns(&globs)?),
         2 => Selection::of(patterns(&["*".to_owned(), "*_007".to_owned()])?),
         _ => Selection {
-            uses: (0..10).map(|more| Use::Provider(server(more).into())).collect(),
+            include: (0..10).map(|more| ToolSelector::Provider(server(more).into())).collect(),
             ..Selection::default()
         },
     };

@@ -14,7 +14,7 @@ use crate::Extra;
 use crate::config::{Agent, Entries, Error, Located, McpServer, Problem, Project, ToolSource};
 use anyhow::Context as _;
 use gantry_core::pattern::Pattern;
-use gantry_core::toolset::{Selection, Use};
+use gantry_core::toolset::{Selection, ToolSelector};
 use gantry_rest::NAMESPACE as REST;
 use gantry_runtime::options::{AgentOptions, ProviderOptions, ServerPlan};
 use gantry_runtime::{Options, Plan};
@@ -95,11 +95,11 @@ fn agent_options(agent: &Agent, project: &Project, problems: &mut Vec<Problem>) 
 
 /// What an agent has, may call and calls it.
 fn selection(agent: &Agent, project: &Project, problems: &mut Vec<Problem>) -> Selection {
-    let mut uses = Vec::new();
+    let mut include = Vec::new();
     for entry in &agent.uses {
         let id = entry.value.as_str();
         if let Some(apis) = rest::apis(project, entry, problems) {
-            uses.extend(apis.into_iter().map(Use::Provider));
+            include.extend(apis.into_iter().map(ToolSelector::Provider));
             continue;
         }
         let is_provider = [NAMESPACE, REST].contains(&id)
@@ -107,15 +107,15 @@ fn selection(agent: &Agent, project: &Project, problems: &mut Vec<Problem>) -> S
             || project.tools.builtin.contains_key(id);
         let read = patterns(std::slice::from_ref(entry), problems).into_iter();
         match agent.entries {
-            Entries::ProvidersAndTools if is_provider => uses.push(Use::Provider(id.into())),
+            Entries::ProvidersAndTools if is_provider => include.push(ToolSelector::Provider(id.into())),
             // It may be the id of a server that is added while Gantry runs.
-            Entries::ProvidersAndTools => uses.extend(read.map(Use::ProviderOrTools)),
-            Entries::Tools => uses.extend(read.map(Use::Tools)),
+            Entries::ProvidersAndTools => include.extend(read.map(ToolSelector::ProviderOrTools)),
+            Entries::Tools => include.extend(read.map(ToolSelector::Tools)),
         }
     }
     let aliases = agent.aliases.iter();
     Selection {
-        uses,
+        include,
         allowed: agent.allowed.as_deref().map(|texts| patterns(texts, problems)),
         aliases: aliases.map(|(alias, tool)| (alias.as_str().into(), tool.value.as_str().into())).collect(),
         auto_approve: patterns(&agent.auto_approve, problems),

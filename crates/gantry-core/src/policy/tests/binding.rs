@@ -23,7 +23,7 @@ impl Facts {
     fn question(&self) -> Question {
         let rule =
             RuleSpec { reason: Some(self.rule.into()), tools: vec!["*".into()], ..rule("true", Decide::Ask) };
-        let policies = Policies::compile(&[rule], Gates::default()).unwrap();
+        let policies = Policies::compile(&[rule], ApprovalRules::default()).unwrap();
         let (agent, above) =
             self.path.split_last().map_or((None, &[][..]), |(last, above)| (Some(*last), above));
         let caller = Caller {

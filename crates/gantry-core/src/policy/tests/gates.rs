@@ -15,20 +15,20 @@ fn names(list: &[&str]) -> Vec<Arc<str>> {
 /// A tool of a server, or of Gantry's own.
 fn tool(kind: ToolKind, effect: Effect, approval_rule: ApprovalRule) -> Arc<Tool> {
     let origin = Origin { provider: "db".into(), namespace: "db".into(), kind };
-    Arc::new(Recorded::tool(&origin, "drop-table", "db__drop_table", effect, approval_rule))
+    Arc::new(RecordedCall::tool(&origin, "drop-table", "db__drop_table", effect, approval_rule))
 }
 
 fn destructive() -> Arc<Tool> {
     tool(ToolKind::Mcp, Effect::Destructive, ApprovalRule::Never)
 }
 
-fn tool_rules(rules: &[(&str, &str)]) -> Gates {
+fn tool_rules(rules: &[(&str, &str)]) -> ApprovalRules {
     let rule = |(name, rule): &(&str, &str)| (pattern(name), ToolRule::parse(rule).unwrap());
-    Gates { tools: rules.iter().map(rule).collect(), ..Gates::default() }
+    ApprovalRules { tools: rules.iter().map(rule).collect(), ..ApprovalRules::default() }
 }
 
 /// The questions about a call of a destructive tool of a server, each with who may answer.
-fn asks(gates: Gates, arguments: &str) -> Result<Vec<(String, Vec<String>)>, ErrorCode> {
+fn asks(gates: ApprovalRules, arguments: &str) -> Result<Vec<(String, Vec<String>)>, ErrorCode> {
     let policies = Policies::compile(&[], gates).unwrap();
     let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
     let call = ResolvedCall::of(destructive(), &request).unwrap();
@@ -40,24 +40,24 @@ fn asks(gates: Gates, arguments: &str) -> Result<Vec<(String, Vec<String>)>, Err
         .collect())
 }
 
-fn asking(gates: Gates, arguments: &str) -> Vec<String> {
+fn asking(gates: ApprovalRules, arguments: &str) -> Vec<String> {
     asks(gates, arguments).unwrap().into_iter().map(|(rule, _)| rule).collect()
 }
 
 #[test]
 fn apr_1_a_listed_tool_asks_by_any_of_its_names() {
     for text in ["db__drop_table", "db__drop-table", "@db/drop-table", "db__*", "*"] {
-        let gates = Gates::from(RequiresApproval::Listed(vec![pattern(text)]));
+        let gates = ApprovalRules::from(RequiresApproval::Listed(vec![pattern(text)]));
         assert_eq!(asking(gates, "{}"), ["requiresApprovalTools"], "{text}");
     }
     assert!(asking(RequiresApproval::Listed(vec![pattern("drop_*")]).into(), "{}").is_empty());
     assert_eq!(asking(RequiresApproval::Everything.into(), "{}"), ["requiresApprovalTools"]);
-    assert!(asking(Gates::default(), "{}").is_empty());
+    assert!(asking(ApprovalRules::default(), "{}").is_empty());
 }
 
 #[test]
 fn apr_2_an_effect_asks_for_tools_of_servers_that_have_no_rule_of_their_own() {
-    let gates = Gates { effects: vec![Effect::Destructive], ..Gates::default() };
+    let gates = ApprovalRules { effects: vec![Effect::Destructive], ..ApprovalRules::default() };
     let says = |kind, effect, approval_rule| gates.effect_ask(&tool(kind, effect, approval_rule));
     assert_eq!(
         says(ToolKind::Mcp, Effect::Destructive, ApprovalRule::Never).unwrap(),
@@ -71,15 +71,15 @@ fn apr_2_an_effect_asks_for_tools_of_servers_that_have_no_rule_of_their_own() {
         "it goes by its own rule"
     );
     assert_eq!(says(ToolKind::Builtin, Effect::Destructive, ApprovalRule::Never), None);
-    assert_eq!(Gates::default().effect_ask(&destructive()), None);
+    assert_eq!(ApprovalRules::default().effect_ask(&destructive()), None);
 }
 
 #[test]
 fn apr_1_a_dear_tool_asks_from_its_cost_on() {
-    let gates = |cost, limit| Gates {
+    let gates = |cost, limit| ApprovalRules {
         costs: vec![(pattern("db__*"), cost)],
         approval_cost: limit,
-        ..Gates::default()
+        ..ApprovalRules::default()
     };
     assert_eq!(asking(gates(500, Some(500)), "{}"), ["requiresApprovalCost"]);
     assert!(asking(gates(499, Some(500)), "{}").is_empty());
@@ -112,20 +112,20 @@ fn the_first_entry_that_names_a_tool_counts() {
 
 #[test]
 fn never_lifts_what_the_tool_says_and_nothing_else() {
-    let gates = Gates {
+    let gates = ApprovalRules {
         requires_approval: RequiresApproval::Everything,
         effects: vec![Effect::Destructive],
         ..tool_rules(&[("db__*", "never")])
     };
-    assert!(gates.lifts_approval_rule(&destructive()));
-    assert!(!tool_rules(&[("db__*", "always")]).lifts_approval_rule(&destructive()));
-    assert!(!tool_rules(&[("db__*", "true")]).lifts_approval_rule(&destructive()));
+    assert!(gates.waives_tool_rule(&destructive()));
+    assert!(!tool_rules(&[("db__*", "always")]).waives_tool_rule(&destructive()));
+    assert!(!tool_rules(&[("db__*", "true")]).waives_tool_rule(&destructive()));
     assert_eq!(asking(gates, "{}"), ["requiresApprovalTools"]);
 }
 
 #[test]
 fn apr_1_every_question_says_who_may_answer_it() {
-    let gates = Gates {
+    let gates = ApprovalRules {
         requires_approval: RequiresApproval::Everything,
         approvers: vec![
             (pattern("db__drop_table"), names(&["ann"])),
@@ -144,7 +144,8 @@ fn a_rule_names_who_answers_it_and_else_whoever_answers_for_the_tool() {
         RuleSpec { name: "own".into(), approvers: vec!["ben".into()], ..rule("true", Decide::Ask) },
         RuleSpec { name: "none".into(), ..rule("true", Decide::Ask) },
     ];
-    let gates = Gates { approvers: vec![(pattern("*"), names(&["ann"]))], ..Gates::default() };
+    let gates =
+        ApprovalRules { approvers: vec![(pattern("*"), names(&["ann"]))], ..ApprovalRules::default() };
     let policies = Policies::compile(&rules, gates).unwrap();
     let judged = judge(&policies, &caller("p"), call("{}")).unwrap();
     let own = Preflight { ask: Some("it overwrites".into()), precondition: None };
@@ -157,13 +158,13 @@ fn a_rule_names_who_answers_it_and_else_whoever_answers_for_the_tool() {
 #[test]
 fn apr_8_the_delay_of_the_tool_itself_wins_and_otherwise_the_longest() {
     let ms = Duration::from_millis;
-    let gates = |tool: Option<u64>, effect: u64, cost: u64| Gates {
+    let gates = |tool: Option<u64>, effect: u64, cost: u64| ApprovalRules {
         default_delay: ms(10),
         tool_delays: tool.map(|delay| (pattern("db__drop_table"), ms(delay))).into_iter().collect(),
         effect_delays: vec![(Effect::Read, ms(999)), (Effect::Destructive, ms(effect))],
         costs: vec![(pattern("*"), 50)],
         cost_delays: vec![(50, ms(cost)), (51, ms(999))],
-        ..Gates::default()
+        ..ApprovalRules::default()
     };
     for (tool, effect, cost, expected) in [
         (None, 0, 0, 10),
@@ -176,28 +177,35 @@ fn apr_8_the_delay_of_the_tool_itself_wins_and_otherwise_the_longest() {
         let found = gates(tool, effect, cost).delay(&destructive());
         assert_eq!(found, ms(expected), "{tool:?} {effect} {cost}");
     }
-    assert_eq!(Gates::default().delay(&destructive()), Duration::ZERO);
+    assert_eq!(ApprovalRules::default().delay(&destructive()), Duration::ZERO);
 }
 
 #[test]
 fn apr_5_the_revision_is_of_everything_that_is_said_about_the_tool() {
     let base = || RuleSpec { when: None, ..rule("", Decide::Ask) };
-    let revision =
-        |rules: &[RuleSpec], gates: Gates| Policies::compile(rules, gates).unwrap().revision(&destructive());
-    let listed = || Gates::from(RequiresApproval::Listed(vec![pattern("db__*")]));
-    let dear = |cost| Gates { costs: vec![(pattern("*"), cost)], approval_cost: Some(5), ..Gates::default() };
-    let effects = || Gates { effects: vec![Effect::Destructive], ..Gates::default() };
-    let approvers =
-        |list: &[&str]| Gates { approvers: vec![(pattern("*"), names(list))], ..Gates::default() };
+    let revision = |rules: &[RuleSpec], gates: ApprovalRules| {
+        Policies::compile(rules, gates).unwrap().revision(&destructive())
+    };
+    let listed = || ApprovalRules::from(RequiresApproval::Listed(vec![pattern("db__*")]));
+    let dear = |cost| ApprovalRules {
+        costs: vec![(pattern("*"), cost)],
+        approval_cost: Some(5),
+        ..ApprovalRules::default()
+    };
+    let effects = || ApprovalRules { effects: vec![Effect::Destructive], ..ApprovalRules::default() };
+    let approvers = |list: &[&str]| ApprovalRules {
+        approvers: vec![(pattern("*"), names(list))],
+        ..ApprovalRules::default()
+    };
     let all = [
-        revision(&[], Gates::default()),
-        revision(&[base()], Gates::default()),
-        revision(&[RuleSpec { decide: Some(Decide::Deny), ..base() }], Gates::default()),
-        revision(&[RuleSpec { when: Some("true".into()), ..base() }], Gates::default()),
-        revision(&[RuleSpec { name: "other".into(), ..base() }], Gates::default()),
-        revision(&[RuleSpec { reason: Some("why".into()), ..base() }], Gates::default()),
-        revision(&[RuleSpec { approvers: vec!["ann".into()], ..base() }], Gates::default()),
-        revision(&[RuleSpec { tools: vec!["*".into()], ..base() }], Gates::default()),
+        revision(&[], ApprovalRules::default()),
+        revision(&[base()], ApprovalRules::default()),
+        revision(&[RuleSpec { decide: Some(Decide::Deny), ..base() }], ApprovalRules::default()),
+        revision(&[RuleSpec { when: Some("true".into()), ..base() }], ApprovalRules::default()),
+        revision(&[RuleSpec { name: "other".into(), ..base() }], ApprovalRules::default()),
+        revision(&[RuleSpec { reason: Some("why".into()), ..base() }], ApprovalRules::default()),
+        revision(&[RuleSpec { approvers: vec!["ann".into()], ..base() }], ApprovalRules::default()),
+        revision(&[RuleSpec { tools: vec!["*".into()], ..base() }], ApprovalRules::default()),
         revision(&[base()], listed()),
         revision(&[], listed()),
         revision(&[], effects()),
@@ -218,11 +226,12 @@ fn apr_5_the_revision_is_of_everything_that_is_said_about_the_tool() {
 
 #[test]
 fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
-    let revision =
-        |rules: &[RuleSpec], gates: Gates| Policies::compile(rules, gates).unwrap().revision(&destructive());
+    let revision = |rules: &[RuleSpec], gates: ApprovalRules| {
+        Policies::compile(rules, gates).unwrap().revision(&destructive())
+    };
     let other = RuleSpec { tools: vec!["mail__*".into()], ..rule("true", Decide::Deny) };
     let mail = || pattern("mail__send");
-    let gates = Gates {
+    let gates = ApprovalRules {
         requires_approval: RequiresApproval::Listed(vec![mail()]),
         effects: vec![Effect::Read],
         approvers: vec![(mail(), names(&["ann"]))],
@@ -231,29 +240,29 @@ fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
         approval_cost: Some(5),
         ..tool_rules(&[("mail__send", "always")])
     };
-    assert_eq!(revision(std::slice::from_ref(&other), gates), revision(&[], Gates::default()));
+    assert_eq!(revision(std::slice::from_ref(&other), gates), revision(&[], ApprovalRules::default()));
     let ours = rule("true", Decide::Ask);
     assert_eq!(
-        revision(&[other, ours.clone()], Gates::default()),
-        revision(&[ours], Gates::default()),
+        revision(&[other, ours.clone()], ApprovalRules::default()),
+        revision(&[ours], ApprovalRules::default()),
         "whatever else is in the file"
     );
     let example = RuleSpec { passes: vec![json!({})], ..rule("false", Decide::Ask) };
     assert_eq!(
-        revision(std::slice::from_ref(&example), Gates::default()),
-        revision(&[RuleSpec { passes: vec![], ..example }], Gates::default()),
+        revision(std::slice::from_ref(&example), ApprovalRules::default()),
+        revision(&[RuleSpec { passes: vec![], ..example }], ApprovalRules::default()),
         "examples do nothing"
     );
 }
 
 #[test]
 fn notes_say_what_the_gates_do_with_a_tool() {
-    let about = |gates: Gates| -> Vec<String> {
+    let about = |gates: ApprovalRules| -> Vec<String> {
         let notes = Policies::compile(&[], gates).unwrap().about(&destructive());
-        assert!(!notes.iter().any(Note::always_denies));
+        assert!(!notes.iter().any(RuleSummary::always_denies));
         notes.iter().map(ToString::to_string).collect()
     };
-    let gates = Gates {
+    let gates = ApprovalRules {
         requires_approval: RequiresApproval::Everything,
         effects: vec![Effect::Destructive],
         approvers: vec![(pattern("*"), names(&["ann", "ben"]))],
@@ -266,22 +275,22 @@ fn notes_say_what_the_gates_do_with_a_tool() {
         about(gates),
         [
             "requiresApprovalTools asks a person about it",
-            "requiresApprovalEffects asks a person about it",
             "requiresApprovalCost asks a person about it",
             "toolRules asks a person about it, depending on the call",
+            "requiresApprovalEffects asks a person about it",
             "approvers lets only ann, ben answer for it",
             "approvals delays it by 2000 ms",
         ]
     );
-    let lifted = Gates { effects: vec![Effect::Destructive], ..tool_rules(&[("*", "never")]) };
+    let lifted = ApprovalRules { effects: vec![Effect::Destructive], ..tool_rules(&[("*", "never")]) };
     assert_eq!(about(lifted), ["toolRules keeps its own rule from asking"]);
-    assert!(about(Gates::default()).is_empty());
+    assert!(about(ApprovalRules::default()).is_empty());
 }
 
 #[test]
 fn entries_of_gates_that_match_no_tool_are_named() {
     let typo = || pattern("bd__*");
-    let gates = Gates {
+    let gates = ApprovalRules {
         requires_approval: RequiresApproval::Listed(vec![typo(), pattern("db__*")]),
         approvers: vec![(typo(), names(&["ann"]))],
         tool_delays: vec![(typo(), Duration::ZERO)],

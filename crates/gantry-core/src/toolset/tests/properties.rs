@@ -51,14 +51,14 @@ fn patterns(most: usize) -> impl Strategy<Value = Vec<Pattern>> {
 
 fn a_selection() -> impl Strategy<Value = Selection> {
     let used = prop_oneof![
-        4 => a_pattern().prop_map(Use::Tools),
-        1 => a_pattern().prop_map(Use::ProviderOrTools),
-        1 => "[ab](-id)?".prop_map(|id| Use::Provider(id.into())),
+        4 => a_pattern().prop_map(ToolSelector::Tools),
+        1 => a_pattern().prop_map(ToolSelector::ProviderOrTools),
+        1 => "[ab](-id)?".prop_map(|id| ToolSelector::Provider(id.into())),
     ];
     let aliases = prop::collection::btree_map(a_text(), a_text(), 0..4);
     (prop::collection::vec(used, 0..4), prop::option::of(patterns(3)), aliases, patterns(2)).prop_map(
-        |(uses, allowed, aliases, auto_approve)| Selection {
-            uses,
+        |(include, allowed, aliases, auto_approve)| Selection {
+            include,
             allowed,
             aliases: aliases.into_iter().map(|(a, b)| (a.into(), b.into())).collect::<BTreeMap<_, _>>(),
             auto_approve,
@@ -68,7 +68,7 @@ fn a_selection() -> impl Strategy<Value = Selection> {
 
 fn a_place() -> impl Strategy<Value = SpawnContext> {
     (0u32..4, 0u32..4, prop::option::weighted(0.3, patterns(3))).prop_map(|(depth, max_depth, narrowed)| {
-        SpawnContext { depth, max_depth, narrowed: narrowed.map(Into::into) }
+        SpawnContext { depth, max_depth, parent_limit: narrowed.map(Into::into) }
     })
 }
 
@@ -95,15 +95,16 @@ proptest! {
             prop_assert_eq!(is_alias, entry.alias);
         }
         for tool in pool.tools() {
-            let standing = explain(&pool, &selection, &place, tool);
-            prop_assert_eq!(standing.is_visible(), set.has(tool), "{}: {}", tool.name, standing);
-            prop_assert_eq!(standing.auto_approved, set.auto_approves(tool));
+            let access = explain_access(&pool, &selection, &place, tool);
+            prop_assert_eq!(access.is_visible, set.has(tool), "{}: {:?}", tool.name, access);
+            let approved = access.sentences.iter().any(|sentence| sentence.starts_with("need not ask a person"));
+            prop_assert_eq!(approved, set.auto_approves(tool));
             prop_assert!(!set.auto_approves(tool) || set.has(tool));
-            for spelling in tool.spellings().chain([tool.legal_name()]) {
+            for spelling in tool.spellings().chain([tool.model_name()]) {
                 let Ok(found) = set.find(spelling) else { continue };
                 prop_assert!(set.has(found));
-                let is_alias = set.aliases_of(found).any(|alias| alias == &*unslashed(spelling));
-                let is_own = found.spellings().any(|own| own == spelling || own == unslashed(spelling));
+                let is_alias = set.aliases_of(found).any(|alias| alias == &*expand_at_syntax(spelling));
+                let is_own = found.spellings().any(|own| own == spelling || own == expand_at_syntax(spelling));
                 prop_assert!(set.has(tool) || is_alias || is_own, "{spelling}");
             }
         }

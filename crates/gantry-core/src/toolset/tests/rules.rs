@@ -35,7 +35,7 @@ impl With for Selection {
     }
 
     fn provider(mut self, id: &str) -> Self {
-        self.uses.push(Use::Provider(id.into()));
+        self.include.push(ToolSelector::Provider(id.into()));
         self
     }
 }
@@ -220,7 +220,7 @@ fn nam_4_an_alias_is_listed_with_the_words_of_its_tool() {
         (r#","outputSchema":{"type":"array"}"#, r#","description":"The same tool as p__mute. ""#);
     let expected = [same, &mute("p__mute", out), own, &mute("z", &format!("{out}{told}"))].join(",");
     assert_eq!(**set.definitions(), format!("[{expected}]"));
-    assert_eq!(**set.plain_definitions(), format!("[{}]", expected.replace(out, "")));
+    assert_eq!(**set.legacy_definitions(), format!("[{}]", expected.replace(out, "")));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn auto_approval_goes_by_spellings_globs_and_aliases_of_what_may_be_called() {
 
 /// The tools that start agents which an agent keeps at a depth, and the warnings.
 fn kept(selection: &Selection, depth: u32) -> (Vec<String>, Vec<Warning>) {
-    let place = SpawnContext { depth, max_depth: 2, narrowed: None };
+    let place = SpawnContext { depth, max_depth: 2, parent_limit: None };
     let (set, warnings) = Toolset::resolve(&pool(), selection, &place);
     let own = |name: &&str| crate::names::COORDINATION_TOOLS.contains(name);
     (names(&set).into_iter().filter(own).map(str::to_owned).collect(), warnings)
@@ -284,14 +284,14 @@ fn pol_9_a_servers_tool_of_the_same_name_starts_no_agents() {
         candidate("s", "spawn_agents", Style::Bare),
         candidate("s", "list_available_agents", Style::Prefixed),
     ]));
-    let place = SpawnContext { depth: 2, max_depth: 2, narrowed: None };
+    let place = SpawnContext { depth: 2, max_depth: 2, parent_limit: None };
     assert_eq!(Toolset::resolve(&pool, &selection(&["*"]), &place).0.len(), 2);
 }
 
 #[test]
 fn pol_9_a_spawn_narrows_what_the_definition_gives() {
     let narrowed = |texts: &[&str]| {
-        let place = SpawnContext { depth: 1, max_depth: 2, narrowed: Some(patterns(texts).into()) };
+        let place = SpawnContext { depth: 1, max_depth: 2, parent_limit: Some(patterns(texts).into()) };
         let selection = selection(&["files__*", "read_file"]).alias("w", "@files/write_file");
         let (set, _) = Toolset::resolve(&pool(), &selection, &place);
         listed(&set).join(" ")
@@ -306,12 +306,13 @@ fn pol_9_a_spawn_narrows_what_the_definition_gives() {
 fn pol_10_every_reason_has_a_sentence() {
     let pool = pool();
     let check = |selection: &Selection, place: &SpawnContext, tool: &str, expected: &[&str]| {
-        let standing = explain(&pool, selection, place, pool.named(tool).unwrap());
-        assert_eq!(standing.sentences(), expected);
+        let access = explain_access(&pool, selection, place, pool.named(tool).unwrap());
+        assert_eq!(access.sentences, expected);
         let (set, _) = Toolset::resolve(&pool, selection, place);
-        assert_eq!(standing.is_visible(), set.has(pool.named(tool).unwrap()));
+        assert_eq!(access.is_visible, set.has(pool.named(tool).unwrap()));
     };
-    let (top, below) = (SpawnContext::top(2), |depth| SpawnContext { depth, max_depth: 2, narrowed: None });
+    let (top, below) =
+        (SpawnContext::top(2), |depth| SpawnContext { depth, max_depth: 2, parent_limit: None });
     let files = selection(&["typo", "@files/*"]).alias("read", "files__read_file").auto_approve(&["read"]);
     check(
         &files,
@@ -338,12 +339,12 @@ fn pol_10_every_reason_has_a_sentence() {
             r#"may not use it: "@files/*" in its tools matches, but it is allowed only "read", "a", "b", "c", "d" and 2 more"#,
         ],
     );
-    let narrowed = SpawnContext { narrowed: Some(patterns(&["files__write_file"]).into()), ..below(1) };
+    let narrowed = SpawnContext { parent_limit: Some(patterns(&["files__write_file"]).into()), ..below(1) };
     check(
         &files,
         &narrowed,
         "files__read_file",
-        &["may not use it: whoever spawned it narrowed its tools to others"],
+        &["may not use it: the agent that spawned it narrowed its tools to others"],
     );
     check(
         &selection(&["*"]),
@@ -375,7 +376,7 @@ fn a_tool_is_known_by_its_identity_in_every_pool() {
         let selection = selection(&[&only.name]);
         let (set, _) = Toolset::resolve(&pool, &selection, &SpawnContext::top(2));
         assert!(set.len() == 1 && set.has(only));
-        assert!(explain(&pool, &selection, &SpawnContext::top(2), only).is_visible(), "{}", only.name);
+        assert!(explain_access(&pool, &selection, &SpawnContext::top(2), only).is_visible, "{}", only.name);
     }
 }
 
@@ -433,7 +434,7 @@ fn srv_4_names_that_look_like_a_namespace_are_called_as_they_are_shown() {
     assert_eq!(find(&["*"], "_a_b"), "@a/b");
     assert_eq!(find(&["*"], "i_d__t"), "i.d__t", "what a model is shown comes before what nobody is");
     assert_eq!(find(&["*"], "x_y"), "x_y");
-    let legal = pool.named("x.y").unwrap().legal_name();
+    let legal = pool.named("x.y").unwrap().model_name();
     assert_ne!(legal, "x_y");
     assert_eq!(find(&["*"], legal), "x.y");
     assert_eq!(find(&[legal], "x.y"), "x.y", "a legal name selects like any spelling");

@@ -89,16 +89,16 @@ fn pol_3_a_provider_that_comes_while_running_is_meant_by_its_id() {
     let before = Arc::new(Pool::build(vec![docs(), candidate("files", "docs_x", Style::Prefixed)]));
     let now = Arc::new(Pool::build(vec![docs(), candidate("docs", "find", Style::Prefixed)]));
     let uses = |text: &str| Selection {
-        uses: patterns(&[text]).into_iter().map(Use::ProviderOrTools).collect(),
+        include: patterns(&[text]).into_iter().map(ToolSelector::ProviderOrTools).collect(),
         ..Selection::default()
     };
     assert_eq!(seen(&before, &uses("docs")), ["docs"]);
     assert_eq!(seen(&now, &uses("docs")), ["docs__find"]);
     assert_eq!(seen(&now, &uses("doc*")), ["docs", "docs__find"]);
-    let standing = explain(&now, &uses("docs"), &SpawnContext::top(2), now.named("docs__find").unwrap());
-    assert_eq!(standing.to_string(), r#"may use it: provider "docs" in its tools matches"#);
-    let standing = explain(&before, &uses("docs"), &SpawnContext::top(2), before.named("docs").unwrap());
-    assert_eq!(standing.to_string(), r#"may use it: "docs" in its tools matches"#);
+    let access = explain_access(&now, &uses("docs"), &SpawnContext::top(2), now.named("docs__find").unwrap());
+    assert_eq!(access.sentences, [r#"may use it: provider "docs" in its tools matches"#]);
+    let access = explain_access(&before, &uses("docs"), &SpawnContext::top(2), before.named("docs").unwrap());
+    assert_eq!(access.sentences, [r#"may use it: "docs" in its tools matches"#]);
     let (_, warnings) = Toolset::resolve(&now, &uses("typo"), &SpawnContext::top(2));
     assert_eq!(warnings, [Warning::Unmatched("typo".into())]);
     assert!(uses("docs").may_need("docs", "docs", true) && uses("docs__x").may_need("docs", "docs", true));
@@ -119,7 +119,9 @@ fn pol_7_an_allow_list_takes_ids_of_providers() {
     assert_eq!(approved, [false, true, true]);
     assert!(selection.may_need("git-hub", "git-hub", true));
     let said = |name: &str| {
-        explain(&pool, &selection, &SpawnContext::top(2), pool.named(name).unwrap()).sentences().join("; ")
+        explain_access(&pool, &selection, &SpawnContext::top(2), pool.named(name).unwrap())
+            .sentences
+            .join("; ")
     };
     assert_eq!(said("db__query"), r#"may use it: "*" in its tools matches; is allowed it by "db__query""#);
     assert!(said("git_hub__delete_repo").contains(r#"is allowed it by provider "git-hub""#));
@@ -127,13 +129,14 @@ fn pol_7_an_allow_list_takes_ids_of_providers() {
         r#"may not use it: "*" in its tools matches, but it is allowed only provider "git-hub", "db__query""#;
     assert_eq!(said("read_file"), only);
     // Only what is used, and only if the text means no tool.
-    selection.uses = patterns(&["git_hub__search_code", "db__query"]).into_iter().map(Use::Tools).collect();
+    selection.include =
+        patterns(&["git_hub__search_code", "db__query"]).into_iter().map(ToolSelector::Tools).collect();
     assert_eq!(seen(&pool, &selection), ["db__query", "git_hub__search_code"]);
     selection.aliases.insert("git-hub".into(), "db__query".into());
     assert_eq!(seen(&pool, &selection), ["db__query"]);
     selection.aliases.insert("git-hub".into(), "typo".into());
     assert_eq!(seen(&pool, &selection), ["db__query"], "an alias of nothing is no id either");
-    let narrowed = SpawnContext { narrowed: Some(patterns(&["db"]).into()), ..SpawnContext::top(2) };
+    let narrowed = SpawnContext { parent_limit: Some(patterns(&["db"]).into()), ..SpawnContext::top(2) };
     assert_eq!(Toolset::resolve(&pool, &Selection::everything(), &narrowed).0.len(), 1);
 }
 

@@ -22,7 +22,7 @@ async fn what_was_approved_and_waits_for_its_turn_when_gantry_stops_runs_after_t
         let options = ProviderOptions { queue: Some("one".into()), ..ProviderOptions::default() };
         plan.options.providers.insert("counter".into(), options);
     };
-    let home = Home::with(queued, Gates::default()).await;
+    let home = Home::with(queued, ApprovalRules::default()).await;
     let cx = home.cx().await;
     let stuck = CallRequest { tool: "stuck".into(), ..CallRequest::default() };
     home.runtime().defer(home.runtime().enter(&cx).unwrap(), cx, stuck);
@@ -34,7 +34,7 @@ async fn what_was_approved_and_waits_for_its_turn_when_gantry_stops_runs_after_t
     home.projects.shutdown(Duration::ZERO).await;
     let Home { projects, ran, folder } = home;
     drop(projects);
-    let home = Home::again(folder, ran, queued, Gates::default()).await;
+    let home = Home::again(folder, ran, queued, ApprovalRules::default()).await;
     home.projects.services().approvals().take_over_orphans();
     let done = home.over(&held).await;
     assert_eq!((done.state, done.model_text()), (State::CompletedSuccess, "{\"n\":1} 1".into()));
@@ -57,9 +57,9 @@ async fn a_changed_rule_asks_again_and_a_denial_refuses() {
         rule(Decide::Ask),
     ];
     let change = |plan: &mut Plan| {
-        plan.options.policies = Arc::new(Policies::compile(&rules, Gates::default()).unwrap());
+        plan.options.policies = Arc::new(Policies::compile(&rules, ApprovalRules::default()).unwrap());
     };
-    let home = Home::again(folder, ran, change, Gates::default()).await;
+    let home = Home::again(folder, ran, change, ApprovalRules::default()).await;
     home.projects.services().approvals().take_over_orphans();
     let refused = home.over(&denied).await;
     assert_eq!(refused.state, State::CancelledBySystem);
@@ -209,7 +209,7 @@ async fn approve(store: &Store, crowd: &[ApprovalId]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_are_to_run_or_what_is_put_off_does_not_hide_what_can_run_here() {
-    let home = Home::with(|plan| plan.options.approvals.max_pending = 10_000, Gates::default()).await;
+    let home = Home::with(|plan| plan.options.approvals.max_pending = 10_000, ApprovalRules::default()).await;
     let like = home.row(id(&home.call("act", "{\"n\":0}").await)).await;
     let database = gantry_store::Options::new(home.folder.path().join("gantry.db"));
     let (other, _) = Store::open(database).unwrap();

@@ -27,8 +27,10 @@ async fn a_yes_runs_the_call_once_and_a_second_one_comes_too_late() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_and_nobody_and_withdrawn_are_told_apart() {
-    let home =
-        Home::with(|plan| plan.options.approvals.timeout = Duration::from_millis(50), Gates::default());
+    let home = Home::with(
+        |plan| plan.options.approvals.timeout = Duration::from_millis(50),
+        ApprovalRules::default(),
+    );
     let home = home.await;
     let denied = home.call("act", "{\"n\":1}").await;
     let no = DecisionInput { approved: false, reason: Some("not today".into()), ..DecisionInput::default() };
@@ -78,7 +80,7 @@ async fn a_grant_answers_the_next_question_until_it_is_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delay_holds_a_call_that_nobody_has_to_approve() {
-    let gates = Gates { default_delay: Duration::from_millis(30), ..Gates::default() };
+    let gates = ApprovalRules { default_delay: Duration::from_millis(30), ..ApprovalRules::default() };
     let home = Home::with(|_| {}, gates).await;
     let held = home.call("free", "{\"n\":1}").await;
     assert_eq!(held.state, State::ScheduledForExecution);
@@ -91,10 +93,10 @@ async fn a_delay_holds_a_call_that_nobody_has_to_approve() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_decide_does_not() {
-    let gates = Gates {
+    let gates = ApprovalRules {
         requires_approval: RequiresApproval::Everything,
         approvers: vec![(gantry_core::pattern::Pattern::parse("*").unwrap(), vec!["eve".into()])],
-        ..Gates::default()
+        ..ApprovalRules::default()
     };
     let home = Home::with(|_| {}, gates).await;
     let held = home.call("free", "{}").await;
@@ -131,10 +133,12 @@ async fn edited_arguments_that_others_must_approve_are_theirs() {
             approvers: vec!["boss".into()],
             ..rule(Decide::Ask)
         };
-        plan(home, ran, &[big], Gates::default())
+        plan(home, ran, &[big], ApprovalRules::default())
     };
-    let home =
-        Home::with(|plan| *plan = rules(&plan.options.data.clone(), &Arc::default()), Gates::default());
+    let home = Home::with(
+        |plan| *plan = rules(&plan.options.data.clone(), &Arc::default()),
+        ApprovalRules::default(),
+    );
     let home = home.await;
     let held = home.call("act", "{\"n\":1}").await;
     let edit = DecisionInput { modified_args: Some("{\"n\":500}".into()), ..yes() };

@@ -3,7 +3,7 @@
 
 use crate::output_tool;
 use crate::runtime::providers::ProviderEntry;
-use gantry_core::names::{Roots, is_reserved_namespace, sanitised};
+use gantry_core::names::{NamePrefixes, is_reserved_namespace, sanitised};
 use gantry_core::tool::ToolKind;
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 /// # Errors
 /// Two have one id, a name is reserved, or names begin alike.
 pub(in crate::runtime) fn check_names(providers: &[ProviderEntry]) -> Result<(), String> {
-    let (mut ids, mut roots) = (HashSet::from([output_tool::PROVIDER]), Roots::default());
+    let (mut ids, mut known) = (HashSet::from([output_tool::PROVIDER]), Vec::<NamePrefixes<'_>>::new());
     // Those that have their namespace in common with others.
     let mut sharing = HashSet::new();
     for entry in providers {
@@ -29,18 +29,26 @@ pub(in crate::runtime) fn check_names(providers: &[ProviderEntry]) -> Result<(),
         let shares = entry.provider.shares_namespace();
         let added = if shares {
             sharing.extend([&**id, &**namespace]);
-            let all = roots.add(namespace, namespace);
-            all.and_then(|()| if id == namespace { Ok(()) } else { roots.add(id, id) })
+            vec![NamePrefixes::new(namespace, namespace), NamePrefixes::new(id, id)]
         } else {
-            roots.add(id, namespace)
+            vec![NamePrefixes::new(id, namespace)]
         };
         // Tools of ids that are one when they are sanitised get distinct names; a glob in that spelling means both.
         let is_one = |other: &str| sanitised(other) == sanitised(id) && sharing.contains(other) == shares;
-        if let Some(other) = added.err().filter(|other| !is_one(other)) {
-            return Err(format!(
-                "the names of {id} and {other} begin alike, so that a pattern for one would mean tools of both; give \
-                 one of them another name"
-            ));
+        for new in added {
+            let conflict = known.iter().find(|other| {
+                other.provider != new.provider && other.overlaps(&new) && !is_one(other.provider)
+            });
+            if let Some(other) = conflict {
+                let other = other.provider;
+                return Err(format!(
+                    "the names of {id} and {other} begin alike, so that a pattern for one would mean tools of both; give \
+                     one of them another name"
+                ));
+            }
+            if known.iter().all(|other| other.provider != new.provider) {
+                known.push(new);
+            }
         }
     }
     Ok(())

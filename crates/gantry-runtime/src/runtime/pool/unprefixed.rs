@@ -50,6 +50,6 @@ fn prefixed(candidates: &[Candidate]) -> HashMap<String, &Arc<str>> {
         return HashMap::new();
     }
     let prefixed = || candidates.iter().filter(|candidate| candidate.style == Style::Prefixed);
-    let unnamed: Vec<_> = prefixed().map(Candidate::unnamed).collect();
-    assign(&unnamed).0.into_iter().zip(prefixed().map(|candidate| &candidate.origin.provider)).collect()
+    let requests: Vec<_> = prefixed().map(Candidate::name_request).collect();
+    assign(&requests).0.into_iter().zip(prefixed().map(|candidate| &candidate.origin.provider)).collect()
 }

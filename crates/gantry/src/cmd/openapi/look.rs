@@ -2,7 +2,7 @@
 
 use crate::config::Project;
 use crate::wiring::private;
-use gantry_core::names::{self, Style, Unnamed};
+use gantry_core::names::{self, NameRequest, Style};
 use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::shape::tokens;
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolKind, ToolSpec};
@@ -83,11 +83,11 @@ pub(in crate::cmd) async fn look(options: &ApiOptions, project: &Project) -> Res
 
 fn shown(options: &ApiOptions, operations: &[Operation]) -> Vec<Shown> {
     let specs: Vec<ToolSpec> = operations.iter().map(|operation| options.tool(operation)).collect();
-    let unnamed: Vec<Unnamed<'_>> = specs
+    let requests: Vec<NameRequest<'_>> = specs
         .iter()
-        .map(|spec| Unnamed { namespace: NAMESPACE, tool: &spec.name, style: Style::Prefixed })
+        .map(|spec| NameRequest { namespace: NAMESPACE, tool: &spec.name, style: Style::Prefixed })
         .collect();
-    let (names, _) = names::assign(&unnamed);
+    let (names, _) = names::assign(&requests);
     let provider = provider_id(&options.id).into();
     let origin = Origin { provider, namespace: NAMESPACE.into(), kind: ToolKind::Rest };
     let mut verdicts = HashMap::new();

@@ -12,7 +12,7 @@ use crate::exit::{Done, Usage};
 use crate::output::{self, Noted};
 use crate::wiring;
 use gantry_core::pattern::Pattern;
-use gantry_core::policy::{Foreseen, Untold};
+use gantry_core::policy::{ReplayOutcome, Unknown};
 use history::{Entry, Was};
 use judge::Judge;
 use serde_json::{Value, json};
@@ -38,9 +38,9 @@ pub(super) async fn run(cli: &Cli, extra: Extra, replay: &Replay) -> anyhow::Res
     let mut seen = Seen::default();
     let walked = history::walk(&desk, replay, |entry| {
         let tool = judge.tool(&entry);
-        let is_wanted = |pattern: &Pattern| tool.spellings().any(|spelling| pattern.matches(spelling));
+        let is_wanted = |pattern: &Pattern| tool.matches(pattern);
         if wanted.as_ref().is_none_or(is_wanted) {
-            seen.add(entry, |entry| judge.foresee(entry), replay.limit);
+            seen.add(entry, |entry| judge.replay(entry), replay.limit);
         }
     })
     .await;
@@ -96,12 +96,17 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, entry: Entry, foresee: impl FnOnce(&Entry) -> Result<Foreseen, String>, limit: usize) {
+    fn add(
+        &mut self,
+        entry: Entry,
+        replay: impl FnOnce(&Entry) -> Result<ReplayOutcome, String>,
+        limit: usize,
+    ) {
         self.calls += 1;
-        let now = match foresee(&entry).map(|foreseen| compared(entry.was, foreseen)) {
+        let now = match replay(&entry).map(|outcome| compared(entry.was, outcome)) {
             Ok(Compared::Same) => return,
             Ok(Compared::Other(now)) => now,
-            Ok(Compared::Untold(why)) => return self.cannot_tell(why.to_string()),
+            Ok(Compared::Unknown(why)) => return self.cannot_tell(why.to_string()),
             Err(why) => return self.cannot_tell(why),
         };
         match &now {
@@ -179,21 +184,21 @@ impl Seen {
 enum Compared {
     Same,
     Other(Now),
-    Untold(Untold),
+    Unknown(Unknown),
 }
 
 /// Whether a call comes to something else now.
-fn compared(was: Was, now: Foreseen) -> Compared {
+fn compared(was: Was, now: ReplayOutcome) -> Compared {
     match (was, now) {
-        (Was::Ran, Foreseen::Runs)
-        | (Was::Held | Was::Approved, Foreseen::Held(_))
-        | (Was::Denied, Foreseen::Denied(_)) => Compared::Same,
+        (Was::Ran, ReplayOutcome::Runs)
+        | (Was::Held | Was::Approved, ReplayOutcome::Held(_))
+        | (Was::Denied, ReplayOutcome::Denied(_)) => Compared::Same,
         // What the tool's own rule let pass then, it is taken to let pass now.
-        (Was::Ran, Foreseen::Untold(Untold::World)) => Compared::Same,
-        (_, Foreseen::Untold(why)) => Compared::Untold(why),
-        (_, Foreseen::Held(rules)) => Compared::Other(Now::Held(rules)),
-        (_, Foreseen::Denied(rule)) => Compared::Other(Now::Denied(rule.into())),
-        (_, Foreseen::Runs) => Compared::Other(Now::LetThrough),
+        (Was::Ran, ReplayOutcome::Unknown(Unknown::Files)) => Compared::Same,
+        (_, ReplayOutcome::Unknown(why)) => Compared::Unknown(why),
+        (_, ReplayOutcome::Held(rules)) => Compared::Other(Now::Held(rules)),
+        (_, ReplayOutcome::Denied(rule)) => Compared::Other(Now::Denied(rule.into())),
+        (_, ReplayOutcome::Runs) => Compared::Other(Now::LetThrough),
     }
 }
 

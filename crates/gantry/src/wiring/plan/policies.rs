@@ -5,7 +5,7 @@ use crate::config::{
     Approvals, Arguments, Decide, Error, Gated, Located, Location, PerPattern, Policy, Problem, Project,
 };
 use gantry_core::pattern::Pattern;
-use gantry_core::policy::{self, Gates, Policies, RequiresApproval, RuleError, RuleSpec, ToolRule};
+use gantry_core::policy::{self, ApprovalRules, Policies, RequiresApproval, RuleError, RuleSpec, ToolRule};
 
 /// The policies of a project.
 ///
@@ -33,13 +33,13 @@ pub(super) fn compiled(project: &Project, problems: &mut Vec<Problem>) -> Polici
     })
 }
 
-fn gates(approvals: &Approvals, problems: &mut Vec<Problem>) -> Gates {
+fn gates(approvals: &Approvals, problems: &mut Vec<Problem>) -> ApprovalRules {
     let requires_approval = match &approvals.requires {
         Gated::All => RequiresApproval::Everything,
         Gated::None => RequiresApproval::Nothing,
         Gated::Tools(tools) => RequiresApproval::Listed(patterns(tools, problems)),
     };
-    Gates {
+    ApprovalRules {
         requires_approval,
         effects: approvals.effects.clone(),
         tools: by_pattern(&approvals.tool_rules, problems, |(name, rule), problems| {

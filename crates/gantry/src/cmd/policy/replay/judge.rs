@@ -2,7 +2,7 @@
 
 use super::history::Entry;
 use gantry_core::names::Style;
-use gantry_core::policy::{Foreseen, Recorded, foresee};
+use gantry_core::policy::{RecordedCall, ReplayOutcome, replay};
 use gantry_core::tool::{ApprovalRule, Effect, Origin, Settings, Tool};
 use gantry_core::toolset::{Candidate, Pool, SpawnContext, Toolset};
 use gantry_core::{Caller, Role};
@@ -55,7 +55,8 @@ impl Judge {
         let key = (entry.project.as_str().into(), entry.provider.as_str().into(), entry.original.clone());
         // A tool of a server has no rule of its own.
         let approval_rule = self.own_rules.get(&key).copied().unwrap_or(ApprovalRule::Never);
-        let tool = Recorded::tool(&origin(entry), &entry.original, &entry.name, entry.effect, approval_rule);
+        let tool =
+            RecordedCall::tool(&origin(entry), &entry.original, &entry.name, entry.effect, approval_rule);
         let tool = Arc::new(tool);
         if self.tools.len() < TOOLS {
             self.tools.insert(named, Arc::clone(&tool));
@@ -64,7 +65,7 @@ impl Judge {
     }
 
     /// What the policies would say to a call now; an error says why there is no answer.
-    pub(super) fn foresee(&mut self, entry: &Entry) -> Result<Foreseen, String> {
+    pub(super) fn replay(&mut self, entry: &Entry) -> Result<ReplayOutcome, String> {
         let tool = self.tool(entry);
         let unknown = || format!("the configuration has no project {}", entry.project);
         let plan = self.plans.get(entry.project.as_str()).ok_or_else(unknown)?;
@@ -73,7 +74,7 @@ impl Judge {
             "local" | "mcp" => Some(Role::Agent),
             _ => None,
         };
-        let call = Recorded {
+        let call = RecordedCall {
             auto_approved: is_auto_approved(plan, entry, &tool),
             tool,
             caller: Caller {
@@ -84,9 +85,9 @@ impl Judge {
                 project: entry.project.as_str().into(),
             },
             knows_role: role.is_some(),
-            arguments: Recorded::arguments(&entry.arguments, entry.digest),
+            arguments: RecordedCall::arguments(&entry.arguments, entry.digest),
         };
-        Ok(foresee(&plan.options.policies, &call))
+        Ok(replay(&plan.options.policies, &call))
     }
 }
 

@@ -51,20 +51,20 @@ fn what_a_call_came_to_is_read_from_its_record() {
 #[test]
 fn a_summary_counts_what_would_differ() {
     let mut seen = Seen::default();
-    let mut add = |was: Value, foreseen: Result<Foreseen, String>| {
-        seen.add(entry(listed(&was)).unwrap(), |_| foreseen, 2);
+    let mut add = |was: Value, outcome: Result<ReplayOutcome, String>| {
+        seen.add(entry(listed(&was)).unwrap(), |_| outcome, 2);
     };
-    let held = || Ok(Foreseen::Held(vec![Arc::from("policy a"), Arc::from("toolRules")]));
+    let held = || Ok(ReplayOutcome::Held(vec![Arc::from("policy a"), Arc::from("toolRules")]));
     let approved = || json!({ "decision": "approved by person" });
-    add(json!({}), Ok(Foreseen::Runs));
+    add(json!({}), Ok(ReplayOutcome::Runs));
     add(json!({}), held());
     add(approved(), held());
-    add(json!({}), Ok(Foreseen::Denied("policy b".into())));
-    add(approved(), Ok(Foreseen::Denied("policy b".into())));
-    add(approved(), Ok(Foreseen::Runs));
-    add(json!({}), Ok(Foreseen::Untold(Untold::Arguments)));
-    add(approved(), Ok(Foreseen::Untold(Untold::World)));
-    add(json!({}), Ok(Foreseen::Untold(Untold::World)));
+    add(json!({}), Ok(ReplayOutcome::Denied("policy b".into())));
+    add(approved(), Ok(ReplayOutcome::Denied("policy b".into())));
+    add(approved(), Ok(ReplayOutcome::Runs));
+    add(json!({}), Ok(ReplayOutcome::Unknown(Unknown::Arguments)));
+    add(approved(), Ok(ReplayOutcome::Unknown(Unknown::Files)));
+    add(json!({}), Ok(ReplayOutcome::Unknown(Unknown::Files)));
     add(json!({}), Err("the configuration has no project x".into()));
     assert_eq!(
         seen.summary(),

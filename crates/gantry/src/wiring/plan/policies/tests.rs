@@ -2,7 +2,7 @@
 
 use super::policies;
 use crate::config::{Config, FixedEnv, MAIN_PROJECT, Source};
-use gantry_core::policy::{Policies, Recorded};
+use gantry_core::policy::{Policies, RecordedCall};
 use gantry_core::tool::{ApprovalRule, Effect, Origin, Tool, ToolKind};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ fn compiled(text: &str, project: &str) -> Result<Policies, String> {
 
 fn tool(name: &str) -> Tool {
     let origin = Origin { provider: "db".into(), namespace: "db".into(), kind: ToolKind::Mcp };
-    Recorded::tool(&origin, name, &format!("db__{name}"), Effect::Destructive, ApprovalRule::Never)
+    RecordedCall::tool(&origin, name, &format!("db__{name}"), Effect::Destructive, ApprovalRule::Never)
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_name_counts_before_a_glob_wherever_it_stands() {
         MAIN_PROJECT,
     )
     .unwrap();
-    let gates = policies.gates();
+    let gates = policies.approval_rules();
     assert_eq!(gates.delay(&tool("drop")), Duration::from_millis(3));
     assert_eq!(gates.delay(&tool("delete")), Duration::from_millis(1), "of globs the first");
     assert_eq!((gates.cost(&tool("drop")), gates.cost(&tool("delete"))), (7, 5));

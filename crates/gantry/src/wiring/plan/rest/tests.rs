@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Config, FixedEnv, Loaded, Source};
-use gantry_core::toolset::Use;
+use gantry_core::toolset::ToolSelector;
 use gantry_runtime::Options;
 use std::fs;
 use tempfile::TempDir;
@@ -30,8 +30,8 @@ fn refused(text: &str) -> String {
     }
 }
 
-fn uses(options: &Options, agent: &str) -> Vec<Use> {
-    options.agents[agent].selection.uses.clone()
+fn uses(options: &Options, agent: &str) -> Vec<ToolSelector> {
+    options.agents[agent].selection.include.clone()
 }
 
 const APIS: &str = "openapiSpecs: { pets: { spec: p.json }, shop: { spec: s.json, enabled: false } }\n";
@@ -43,8 +43,8 @@ fn rst_2_an_agent_has_all_tools_of_an_api_by_its_id() {
          agents:\n  one: {{ tools: ['openapi:pets', 'rest__a'] }}\n  two: {{ tools: {{ use: ['openapi:shop', rest] }} }}\n\
          \x20 all: {{ tools: ['openapi:*'] }}\n",
     ));
-    let provider = |id: &str| Use::Provider(id.into());
-    let a = Use::Tools(Pattern::parse("rest__a").unwrap());
+    let provider = |id: &str| ToolSelector::Provider(id.into());
+    let a = ToolSelector::Tools(Pattern::parse("rest__a").unwrap());
     assert_eq!(uses(&options, "one"), [provider("openapi:pets"), a]);
     assert_eq!(uses(&options, "two"), [provider("openapi:shop"), provider("rest")]);
     assert_eq!(uses(&options, "all"), [provider("openapi:pets"), provider("openapi:shop")]);

@@ -1,20 +1,19 @@
-//! Whose yes a call takes, where rules name who may give it.
+//! Who may approve a call, where rules name approvers.
 
 use std::fmt;
 
-/// Whose yes a call takes. One decision is one person's, so it must be somebody whom every list names.
+/// Who may approve a call. One decision is one person's, so the approver must be in every list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approvers<'a> {
-    /// Whoever may decide at all: no rule names anybody.
+    /// Every approver: no rule names one.
     Any,
-    /// One of these.
     OneOf(Vec<&'a str>),
-    /// Nobody: these lists have no name in common.
+    /// No approver: these lists have no name in common.
     None(Vec<Vec<&'a str>>),
 }
 
 impl<'a> Approvers<'a> {
-    /// By the lists of the rules; a list without names is none.
+    /// The approvers by the lists of the rules; an empty list restricts nothing.
     pub fn by<L, N>(lists: impl IntoIterator<Item = L>) -> Self
     where
         L: IntoIterator<Item = &'a N>,
@@ -35,8 +34,6 @@ impl<'a> Approvers<'a> {
         if common.is_empty() { Self::None(named) } else { Self::OneOf(common) }
     }
 
-    /// Whether the yes of somebody of this name counts.
-    #[must_use]
     pub fn includes(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -45,8 +42,7 @@ impl<'a> Approvers<'a> {
         }
     }
 
-    /// What to tell somebody whose yes does not count.
-    #[must_use]
+    /// The message for a person who may not approve the call.
     pub fn refusal(&self) -> String {
         match self {
             Self::Any | Self::OneOf(_) => format!("this call takes the yes of {self}"),
@@ -55,7 +51,6 @@ impl<'a> Approvers<'a> {
     }
 }
 
-/// Who that is; of nobody, why.
 impl fmt::Display for Approvers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
