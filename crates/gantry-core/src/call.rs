@@ -7,18 +7,18 @@ use crate::json::{self, Canonical};
 use crate::limits::{ARGUMENT_BYTES, IDEMPOTENCY_KEY_BYTES, RECORDED_ARGUMENT_BYTES};
 use crate::tool::Tool;
 use crate::toolset::Toolset;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The priority of a call in a queue.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Priority {
-    Low,
-    #[default]
-    Normal,
-    High,
+words! {
+    /// The priority of a call in a queue.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Priority {
+        Low = "low",
+        #[default]
+        Normal = "normal",
+        High = "high",
+    }
 }
 
 /// A call as an entry point receives it.

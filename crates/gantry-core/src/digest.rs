@@ -88,18 +88,7 @@ impl std::str::FromStr for Digest {
 #[error("a digest is 64 lower-case hexadecimal digits")]
 pub struct NotADigest;
 
-impl<'de> serde::Deserialize<'de> for Digest {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl serde::Serialize for Digest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.hex(&mut [0; 64]))
-    }
-}
+serde_as_text!(Digest);
 
 #[cfg(test)]
 mod tests {

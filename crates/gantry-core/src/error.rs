@@ -8,31 +8,20 @@
 
 use crate::id::ApprovalId;
 use crate::state::State;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal),+ $(,)?) => {
-        /// The closed list of error codes.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum ErrorCode {
-            $($(#[doc = $doc])+ $name),+
+        words! {
+            /// The closed list of error codes, in the order of the reference page.
+            pub enum ErrorCode {
+                $($(#[doc = $doc])+ $name = $text),+
+            }
         }
 
         impl ErrorCode {
-            /// Every code, in the order of the reference page.
-            pub const ALL: &'static [Self] = &[$(Self::$name),+];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text),+ }
-            }
-
-            pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|code| code.as_str() == text)
-            }
-
             /// What the code means, for the reference page.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+)),+ }
@@ -83,18 +72,6 @@ codes! {
     ToolQuarantined = "TOOL_QUARANTINED",
     /// Gantry itself failed; the log says more.
     InternalError = "INTERNAL_ERROR",
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
 }
 
 /// An error as every entry point shows it.
@@ -174,30 +151,15 @@ impl From<ToolError> for Refusal {
     }
 }
 
-/// How far a failed call may have got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EffectState {
-    /// Nothing was changed.
-    None,
-    /// It may have taken effect, in full or in part.
-    Possible,
-    /// It took effect; only its result was lost.
-    Done,
-}
-
-impl EffectState {
-    /// The word in the ledger and in replies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Possible => "possible",
-            Self::Done => "done",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::None, Self::Possible, Self::Done].into_iter().find(|state| state.as_str() == word)
+words! {
+    /// How far a failed call may have got.
+    pub enum EffectState {
+        /// Nothing was changed.
+        None = "none",
+        /// It may have taken effect, in full or in part.
+        Possible = "possible",
+        /// It took effect; only its result was lost.
+        Done = "done",
     }
 }
 
@@ -259,7 +221,7 @@ impl PendingApproval {
         }))
     }
 
-    fn effect(&self) -> EffectState {
+    pub fn effect(&self) -> EffectState {
         if self.state == State::Executing { EffectState::Possible } else { EffectState::None }
     }
 }

@@ -1,15 +1,18 @@
-//! The words and the rules of Gantry: what a tool, a call, a permit and a refusal are, and who may do what.
+//! The types and the rules of Gantry: tools, calls, permits and refusals, and who may do what.
 //!
-//! **Invariant:** nothing here does I/O or awaits. Everything is a pure function of its arguments, so every rule
-//! can be tested by the thousand and no failure of the outside world can be mistaken for a decision.
+//! **Invariant:** nothing here does I/O or awaits. Everything is a pure function of its arguments, so rules can be tested
+//! with generated cases and an I/O error cannot be mistaken for a decision.
 //!
 //! The life of a call reads as a chain of types, each of which can only be made from the one before:
 //! `CallRequest → ResolvedCall → Permit → Slot → RawOutput → Shaped → Receipt → Reply`. This crate owns the
 //! first three and the rules between them; `gantry-runtime` owns the rest.
 
+#[macro_use]
+mod words;
+
 pub mod approval;
-pub mod budget;
-pub mod call;
+mod budget;
+mod call;
 pub mod digest;
 pub mod error;
 pub mod format;
@@ -18,21 +21,22 @@ pub mod json;
 pub mod limits;
 pub mod names;
 pub mod pattern;
-pub mod permit;
+mod permit;
 pub mod policy;
-pub mod principal;
+mod principal;
 pub mod raw;
 pub mod redact;
 pub mod scalar;
 pub mod schema;
 pub mod shape;
-pub mod state;
+mod state;
 pub mod tool;
 pub mod toolset;
 
+pub use budget::Budget;
 pub use call::{CallRequest, Priority, ResolvedCall};
 pub use error::{CallError, CallFailure, EffectState, ErrorCode, Refusal, ToolError};
-pub use permit::Permit;
+pub use permit::{Basis, Permit};
 pub use policy::Verdict;
 pub use principal::{Caller, EntryPoint, Role};
 pub use state::State;

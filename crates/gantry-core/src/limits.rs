@@ -7,7 +7,7 @@ pub const TOOL_NAME_CHARS: usize = 64;
 /// A name pattern. Longer ones are typing accidents or attacks.
 pub const PATTERN_BYTES: usize = 512;
 /// Wildcards in one pattern; matching costs at most this many passes over a name.
-pub const PATTERN_WILDCARDS: usize = 16;
+pub(crate) const PATTERN_WILDCARDS: usize = 16;
 /// A tool's schema as text. Larger ones are quarantined before they are parsed.
 pub const SCHEMA_BYTES: usize = 256 * 1024;
 /// Schema nodes after following every `$ref`: what a validation may cost at most per value.
@@ -23,16 +23,16 @@ pub const TOOLS_PER_PROVIDER: usize = 25_000;
 /// Arguments of one call.
 pub const ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// An idempotency key.
-pub const IDEMPOTENCY_KEY_BYTES: usize = 256;
+pub(crate) const IDEMPOTENCY_KEY_BYTES: usize = 256;
 /// Closest names that a "tool not found" offers.
-pub const SUGGESTIONS: usize = 3;
+pub(crate) const SUGGESTIONS: usize = 3;
 /// Aliases of one agent; each is looked at whenever its tools are put together.
-pub const ALIASES_PER_AGENT: usize = 1000;
+pub(crate) const ALIASES_PER_AGENT: usize = 1000;
 /// Entries of an allow-list that an explanation quotes; the rest is counted.
-pub const ENTRIES_SHOWN: usize = 5;
+pub(crate) const ENTRIES_SHOWN: usize = 5;
 /// A function's description: OpenAI's interface refuses the whole request for a longer one.
-pub const FUNCTION_DESCRIPTION_BYTES: usize = 1024;
+pub(crate) const FUNCTION_DESCRIPTION_BYTES: usize = 1024;
 /// Source text of one policy condition.
-pub const CONDITION_BYTES: usize = 4096;
+pub(crate) const CONDITION_BYTES: usize = 4096;
 /// Arguments as the ledger and the log keep them; longer ones are cut.
 pub const RECORDED_ARGUMENT_BYTES: usize = 4096;

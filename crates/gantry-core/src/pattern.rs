@@ -63,7 +63,7 @@ impl Pattern {
         (!self.wild).then_some(&*self.written)
     }
 
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         &*self.written == "*"
     }
 

@@ -16,8 +16,7 @@ mod summary;
 pub use approval_rules::{ApprovalRules, RequiresApproval, ToolRule};
 pub use evaluate::Unknown;
 pub use replay::{RecordedCall, ReplayOutcome, replay};
-pub use rule::{CheckedExample, Decide, RuleError, RuleSpec};
-pub use summary::RuleSummary;
+pub use rule::{Decide, RuleError, RuleSpec};
 
 use crate::approval::{AskReason, Question};
 use crate::call::ResolvedCall;

@@ -1,39 +1,28 @@
 //! The caller: its identity, its role, and the entry point of its call.
 
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a caller may do beyond calling the tools of its toolset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// May list and call tools, and see its own calls.
-    Agent,
-    /// May also decide approvals.
-    Approver,
-    /// May also see everything and change the configuration.
-    Admin,
+words! {
+    /// What a caller may do beyond calling the tools of its toolset.
+    #[derive(PartialOrd, Ord)]
+    pub enum Role {
+        /// May list and call tools, and see its own calls.
+        Agent = "agent",
+        /// May also decide approvals.
+        Approver = "approver",
+        /// May also see everything and change the configuration.
+        Admin = "admin",
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EntryPoint {
-    Cli,
-    /// The HTTP API.
-    Http,
-    /// MCP, over any transport.
-    Mcp,
-}
-
-impl EntryPoint {
-    /// The word in the ledger and in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cli => "cli",
-            Self::Http => "http",
-            Self::Mcp => "mcp",
-        }
+words! {
+    pub enum EntryPoint {
+        Cli = "cli",
+        /// The HTTP API.
+        Http = "http",
+        /// MCP, over any transport.
+        Mcp = "mcp",
     }
 }
 

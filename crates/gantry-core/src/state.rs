@@ -4,58 +4,35 @@
 //! approval, whose state changes with it. Every writer asks [`State::may_become`] first, inside the transaction that writes
 //! the new state, so of two deciders at once one is refused.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
-
-macro_rules! states {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal),+ $(,)?) => {
-        /// The state of a call. The words are those of the API.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum State {
-            $($(#[doc = $doc])+ $name),+
-        }
-
-        impl State {
-            /// Every state, in the order of the declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$name),+];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text),+ }
-            }
-        }
-    };
-}
-
-states! {
-    /// It waits for a person.
-    PendingApproval = "PENDING_APPROVAL",
-    /// It waits for its time.
-    ScheduledForExecution = "SCHEDULED_FOR_EXECUTION",
-    /// A person said yes, and it is about to begin.
-    ApprovedReady = "APPROVED_READY",
-    /// A person said no.
-    RejectedByUser = "REJECTED_BY_USER",
-    /// No person decided in time.
-    RejectedByTimeout = "REJECTED_BY_TIMEOUT",
-    /// Its intent is durable and it may be having its effect.
-    Executing = "EXECUTING",
-    /// It ended well.
-    CompletedSuccess = "COMPLETED_SUCCESS",
-    /// It ended badly.
-    CompletedFailure = "COMPLETED_FAILURE",
-    /// It was withdrawn, or its precondition has changed.
-    CancelledBySystem = "CANCELLED_BY_SYSTEM",
-    /// The process that ran it ended first, so it is not known whether it had its effect.
-    OutcomeUnknown = "OUTCOME_UNKNOWN",
-    /// It was not run: a policy, the arguments or a limit was against it.
-    Refused = "REFUSED",
+words! {
+    /// The state of a call. The words are those of the API.
+    pub enum State {
+        /// It waits for a person.
+        PendingApproval = "PENDING_APPROVAL",
+        /// It waits for its time.
+        ScheduledForExecution = "SCHEDULED_FOR_EXECUTION",
+        /// A person said yes, and it is about to begin.
+        ApprovedReady = "APPROVED_READY",
+        /// A person said no.
+        RejectedByUser = "REJECTED_BY_USER",
+        /// No person decided in time.
+        RejectedByTimeout = "REJECTED_BY_TIMEOUT",
+        /// Its intent is durable and it may be having its effect.
+        Executing = "EXECUTING",
+        /// It ended well.
+        CompletedSuccess = "COMPLETED_SUCCESS",
+        /// It ended badly.
+        CompletedFailure = "COMPLETED_FAILURE",
+        /// It was withdrawn, or its precondition has changed.
+        CancelledBySystem = "CANCELLED_BY_SYSTEM",
+        /// The process that ran it ended first, so it is not known whether it had its effect.
+        OutcomeUnknown = "OUTCOME_UNKNOWN",
+        /// It was not run: a policy, the arguments or a limit was against it.
+        Refused = "REFUSED",
+    }
 }
 
 impl State {
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|state| state.as_str() == word)
-    }
-
     /// Whether a call in this state may be in that one next.
     ///
     /// The one way back is from approved to pending: the call has changed before it ran, so a person is asked again. The
@@ -103,26 +80,6 @@ impl State {
     /// Whether the call has not begun and may still do so.
     pub fn is_waiting(self) -> bool {
         matches!(self, Self::PendingApproval | Self::ScheduledForExecution | Self::ApprovedReady)
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for State {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for State {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Self::parse(&word)
-            .ok_or_else(|| serde::de::Error::custom(format!("{word:?} is not a state of a call")))
     }
 }
 

@@ -5,54 +5,34 @@ use crate::names;
 use crate::pattern::Pattern;
 use crate::raw;
 use crate::schema::{self, Patience, Schema, SchemaText};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What kind of provider a tool comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolKind {
-    /// Gantry's own.
-    Builtin,
-    Mcp,
-    /// A REST or OpenAPI service.
-    Rest,
-    Agent,
-}
-
-impl ToolKind {
-    /// The word in results, the ledger and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::Mcp => "mcp",
-            Self::Rest => "rest",
-            Self::Agent => "agent",
-        }
+words! {
+    /// What kind of provider a tool comes from.
+    pub enum ToolKind {
+        /// Gantry's own.
+        Builtin = "builtin",
+        Mcp = "mcp",
+        /// A REST or OpenAPI service.
+        Rest = "rest",
+        Agent = "agent",
     }
 }
 
-/// What calling a tool may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effect {
-    Read,
-    Write,
-    /// The change cannot be undone.
-    Destructive,
+words! {
+    /// What calling a tool may change.
+    pub enum Effect {
+        Read = "read",
+        Write = "write",
+        /// The change cannot be undone.
+        Destructive = "destructive",
+    }
 }
 
 impl Effect {
-    /// The word in policies, the ledger and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Destructive => "destructive",
-        }
-    }
-
     /// Whether a call must be on record before it is dispatched.
     pub fn needs_intent(self) -> bool {
         !matches!(self, Self::Read)
@@ -86,23 +66,13 @@ impl Annotations {
     }
 }
 
-/// When a tool itself asks for an approval, regardless of policies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ApprovalRule {
-    Never,
-    Always,
-    /// It depends on the arguments and on files; the provider is asked for each call.
-    Depends,
-}
-
-impl ApprovalRule {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Always => "always",
-            Self::Depends => "depends",
-        }
+words! {
+    /// When a tool itself asks for an approval, regardless of policies.
+    pub enum ApprovalRule {
+        Never = "never",
+        Always = "always",
+        /// It depends on the arguments and on files; the provider is asked for each call.
+        Depends = "depends",
     }
 }
 
@@ -136,29 +106,51 @@ pub struct Target {
 impl ToolSpec {
     /// The digest of everything that a person or a model judged the tool by.
     pub fn fingerprint(&self) -> Digest {
+        let rule = raw::quoted(self.approval_rule.as_str());
         let definition = match &self.raw {
-            Some(raw) => {
-                raw::object([("definition", &**raw), ("ownRule", &raw::quoted(self.approval_rule.as_str()))])
-            }
+            Some(raw) => raw::object([("definition", &**raw), ("ownRule", &*rule)]),
             None => {
-                let null = "null";
-                let title = self.title.as_deref().map(raw::quoted);
                 let target = self.target.as_ref().map(|target| raw::quoted(&target.digest.to_string()));
-                let members = [
-                    ("name", &*raw::quoted(&self.name)),
-                    ("title", title.as_deref().unwrap_or(null)),
-                    ("description", &*raw::quoted(&self.description)),
-                    ("inputSchema", self.input_schema.as_str()),
-                    ("outputSchema", self.output_schema.as_ref().map_or(null, SchemaText::as_str)),
-                    ("annotations", &*serde_json::json!(self.annotations).to_string()),
-                    ("ownRule", &*raw::quoted(self.approval_rule.as_str())),
-                ];
-                raw::object(members.into_iter().chain(target.as_deref().map(|target| ("target", target))))
+                let members = self.members(&self.name);
+                let members = members.iter().map(|(key, value)| (*key, value.as_deref().unwrap_or("null")));
+                let target = target.as_deref().map(|target| ("target", target));
+                raw::object(members.chain([("ownRule", &*rule)]).chain(target))
             }
         };
         // The fingerprint of a definition without canonical form is that of its text.
         let canonical = crate::json::canonical(&definition).map_or(definition, |c| c.text().to_owned());
         Digest::of(canonical.as_bytes())
+    }
+
+    /// The definition as MCP clients read it, under a displayed name.
+    fn definition(&self, name: &str) -> String {
+        match &self.raw {
+            Some(raw) if name == self.name => raw.to_string(),
+            Some(raw) => raw::with(raw, "name", &raw::quoted(name)),
+            None => {
+                let members = self.members(name);
+                raw::object(members.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))))
+            }
+        }
+    }
+
+    /// The members of the definition as JSON texts, for a tool without a text of its provider.
+    fn members(&self, name: &str) -> [(&'static str, Option<Cow<'_, str>>); 6] {
+        [
+            ("name", Some(raw::quoted(name).into())),
+            ("title", self.title.as_deref().map(|title| raw::quoted(title).into())),
+            ("description", Some(raw::quoted(&self.description).into())),
+            ("inputSchema", Some(self.input_schema.as_str().into())),
+            ("outputSchema", self.output_schema.as_ref().map(|schema| schema.as_str().into())),
+            ("annotations", Some(serde_json::json!(self.annotations).to_string().into())),
+        ]
+    }
+
+    fn has_non_object_output(&self) -> bool {
+        let is_object = |schema: &SchemaText| {
+            raw::string_member(schema.as_str(), "type").is_some_and(|name| name == "object")
+        };
+        self.output_schema.as_ref().is_some_and(|schema| !is_object(schema))
     }
 }
 
@@ -244,8 +236,9 @@ impl Tool {
         };
         let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
         let spellings = spellings(origin, &spec.name, &name);
-        let definition: Box<str> = definition(&name, &spec).into();
-        let legacy_definition = has_non_object_output(&spec)
+        let definition: Box<str> = spec.definition(&name).into();
+        let legacy_definition = spec
+            .has_non_object_output()
             .then(|| raw::without(&definition, |member| member == "outputSchema").into());
         Self {
             effect: spec.annotations.effect(),
@@ -344,30 +337,6 @@ fn spellings(origin: &Origin, tool: &str, name: &str) -> Vec<Box<str>> {
         }
     }
     all
-}
-
-fn definition(name: &str, spec: &ToolSpec) -> String {
-    if let Some(raw) = &spec.raw {
-        return if name == spec.name { raw.to_string() } else { raw::with(raw, "name", &raw::quoted(name)) };
-    }
-    let annotations = serde_json::json!(spec.annotations).to_string();
-    let title = spec.title.as_deref().map(raw::quoted);
-    let members = [
-        ("name", Some(&*raw::quoted(name))),
-        ("title", title.as_deref()),
-        ("description", Some(&*raw::quoted(&spec.description))),
-        ("inputSchema", Some(spec.input_schema.as_str())),
-        ("outputSchema", spec.output_schema.as_ref().map(SchemaText::as_str)),
-        ("annotations", Some(&*annotations)),
-    ];
-    raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?))))
-}
-
-fn has_non_object_output(spec: &ToolSpec) -> bool {
-    let is_object = |schema: &SchemaText| {
-        raw::string_member(schema.as_str(), "type").is_some_and(|name| name == "object")
-    };
-    spec.output_schema.as_ref().is_some_and(|schema| !is_object(schema))
 }
 
 #[cfg(test)]

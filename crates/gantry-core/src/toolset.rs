@@ -9,7 +9,7 @@ mod pool;
 mod resolve;
 mod selection;
 
-pub use access::{ToolAccess, explain_access};
+pub use access::explain_access;
 pub use entry::Entry;
 pub use pool::{Candidate, Pool};
 pub use selection::{Selection, SpawnContext, ToolSelector, Warning};

@@ -2,7 +2,7 @@
 
 use crate::runtime::Runtime;
 use arc_swap::ArcSwap;
-use gantry_core::budget::Budget;
+use gantry_core::Budget;
 use gantry_core::id::{CallId, SessionId};
 use gantry_core::toolset::{SpawnContext, Warning};
 use gantry_core::{Caller, EntryPoint, Role, Toolset};

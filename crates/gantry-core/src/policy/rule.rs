@@ -6,20 +6,12 @@ use crate::pattern::{self, Pattern};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a policy does with the calls that it applies to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decide {
-    Deny,
-    /// Ask a person.
-    Ask,
-}
-
-impl Decide {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-        }
+words! {
+    /// What a policy does with the calls that it applies to.
+    pub enum Decide {
+        Deny = "deny",
+        /// Ask a person.
+        Ask = "ask",
     }
 }
 

@@ -197,10 +197,10 @@ impl Pool {
         if let Some(text) = pattern.exact() {
             return self.find(text, is_there).into_iter().for_each(hit);
         }
-        let is_meant =
+        let is_match =
             |n: &usize| is_there(*n) && self.tools.get(*n).is_some_and(|tool| tool.matches(pattern));
         let providers = self.providers.values().filter(|provider| provider.can_match(pattern));
-        providers.flat_map(|provider| provider.positions.iter().copied().filter(is_meant)).for_each(hit);
+        providers.flat_map(|provider| provider.positions.iter().copied().filter(is_match)).for_each(hit);
     }
 }
 

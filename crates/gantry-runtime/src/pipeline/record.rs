@@ -13,11 +13,11 @@ use crate::reply::{Receipt, Reply, Shaped, effect_of};
 use crate::runtime::Runtime;
 use crate::session::session_key;
 use futures_util::FutureExt as _;
+use gantry_core::Basis;
 use gantry_core::approval::Resumed;
 use gantry_core::error::{CallFailure, EffectState, ErrorCode, Refusal, ToolError};
 use gantry_core::id::CallId;
 use gantry_core::limits::{RECORDED_ARGUMENT_BYTES, TOOL_NAME_CHARS};
-use gantry_core::permit::Basis;
 use gantry_core::shape::truncated;
 use gantry_core::tool::Tool;
 use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
@@ -327,7 +327,7 @@ fn reply(cx: &PipelineContext, entry: &Entry, outcome: Result<Shaped, CallError>
         executed_arguments: entry.executed.clone(),
         approval: entry.approval().cloned(),
         repeats: if let Some(Stage::Repeats(call)) = entry.stage.get() { Some(*call) } else { None },
-        budget_exceeded: cx.session.budget().is_some_and(gantry_core::budget::Budget::was_exceeded),
+        budget_exceeded: cx.session.budget().is_some_and(gantry_core::Budget::was_exceeded),
     }
 }
 

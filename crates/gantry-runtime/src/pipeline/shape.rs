@@ -34,14 +34,12 @@ pub(super) async fn apply(scope: &CallScope<'_>, answer: Answer) -> Result<Shape
 pub(super) fn charge(cx: &PipelineContext, body: &Body) -> Result<(), CallError> {
     let Some(budget) = cx.session.budget() else { return Ok(()) };
     let cost = tokens(body.text());
-    let reservation = budget.reserve(cost).map_err(|exceeded| {
+    budget.charge(cost).map_err(|exceeded| {
         let details = json!({
             "neededTokens": exceeded.wanted, "leftTokens": exceeded.left, "limitTokens": exceeded.limit
         });
         after_effect(ToolError::new(ErrorCode::BudgetExceeded, BUDGET_MESSAGE).with_details(details))
-    })?;
-    reservation.commit(cost);
-    Ok(())
+    })
 }
 
 /// Stores an output whole, and has a handle stand for it.

@@ -4,7 +4,7 @@ use super::{Relocation, Runtime, unknown_agent};
 use crate::context::PipelineContext;
 use crate::event::EventKind;
 use crate::session::{Session, SessionHead, session_key, shared_key};
-use gantry_core::budget::Budget;
+use gantry_core::Budget;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_core::pattern::Pattern;
