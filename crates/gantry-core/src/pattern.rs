@@ -53,6 +53,11 @@ impl Pattern {
         Ok(Self { written: text.into(), expanded, wild: wildcards > 0 })
     }
 
+    /// The pattern `*`.
+    pub fn everything() -> Self {
+        Self { written: "*".into(), expanded: None, wild: true }
+    }
+
     /// The pattern as it is written.
     pub fn as_str(&self) -> &str {
         &self.written

@@ -13,7 +13,7 @@ mod replay;
 mod rule;
 mod summary;
 
-pub use approval_rules::{ApprovalRules, RequiresApproval, ToolRule};
+pub use approval_rules::{ApprovalRules, ToolRule};
 pub use evaluate::Unknown;
 pub use replay::{RecordedCall, ReplayOutcome, replay};
 pub use rule::{Decide, RuleError, RuleSpec};
@@ -56,7 +56,7 @@ impl Policies {
     /// Every policy that cannot be used, by its position.
     pub fn compile(
         specs: &[RuleSpec],
-        approval_rules: impl Into<ApprovalRules>,
+        approval_rules: ApprovalRules,
     ) -> Result<Self, Vec<(usize, RuleError)>> {
         let mut rules = Vec::with_capacity(specs.len());
         let mut errors = Vec::new();
@@ -66,11 +66,7 @@ impl Policies {
                 Err(error) => errors.push((n, error)),
             }
         }
-        if errors.is_empty() {
-            Ok(Self { rules, approval_rules: approval_rules.into() })
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(Self { rules, approval_rules }) } else { Err(errors) }
     }
 
     pub fn approval_rules(&self) -> &ApprovalRules {

@@ -52,12 +52,10 @@ impl State {
                     | RejectedByTimeout
                     | CancelledBySystem
             ),
-            ScheduledForExecution => {
-                matches!(
-                    next,
-                    ApprovedReady | Executing | PendingApproval | RejectedByUser | CancelledBySystem
-                )
-            }
+            ScheduledForExecution => matches!(
+                next,
+                ApprovedReady | Executing | PendingApproval | RejectedByUser | CancelledBySystem
+            ),
             ApprovedReady => matches!(next, Executing | PendingApproval | CancelledBySystem),
             Executing => matches!(next, CompletedSuccess | CompletedFailure | OutcomeUnknown),
             // A person may find out the outcome.

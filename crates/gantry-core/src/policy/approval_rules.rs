@@ -11,15 +11,6 @@ use crate::tool::{ApprovalRule, Effect, Tool, ToolKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which tools need an approval for every call (`requiresApprovalTools`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum RequiresApproval {
-    #[default]
-    Nothing,
-    Everything,
-    Listed(Vec<Pattern>),
-}
-
 /// When calls of some tools ask, regardless of the tools' own rules.
 #[derive(Debug)]
 pub enum ToolRule {
@@ -55,7 +46,7 @@ impl ToolRule {
 #[derive(Debug, Default)]
 pub struct ApprovalRules {
     /// `requiresApprovalTools`
-    pub requires_approval: RequiresApproval,
+    pub requires_approval: Vec<Pattern>,
     /// `requiresApprovalEffects`: tools of servers ask if their hints say one of these effects, and they have no rule of
     /// their own.
     pub effects: Vec<Effect>,
@@ -77,20 +68,10 @@ pub struct ApprovalRules {
     pub approval_cost: Option<u64>,
 }
 
-impl From<RequiresApproval> for ApprovalRules {
-    fn from(requires_approval: RequiresApproval) -> Self {
-        Self { requires_approval, ..Self::default() }
-    }
-}
-
 impl ApprovalRules {
     /// Whether the tool is listed in `requiresApprovalTools`.
     pub(super) fn requires_approval(&self, tool: &Tool) -> bool {
-        match &self.requires_approval {
-            RequiresApproval::Nothing => false,
-            RequiresApproval::Everything => true,
-            RequiresApproval::Listed(patterns) => tool.matches_any(patterns),
-        }
+        tool.matches_any(&self.requires_approval)
     }
 
     pub(super) fn rule(&self, tool: &Tool) -> Option<&ToolRule> {
@@ -149,11 +130,7 @@ impl ApprovalRules {
 
     /// Every pattern, with the key that has it.
     pub(super) fn patterns(&self) -> impl Iterator<Item = (&'static str, &Pattern)> {
-        let listed = match &self.requires_approval {
-            RequiresApproval::Listed(patterns) => patterns.as_slice(),
-            RequiresApproval::Nothing | RequiresApproval::Everything => &[],
-        };
-        let listed = listed.iter().map(|pattern| ("requiresApprovalTools", pattern));
+        let listed = self.requires_approval.iter().map(|pattern| ("requiresApprovalTools", pattern));
         let rules = self.tools.iter().map(|(pattern, _)| ("toolRules", pattern));
         let approvers = self.approvers.iter().map(|(pattern, _)| ("approvers", pattern));
         let delays = self.tool_delays.iter().map(|(pattern, _)| ("toolSpecificDelays", pattern));

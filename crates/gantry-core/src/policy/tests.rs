@@ -73,7 +73,13 @@ fn rule(when: &str, decide: Decide) -> RuleSpec {
     }
 }
 
-fn verdict(rules: &[RuleSpec], requires: RequiresApproval, arguments: &str, own: Preflight) -> String {
+/// `requiresApprovalTools` with these entries.
+fn requiring(tools: &[&str]) -> ApprovalRules {
+    let requires_approval = tools.iter().map(|text| Pattern::parse(text).unwrap()).collect();
+    ApprovalRules { requires_approval, ..ApprovalRules::default() }
+}
+
+fn verdict(rules: &[RuleSpec], requires: ApprovalRules, arguments: &str, own: Preflight) -> String {
     let policies = Policies::compile(rules, requires).unwrap();
     match judge(&policies, &caller("p"), call(arguments)) {
         Err(refusal) => format!("deny {}", refusal.error().code),
@@ -91,7 +97,7 @@ fn a_schema_that_turns_out_to_be_unusable_is_no_fault_of_the_arguments() {
     let tool = Arc::clone(toolset.tools().next().unwrap());
     assert_eq!(tool.quarantined(), None, "nobody has looked yet");
     let refused = |rules: &[RuleSpec]| {
-        let policies = Policies::compile(rules, RequiresApproval::default()).unwrap();
+        let policies = Policies::compile(rules, ApprovalRules::default()).unwrap();
         judge(&policies, &caller("p"), call_in(&toolset, r#"{"env":"prod"}"#)).unwrap_err()
     };
     let refusal = refused(&[]);
@@ -113,17 +119,17 @@ fn the_order_is_deny_then_schema_then_ask() {
     let ask = rule("has(args.env)", Decide::Ask);
     let own = || Preflight { ask: Some("own".into()), precondition: None };
     let none = Preflight::default;
-    let all = RequiresApproval::Everything;
-    let listed = || RequiresApproval::Listed(vec![Pattern::parse("@db/drop-table").unwrap()]);
+    let all = requiring(&["*"]);
+    let listed = || requiring(&["@db/drop-table"]);
     let rows = [
-        (vec![], RequiresApproval::Nothing, r#"{}"#, none(), "allow"),
-        (vec![], RequiresApproval::Nothing, r#"{}"#, own(), "ask the tool's own rule"),
+        (vec![], ApprovalRules::default(), r#"{}"#, none(), "allow"),
+        (vec![], ApprovalRules::default(), r#"{}"#, own(), "ask the tool's own rule"),
         (vec![], all, r#"{}"#, own(), "ask requiresApprovalTools"),
         (vec![], listed(), r#"{}"#, none(), "ask requiresApprovalTools"),
-        (vec![ask.clone()], RequiresApproval::Everything, r#"{"env":"dev"}"#, none(), "ask policy r"),
+        (vec![ask.clone()], requiring(&["*"]), r#"{"env":"dev"}"#, none(), "ask policy r"),
         (
             vec![ask.clone(), deny.clone()],
-            RequiresApproval::Nothing,
+            ApprovalRules::default(),
             r#"{"env":"prod"}"#,
             none(),
             "deny PERMISSION_DENIED",
@@ -131,17 +137,17 @@ fn the_order_is_deny_then_schema_then_ask() {
         // Denied calls learn nothing about their arguments, and nobody is asked about invalid ones.
         (
             vec![deny.clone()],
-            RequiresApproval::Nothing,
+            ApprovalRules::default(),
             r#"{"env":"prod","x":1}"#,
             none(),
             "deny PERMISSION_DENIED",
         ),
-        (vec![ask], RequiresApproval::Nothing, r#"{"env":"dev","x":1}"#, none(), "deny INVALID_ARGUMENTS"),
+        (vec![ask], ApprovalRules::default(), r#"{"env":"dev","x":1}"#, none(), "deny INVALID_ARGUMENTS"),
         // A condition that cannot be judged refuses.
-        (vec![deny], RequiresApproval::Nothing, r#"{}"#, none(), "deny PERMISSION_DENIED"),
+        (vec![deny], ApprovalRules::default(), r#"{}"#, none(), "deny PERMISSION_DENIED"),
         (
             vec![rule("1 + 1", Decide::Ask)],
-            RequiresApproval::Nothing,
+            ApprovalRules::default(),
             r#"{}"#,
             none(),
             "deny PERMISSION_DENIED",
@@ -157,7 +163,7 @@ fn conditions_see_the_caller_and_the_tool() {
     let text = "agent == 'helper' && principal == 'p' && project == 'default' && role == 'agent' && tool.provider == 'db' \
                 && tool.name == 'db__drop_table' && tool.original == 'drop-table' && tool.effect == 'write' && tool.kind == 'mcp'";
     assert_eq!(
-        verdict(&[rule(text, Decide::Deny)], RequiresApproval::Nothing, "{}", Preflight::default()),
+        verdict(&[rule(text, Decide::Deny)], ApprovalRules::default(), "{}", Preflight::default()),
         "deny PERMISSION_DENIED"
     );
 }
@@ -172,7 +178,7 @@ fn nam_5_a_rule_means_the_tool_and_not_its_displayed_name() {
             ..RuleSpec::default()
         };
         assert_eq!(
-            verdict(&[rule], RequiresApproval::Nothing, "{}", Preflight::default()),
+            verdict(&[rule], ApprovalRules::default(), "{}", Preflight::default()),
             "deny PERMISSION_DENIED",
             "{pattern}"
         );
@@ -182,7 +188,7 @@ fn nam_5_a_rule_means_the_tool_and_not_its_displayed_name() {
 #[test]
 fn rules_are_checked_at_load() {
     let check =
-        |spec: RuleSpec| Policies::compile(&[spec], RequiresApproval::Nothing).unwrap_err().remove(0).1;
+        |spec: RuleSpec| Policies::compile(&[spec], ApprovalRules::default()).unwrap_err().remove(0).1;
     assert!(matches!(check(rule("args.env ==", Decide::Deny)), RuleError::Condition { .. }));
     assert!(matches!(check(rule("arg.env == 1", Decide::Deny)), RuleError::Condition { .. }));
     assert!(matches!(check(RuleSpec { tools: vec![], ..rule("true", Decide::Deny) }), RuleError::NoTools));
@@ -191,7 +197,7 @@ fn rules_are_checked_at_load() {
         passes: vec![json!({ "env": "dev" })],
         ..rule("args.env == 'prod'", Decide::Deny)
     };
-    assert!(Policies::compile(std::slice::from_ref(&good), RequiresApproval::Nothing).is_ok());
+    assert!(Policies::compile(std::slice::from_ref(&good), ApprovalRules::default()).is_ok());
     let wrong = RuleSpec { passes: vec![json!({ "env": "prod" })], ..good.clone() };
     assert!(check(wrong).to_string().contains("applies where it should pass"));
     let unjudgeable = RuleSpec { passes: vec![json!({})], ..good };
@@ -199,7 +205,7 @@ fn rules_are_checked_at_load() {
 }
 
 fn question(principal: &str, arguments: &str, precondition: Option<&str>) -> Question {
-    let policies = Policies::compile(&[], RequiresApproval::Everything).unwrap();
+    let policies = Policies::compile(&[], requiring(&["*"])).unwrap();
     let judged = judge(&policies, &caller(principal), call(arguments)).unwrap();
     let own = Preflight { ask: None, precondition: precondition.map(Into::into) };
     match judged.into_verdict(&caller(principal), own) {
@@ -238,8 +244,7 @@ fn pol_10_rules_are_named_that_speak_of_a_tool_and_entries_that_speak_of_none() 
         RuleSpec { name: "asks".into(), ..rule("args.env == 'prod'", Decide::Ask) },
         RuleSpec { name: "typo".into(), tools: vec!["bd__*".into()], ..rule("true", Decide::Deny) },
     ];
-    let listed = ["db__drop_table", "nothing"].map(|text| Pattern::parse(text).unwrap());
-    let policies = Policies::compile(&rules, RequiresApproval::Listed(listed.into())).unwrap();
+    let policies = Policies::compile(&rules, requiring(&["db__drop_table", "nothing"])).unwrap();
     let toolset = toolset();
     let tools: Vec<_> = toolset.tools().cloned().collect();
     let about = policies.about(&tools[0]);

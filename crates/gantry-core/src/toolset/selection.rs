@@ -65,7 +65,7 @@ impl fmt::Display for ToolSelector {
 impl Selection {
     /// All tools.
     pub fn everything() -> Self {
-        Self::of(Pattern::parse("*"))
+        Self::of([Pattern::everything()])
     }
 
     /// The tools that match one of these.

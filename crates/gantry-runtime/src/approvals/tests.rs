@@ -12,7 +12,7 @@ use crate::queue;
 use crate::runtime::Runtime;
 use crate::services::{ProcessOptions, Services};
 use gantry_core::names::Style;
-use gantry_core::policy::{ApprovalRules, Decide, Policies, RequiresApproval, RuleSpec};
+use gantry_core::policy::{ApprovalRules, Decide, Policies, RuleSpec};
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
 use gantry_core::{CallFailure, CallRequest, Caller, EntryPoint, Permit, Role, State};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};

@@ -7,7 +7,7 @@ use super::{ROUNDS, Section, progress};
 use crate::process;
 use crate::provider::TestTools;
 use anyhow::{Context as _, Result, ensure};
-use gantry_core::policy::{Policies, RequiresApproval};
+use gantry_core::policy::{ApprovalRules, Policies};
 use gantry_core::{CallRequest, Caller, EntryPoint, Role, State};
 use gantry_provider::Provider;
 use gantry_runtime::approvals::{Decider, DecisionInput};
@@ -62,9 +62,10 @@ impl Bench {
         let services = Services::new(store, &recovery, ProcessOptions::default());
         let tools: Arc<dyn Provider> = Arc::new(TestTools::new(0));
         let mut options = Options::new(folder.to_owned());
-        options.policies = Policies::compile(&[], RequiresApproval::Everything)
-            .map_err(|_errors| anyhow::anyhow!("no rules are wrong"))?
-            .into();
+        let requires_approval = vec![gantry_core::pattern::Pattern::everything()];
+        let rules = ApprovalRules { requires_approval, ..ApprovalRules::default() };
+        options.policies =
+            Policies::compile(&[], rules).map_err(|_errors| anyhow::anyhow!("no rules are wrong"))?.into();
         options.approvals.timeout = timeout;
         options.approvals.max_pending = 100_000;
         let plans = BTreeMap::from([("default".into(), Plan { options, providers: vec![tools] })]);

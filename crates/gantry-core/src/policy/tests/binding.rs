@@ -133,7 +133,7 @@ fn apr_5_each_fact_alone_makes_another_binding() {
 #[test]
 fn apr_5_the_same_arguments_in_other_words_are_the_same_call() {
     let bound = |arguments: &str| {
-        let policies = Policies::compile(&[], RequiresApproval::Everything).unwrap();
+        let policies = Policies::compile(&[], requiring(&["*"])).unwrap();
         let request = CallRequest { arguments: Some(arguments.into()), ..CallRequest::default() };
         let call = ResolvedCall::of(base().tool(), &request).unwrap();
         let judged = judge(&policies, &caller("p"), call).unwrap();

@@ -47,11 +47,11 @@ fn asking(gates: ApprovalRules, arguments: &str) -> Vec<String> {
 #[test]
 fn apr_1_a_listed_tool_asks_by_any_of_its_names() {
     for text in ["db__drop_table", "db__drop-table", "@db/drop-table", "db__*", "*"] {
-        let gates = ApprovalRules::from(RequiresApproval::Listed(vec![pattern(text)]));
+        let gates = requiring(&[text]);
         assert_eq!(asking(gates, "{}"), ["requiresApprovalTools"], "{text}");
     }
-    assert!(asking(RequiresApproval::Listed(vec![pattern("drop_*")]).into(), "{}").is_empty());
-    assert_eq!(asking(RequiresApproval::Everything.into(), "{}"), ["requiresApprovalTools"]);
+    assert!(asking(requiring(&["drop_*"]), "{}").is_empty());
+    assert_eq!(asking(requiring(&["*"]), "{}"), ["requiresApprovalTools"]);
     assert!(asking(ApprovalRules::default(), "{}").is_empty());
 }
 
@@ -113,7 +113,7 @@ fn the_first_entry_that_names_a_tool_counts() {
 #[test]
 fn never_lifts_what_the_tool_says_and_nothing_else() {
     let gates = ApprovalRules {
-        requires_approval: RequiresApproval::Everything,
+        requires_approval: vec![Pattern::everything()],
         effects: vec![Effect::Destructive],
         ..tool_rules(&[("db__*", "never")])
     };
@@ -126,7 +126,7 @@ fn never_lifts_what_the_tool_says_and_nothing_else() {
 #[test]
 fn apr_1_every_question_says_who_may_answer_it() {
     let gates = ApprovalRules {
-        requires_approval: RequiresApproval::Everything,
+        requires_approval: vec![Pattern::everything()],
         approvers: vec![
             (pattern("db__drop_table"), names(&["ann"])),
             (pattern("*"), names(&["ben", "person"])),
@@ -186,7 +186,7 @@ fn apr_5_the_revision_is_of_everything_that_is_said_about_the_tool() {
     let revision = |rules: &[RuleSpec], gates: ApprovalRules| {
         Policies::compile(rules, gates).unwrap().revision(&destructive())
     };
-    let listed = || ApprovalRules::from(RequiresApproval::Listed(vec![pattern("db__*")]));
+    let listed = || requiring(&["db__*"]);
     let dear = |cost| ApprovalRules {
         costs: vec![(pattern("*"), cost)],
         approval_cost: Some(5),
@@ -232,7 +232,7 @@ fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
     let other = RuleSpec { tools: vec!["mail__*".into()], ..rule("true", Decide::Deny) };
     let mail = || pattern("mail__send");
     let gates = ApprovalRules {
-        requires_approval: RequiresApproval::Listed(vec![mail()]),
+        requires_approval: vec![mail()],
         effects: vec![Effect::Read],
         approvers: vec![(mail(), names(&["ann"]))],
         tool_delays: vec![(pattern("*"), Duration::from_secs(1))],
@@ -263,7 +263,7 @@ fn notes_say_what_the_gates_do_with_a_tool() {
         notes.iter().map(ToString::to_string).collect()
     };
     let gates = ApprovalRules {
-        requires_approval: RequiresApproval::Everything,
+        requires_approval: vec![Pattern::everything()],
         effects: vec![Effect::Destructive],
         approvers: vec![(pattern("*"), names(&["ann", "ben"]))],
         default_delay: Duration::from_secs(2),
@@ -291,7 +291,7 @@ fn notes_say_what_the_gates_do_with_a_tool() {
 fn entries_of_gates_that_match_no_tool_are_named() {
     let typo = || pattern("bd__*");
     let gates = ApprovalRules {
-        requires_approval: RequiresApproval::Listed(vec![typo(), pattern("db__*")]),
+        requires_approval: vec![typo(), pattern("db__*")],
         approvers: vec![(typo(), names(&["ann"]))],
         tool_delays: vec![(typo(), Duration::ZERO)],
         costs: vec![(typo(), 1), (pattern("*"), 0)],

@@ -131,7 +131,7 @@ proptest! {
             ..rule(when, if deny { Decide::Deny } else { Decide::Ask })
         }).collect();
         let gates = ApprovalRules {
-            requires_approval: if listed { RequiresApproval::Everything } else { RequiresApproval::Nothing },
+            requires_approval: if listed { vec![Pattern::everything()] } else { vec![] },
             effects: if effects { vec![Effect::Destructive] } else { vec![] },
             ..if gate.is_empty() { ApprovalRules::default() } else { tool_rule(gate) }
         };

@@ -3,13 +3,13 @@
 use super::*;
 use crate::call::{CallRequest, ResolvedCall};
 use crate::limits::ALIASES_PER_AGENT;
-use crate::policy::{Policies, RequiresApproval, RuleSpec, judge};
+use crate::policy::{ApprovalRules, Policies, RuleSpec, judge};
 use crate::principal::{Caller, Role};
 
 /// Whether a policy that denies this text denies a call of the tool.
 pub(super) fn is_denied(set: &Toolset, tool: &Tool, text: &str) -> bool {
     let rule = RuleSpec { name: "r".into(), tools: vec![text.to_owned()], ..RuleSpec::default() };
-    let policies = Policies::compile(&[rule], RequiresApproval::Nothing).unwrap();
+    let policies = Policies::compile(&[rule], ApprovalRules::default()).unwrap();
     let caller = Caller {
         principal: "p".into(),
         role: Role::Agent,

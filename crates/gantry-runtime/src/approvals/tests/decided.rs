@@ -94,7 +94,7 @@ async fn a_delay_holds_a_call_that_nobody_has_to_approve() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_decide_does_not() {
     let gates = ApprovalRules {
-        requires_approval: RequiresApproval::Everything,
+        requires_approval: vec![gantry_core::pattern::Pattern::everything()],
         approvers: vec![(gantry_core::pattern::Pattern::parse("*").unwrap(), vec!["eve".into()])],
         ..ApprovalRules::default()
     };

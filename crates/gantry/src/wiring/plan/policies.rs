@@ -5,7 +5,7 @@ use crate::config::{
     Approvals, Arguments, Decide, Error, Gated, Located, Location, PerPattern, Policy, Problem, Project,
 };
 use gantry_core::pattern::Pattern;
-use gantry_core::policy::{self, ApprovalRules, Policies, RequiresApproval, RuleError, RuleSpec, ToolRule};
+use gantry_core::policy::{self, ApprovalRules, Policies, RuleError, RuleSpec, ToolRule};
 
 /// The policies of a project.
 ///
@@ -35,9 +35,9 @@ pub(super) fn compiled(project: &Project, problems: &mut Vec<Problem>) -> Polici
 
 fn gates(approvals: &Approvals, problems: &mut Vec<Problem>) -> ApprovalRules {
     let requires_approval = match &approvals.requires {
-        Gated::All => RequiresApproval::Everything,
-        Gated::None => RequiresApproval::Nothing,
-        Gated::Tools(tools) => RequiresApproval::Listed(patterns(tools, problems)),
+        Gated::All => vec![Pattern::everything()],
+        Gated::None => Vec::new(),
+        Gated::Tools(tools) => patterns(tools, problems),
     };
     ApprovalRules {
         requires_approval,
