@@ -94,12 +94,14 @@ impl Pattern {
         self.texts().any(|text| text.contains(part))
     }
 
-    fn texts(&self) -> impl Iterator<Item = &str> {
+    /// The pattern as it is written, and expanded.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&*self.written).chain(self.expanded.as_deref())
     }
 }
 
-fn literal_prefix(pattern: &str) -> &str {
+/// The text of a pattern before its first wildcard.
+pub(crate) fn literal_prefix(pattern: &str) -> &str {
     pattern.split(['*', '?']).next().unwrap_or_default()
 }
 

@@ -1,10 +1,11 @@
 //! The pool: all tools of a project, named, compiled, and found by any of their spellings.
 
-use crate::names::{Collision, NameRequest, Style, assign, cut_prefixes, expand_at_syntax, model_names};
-use crate::pattern::Pattern;
+use crate::names::{Collision, NameRequest, Style, assign, expand_at_syntax, model_names};
+use crate::pattern::{Pattern, literal_prefix};
 use crate::schema::Patience;
 use crate::tool::{Origin, Settings, Status, Tool, ToolKey, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A tool that is about to enter a pool.
@@ -37,20 +38,11 @@ impl Candidate {
 pub struct Pool {
     /// In the order of the displayed names.
     tools: Vec<Arc<Tool>>,
-    /// The positions of the tools that have a spelling.
-    index: HashMap<Box<str>, Vec<usize>>,
-    /// By the ids of the providers.
-    providers: BTreeMap<Arc<str>, ProviderTools>,
+    /// The positions of the tools that have a spelling, sorted so that a glob looks at spellings with its prefix only.
+    index: BTreeMap<Box<str>, Vec<usize>>,
+    /// The positions of the tools of a provider, in the order of its own names.
+    providers: HashMap<Arc<str>, Vec<usize>>,
     collisions: Vec<Collision>,
-}
-
-/// The tools of one provider.
-#[derive(Debug)]
-struct ProviderTools {
-    /// In the order of the provider's own names.
-    positions: Vec<usize>,
-    /// The prefixes of all their spellings; empty if a spelling has none of the provider's prefixes.
-    prefixes: Vec<String>,
 }
 
 impl Pool {
@@ -171,7 +163,7 @@ impl Pool {
 
     /// The positions of a provider's tools.
     pub(super) fn provided(&self, id: &str) -> &[usize] {
-        self.providers.get(id).map_or(&[], |provider| &provider.positions)
+        self.providers.get(id).map_or(&[], Vec::as_slice)
     }
 
     /// The positions of the tools with this identity: one, unless a provider has two tools of one name.
@@ -189,7 +181,7 @@ impl Pool {
         &self,
         pattern: &Pattern,
         is_there: impl Fn(usize) -> bool,
-        hit: impl FnMut(usize),
+        mut hit: impl FnMut(usize),
     ) {
         if pattern.is_everything() {
             return (0..self.tools.len()).filter(|n| is_there(*n)).for_each(hit);
@@ -197,21 +189,17 @@ impl Pool {
         if let Some(text) = pattern.exact() {
             return self.find(text, is_there).into_iter().for_each(hit);
         }
-        let is_match =
-            |n: &usize| is_there(*n) && self.tools.get(*n).is_some_and(|tool| tool.matches(pattern));
-        let providers = self.providers.values().filter(|provider| provider.can_match(pattern));
-        providers.flat_map(|provider| provider.positions.iter().copied().filter(is_match)).for_each(hit);
+        for prefix in pattern.texts().map(literal_prefix) {
+            let from = self.index.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+            let spellings = from.take_while(|(spelling, _)| spelling.starts_with(prefix));
+            let matching = spellings.filter(|(spelling, _)| pattern.matches(spelling));
+            matching.flat_map(|(_, tools)| tools).copied().filter(|n| is_there(*n)).for_each(&mut hit);
+        }
     }
 }
 
-impl ProviderTools {
-    fn can_match(&self, pattern: &Pattern) -> bool {
-        self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| pattern.can_begin_with(prefix))
-    }
-}
-
-fn index(tools: &[Arc<Tool>]) -> HashMap<Box<str>, Vec<usize>> {
-    let mut index: HashMap<Box<str>, Vec<usize>> = HashMap::new();
+fn index(tools: &[Arc<Tool>]) -> BTreeMap<Box<str>, Vec<usize>> {
+    let mut index: BTreeMap<Box<str>, Vec<usize>> = BTreeMap::new();
     for (n, tool) in tools.iter().enumerate() {
         for spelling in tool.spellings() {
             index.entry(spelling.into()).or_default().push(n);
@@ -220,21 +208,13 @@ fn index(tools: &[Arc<Tool>]) -> HashMap<Box<str>, Vec<usize>> {
     index
 }
 
-fn providers(tools: &[Arc<Tool>]) -> BTreeMap<Arc<str>, ProviderTools> {
-    let mut all: BTreeMap<Arc<str>, ProviderTools> = BTreeMap::new();
+fn providers(tools: &[Arc<Tool>]) -> HashMap<Arc<str>, Vec<usize>> {
+    let mut all: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
     for (n, tool) in tools.iter().enumerate() {
-        let provider = all.entry(Arc::clone(&tool.key.provider)).or_insert_with(|| ProviderTools {
-            positions: Vec::new(),
-            prefixes: cut_prefixes(&tool.key.provider, &tool.namespace),
-        });
-        provider.positions.push(n);
-        let has_prefix = |text: &str| provider.prefixes.iter().any(|prefix| text.starts_with(&**prefix));
-        if !tool.spellings().all(has_prefix) {
-            provider.prefixes.clear();
-        }
+        all.entry(Arc::clone(&tool.key.provider)).or_default().push(n);
     }
-    for provider in all.values_mut() {
-        provider.positions.sort_by_key(|n| tools.get(*n).map(|tool| &tool.key.tool));
+    for positions in all.values_mut() {
+        positions.sort_by_key(|n| tools.get(*n).map(|tool| &tool.key.tool));
     }
     all
 }
