@@ -216,18 +216,12 @@ impl ApprovalRow {
     /// When a worker has to look at it: at its deadline while it waits, at once when it was approved or is scheduled for
     /// no time at all.
     fn due_us(&self) -> Option<i64> {
-        match self.state {
-            State::PendingApproval => self.deadline_us,
-            State::ScheduledForExecution => Some(self.deadline_us.unwrap_or(0)),
-            State::ApprovedReady => Some(0),
-            State::Executing
-            | State::CompletedSuccess
-            | State::CompletedFailure
-            | State::Refused
-            | State::RejectedByUser
-            | State::RejectedByTimeout
-            | State::CancelledBySystem
-            | State::OutcomeUnknown => None,
+        if self.state == State::PendingApproval {
+            self.deadline_us
+        } else if self.state == State::ScheduledForExecution {
+            Some(self.deadline_us.unwrap_or(0))
+        } else {
+            (self.state == State::ApprovedReady).then_some(0)
         }
     }
 }
@@ -276,7 +270,7 @@ pub struct ApprovalDetails {
     pub priority: Priority,
     /// The turn of the session in which it was made.
     pub turn: u32,
-    /// Which provider exactly had the tool, where that can be told.
+    /// Which provider exactly had the tool, where that is known.
     #[serde(default)]
     pub source: Option<Arc<str>>,
     /// The digest of the canonical arguments that the caller sent, if these arguments are those of a person.

@@ -18,45 +18,25 @@ type Cause = Arc<dyn std::error::Error + Send + Sync>;
 pub enum Error {
     /// The data folder, the database file or a lock file cannot be made or read.
     #[error("cannot use {}: check that the folder exists, is writable and belongs to you", path.display())]
-    Folder {
-        path: PathBuf,
-        /// What the system said.
-        source: Arc<io::Error>,
-    },
+    Folder { path: PathBuf, source: Arc<io::Error> },
     /// The data folder lies on a file system whose locks cannot be trusted.
     #[error("{} is on a network file system, where SQLite can lose data: choose a local data folder", path.display())]
     NetworkFolder { path: PathBuf },
     /// The linked SQLite has a known corruption bug.
     #[error("SQLite {found} is too old: 3.51.3 or newer is needed, build with the bundled one")]
-    OldSqlite {
-        /// The version that is linked.
-        found: &'static str,
-    },
+    OldSqlite { found: &'static str },
     /// The file is a database of some other program.
     #[error("{} is a database of another program: choose another store.url", path.display())]
     Foreign { path: PathBuf },
     /// A newer Gantry has written this database.
     #[error("{} has schema {found}, this program knows {known}: use the newer program that wrote it", path.display())]
-    NewerSchema {
-        path: PathBuf,
-        /// The version in the file.
-        found: i64,
-        /// The newest version this program knows.
-        known: i64,
-    },
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
     /// A migration that was applied is not the one this program carries.
     #[error("migration {version} of {} differs from this program's: use the program that wrote it", path.display())]
-    ChangedMigration {
-        path: PathBuf,
-        /// Which migration.
-        version: i64,
-    },
+    ChangedMigration { path: PathBuf, version: i64 },
     /// The database is damaged.
     #[error("the store is damaged ({detail}): stop every process that uses it and restore a backup")]
-    Corrupt {
-        /// What was found.
-        detail: String,
-    },
+    Corrupt { detail: String },
     /// No space is left.
     #[error("the disk that holds the store is full: free space and retry")]
     Full,
@@ -71,21 +51,13 @@ pub enum Error {
     Unexpected(#[source] Cause),
     /// The call has an entry that says it is running or has ended, so it cannot begin or end again.
     #[error("{call} is already {}: read it instead of running it again", state.as_str())]
-    Taken {
-        call: CallId,
-        /// Its state in the ledger.
-        state: State,
-    },
+    Taken { call: CallId, state: State },
     /// The ledger has no entry of this call.
     #[error("{call} is not in the ledger: record its intent before its outcome")]
     UnknownCall { call: CallId },
     /// An outcome that says the call still runs or waits.
     #[error("{call} cannot end as {}: give the state in which it ended", state.as_str())]
-    NotAnEnding {
-        call: CallId,
-        /// The state that was given.
-        state: State,
-    },
+    NotAnEnding { call: CallId, state: State },
     /// Another process has appended to the call since it was read.
     #[error("another process went on with this call at the same time: retry")]
     StepTaken,
@@ -100,24 +72,13 @@ pub enum Error {
     UnknownApproval { approval: ApprovalId },
     /// As many calls wait as may.
     #[error("{limit} calls {what} wait already: decide or cancel some of them, then retry")]
-    TooManyHeld {
-        /// How many may wait.
-        limit: u32,
-        /// Whose calls.
-        what: &'static str,
-    },
+    TooManyHeld { limit: u32, what: &'static str },
     /// As many grants hold as may.
     #[error("{limit} grants hold already: revoke some of them with `gantry approvals revoke`, then retry")]
-    TooManyGrants {
-        /// How many may hold.
-        limit: u32,
-    },
+    TooManyGrants { limit: u32 },
     /// As many keys hold as may.
     #[error("{limit} keys hold already: revoke some of them, then retry")]
-    TooManyKeys {
-        /// How many may hold.
-        limit: u32,
-    },
+    TooManyKeys { limit: u32 },
     /// Another key has the name.
     #[error("another key is called \"{name}\": choose another name, or revoke that key first")]
     NameTaken { name: Arc<str> },
@@ -128,13 +89,7 @@ pub enum Error {
     NameUsed { name: Arc<str> },
     /// A text is longer than the ledger takes.
     #[error("{what} has {bytes} bytes, the store takes {limit}: shorten it")]
-    TooLarge {
-        /// Which text.
-        what: &'static str,
-        /// Its length.
-        bytes: usize,
-        limit: usize,
-    },
+    TooLarge { what: &'static str, bytes: usize, limit: usize },
     /// The writer has been shut down.
     #[error("the store is closed: start the program again")]
     Closed,
@@ -155,31 +110,20 @@ impl Error {
 
     /// Whether the transaction failed, and with it every other record of its group. The other errors concern one caller.
     pub(crate) fn aborts_group(&self) -> bool {
-        match self {
+        !matches!(
+            self,
             Self::Taken { .. }
-            | Self::UnknownCall { .. }
-            | Self::NotAnEnding { .. }
-            | Self::StepTaken
-            | Self::NotPossible { .. }
-            | Self::UnknownApproval { .. }
-            | Self::TooManyHeld { .. }
-            | Self::TooManyGrants { .. }
-            | Self::TooManyKeys { .. }
-            | Self::NameTaken { .. }
-            | Self::NameUsed { .. }
-            | Self::TooLarge { .. } => false,
-            Self::Folder { .. }
-            | Self::NetworkFolder { .. }
-            | Self::OldSqlite { .. }
-            | Self::Foreign { .. }
-            | Self::NewerSchema { .. }
-            | Self::ChangedMigration { .. }
-            | Self::Corrupt { .. }
-            | Self::Full
-            | Self::Busy
-            | Self::Disk(_)
-            | Self::Unexpected(_)
-            | Self::Closed => true,
-        }
+                | Self::UnknownCall { .. }
+                | Self::NotAnEnding { .. }
+                | Self::StepTaken
+                | Self::NotPossible { .. }
+                | Self::UnknownApproval { .. }
+                | Self::TooManyHeld { .. }
+                | Self::TooManyGrants { .. }
+                | Self::TooManyKeys { .. }
+                | Self::NameTaken { .. }
+                | Self::NameUsed { .. }
+                | Self::TooLarge { .. }
+        )
     }
 }

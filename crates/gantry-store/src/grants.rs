@@ -129,9 +129,6 @@ impl Store {
 
     /// The grants that hold for a call at that moment, the oldest first: of its key, its definition, the rules about its
     /// tool, and its session or none. Reads what is durable; a revocation holds when [`Store::revoke_grant`] has returned.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn grants_for(
         &self,
         key: GrantKey,
@@ -157,9 +154,6 @@ impl Store {
     }
 
     /// The grants that pass the filter, the newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn grants(&self, filter: GrantFilter) -> Result<Page<GrantRow, GrantId>, Error> {
         self.read_committed(move |conn| {
             let mut query = Query::new(&GRANTS);
@@ -172,16 +166,11 @@ impl Store {
         .await
     }
 
-    /// # Errors
-    /// The store cannot be read.
     pub async fn grant_of(&self, id: GrantId) -> Result<Option<GrantRow>, Error> {
         self.read_committed(move |conn| conn.first(BY_ID, values![&id], read)).await
     }
 
     /// Revokes a grant; durable when it returns. Returns whether it held until now.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn revoke_grant(&self, id: GrantId, by: Arc<str>, at_us: i64) -> Result<bool, Error> {
         self.change(move |conn| revoke(conn, id, &by, at_us)).await
     }

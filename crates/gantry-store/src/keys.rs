@@ -30,11 +30,11 @@ statements! {
     EXPIRED = "SELECT id, name FROM keys
          WHERE revocation_applied = 0 AND revoked_us IS NULL AND expires_us <= $1 ORDER BY expires_us LIMIT $2";
     APPLIED = "UPDATE keys SET revocation_applied = 1 WHERE id = $1";
-    CALLERS_WITHOUT_KEY = "SELECT DISTINCT principal FROM approvals
-         WHERE state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY')
-         AND EXISTS (SELECT 1 FROM keys WHERE keys.name = principal)
-         AND NOT EXISTS (SELECT 1 FROM keys WHERE keys.name = principal
-             AND revoked_us IS NULL AND coalesce(expires_us > $1, true)) ORDER BY principal LIMIT $2";
+    CALLERS_WITHOUT_KEY = "SELECT DISTINCT name FROM keys
+         WHERE NOT EXISTS (SELECT 1 FROM keys other WHERE other.name = keys.name
+             AND other.revoked_us IS NULL AND coalesce(other.expires_us > $1, true))
+         AND EXISTS (SELECT 1 FROM approvals WHERE principal = keys.name
+             AND state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY')) ORDER BY name LIMIT $2";
     /// A key whose name has calls that wait stays, because it says that they may not run.
     PRUNE = "DELETE FROM keys WHERE (revoked_us < $1 OR (expires_us < $1 AND revocation_applied = 1))
          AND NOT EXISTS (SELECT 1 FROM approvals WHERE principal = keys.name
@@ -101,33 +101,22 @@ impl Store {
     }
 
     /// All credentials, also those that were revoked or expired within the last thirty days, the newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, Error> {
         self.read_committed(|conn| conn.all(ALL, &[], read)).await
     }
 
-    /// # Errors
-    /// The store cannot be read.
     pub async fn key_status(&self, name: Arc<str>, now_us: i64) -> Result<KeyStatus, Error> {
         self.read_committed(move |conn| status(conn, &name, now_us)).await
     }
 
     /// Revokes a credential; durable when it returns. Unless another key of the name is valid, the grants that were given
     /// to its callers or by them are revoked with it, and their sessions end. Returns whether it was valid until now.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn revoke_key(&self, id: KeyId, by: Arc<str>, at_us: i64) -> Result<bool, Error> {
         self.change(move |conn| revoke(conn, id, &by, at_us)).await
     }
 
     /// Ends the grants and sessions of keys that expired before that moment, of at most so many keys; durable when it
     /// returns. Returns how many keys there were. Those grants did not hold any more before; this is for lists of them.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn expire_keys(&self, now_us: i64, limit: u32) -> Result<usize, Error> {
         // Nearly always there is none, and then nothing is written.
         let expired: Vec<(KeyId, String)> = self
@@ -149,9 +138,6 @@ impl Store {
     }
 
     /// Names, at most so many, whose calls wait although every key of the name was revoked or has expired by then.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn callers_without_key(&self, now_us: i64, limit: u32) -> Result<Vec<Arc<str>>, Error> {
         self.read_committed(move |conn| conn.all(CALLERS_WITHOUT_KEY, values![now_us, limit], single)).await
     }

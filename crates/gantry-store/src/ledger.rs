@@ -21,7 +21,7 @@ pub use recovery::Recovery;
 
 #[cfg(test)]
 pub(crate) use calls::CALLS;
-pub(crate) use entry::{HeadBody, Kind, TransitionBody, masked};
+pub(crate) use entry::{HeadBody, TransitionBody, masked};
 pub(crate) use recovery::recover;
 
 use crate::approvals::{self, ApprovalRow};
@@ -32,12 +32,13 @@ use crate::session_totals::SessionTotals;
 use crate::sql::{Connection, Row, names, placeholders, statements, to_json, values};
 use crate::writer::{Message, OnCallerGone, Record};
 use crate::{Store, check_size, count_change};
-use chain::{Columns, Head};
+use chain::Head;
 use gantry_core::State;
 use gantry_core::id::{CallId, NodeId, ProcessId, SessionId};
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// The columns of an entry, in the order of [`Columns::values`] and its hash.
+/// The columns of an entry, in the order in which they are written and hashed.
 macro_rules! columns {
     ($as:ident) => {
         $as!(node, seq, kind, call, step, process, at, project, session, principal, name, state, body, hash)
@@ -148,10 +149,10 @@ pub(crate) struct Ledger<'tx> {
 
 /// The newest entry of a call, as far as the next one repeats it.
 pub(crate) struct Newest {
-    project: String,
+    project: Arc<str>,
     pub(crate) session: SessionId,
-    principal: String,
-    name: String,
+    principal: Arc<str>,
+    name: Arc<str>,
     pub(crate) state: State,
     step: i64,
 }
@@ -163,9 +164,10 @@ impl Newest {
     }
 }
 
-/// What an entry adds to the one before it.
+/// An entry, as far as it differs from the one before it.
 pub(crate) struct Next<'a> {
-    pub(crate) kind: Kind,
+    /// One of the kinds that `entry.rs` lists.
+    pub(crate) kind: &'static str,
     pub(crate) state: State,
     pub(crate) at: i64,
     pub(crate) body: &'a str,
@@ -223,7 +225,7 @@ impl<'tx> Ledger<'tx> {
             }
             Beginning::Duplicate(row) => return Ok(IntentOutcome::Duplicate(row)),
         };
-        self.append_head(Kind::Intent, head, (step, State::Executing), &to_json(&body)?)?;
+        self.append_head("intent", head, (step, State::Executing), &body)?;
         self.conn.execute(OPEN_CALL, values![&head.id, &self.author.process])?;
         self.use_key(head, key)?;
         self.totals.touch(head.session, head.started_us);
@@ -241,14 +243,14 @@ impl<'tx> Ledger<'tx> {
             outcome.state = state;
             self.end_approval(approval, outcome)?;
         }
-        self.end(Kind::Outcome, call, &newest, outcome)
+        self.end("outcome", call, &newest, outcome)
     }
 
     /// Records a call that has ended, in one entry. Its id is not looked up: this is the path of plain reads.
     pub(crate) fn record(&mut self, whole: &WholeCall) -> Result<(), Error> {
         let (head, outcome) = (&whole.head, &whole.outcome);
         let body = HeadBody { outcome: Some(Cow::Borrowed(outcome)), ..HeadBody::new(head, None) };
-        self.append_head(Kind::Whole, head, (0, outcome.state), &to_json(&body)?)?;
+        self.append_head("whole", head, (0, outcome.state), &body)?;
         retention::keep_result(self.conn, head.id, outcome)?;
         self.totals.count(head.session, None, outcome);
         Ok(())
@@ -267,7 +269,7 @@ impl<'tx> Ledger<'tx> {
         if let Some(approval) = approval.filter(|row| row.state == State::Executing) {
             self.end_approval(approval, &outcome)?;
         }
-        self.end(Kind::Recovered, call, &newest, &outcome)
+        self.end("recovered", call, &newest, &outcome)
     }
 
     fn beginning(&self, intent: &Intent) -> Result<Beginning, Error> {
@@ -317,7 +319,13 @@ impl<'tx> Ledger<'tx> {
         })
     }
 
-    fn end(&mut self, kind: Kind, call: CallId, newest: &Newest, outcome: &Outcome) -> Result<(), Error> {
+    fn end(
+        &mut self,
+        kind: &'static str,
+        call: CallId,
+        newest: &Newest,
+        outcome: &Outcome,
+    ) -> Result<(), Error> {
         let body = to_json(outcome)?;
         let next = Next { kind, state: outcome.state, at: outcome.finished_us, body: &body };
         self.append_next(call, newest, &next)?;
@@ -327,61 +335,47 @@ impl<'tx> Ledger<'tx> {
         Ok(())
     }
 
+    /// Appends an entry that goes on with a call.
     pub(crate) fn append_next(
         &mut self,
         call: CallId,
         newest: &Newest,
         next: &Next<'_>,
     ) -> Result<(), Error> {
-        let author = self.author;
-        self.append(&Columns {
-            node: author.node.as_bytes(),
-            seq: self.head.seq.saturating_add(1),
-            kind: next.kind.as_str(),
-            call: call.as_bytes(),
-            step: newest.next_step(),
-            process: author.process.as_bytes(),
-            at: next.at,
-            project: &newest.project,
-            session: newest.session.as_bytes(),
-            principal: &newest.principal,
-            name: &newest.name,
-            state: next.state.as_str(),
-            body: next.body,
-        })
+        let Newest { project, session, principal, name, .. } = newest;
+        self.append((call, newest.next_step()), (project, *session, principal, name), next)
     }
 
+    /// Appends an entry with the head of its call.
     pub(crate) fn append_head(
         &mut self,
-        kind: Kind,
+        kind: &'static str,
         head: &CallHead,
         (step, state): (i64, State),
-        body: &str,
+        body: &HeadBody<'_>,
     ) -> Result<(), Error> {
-        let author = self.author;
-        self.append(&Columns {
-            node: author.node.as_bytes(),
-            seq: self.head.seq.saturating_add(1),
-            kind: kind.as_str(),
-            call: head.id.as_bytes(),
-            step,
-            process: author.process.as_bytes(),
-            at: head.started_us,
-            project: &head.caller.project,
-            session: head.session.as_bytes(),
-            principal: &head.caller.principal,
-            name: &head.tool.name,
-            state: state.as_str(),
-            body,
-        })
+        let CallHead { caller, tool, .. } = head;
+        let next = Next { kind, state, at: head.started_us, body: &to_json(body)? };
+        self.append((head.id, step), (&caller.project, head.session, &caller.principal, &tool.name), &next)
     }
 
-    fn append(&mut self, entry: &Columns<'_>) -> Result<(), Error> {
-        let hash = entry.hash(&self.head.hash);
-        if self.conn.execute(APPEND, &entry.values(&hash))? == 0 {
+    fn append(
+        &mut self,
+        (call, step): (CallId, i64),
+        (project, session, principal, name): (&str, SessionId, &str, &str),
+        next: &Next<'_>,
+    ) -> Result<(), Error> {
+        let Author { node, process } = self.author;
+        let seq = self.head.seq.saturating_add(1);
+        let columns = values![
+            &node, seq, next.kind, &call, step, &process, next.at, project, &session, principal, name,
+            next.state, next.body
+        ];
+        let hash = chain::hash(&self.head.hash, columns);
+        if self.conn.execute(APPEND, &[columns.as_slice(), values![&hash]].concat())? == 0 {
             return Err(Error::StepTaken);
         }
-        self.head = Head { seq: entry.seq, hash };
+        self.head = Head { seq, hash };
         Ok(())
     }
 }

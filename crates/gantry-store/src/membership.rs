@@ -1,4 +1,4 @@
-//! Which processes use the data folder, told by locks that the kernel releases when a process dies.
+//! Which processes use the data folder, known by locks that the kernel releases when a process dies.
 //!
 //! Each process holds a lock on `nodes/node_<id>.lock` for as long as its store is open. A process that can take the lock of
 //! another one has proof that it is gone, however it ended.
@@ -189,9 +189,9 @@ mod tests {
         fs::write(lock_file(&nodes, gone), "").unwrap();
         fs::write(nodes.join("README"), "").unwrap();
 
-        assert!(!is_alive(&nodes, gone), "nobody holds its lock");
+        assert!(!is_alive(&nodes, gone), "no process holds its lock");
         let found = dead(&nodes).unwrap();
-        assert!(is_alive(&nodes, gone), "somebody holds its lock");
+        assert!(is_alive(&nodes, gone), "this process holds its lock");
         assert_eq!(found.iter().map(|lock| lock.process).collect::<Vec<_>>(), [gone]);
         assert!(dead(&nodes).unwrap().is_empty(), "a held lock was taken twice");
         drop(found);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_at_a_dead_node_does_not_bring_it_to_life() {
+    fn probing_a_dead_process_does_not_bring_it_to_life() {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
         let gone = ProcessId::generate();

@@ -122,33 +122,21 @@ pub struct SessionFilter {
 
 impl Store {
     /// Records that a session began; accepted like `record`.
-    ///
-    /// # Errors
-    /// `Closed` after shutdown.
     pub async fn open_session(&self, session: SessionRow) -> Result<(), Error> {
         self.send(Message::Record(Record::OpenSession(Box::new(session)))).await
     }
 
     /// Records that a session ended; accepted like `record`.
-    ///
-    /// # Errors
-    /// `Closed` after shutdown.
     pub async fn close_session(&self, id: SessionId, at_us: i64) -> Result<(), Error> {
         self.send(Message::Record(Record::CloseSession(id, at_us))).await
     }
 
     /// The session with that id and its sums.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionSummary>, Error> {
         self.read_own_writes(move |conn| conn.first(BY_ID, values![&id], read)).await
     }
 
     /// The sessions that pass the filter and their sums, the newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<Page<SessionSummary, SessionId>, Error> {
         self.read_own_writes(move |conn| {
             let mut query = Query::new(&SESSIONS);
@@ -166,9 +154,6 @@ impl Store {
     }
 
     /// The newest session of that key which has not ended and was used since then.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn resumable_session(
         &self,
         key: &SessionKey,

@@ -159,7 +159,7 @@ impl Writer {
         Self { conn, lock, author, messages, group_delay, counters, stopping: Vec::new(), prune_at }
     }
 
-    /// Writes until it is told to stop or the last handle is gone; then closes the database.
+    /// Writes until a message stops it or the last handle is gone; then closes the database.
     pub(crate) fn run(mut self) {
         let mut failed = Vec::new();
         while let Some(messages) = self.next_batch(!failed.is_empty()) {

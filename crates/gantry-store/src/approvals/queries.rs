@@ -99,26 +99,17 @@ list! {
 
 impl Store {
     /// The held call that is the same request as another and that a repetition would join, at that moment.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn same_as(&self, request_key: Digest, now_us: i64) -> Result<Option<ApprovalRow>, Error> {
         self.read_committed(move |conn| same_as(conn, request_key, now_us)).await
     }
 
     /// Records that a caller was given the outcome of the call that this approval is about; durable when it returns.
     /// Returns whether this was the first time; before the end there is no outcome, and nothing is recorded.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn mark_delivered(&self, id: ApprovalId) -> Result<bool, Error> {
         self.change(move |conn| conn.execute(DELIVERED, values![&id]).map(|n_rows| n_rows > 0)).await
     }
 
     /// Records how many messages about an approval the webhook has taken; durable when it returns.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn mark_sent(&self, id: ApprovalId, sent: WebhookSent) -> Result<(), Error> {
         self.change(move |conn| {
             let Some(state) = conn.first(STATE, values![&id], single::<State>)? else { return Ok(()) };
@@ -128,25 +119,17 @@ impl Store {
         .await
     }
 
-    /// # Errors
-    /// The store cannot be read.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
         self.read_committed(move |conn| find(conn, id)).await
     }
 
     /// The newest approval of a call.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn approval_of(&self, call: CallId) -> Result<Option<ApprovalRow>, Error> {
         self.read_committed(move |conn| newest_of(conn, call)).await
     }
 
     /// The approvals that pass the filter, the newest first. Of arguments that have more than 16 KiB only the size is
     /// given.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Page<ApprovalRow, ApprovalId>, Error> {
         self.read_committed(move |conn| {
             let limit = page_size(filter.limit);
@@ -158,9 +141,6 @@ impl Store {
 
     /// The calls that a process holds and that may run at that moment: those that were approved, and then the scheduled
     /// ones, the longest due first. At most `limit`, up to 1000, of those after one that was found before.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn ready(
         &self,
         process: ProcessId,
@@ -177,36 +157,24 @@ impl Store {
     }
 
     /// The processes that hold calls that run now or at their time, alive or not; a thousand at most.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn holders(&self) -> Result<Vec<ProcessId>, Error> {
         self.read_committed(|conn| conn.all(HOLDERS, values![PAGE_MAX], single)).await
     }
 
     /// Pending ones whose time was over at that moment, the longest first. At most `limit`, up to 1000, without long
     /// arguments.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn expired(&self, now_us: i64, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
         self.read_committed(move |conn| conn.all(EXPIRED, values![now_us, limit.min(PAGE_MAX)], read_slim))
             .await
     }
 
     /// When something is due next; 0 means at once, because it was approved.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn next_due(&self) -> Result<Option<i64>, Error> {
         self.read_committed(|conn| conn.first(NEXT_DUE, &[], single).map(Option::flatten)).await
     }
 
     /// The approvals of a project about which its webhook has messages to take, the oldest first. At most `limit`, up to
     /// 1000, after one that was found before.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn unsent(
         &self,
         project: Arc<str>,
@@ -223,9 +191,6 @@ impl Store {
     }
 
     /// A number that grows whenever any process has changed an approval, a grant or a key. Cheap enough to be polled.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn version(&self) -> Result<i64, Error> {
         self.read_committed(count_changes).await
     }

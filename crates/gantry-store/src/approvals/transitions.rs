@@ -7,7 +7,7 @@ use super::queries::{find, insert, newest_of, same_as, update, waiting, waiting_
 use super::{ApprovalRow, DecisionRow, HoldLimits, HoldOutcome, NewApproval, RefusedDecision, Transition};
 use crate::error::Error;
 use crate::grants::{self, GrantRow};
-use crate::ledger::{HeadBody, Kind, Ledger, Newest, Next, Outcome, TransitionBody, check_head};
+use crate::ledger::{HeadBody, Ledger, Newest, Next, Outcome, TransitionBody, check_head};
 use crate::options::{REASON_MAX, REFUSALS_MAX};
 use crate::retention::now_us;
 use crate::sessions::SessionKey;
@@ -103,7 +103,7 @@ impl Ledger<'_> {
         let (head, key) = (&new.head, new.idempotency.as_ref());
         let (approval, supersedes) = (Some(row.id), row.supersedes);
         let body = HeadBody { approval, supersedes, ..HeadBody::new(head, key) };
-        self.append_head(Kind::Held, head, (row.step, row.state), &to_json(&body)?)?;
+        self.append_head("held", head, (row.step, row.state), &body)?;
         self.use_key(head, key)?;
         self.totals.touch(head.session, head.started_us);
         row.process = self.author.process;
@@ -139,7 +139,7 @@ impl Ledger<'_> {
         if n_refusals >= REFUSALS_MAX {
             return Ok(());
         }
-        let (kind, state, at) = (Kind::Refusal, newest.state, refused.at_us);
+        let (kind, state, at) = ("refusal", newest.state, refused.at_us);
         self.append_next(row.call, &newest, &Next { kind, state, at, body: &to_json(refused)? })
     }
 
@@ -282,7 +282,7 @@ impl Ledger<'_> {
     ) -> Result<ApprovalRow, Error> {
         let outcome = step.to.is_over().then(|| outcome_of(&row, step));
         let body = to_json(&TransitionBody::new(row.id, step, outcome.as_ref()))?;
-        let next = Next { kind: Kind::Decision, state: step.to, at: step.at_us, body: &body };
+        let next = Next { kind: "decision", state: step.to, at: step.at_us, body: &body };
         self.append_next(row.call, newest, &next)?;
         if let Some(outcome) = &outcome {
             self.totals.count(newest.session, Some(newest.state), outcome);

@@ -1,6 +1,6 @@
 //! Reads calls: single ones, and lists of them.
 
-use super::entry::{EndBody, HeadBody, Kind};
+use super::entry::{EndBody, HeadBody};
 use crate::error::Error;
 use crate::sessions::SessionKey;
 use crate::sql::{Connection, Query, Row, from_json, list, single, statements, values};
@@ -51,17 +51,11 @@ pub struct CallFilter {
 
 impl Store {
     /// The call with that id, with its result if that is kept.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn call(&self, id: CallId) -> Result<Option<CallRow>, Error> {
         self.read_own_writes(move |conn| call_with_result(conn, id)).await
     }
 
     /// The call that was made under an idempotency key, with its result if that is kept.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn call_by_key(
         &self,
         project: Arc<str>,
@@ -76,17 +70,11 @@ impl Store {
     }
 
     /// The calls that pass the filter, the newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn calls(&self, filter: CallFilter) -> Result<Page<CallRow, CallId>, Error> {
         self.read_own_writes(move |conn| list(conn, &filter)).await
     }
 
     /// The first calls of a session, the oldest first; the limit is that of `CallFilter`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn calls_of_session(
         &self,
         session: SessionId,
@@ -161,8 +149,7 @@ pub(crate) fn key_use(
 fn fold(before: Option<CallRow>, row: &mut Row<'_>) -> Result<CallRow, Error> {
     let (id, step): (CallId, i64) = (row.take()?, row.take()?);
     let corrupt = |what: String| Error::corrupt(format!("entry {step} of {id}: {what}"));
-    let word: String = row.take()?;
-    let kind = Kind::parse(&word).ok_or_else(|| corrupt(format!("it says \"{word}\"")))?;
+    let kind: String = row.take()?;
     let (process, started_us) = (row.take()?, row.take()?);
     let (project, session, principal) = (row.take()?, row.take()?, row.take()?);
     let (name, state) = (row.take()?, row.take()?);
@@ -171,8 +158,8 @@ fn fold(before: Option<CallRow>, row: &mut Row<'_>) -> Result<CallRow, Error> {
         before.ok_or_else(|| corrupt("it goes on with a call that never began".to_owned()))
     };
     let of_state = |outcome| Outcome { state, ..outcome };
-    match kind {
-        Kind::Held | Kind::Intent | Kind::Whole => {
+    match kind.as_str() {
+        "held" | "intent" | "whole" => {
             let body: HeadBody<'_> = from_json(&body)?;
             let mut head: CallHead = body.head.into_owned();
             (head.id, head.session, head.started_us, head.tool.name) = (id, session, started_us, name);
@@ -182,18 +169,19 @@ fn fold(before: Option<CallRow>, row: &mut Row<'_>) -> Result<CallRow, Error> {
             let refused = before.map_or_else(Vec::new, |call| call.refused);
             Ok(CallRow { process, head, state, idempotency, outcome, refused })
         }
-        Kind::Refusal => {
+        "refusal" => {
             let mut call = begun(before)?;
             call.refused.push(from_json(&body)?);
             Ok(call)
         }
-        Kind::Decision => {
+        "decision" => {
             let outcome = from_json::<EndBody>(&body)?.outcome.map(of_state);
             Ok(CallRow { process, state, outcome, ..begun(before)? })
         }
-        Kind::Outcome | Kind::Recovered => {
+        "outcome" | "recovered" => {
             let outcome = Some(of_state(from_json(&body)?));
             Ok(CallRow { process, state, outcome, ..begun(before)? })
         }
+        _ => Err(corrupt(format!("it says \"{kind}\""))),
     }
 }

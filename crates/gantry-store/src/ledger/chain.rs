@@ -9,9 +9,16 @@ use crate::options::VERIFY_STEP;
 use crate::sql::{Connection, Row, Value, single, statements, values};
 use gantry_core::digest::Digest;
 use gantry_core::id::NodeId;
+use std::iter;
 
 /// The node of the frozen segment.
 const FROZEN: [u8; 16] = [0; 16];
+
+/// The columns of an entry without its hash, and the places of some of them. Old hashes cover neither `node` nor `step`.
+const COLUMNS: usize = 13;
+const NODE: usize = 0;
+const SEQ: usize = 1;
+const STEP: usize = 4;
 
 statements! {
     OWN_NODE = "SELECT node FROM ledger_heads WHERE node <> $1 ORDER BY node LIMIT 1";
@@ -76,112 +83,18 @@ pub(crate) fn own_node(conn: &Connection) -> Result<NodeId, Error> {
         .ok_or_else(|| Error::corrupt("the ledger has no chain"))
 }
 
-/// Every column of an entry but its hash, as it is stored.
-#[derive(Debug)]
-pub(crate) struct Columns<'a> {
-    pub(crate) node: &'a [u8],
-    pub(crate) seq: i64,
-    pub(crate) kind: &'a str,
-    pub(crate) call: &'a [u8],
-    pub(crate) step: i64,
-    pub(crate) process: &'a [u8],
-    pub(crate) at: i64,
-    pub(crate) project: &'a str,
-    pub(crate) session: &'a [u8],
-    pub(crate) principal: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) state: &'a str,
-    pub(crate) body: &'a str,
-}
-
-impl<'a> Columns<'a> {
-    /// The hash of this entry when it follows one with the hash `previous`.
-    pub(crate) fn hash(&self, previous: &Digest) -> Digest {
-        Digest::of_parts(&[
-            previous.as_bytes(),
-            self.node,
-            &self.seq.to_be_bytes(),
-            self.kind.as_bytes(),
-            self.call,
-            &self.step.to_be_bytes(),
-            self.process,
-            &self.at.to_be_bytes(),
-            self.project.as_bytes(),
-            self.session,
-            self.principal.as_bytes(),
-            self.name.as_bytes(),
-            self.state.as_bytes(),
-            self.body.as_bytes(),
-        ])
-    }
-
-    /// The hash of an entry of the frozen segment.
-    fn frozen_hash(&self, previous: &Digest) -> Digest {
-        Digest::of_parts(&[
-            previous.as_bytes(),
-            &self.seq.to_be_bytes(),
-            self.kind.as_bytes(),
-            self.call,
-            self.process,
-            &self.at.to_be_bytes(),
-            self.project.as_bytes(),
-            self.session,
-            self.principal.as_bytes(),
-            self.name.as_bytes(),
-            self.state.as_bytes(),
-            self.body.as_bytes(),
-        ])
-    }
-
-    pub(crate) fn values<'b>(&self, hash: &'b Digest) -> [Value<'b>; 14]
-    where
-        'a: 'b,
-    {
-        [
-            Value::Bytes(self.node),
-            Value::Number(self.seq),
-            Value::Text(self.kind),
-            Value::Bytes(self.call),
-            Value::Number(self.step),
-            Value::Bytes(self.process),
-            Value::Number(self.at),
-            Value::Text(self.project),
-            Value::Bytes(self.session),
-            Value::Text(self.principal),
-            Value::Text(self.name),
-            Value::Text(self.state),
-            Value::Text(self.body),
-            Value::from(hash),
-        ]
-    }
-
-    /// The columns and the stored hash; `None` when a column does not even have its type.
-    fn of(row: &mut Row<'a>) -> Option<(Self, &'a [u8])> {
-        let columns = Self {
-            node: bytes(row)?,
-            seq: row.take().ok()?,
-            kind: text(row)?,
-            call: bytes(row)?,
-            step: row.take().ok()?,
-            process: bytes(row)?,
-            at: row.take().ok()?,
-            project: text(row)?,
-            session: bytes(row)?,
-            principal: text(row)?,
-            name: text(row)?,
-            state: text(row)?,
-            body: text(row)?,
-        };
-        Some((columns, bytes(row)?))
-    }
-}
-
-fn text<'a>(row: &mut Row<'a>) -> Option<&'a str> {
-    if let Ok(Value::Text(text)) = row.value() { Some(text) } else { None }
-}
-
-fn bytes<'a>(row: &mut Row<'a>) -> Option<&'a [u8]> {
-    if let Ok(Value::Bytes(bytes)) = row.value() { Some(bytes) } else { None }
+/// The hash of an entry that follows one with the hash `previous`. It covers every other column, in their order.
+pub(crate) fn hash(previous: &Digest, columns: &[Value<'_>]) -> Digest {
+    let number =
+        |value: &Value<'_>| if let Value::Number(number) = value { number.to_be_bytes() } else { [0; 8] };
+    let numbers: Vec<[u8; 8]> = columns.iter().map(number).collect();
+    let parts = columns.iter().zip(&numbers).map(|(value, number)| match value {
+        Value::Null => &[],
+        Value::Number(_) => number.as_slice(),
+        Value::Text(text) => text.as_bytes(),
+        Value::Bytes(bytes) => bytes,
+    });
+    Digest::of_parts(&iter::once(previous.as_bytes().as_slice()).chain(parts).collect::<Vec<_>>())
 }
 
 /// A chain as its head row describes it.
@@ -246,16 +159,23 @@ impl Chain {
     }
 
     fn follow(&self, reached: &mut Head, row: &mut Row<'_>) -> Result<(), &'static str> {
-        let (columns, stored) = Columns::of(row).ok_or("it is malformed")?;
-        if columns.seq != reached.seq.saturating_add(1) {
+        let mut columns = Vec::with_capacity(COLUMNS);
+        for _ in 0..COLUMNS {
+            columns.push(row.value().map_err(|_damaged| "it is malformed")?);
+        }
+        let seq = reached.seq.saturating_add(1);
+        if columns[SEQ] != Value::Number(seq) {
             return Err("it is missing");
         }
-        let hash =
-            if self.is_frozen() { columns.frozen_hash(&reached.hash) } else { columns.hash(&reached.hash) };
-        if hash.as_bytes() != stored {
+        if self.is_frozen() {
+            columns.remove(STEP);
+            columns.remove(NODE);
+        }
+        let hash = hash(&reached.hash, &columns);
+        if row.value().ok() != Some(Value::from(&hash)) {
             return Err("it was changed or moved");
         }
-        *reached = Head { seq: columns.seq, hash };
+        *reached = Head { seq, hash };
         Ok(())
     }
 }

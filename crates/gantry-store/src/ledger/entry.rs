@@ -1,5 +1,14 @@
 //! Calls as the ledger has them: row types, and the JSON body of an entry.
 //!
+//! An entry is of one of these kinds:
+//! - `held`: a call waits for a person or for its time;
+//! - `decision`: a call that waits was decided about, expired or was withdrawn;
+//! - `refusal`: a decision about a call was refused, and its state is as before;
+//! - `intent`: a call is about to have an effect;
+//! - `whole`: a call without a durable intent, recorded after it ended;
+//! - `outcome`: a call ended;
+//! - `recovered`: the process of a call ended first.
+//!
 //! A body holds the fields of the row types that have no column of their own. Absent fields are left out, so that the usual
 //! entry stays small, and unknown fields are ignored when reading: a later version may add some.
 //!
@@ -175,53 +184,6 @@ pub struct CallRow {
     pub outcome: Option<Outcome>,
     /// Decisions about it that were refused, the oldest first.
     pub refused: Vec<RefusedDecision>,
-}
-
-/// The kinds of ledger entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A call waits for a person or for its time.
-    Held,
-    /// A call that waits was decided about, expired or was withdrawn.
-    Decision,
-    /// A decision about a call was refused. The state of the call is as before.
-    Refusal,
-    /// A call is about to have an effect.
-    Intent,
-    /// A call without a durable intent, recorded after it ended.
-    Whole,
-    /// A call ended.
-    Outcome,
-    /// The process of a call ended first.
-    Recovered,
-}
-
-impl Kind {
-    const ALL: [Self; 7] = [
-        Self::Held,
-        Self::Decision,
-        Self::Refusal,
-        Self::Intent,
-        Self::Whole,
-        Self::Outcome,
-        Self::Recovered,
-    ];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Decision => "decision",
-            Self::Refusal => "refusal",
-            Self::Intent => "intent",
-            Self::Whole => "whole",
-            Self::Outcome => "outcome",
-            Self::Recovered => "recovered",
-        }
-    }
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
 }
 
 /// The body of a `held` or an `intent` (without an outcome) or of a `whole` (with one).
