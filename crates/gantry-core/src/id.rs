@@ -89,8 +89,12 @@ id!(
     KeyId, "key"
 );
 id!(
-    /// One process that writes to a store.
+    /// A member of a cluster; the ledger has one hash chain per node. A SQLite database belongs to one node.
     NodeId, "node"
+);
+id!(
+    /// One process that writes to a store; several may write to the chain of one node.
+    ProcessId, "process"
 );
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl Approvals {
             waiters: Vec::new(),
             reported: false,
         });
-        if waiting.row.borrow().seq < row.seq {
+        if waiting.row.borrow().step < row.step {
             waiting.row.send_replace(Arc::clone(row));
         }
         let (cx, receiver) = (Arc::new(cx.clone()), waiting.row.subscribe());

@@ -96,8 +96,8 @@ fn approval_fields<S: Serializer>(row: &ApprovalRow, serializer: S) -> Result<S:
         "session": row.session,
         "tool": row.name,
         "state": row.state,
-        "agentPath": row.asked.agent_path,
-        "reason": row.asked.reason,
+        "agentPath": row.details.agent_path,
+        "reason": row.details.reason,
     });
     let if_known = json!({
         "decidedBy": decision.map(|decision| &decision.by),

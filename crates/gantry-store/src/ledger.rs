@@ -1,222 +1,286 @@
-//! The writing side of the ledger: what one group's transaction may append, and under which conditions.
+//! The writing side of the ledger: what the transaction of one group may append, and under which conditions.
 //!
-//! **Invariant:** rows of `ledger` are only ever inserted. Every entry is chained to the head that was read inside
-//! the same transaction, because another process may have appended since the last one.
+//! **Invariant:** rows of `ledger` are only ever inserted. Every entry is chained to the head that was read inside the same
+//! transaction, because another process of the node may have appended since the last one.
 //!
-//! An operation answers in two layers: the outer error is the transaction's and fails the whole group, the inner
-//! one concerns its caller alone and leaves the transaction as it was.
+//! **Invariant:** the entries of a call are numbered by `step`, and no two have the same number, so of two nodes that go on
+//! with the same call one fails.
+//!
+//! An error that concerns one caller alone ([`Error::aborts_group`]) is returned before anything is written for it; the
+//! writer fails the whole group otherwise.
 
-mod held;
+mod calls;
+mod chain;
+mod entry;
+mod recovery;
 
-use crate::approval::ApprovalRow;
-use crate::body::{self, HeadBody, OutcomeBody};
-use crate::chain::{Columns, Head};
+pub use calls::CallFilter;
+pub use chain::{BadEntry, Verification};
+pub use entry::{CallHead, CallRow, CalledTool, IdempotencyKey, Intent, IntentOutcome, Outcome, WholeCall};
+pub use recovery::Recovery;
+
+#[cfg(test)]
+pub(crate) use calls::CALLS;
+pub(crate) use entry::{HeadBody, TransitionBody, masked};
+pub(crate) use recovery::recover;
+
+use crate::approvals::{self, ApprovalRow};
 use crate::error::Error;
-use crate::keep::{self, now_us};
-use crate::read::{self, Kind};
-use crate::row::{
-    CallHead, CallRow, IdempotencyKey, Intended, Intent, Outcome, SessionRow, State, WholeCall,
-};
-use crate::table;
-use crate::tally::Tally;
-use gantry_core::id::{CallId, NodeId, SessionId};
-use rusqlite::{Connection, OptionalExtension as _, Params, params};
+use crate::options::{ARGUMENTS_MAX, KEY_MAX};
+use crate::retention::{self, now_us};
+use crate::session_totals::SessionTotals;
+use crate::sql::{Connection, Row, names, placeholders, statements, to_json, values};
+use crate::writer::{Message, OnCallerGone, Record};
+use crate::{Store, check_size, count_change};
+use chain::Head;
+use gantry_core::State;
+use gantry_core::id::{CallId, NodeId, ProcessId, SessionId};
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// The answer to one caller inside a transaction that goes on.
-pub(crate) type Answer<T> = Result<Result<T, Error>, Error>;
+/// The columns of an entry, in the order in which they are written and hashed.
+macro_rules! columns {
+    ($as:ident) => {
+        $as!(node, seq, kind, call, step, process, at, project, session, principal, name, state, body, hash)
+    };
+}
 
-/// One transaction's worth of appending.
+statements! {
+    APPEND = concat!("INSERT INTO ledger (", columns!(names), ") VALUES (", columns!(placeholders),
+        ") ON CONFLICT (call, step) DO NOTHING");
+    NEWEST = "SELECT project, session, principal, name, state, step FROM ledger WHERE call = $1 ORDER BY step DESC LIMIT 1";
+    OPEN_CALL = "INSERT INTO open_calls (call, process) VALUES ($1, $2)";
+    CLOSE_CALL = "DELETE FROM open_calls WHERE call = $1";
+    USE_KEY = "INSERT INTO idempotency (call, project, principal, key, at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+}
+
+#[cfg(test)]
+pub(crate) const ALL_STATEMENTS: [&[crate::sql::Statement]; 4] =
+    [STATEMENTS, calls::STATEMENTS, chain::STATEMENTS, recovery::STATEMENTS];
+
+impl Store {
+    /// Records that a call is about to have its effect; durable when it returns.
+    ///
+    /// If the key was used before by the same project and principal, nothing is recorded and the call that used it is
+    /// returned. A call that was held begins under its own id and key again, and under its approval, which is `Executing`
+    /// from then on.
+    ///
+    /// Cancel-safety: a caller that stops waiting must not run the call; its intent may have become durable, and then
+    /// stays open until this process ends.
+    ///
+    /// # Errors
+    /// `Taken` when the call has begun, ended or waits, or its approval does not let it run; otherwise the intent is not
+    /// durable and the call must not run.
+    pub async fn intend(&self, intent: Intent) -> Result<IntentOutcome, Error> {
+        check_head(&intent.head, intent.idempotency.as_ref())?;
+        // Without its caller the call would not run.
+        self.write(OnCallerGone::Skip, move |ledger| ledger.intend(&intent)).await
+    }
+
+    /// Records how a call ended; durable when it returns.
+    ///
+    /// It takes calls that run, and those whose outcome was unknown until a person found out. A held call that was
+    /// approved, and is refused or fails before it begins, ends as `CancelledBySystem`; one that has begun ends as
+    /// `CompletedFailure` if it is said to be refused.
+    ///
+    /// # Errors
+    /// `UnknownCall` without an earlier entry, `Taken` when the call is settled or waits; otherwise the outcome is not
+    /// durable and may be given again.
+    pub async fn close(&self, call: CallId, mut outcome: Outcome) -> Result<(), Error> {
+        if !outcome.state.is_over() {
+            return Err(Error::NotAnEnding { call, state: outcome.state });
+        }
+        self.write(OnCallerGone::Write, move |ledger| ledger.close(call, &mut outcome)).await
+    }
+
+    /// Records a call that has ended, in one entry, committed with the next group. Returns when the writer has accepted it,
+    /// which waits while its channel is full. The call must have no entry.
+    ///
+    /// # Errors
+    /// `Closed` after shutdown; `NotAnEnding` and `TooLarge` for records that cannot be.
+    pub async fn record(&self, whole: WholeCall) -> Result<(), Error> {
+        if whole.outcome.state == State::Executing {
+            return Err(Error::NotAnEnding { call: whole.head.id, state: whole.outcome.state });
+        }
+        check_size("arguments", whole.head.arguments.len(), ARGUMENTS_MAX)?;
+        self.send(Message::Record(Record::Whole(Box::new(whole)))).await
+    }
+
+    /// Walks every hash chain from its first entry to its newest.
+    ///
+    /// # Errors
+    /// The store cannot be read; a broken chain is a result, not an error.
+    pub async fn verify(&self) -> Result<Verification, Error> {
+        // A ledger that was tampered with may not be writable; it is verified all the same.
+        self.flush().await.ok();
+        self.read_committed(chain::verify).await
+    }
+}
+
+/// Checks the sizes of a call that is to be recorded.
+pub(crate) fn check_head(head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
+    check_size("arguments", head.arguments.len(), ARGUMENTS_MAX)?;
+    check_size("the idempotency key", key.map_or(0, |key| key.key.len()), KEY_MAX)
+}
+
+/// Who appends: a process, to the chain of its node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Author {
+    pub(crate) node: NodeId,
+    pub(crate) process: ProcessId,
+}
+
+impl Author {
+    pub(crate) fn new(conn: &Connection, process: ProcessId) -> Result<Self, Error> {
+        Ok(Self { node: chain::own_node(conn)?, process })
+    }
+}
+
+/// What one transaction appends.
 pub(crate) struct Ledger<'tx> {
-    conn: &'tx Connection,
-    node: NodeId,
+    pub(crate) conn: &'tx Connection,
+    pub(crate) author: Author,
     head: Head,
     first: i64,
-    tally: Tally,
-    /// Whether one of the tables beside the ledger changes.
-    changed: bool,
+    pub(crate) totals: SessionTotals,
+    /// Whether approvals, grants or keys change.
+    pub(crate) changed: bool,
 }
 
-/// What an entry of a call repeats from the entry before it.
-struct Newest {
-    project: String,
-    session: SessionId,
-    principal: String,
-    name: String,
-    state: State,
+/// The newest entry of a call, as far as the next one repeats it.
+pub(crate) struct Newest {
+    project: Arc<str>,
+    pub(crate) session: SessionId,
+    principal: Arc<str>,
+    name: Arc<str>,
+    pub(crate) state: State,
+    step: i64,
 }
 
-/// What an entry adds to the one before it.
-struct Next<'a> {
-    kind: Kind,
-    state: State,
-    at: i64,
-    body: &'a str,
+impl Newest {
+    /// The step of the next entry.
+    pub(crate) fn next_step(&self) -> i64 {
+        self.step + 1
+    }
+}
+
+/// An entry, as far as it differs from the one before it.
+pub(crate) struct Next<'a> {
+    /// One of the kinds that `entry.rs` lists.
+    pub(crate) kind: &'static str,
+    pub(crate) state: State,
+    pub(crate) at: i64,
+    pub(crate) body: &'a str,
 }
 
 /// Whether a call may begin.
 enum Beginning {
-    /// Nobody held it.
+    /// It was not held.
     Plain,
-    /// It was held, and this approval lets it run.
-    Approved(Box<ApprovalRow>),
-    /// Its key says that it is this call, which has begun before.
-    Repeated(Box<CallRow>),
+    /// It was held, and this approval lets it run, at that step.
+    Approved(Box<ApprovalRow>, i64),
+    /// Its key was used by this call.
+    Duplicate(Box<CallRow>),
 }
 
 impl<'tx> Ledger<'tx> {
     /// Begins to append; `conn` must be inside a write transaction.
-    pub(crate) fn begin(conn: &'tx Connection, node: NodeId) -> Result<Self, Error> {
-        let head = Head::read(conn)?;
-        Ok(Self { conn, node, head, first: head.seq, tally: Tally::default(), changed: false })
+    pub(crate) fn begin(conn: &'tx Connection, author: Author) -> Result<Self, Error> {
+        let head = Head::read(conn, author.node)?;
+        Ok(Self { conn, author, head, first: head.seq, totals: SessionTotals::default(), changed: false })
     }
 
-    /// Writes what the group changed beside its entries, and says how many entries there were.
+    /// Writes what the group changed beside its entries. Returns how many entries there were.
     pub(crate) fn finish(self) -> Result<u64, Error> {
-        self.tally.write(self.conn)?;
+        self.totals.write(self.conn)?;
         if self.changed {
-            table::changed(self.conn)?;
+            count_change(self.conn)?;
         }
         let appended = u64::try_from(self.head.seq - self.first).unwrap_or_default();
         if appended > 0 {
-            let row = (self.head.seq, self.head.hash.as_bytes());
-            execute(self.conn, "UPDATE ledger_head SET seq = ?1, hash = ?2", row)?;
+            self.head.write(self.conn, self.author.node)?;
         }
         Ok(appended)
     }
 
-    /// Changes one of the tables beside the ledger.
+    /// Changes approvals, grants or keys without an entry.
     pub(crate) fn change<T>(&mut self, change: impl FnOnce(&Connection) -> T) -> T {
-        let before = self.conn.total_changes();
+        let before = self.conn.n_changed();
         let answer = change(self.conn);
-        self.changed |= self.conn.total_changes() != before;
+        self.changed |= self.conn.n_changed() != before;
         answer
     }
 
-    /// Records that a call is about to have its effect, unless its key or its id says that it already has. One that
-    /// was held begins under its approval, which is used up by it.
-    pub(crate) fn intend(&mut self, intent: &Intent) -> Answer<Intended> {
+    /// Records that a call is about to have its effect, unless its key or its id says that it already has. One that was
+    /// held begins under its approval, which is used up by it.
+    pub(crate) fn intend(&mut self, intent: &Intent) -> Result<IntentOutcome, Error> {
         let (head, key) = (&intent.head, intent.idempotency.as_ref());
-        let mut body = HeadBody::new(head, key, None);
-        match self.beginning(intent) {
-            Ok(Beginning::Plain) => {}
-            Ok(Beginning::Approved(row)) => {
-                body = body.under(row.id, None);
+        let mut body = HeadBody::new(head, key);
+        let step = match self.beginning(intent)? {
+            Beginning::Plain => 0,
+            Beginning::Approved(row, step) => {
+                body.approval = Some(row.id);
                 self.redeem(*row)?;
+                step
             }
-            Ok(Beginning::Repeated(row)) => return Ok(Ok(Intended::Repeated(row))),
-            Err(error) => return Ok(Err(error)),
-        }
-        self.append_head(Kind::Intent, head, State::Executing, &body::encode(&body)?)?;
-        let open = (head.id.as_bytes(), self.node.as_bytes());
-        execute(self.conn, "INSERT INTO open_calls (call, node) VALUES (?1, ?2)", open)?;
-        self.remember_key(head, key)?;
-        self.tally.touch(head.session, head.started_us);
-        Ok(Ok(Intended::Fresh))
+            Beginning::Duplicate(row) => return Ok(IntentOutcome::Duplicate(row)),
+        };
+        self.append_head("intent", head, (step, State::Executing), &body)?;
+        self.conn.execute(OPEN_CALL, values![&head.id, &self.author.process])?;
+        self.use_key(head, key)?;
+        self.totals.touch(head.session, head.started_us);
+        Ok(IntentOutcome::Recorded)
     }
 
-    /// Records how a call ended that has begun or is unknown, or that may not begin any more. If it was held, the state
-    /// in which it ends is corrected to one that its approval can have.
-    pub(crate) fn close(&mut self, call: CallId, outcome: &mut Outcome) -> Answer<()> {
-        let newest = match self.newest(call) {
-            Ok(Some(newest)) if newest.state.is_settled() => {
-                return Ok(Err(Error::Taken { call, state: newest.state }));
-            }
-            Ok(Some(newest)) => newest,
-            Ok(None) => return Ok(Err(Error::UnknownCall { call })),
-            Err(error) => return Ok(Err(error)),
-        };
-        match self.ending(call, outcome.state) {
-            Ok(None) => {}
-            Ok(Some((approval, state))) => {
-                outcome.state = state;
-                self.end_approval(approval, outcome)?;
-            }
-            Err(error) => return Ok(Err(error)),
+    /// Records how a call ended that has begun or is unknown, or that may not begin any more. If it was held, the state in
+    /// which it ends is corrected to one that its approval can have.
+    pub(crate) fn close(&mut self, call: CallId, outcome: &mut Outcome) -> Result<(), Error> {
+        let newest = self.newest(call)?.ok_or(Error::UnknownCall { call })?;
+        if newest.state.is_settled() {
+            return Err(Error::Taken { call, state: newest.state });
         }
-        self.end(Kind::Outcome, call, &newest, outcome)?;
-        Ok(Ok(()))
+        if let Some((approval, state)) = self.ending(call, outcome.state)? {
+            outcome.state = state;
+            self.end_approval(approval, outcome)?;
+        }
+        self.end("outcome", call, &newest, outcome)
     }
 
     /// Records a call that has ended, in one entry. Its id is not looked up: this is the path of plain reads.
     pub(crate) fn record(&mut self, whole: &WholeCall) -> Result<(), Error> {
-        let body = body::encode(&HeadBody::new(&whole.head, None, Some(&whole.outcome)))?;
-        self.append_head(Kind::Whole, &whole.head, whole.outcome.state, &body)?;
-        keep::result(self.conn, whole.head.id, &whole.outcome)?;
-        self.tally.count(whole.head.session, None, &whole.outcome);
+        let (head, outcome) = (&whole.head, &whole.outcome);
+        let body = HeadBody { outcome: Some(Cow::Borrowed(outcome)), ..HeadBody::new(head, None) };
+        self.append_head("whole", head, (0, outcome.state), &body)?;
+        retention::keep_result(self.conn, head.id, outcome)?;
+        self.totals.count(head.session, None, outcome);
         Ok(())
     }
 
     /// Records that the process of an open call has died.
     pub(crate) fn recover(&mut self, call: CallId) -> Result<(), Error> {
         let newest = self.newest(call)?.ok_or(Error::UnknownCall { call })?;
+        let message = "gantry stopped while this call was running, so it may have had its effect; \
+             check before running it again";
         let outcome = Outcome {
-            state: State::OutcomeUnknown,
-            code: Some(Cow::Borrowed("OUTCOME_UNKNOWN")),
-            message: Some(
-                "gantry stopped while this call was running, so it may have had its effect; \
-                 check before running it again"
-                    .to_owned(),
-            ),
             effect_state: Cow::Borrowed("possible"),
-            latency_us: 0,
-            characters_in: 0,
-            characters_out: 0,
-            cost_micros: 0,
-            finished_us: now_us(),
-            attempts: 0,
-            cached: false,
-            result: None,
+            ..Outcome::unmeasured(State::OutcomeUnknown, "OUTCOME_UNKNOWN", message.to_owned(), now_us())
         };
-        let approval = table::approvals::newest_of(self.conn, call)?;
+        let approval = approvals::newest_of(self.conn, call)?;
         if let Some(approval) = approval.filter(|row| row.state == State::Executing) {
             self.end_approval(approval, &outcome)?;
         }
-        self.end(Kind::Recovered, call, &newest, &outcome)
-    }
-
-    /// Records a session; one that is there already is left as it is.
-    pub(crate) fn open_session(&mut self, session: &SessionRow) -> Result<(), Error> {
-        let key = &session.key;
-        let row = params![
-            session.id.as_bytes(),
-            key.project,
-            key.principal,
-            key.agent,
-            key.door,
-            session.parent.as_ref().map(CallId::as_bytes),
-            session.started_us,
-            session.last_us,
-            session.ended_us,
-        ];
-        let insert = "INSERT INTO sessions
-             (id, project, principal, agent, door, parent, started_us, last_us, ended_us)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
-        execute(self.conn, insert, row)
-    }
-
-    /// Records that a session was used.
-    pub(crate) fn touch_session(&mut self, id: SessionId, at: i64) {
-        self.tally.touch(id, at);
-    }
-
-    /// Records that a session ended; the first end counts.
-    pub(crate) fn close_session(&mut self, id: SessionId, at: i64) -> Result<(), Error> {
-        self.tally.touch(id, at);
-        let update = "UPDATE sessions SET ended_us = ?2 WHERE id = ?1 AND ended_us IS NULL";
-        execute(self.conn, update, (id.as_bytes(), at))
+        self.end("recovered", call, &newest, &outcome)
     }
 
     fn beginning(&self, intent: &Intent) -> Result<Beginning, Error> {
         let head = &intent.head;
         if let Some(call) = self.earlier_use(head, intent.idempotency.as_ref())? {
-            let row = read::call_with_result(self.conn, call)?.ok_or(Error::UnknownCall { call })?;
-            return Ok(Beginning::Repeated(Box::new(row)));
+            let row = calls::call_with_result(self.conn, call)?.ok_or(Error::UnknownCall { call })?;
+            return Ok(Beginning::Duplicate(Box::new(row)));
         }
         if let Some(approval) = intent.approval {
-            return self
-                .redeemable(approval, head.id, intent.decided)
-                .map(|row| Beginning::Approved(Box::new(row)));
+            let (row, step) = self.redeemable(approval, head.id, intent.decided)?;
+            return Ok(Beginning::Approved(Box::new(row), step));
         }
         match self.newest(head.id)? {
             None => Ok(Beginning::Plain),
@@ -225,130 +289,93 @@ impl<'tx> Ledger<'tx> {
     }
 
     /// The other call that has used the key. A call that waited for a person meets its own key again.
-    fn earlier_use(&self, head: &CallHead, key: Option<&IdempotencyKey>) -> Result<Option<CallId>, Error> {
+    pub(crate) fn earlier_use(
+        &self,
+        head: &CallHead,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Option<CallId>, Error> {
         let Some(key) = key else { return Ok(None) };
-        let used = key_use(self.conn, &head.caller.project, &head.caller.principal, &key.key)?;
+        let used = calls::key_use(self.conn, &head.caller.project, &head.caller.principal, &key.key)?;
         Ok(used.filter(|call| *call != head.id))
     }
 
-    fn remember_key(&self, head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
+    pub(crate) fn use_key(&self, head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
         let Some(key) = key else { return Ok(()) };
-        let row = params![head.id.as_bytes(), head.caller.project, head.caller.principal, key.key, now_us()];
-        let insert = "INSERT INTO idempotency (call, project, principal, key, at)
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-        execute(self.conn, insert, row)
+        let caller = &head.caller;
+        let values = values![&head.id, &caller.project, &caller.principal, &key.key, now_us()];
+        self.conn.execute(USE_KEY, values).map(|_| ())
     }
 
-    fn newest(&self, call: CallId) -> Result<Option<Newest>, Error> {
-        let mut query = self
-            .conn
-            .prepare_cached(
-                "SELECT project, session, principal, name, state, seq
-                 FROM ledger WHERE call = ?1 ORDER BY seq DESC LIMIT 1",
-            )
-            .map_err(Error::sqlite)?;
-        let mut rows = query.query([call.as_bytes()]).map_err(Error::sqlite)?;
-        let Some(row) = rows.next().map_err(Error::sqlite)? else { return Ok(None) };
-        let seq = row.get(5).map_err(Error::sqlite)?;
-        let state = read::word(row, 4, seq, State::parse)?;
-        let newest = || {
+    pub(crate) fn newest(&self, call: CallId) -> Result<Option<Newest>, Error> {
+        self.conn.first(NEWEST, values![&call], |row: &mut Row<'_>| {
             Ok(Newest {
-                project: row.get(0)?,
-                session: SessionId::from_bytes(row.get(1)?),
-                principal: row.get(2)?,
-                name: row.get(3)?,
-                state,
+                project: row.take()?,
+                session: row.take()?,
+                principal: row.take()?,
+                name: row.take()?,
+                state: row.take()?,
+                step: row.take()?,
             })
-        };
-        newest().map(Some).map_err(Error::sqlite)
+        })
     }
 
-    fn end(&mut self, kind: Kind, call: CallId, newest: &Newest, outcome: &Outcome) -> Result<(), Error> {
-        let body = body::encode(&OutcomeBody::new(outcome))?;
+    fn end(
+        &mut self,
+        kind: &'static str,
+        call: CallId,
+        newest: &Newest,
+        outcome: &Outcome,
+    ) -> Result<(), Error> {
+        let body = to_json(outcome)?;
         let next = Next { kind, state: outcome.state, at: outcome.finished_us, body: &body };
         self.append_next(call, newest, &next)?;
-        execute(self.conn, "DELETE FROM open_calls WHERE call = ?1", [call.as_bytes()])?;
-        keep::result(self.conn, call, outcome)?;
-        self.tally.count(newest.session, Some(newest.state), outcome);
+        self.conn.execute(CLOSE_CALL, values![&call])?;
+        retention::keep_result(self.conn, call, outcome)?;
+        self.totals.count(newest.session, Some(newest.state), outcome);
         Ok(())
     }
 
-    fn append_next(&mut self, call: CallId, newest: &Newest, next: &Next<'_>) -> Result<(), Error> {
-        let node = self.node;
-        self.append(&Columns {
-            seq: self.head.seq.saturating_add(1),
-            kind: next.kind.as_str(),
-            call: call.as_bytes(),
-            node: node.as_bytes(),
-            at: next.at,
-            project: &newest.project,
-            session: newest.session.as_bytes(),
-            principal: &newest.principal,
-            name: &newest.name,
-            state: next.state.as_str(),
-            body: next.body,
-        })
+    /// Appends an entry that goes on with a call.
+    pub(crate) fn append_next(
+        &mut self,
+        call: CallId,
+        newest: &Newest,
+        next: &Next<'_>,
+    ) -> Result<(), Error> {
+        let Newest { project, session, principal, name, .. } = newest;
+        self.append((call, newest.next_step()), (project, *session, principal, name), next)
     }
 
-    fn append_head(&mut self, kind: Kind, head: &CallHead, state: State, body: &str) -> Result<(), Error> {
-        let node = self.node;
-        self.append(&Columns {
-            seq: self.head.seq.saturating_add(1),
-            kind: kind.as_str(),
-            call: head.id.as_bytes(),
-            node: node.as_bytes(),
-            at: head.started_us,
-            project: &head.caller.project,
-            session: head.session.as_bytes(),
-            principal: &head.caller.principal,
-            name: &head.tool.name,
-            state: state.as_str(),
-            body,
-        })
+    /// Appends an entry with the head of its call.
+    pub(crate) fn append_head(
+        &mut self,
+        kind: &'static str,
+        head: &CallHead,
+        (step, state): (i64, State),
+        body: &HeadBody<'_>,
+    ) -> Result<(), Error> {
+        let CallHead { caller, tool, .. } = head;
+        let next = Next { kind, state, at: head.started_us, body: &to_json(body)? };
+        self.append((head.id, step), (&caller.project, head.session, &caller.principal, &tool.name), &next)
     }
 
-    fn append(&mut self, entry: &Columns<'_>) -> Result<(), Error> {
-        let hash = entry.hash(&self.head.hash);
-        let row = params![
-            entry.seq,
-            entry.kind,
-            entry.call,
-            entry.node,
-            entry.at,
-            entry.project,
-            entry.session,
-            entry.principal,
-            entry.name,
-            entry.state,
-            entry.body,
-            hash.as_bytes(),
+    fn append(
+        &mut self,
+        (call, step): (CallId, i64),
+        (project, session, principal, name): (&str, SessionId, &str, &str),
+        next: &Next<'_>,
+    ) -> Result<(), Error> {
+        let Author { node, process } = self.author;
+        let seq = self.head.seq.saturating_add(1);
+        let columns = values![
+            &node, seq, next.kind, &call, step, &process, next.at, project, &session, principal, name,
+            next.state, next.body
         ];
-        let insert = "INSERT INTO ledger
-             (seq, kind, call, node, at, project, session, principal, name, state, body, hash)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        execute(self.conn, insert, row)?;
-        self.head = Head { seq: entry.seq, hash };
+        let hash = chain::hash(&self.head.hash, columns);
+        if self.conn.execute(APPEND, &[columns.as_slice(), values![&hash]].concat())? == 0 {
+            return Err(Error::StepTaken);
+        }
+        self.head = Head { seq, hash };
         Ok(())
     }
-}
-
-/// The call that has used this key.
-pub(crate) fn key_use(
-    conn: &Connection,
-    project: &str,
-    principal: &str,
-    key: &str,
-) -> Result<Option<CallId>, Error> {
-    let query = "SELECT call FROM idempotency WHERE project = ?1 AND principal = ?2 AND key = ?3";
-    let used = conn
-        .prepare_cached(query)
-        .and_then(|mut query| query.query_row(params![project, principal, key], |row| row.get(0)).optional())
-        .map_err(Error::sqlite)?;
-    Ok(used.map(CallId::from_bytes))
-}
-
-/// Runs a statement that is prepared once per connection.
-pub(crate) fn execute(conn: &Connection, sql: &str, row: impl Params) -> Result<(), Error> {
-    conn.prepare_cached(sql).and_then(|mut statement| statement.execute(row)).map_err(Error::sqlite)?;
-    Ok(())
 }

@@ -1,119 +1,130 @@
 //! The one thread that writes: it gathers messages into groups and commits each group once.
 //!
-//! A group in which somebody waits for the disk is committed at once; while that commit runs, the next group
-//! gathers by itself. A group in which nobody waits lingers for more, so that plain reads cost a fraction of a
-//! commit. During the linger the thread is parked and not listening to its channel, so a sender of a plain record
-//! wakes nobody; senders that wait unpark it (see `Store::send`).
+//! A group in which a caller waits for the disk is committed at once; while that commit runs, the next group gathers by
+//! itself. Other groups are delayed for more records, so that plain reads cost a fraction of a commit. During that delay the
+//! thread is parked and does not listen to its channel, so sending a plain record costs no wakeup; senders that wait for the
+//! disk unpark it (see `Store::send`).
 //!
-//! A failed commit leaves no state behind: its waiters get the error, its plain records one more try, and the
-//! next group begins from the head that it reads itself.
+//! A failed commit leaves no state behind: its callers get the error, its plain records one more try, and the next group
+//! begins from the head that it reads itself.
 
 use crate::error::Error;
-use crate::keep;
-use crate::ledger::{Answer, Ledger};
-use crate::node::NodeLock;
+use crate::ledger::{Author, Ledger, WholeCall};
+use crate::membership::ProcessLock;
 use crate::options::{GROUP, PRUNE_EVERY, RETRY_PAUSE};
-use crate::row::{SessionRow, WholeCall};
+use crate::retention;
+use crate::sessions::SessionRow;
+use crate::sql::Connection;
 use gantry_core::id::SessionId;
-use rusqlite::{Connection, TransactionBehavior};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Somebody who waits for the disk.
+/// The answer to a caller that waits for the disk.
 #[derive(Debug)]
-pub(crate) struct Waiter<T> {
-    reply: oneshot::Sender<Result<T, Error>>,
+pub(crate) struct Reply<T> {
+    sender: oneshot::Sender<Result<T, Error>>,
     /// The answer, kept back until the commit.
     answer: Option<Result<T, Error>>,
 }
 
-impl<T> Waiter<T> {
-    /// A waiter and the place where the answer will come.
+impl<T> Reply<T> {
     pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T, Error>>) {
-        let (reply, answer) = oneshot::channel();
-        (Self { reply, answer: None }, answer)
+        let (sender, receiver) = oneshot::channel();
+        (Self { sender, answer: None }, receiver)
     }
 
     /// Answers, with the error of the transaction if there was one.
-    fn release(self, failed: Option<&Error>) {
+    fn send(self, failed: Option<&Error>) {
         let answer = match failed {
             Some(error) => Err(error.clone()),
             None => self.answer.unwrap_or(Err(Error::Closed)),
         };
-        // A waiter that has gone away needs no answer.
-        self.reply.send(answer).ok();
+        // A caller that has gone away needs no answer.
+        self.sender.send(answer).ok();
     }
 }
 
-/// What becomes of work whose caller has stopped waiting before it was begun.
+/// What to do with a job whose caller has stopped waiting before it was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Abandoned {
-    /// It is done all the same.
-    Done,
-    /// It is left out: what it records is worth nothing without its caller.
-    LeftOut,
+pub(crate) enum OnCallerGone {
+    Write,
+    /// The record is worth nothing without its caller.
+    Skip,
 }
 
-/// Something to be written whose caller waits for the disk.
-pub(crate) struct Job<T, W> {
+/// A job whose caller waits for the disk.
+pub(crate) struct WriteJob<T, W> {
     pub(crate) work: W,
-    pub(crate) abandoned: Abandoned,
-    pub(crate) waiter: Waiter<T>,
+    pub(crate) on_caller_gone: OnCallerGone,
+    pub(crate) reply: Reply<T>,
 }
 
-/// A job of any answer.
+/// A [`WriteJob`] of any answer.
 pub(crate) trait Durable: Send {
-    /// Does the work inside the transaction of a group.
+    /// Does the work inside the transaction of a group. An error fails the group.
     fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Error>;
 
     /// Answers the caller, with the error of the transaction if there was one.
-    fn release(self: Box<Self>, failed: Option<&Error>);
+    fn answer(self: Box<Self>, failed: Option<&Error>);
 }
 
-impl<T: Send, W: FnMut(&mut Ledger<'_>) -> Answer<T> + Send> Durable for Job<T, W> {
+impl<T: Send, W: FnMut(&mut Ledger<'_>) -> Result<T, Error> + Send> Durable for WriteJob<T, W> {
     fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Error> {
-        if self.abandoned == Abandoned::Done || !self.waiter.reply.is_closed() {
-            self.waiter.answer = Some((self.work)(ledger)?);
+        if self.on_caller_gone == OnCallerGone::Skip && self.reply.sender.is_closed() {
+            return Ok(());
         }
-        Ok(())
+        let before = ledger.conn.n_changed();
+        match (self.work)(ledger) {
+            // An error that comes after a part was written must undo it.
+            Err(error) if error.aborts_group() || ledger.conn.n_changed() != before => Err(error),
+            answer => {
+                self.reply.answer = Some(answer);
+                Ok(())
+            }
+        }
     }
 
-    fn release(self: Box<Self>, failed: Option<&Error>) {
-        self.waiter.release(failed);
+    fn answer(self: Box<Self>, failed: Option<&Error>) {
+        self.reply.send(failed);
     }
 }
 
-/// What the writer is asked.
+/// A message to the writer.
 pub(crate) enum Message {
     /// Answered when it is durable, and with it everything before it.
     Job(Box<dyn Durable>),
     /// Answered when everything before it is durable and the database is closed.
-    Stop(Waiter<()>),
-    /// Written with the next group; nobody waits.
-    Note(Note),
+    Stop(Reply<()>),
+    /// Written with the next group, without an answer.
+    Record(Record),
 }
 
 impl Message {
-    /// Whether somebody waits for the commit.
+    /// Whether a caller waits for the commit.
     pub(crate) fn is_urgent(&self) -> bool {
-        !matches!(self, Self::Note(_))
+        !matches!(self, Self::Record(_))
     }
 }
 
-/// What is written without anybody waiting for it.
+/// A record that no caller waits for.
 #[derive(Debug)]
-pub(crate) enum Note {
-    /// A whole call.
+pub(crate) enum Record {
     Whole(Box<WholeCall>),
-    /// A session began.
     OpenSession(Box<SessionRow>),
-    /// A session was used.
-    TouchSession(SessionId, i64),
-    /// A session ended.
     CloseSession(SessionId, i64),
+}
+
+impl Record {
+    fn write(&self, ledger: &mut Ledger<'_>) -> Result<(), Error> {
+        match self {
+            Self::Whole(whole) => ledger.record(whole),
+            Self::OpenSession(session) => ledger.open_session(session),
+            Self::CloseSession(id, at) => ledger.close_session(*id, *at),
+        }
+    }
 }
 
 /// Counters that the writer shares with its handle.
@@ -127,51 +138,52 @@ pub(crate) struct Counters {
 /// The state of the writer's thread.
 pub(crate) struct Writer {
     conn: Connection,
-    lock: NodeLock,
+    lock: ProcessLock,
+    author: Author,
     messages: mpsc::Receiver<Message>,
-    linger: Duration,
+    group_delay: Duration,
     counters: Arc<Counters>,
-    stopping: Vec<Waiter<()>>,
-    forget_at: Instant,
+    stopping: Vec<Reply<()>>,
+    prune_at: Instant,
 }
 
 impl Writer {
     pub(crate) fn new(
         conn: Connection,
-        lock: NodeLock,
+        (lock, author): (ProcessLock, Author),
         messages: mpsc::Receiver<Message>,
-        linger: Duration,
+        group_delay: Duration,
         counters: Arc<Counters>,
     ) -> Self {
-        let forget_at = Instant::now() + PRUNE_EVERY;
-        Self { conn, lock, messages, linger, counters, stopping: Vec::new(), forget_at }
+        let prune_at = Instant::now() + PRUNE_EVERY;
+        Self { conn, lock, author, messages, group_delay, counters, stopping: Vec::new(), prune_at }
     }
 
-    /// Writes until it is told to stop or the last handle is gone; then closes the database.
+    /// Writes until a message stops it or the last handle is gone; then closes the database.
     pub(crate) fn run(mut self) {
         let mut failed = Vec::new();
-        while let Some(messages) = self.gather(!failed.is_empty()) {
-            failed = self.settle(&failed, messages);
+        while let Some(messages) = self.next_batch(!failed.is_empty()) {
+            failed = self.commit_batch(&failed, messages);
         }
         self.finish();
     }
 
     /// The next group; `None` when nothing more can come. When records of a failed group wait for their second
     /// try, the group may be empty.
-    fn gather(&mut self, retrying: bool) -> Option<Vec<Message>> {
+    fn next_batch(&mut self, retrying: bool) -> Option<Vec<Message>> {
         let mut messages = Vec::new();
         if retrying {
             thread::park_timeout(RETRY_PAUSE);
         } else {
             messages.push(self.messages.blocking_recv()?);
         }
-        // Order: an old ring is used up before the channel is emptied. Senders ring after sending, so what was
-        // rung for is in the channel by now, and what comes later rings again.
+        // Order: an old wakeup is used up before the channel is emptied. Senders unpark after sending, so their messages are
+        // in the channel by now, and later ones unpark again.
         thread::park_timeout(Duration::ZERO);
         self.drain(&mut messages);
-        let linger = !retrying && messages.len() < GROUP && !messages.iter().any(Message::is_urgent);
-        if linger && !self.messages.is_closed() {
-            thread::park_timeout(self.linger);
+        let may_wait = !retrying && messages.len() < GROUP && !messages.iter().any(Message::is_urgent);
+        if may_wait && !self.messages.is_closed() {
+            thread::park_timeout(self.group_delay);
             self.drain(&mut messages);
         }
         Some(messages)
@@ -185,8 +197,8 @@ impl Writer {
         }
     }
 
-    /// Commits a group and answers its waiters. Returns the records that deserve a second try.
-    fn settle(&mut self, retried: &[Note], mut messages: Vec<Message>) -> Vec<Note> {
+    /// Commits a group and answers its callers. Returns the records that deserve a second try.
+    fn commit_batch(&mut self, retried: &[Record], mut messages: Vec<Message>) -> Vec<Record> {
         let failed = self.commit(retried, &mut messages).err();
         if let Some(error) = &failed {
             self.report(error, retried.len());
@@ -194,41 +206,41 @@ impl Writer {
         let mut again = Vec::new();
         for message in messages {
             match message {
-                Message::Job(job) => job.release(failed.as_ref()),
-                Message::Stop(waiter) => {
-                    // What was accepted before is still written; nothing is accepted any more.
+                Message::Job(job) => job.answer(failed.as_ref()),
+                Message::Stop(reply) => {
+                    // Messages that were accepted before are still written; no more are accepted.
                     self.messages.close();
-                    self.stopping.push(waiter);
+                    self.stopping.push(reply);
                 }
-                Message::Note(note) if failed.is_some() => again.push(note),
-                Message::Note(_) => {}
+                Message::Record(record) if failed.is_some() => again.push(record),
+                Message::Record(_) => {}
             }
         }
         again
     }
 
-    fn commit(&mut self, retried: &[Note], messages: &mut [Message]) -> Result<(), Error> {
-        let tx =
-            self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Error::sqlite)?;
-        let mut ledger = Ledger::begin(&tx, self.lock.node)?;
-        for note in retried {
-            write(&mut ledger, note)?;
+    fn commit(&mut self, retried: &[Record], messages: &mut [Message]) -> Result<(), Error> {
+        let (author, counters) = (self.author, &self.counters);
+        let tx = self.conn.write()?;
+        let mut ledger = Ledger::begin(&tx, author)?;
+        for record in retried {
+            write(&mut ledger, record, counters)?;
         }
         for message in messages {
             match message {
                 Message::Job(job) => job.write(&mut ledger)?,
-                Message::Note(note) => write(&mut ledger, note)?,
+                Message::Record(record) => write(&mut ledger, record, counters)?,
                 Message::Stop(_) => {}
             }
         }
         let entries = ledger.finish()?;
-        if Instant::now() >= self.forget_at {
-            keep::forget(&tx)?;
-            self.forget_at = Instant::now() + PRUNE_EVERY;
+        if Instant::now() >= self.prune_at {
+            retention::prune(&tx)?;
+            self.prune_at = Instant::now() + PRUNE_EVERY;
         }
-        tx.commit().map_err(Error::sqlite)?;
-        self.counters.commits.fetch_add(1, Ordering::Relaxed);
-        self.counters.entries.fetch_add(entries, Ordering::Relaxed);
+        tx.commit()?;
+        counters.commits.fetch_add(1, Ordering::Relaxed);
+        counters.entries.fetch_add(entries, Ordering::Relaxed);
         Ok(())
     }
 
@@ -238,29 +250,29 @@ impl Writer {
         tracing::error!(%error, cause, lost, "a group of the ledger could not be committed");
     }
 
-    /// Moves the log into the database file, closes it and answers those who asked for the end.
+    /// Closes the database and answers the callers that asked for the end.
     fn finish(self) {
-        let checkpoint = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        let closed = checkpoint.and(self.conn.close().map_err(|(_, error)| error)).map_err(Error::sqlite);
-        // Order: the lock goes last, so that a node without a lock has nothing left to write.
+        let closed = self.conn.close();
+        // Order: the lock goes last, so that a process without a lock has nothing left to write.
         drop(self.lock);
         if let Err(error) = &closed {
             tracing::warn!(%error, "the store was not closed cleanly; the next start will repair it");
         }
-        for waiter in self.stopping {
-            waiter.release(closed.as_ref().err());
+        for mut reply in self.stopping {
+            reply.answer = Some(Ok(()));
+            reply.send(closed.as_ref().err());
         }
     }
 }
 
-fn write(ledger: &mut Ledger<'_>, note: &Note) -> Result<(), Error> {
-    match note {
-        Note::Whole(whole) => ledger.record(whole),
-        Note::OpenSession(session) => ledger.open_session(session),
-        Note::TouchSession(id, at) => {
-            ledger.touch_session(*id, *at);
+/// Writes a record. One that does not fit the ledger is lost alone.
+fn write(ledger: &mut Ledger<'_>, record: &Record, counters: &Counters) -> Result<(), Error> {
+    match record.write(ledger) {
+        Err(error) if !error.aborts_group() => {
+            counters.lost.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(%error, ?record, "a record was not written");
             Ok(())
         }
-        Note::CloseSession(id, at) => ledger.close_session(*id, *at),
+        written => written,
     }
 }

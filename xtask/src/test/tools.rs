@@ -38,8 +38,8 @@ pub(super) fn ensure(root: &Path, options: &Options) -> Result<Outcome> {
         let complaints: Vec<_> = missing.into_iter().map(|program| program.complaint).collect();
         bail!(
             "{}\nInstall git, Node.js {MIN_NODE} or newer (https://nodejs.org), Python 3.10 or newer with venv \
-             (https://python.org), Chromium (Debian's package `chromium`) or Google Chrome, bubblewrap as {BUBBLEWRAP} \
-             and ripgrep; on Debian, `cargo xtask test --install` as root or with sudo tries apt-get",
+             (https://python.org), Chromium (Debian's package `chromium`) or Google Chrome, bubblewrap as {BUBBLEWRAP}, \
+             ripgrep and PostgreSQL; on Debian, `cargo xtask test --install` as root or with sudo tries apt-get",
             complaints.join("\n")
         );
     }
@@ -62,7 +62,7 @@ fn ensure_nextest(root: &Path) -> Result<()> {
 fn missing_programs(root: &Path) -> Vec<Missing> {
     let probe = |name: &str, args: &[&str]| Program::new(name, root).args(args).probe();
     let absent = |answer: Option<String>, complaint: &str| answer.is_none().then(|| complaint.to_owned());
-    let needs: [(Option<String>, &[&str]); 7] = [
+    let needs: [(Option<String>, &[&str]); 8] = [
         (node_complaint(probe("node", &["--version"]).as_deref()), &["nodejs"]),
         (absent(probe("npm", &["--version"]), "npm was not found"), &["npm"]),
         (absent(probe("git", &["--version"]), "git was not found"), &["git"]),
@@ -79,10 +79,19 @@ fn missing_programs(root: &Path) -> Vec<Missing> {
             &["bubblewrap"],
         ),
         (absent(probe("rg", &["--version"]), "rg (ripgrep) was not found"), &["ripgrep"]),
+        (absent(postgres(root), "PostgreSQL (initdb, postgres, psql) was not found"), &["postgresql"]),
     ];
     let missing =
         needs.into_iter().map(|(complaint, packages)| Some(Missing { complaint: complaint?, packages }));
     missing.flatten().collect()
+}
+
+/// A PostgreSQL server: Debian keeps it off the path.
+fn postgres(root: &Path) -> Option<String> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut servers = installed.map(|version| version.path().join("bin/postgres").display().to_string());
+    let runs = |name: &String| Program::new(name, root).args(["--version"]).probe().is_some();
+    servers.find(runs).or_else(|| Some("postgres".to_owned()).filter(runs))
 }
 
 /// The browser for the tests: the one that is named, or the first that runs.

@@ -10,7 +10,7 @@ use gantry_core::id::{ApprovalId, CallId, GrantId};
 use gantry_core::pattern::Pattern;
 use gantry_core::shape::truncated;
 use gantry_core::{Role, State};
-use gantry_store::{ApprovalRow, DecisionRow, RefusedDecision, Scope, Settled, Verdict};
+use gantry_store::{ApprovalRow, DecisionRow, RefusedDecision, Scope, Transition, Verdict};
 use std::sync::Arc;
 
 /// Bytes of a reason that a person gives.
@@ -77,7 +77,7 @@ impl Decider {
     #[must_use]
     pub fn sees(&self, row: &ApprovalRow) -> bool {
         let project = self.projects.as_ref().is_none_or(|projects| projects.contains(&row.project));
-        let spelled = format!("{}__{}", row.asked.provider, row.asked.tool);
+        let spelled = format!("{}__{}", row.details.provider, row.details.tool);
         let names = [&*row.name, &spelled];
         let tool = self.tools.as_ref().is_none_or(|patterns| {
             patterns.iter().any(|pattern| names.iter().any(|name| pattern.matches(name)))
@@ -96,7 +96,11 @@ impl Decider {
             let why = "nobody decides about their own call; ask another approver";
             return Err(DecisionError::Forbidden(why.into()));
         }
-        if approved { self.is_listed_approver(row.asked.approvers.iter().map(Vec::as_slice)) } else { Ok(()) }
+        if approved {
+            self.is_listed_approver(row.details.approvers.iter().map(Vec::as_slice))
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether their yes counts where rules name who may give it: they are in every list.
@@ -132,12 +136,12 @@ impl Services {
                 reason.into()
             }),
             modified_args: input.modified_args,
-            binding: edited.unwrap_or(row.asked.binding),
+            binding: edited.unwrap_or(row.details.binding),
             scope: input.scope,
             grant: (scope != Scope::Once).then(GrantId::generate),
         };
         let grant = grants::grant(&row, &decision);
-        let delay = i64::try_from(row.asked.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 2);
+        let delay = i64::try_from(row.details.delay_ms.saturating_mul(1000)).unwrap_or(i64::MAX / 2);
         // An approver who says yes to a call that waits for its time wants it now.
         let waits = delay > 0 && row.state == State::PendingApproval;
         let to = match (input.approved, waits) {
@@ -146,9 +150,11 @@ impl Services {
             (false, _) => State::RejectedByUser,
         };
         let deadline_us = (to == State::ScheduledForExecution).then(|| now.saturating_add(delay));
-        let step = Settled { to, decision: Some(decision), deadline_us, message: None, at_us: now };
-        let settled = self.store.settle_with(id, step, grant).await.map_err(grants::not_recorded)?;
-        let row = settled.map_err(over)?;
+        let step = Transition { to, decision: Some(decision), deadline_us, message: None, at_us: now };
+        let row = match self.store.transition(id, step, grant).await {
+            Err(gantry_store::Error::NotPossible { row }) => return Err(over(row)),
+            decided => decided.map_err(grants::not_recorded)?,
+        };
         self.announce(&row);
         Ok(*row)
     }
@@ -232,7 +238,7 @@ impl Services {
 
     /// Whether it is for this process to say that time is over for an approval: it holds it, or its holder is gone.
     pub(super) fn keeps_time_of(&self, row: &ApprovalRow) -> bool {
-        row.node == self.store.node() || !self.store.is_alive(row.node)
+        row.process == self.store.process() || !self.store.is_alive(row.process)
     }
 
     /// Ends an approval that was not decided in time.
@@ -245,9 +251,15 @@ impl Services {
     /// Ends an approval without a decision.
     async fn end_undecided(&self, row: &ApprovalRow, to: State, message: &str) -> EndResult {
         let (message, at_us) = (Some(message.into()), clock::steady_us());
-        let step = Settled { to, decision: None, deadline_us: None, message, at_us };
-        let settled = self.store.settle(row.id, step).await?;
-        Ok(settled.inspect(|row| self.announce(row)))
+        let step = Transition { to, decision: None, deadline_us: None, message, at_us };
+        match self.store.transition(row.id, step, None).await {
+            Err(gantry_store::Error::NotPossible { row }) => Ok(Err(row)),
+            ended => {
+                let row = ended?;
+                self.announce(&row);
+                Ok(Ok(row))
+            }
+        }
     }
 
     /// Withdraws a call that waits; with `own`, only if it is one of that principal's. Returns whether it waited. A caller
@@ -267,7 +279,7 @@ impl Services {
         }
         let withdrawn = self.cancel_held(&row, why).await?;
         if withdrawn && own.is_some() {
-            self.store.collect(row.id).await?;
+            self.store.mark_delivered(row.id).await?;
         }
         Ok(withdrawn)
     }

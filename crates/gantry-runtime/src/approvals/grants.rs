@@ -18,7 +18,7 @@ pub(crate) fn grant_scope_digest(revision: Digest, source: Option<&Arc<str>>) ->
 
 /// Refuses a yes for a session that says nothing about how long it holds.
 pub(super) fn check_scope(row: &ApprovalRow, scope: Scope) -> Result<(), DecisionError> {
-    if scope != Scope::Session || row.asked.own_session {
+    if scope != Scope::Session || row.details.own_session {
         return Ok(());
     }
     let message = "this caller has no session of its own; decide `once`, or `always`";
@@ -27,9 +27,8 @@ pub(super) fn check_scope(row: &ApprovalRow, scope: Scope) -> Result<(), Decisio
 
 /// The grant that a decision makes, if it holds for more than its call.
 pub(super) fn grant(row: &ApprovalRow, decision: &DecisionRow) -> Option<GrantRow> {
-    let asked = &row.asked;
+    let asked = &row.details;
     Some(GrantRow {
-        seq: 0,
         id: decision.grant?,
         key: GrantKey {
             project: Arc::clone(&row.project),

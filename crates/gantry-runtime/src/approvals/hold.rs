@@ -5,18 +5,18 @@ use crate::pipeline::CallScope;
 use gantry_core::approval::Question;
 use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
-use gantry_core::id::{ApprovalId, NodeId};
+use gantry_core::id::{ApprovalId, ProcessId};
 use gantry_core::{CallRequest, Permit, State, Tool, ToolKind};
-use gantry_store::{Announced, ApprovalRow, Asked, CallHead, IdempotencyKey, NewApproval};
+use gantry_store::{ApprovalDetails, ApprovalRow, CallHead, IdempotencyKey, NewApproval, WebhookSent};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls that may wait in all.
-pub(crate) const TOTAL: u32 = 100_000;
+/// Limit: calls that may wait in all.
+pub(crate) const TOTAL: u32 = 10_000;
 
 /// What makes two requests the same one: which caller asks for which tool with which arguments, and under which idempotency
 /// key. Preconditions, such as what a file holds, are no part of it: the first request may have changed them.
-pub(crate) fn dedup_key(scope: &CallScope<'_>, tool: &Tool, arguments: Digest) -> Digest {
+pub(crate) fn request_key(scope: &CallScope<'_>, tool: &Tool, arguments: Digest) -> Digest {
     let CallScope { cx, request, .. } = scope;
     let caller = cx.caller();
     // A call below another belongs to that one: equal calls of two parents are two.
@@ -37,24 +37,24 @@ pub(crate) fn dedup_key(scope: &CallScope<'_>, tool: &Tool, arguments: Digest) -
 pub(crate) fn pending(scope: &CallScope<'_>, question: &Question, head: &CallHead) -> NewApproval {
     let (call, before) = (question.call(), scope.request.resumed.as_deref());
     let approvals = &scope.snapshot.options.approvals;
-    let mut asked = asked(scope, call.tool());
-    asked.arguments = Arc::clone(call.arguments());
-    asked.binding = question.binding();
-    asked.policy = question.revision();
+    let mut details = details(scope, call.tool());
+    details.arguments = Arc::clone(call.arguments());
+    details.binding = question.binding();
+    details.policy = question.revision();
     let target = call.tool().spec.target.as_ref();
     let sends = target.map_or_else(String::new, |target| format!("; it sends {}", target.shown));
     let again = if before.is_some() { " (asked again: what was approved has changed)" } else { "" };
-    asked.reason = format!("{}{sends}{again}", question.reason()).into();
-    asked.rules = question.rules().cloned().collect();
-    asked.approvers = question.approvers().map(<[_]>::to_vec).collect();
-    asked.auto_reject = approvals.auto_reject;
-    asked.source = source(call.tool(), question.precondition());
-    asked.sent = before.filter(|before| before.edited).map(|before| before.sent);
+    details.reason = format!("{}{sends}{again}", question.reason()).into();
+    details.rules = question.rules().cloned().collect();
+    details.approvers = question.approvers().map(<[_]>::to_vec).collect();
+    details.auto_reject = approvals.auto_reject;
+    details.source = source(call.tool(), question.precondition());
+    details.sent = before.filter(|before| before.edited).map(|before| before.sent);
     let wait = approvals.auto_reject.then_some(approvals.timeout);
     let sent = call.arguments_digest();
-    let mut new = new(scope, head, (call.tool(), sent), asked, (State::PendingApproval, wait));
+    let mut new = new(scope, head, (call.tool(), sent), details, (State::PendingApproval, wait));
     if let Some(before) = before {
-        (new.row.supersedes, new.row.dedup_key) = (Some(before.approval), before.dedup_key);
+        (new.row.supersedes, new.row.request_key) = (Some(before.approval), before.dedup_key);
     }
     new
 }
@@ -66,13 +66,13 @@ pub(crate) fn scheduled(
     head: &CallHead,
     delay: Duration,
 ) -> NewApproval {
-    let mut asked = asked(scope, permit.tool());
-    asked.arguments = permit.arguments().into();
-    asked.binding = permit.binding();
-    asked.reason = format!("{} runs after {} ms", permit.tool().name, delay.as_millis()).into();
-    asked.source = source(permit.tool(), permit.precondition().map(Arc::from).as_ref());
+    let mut details = details(scope, permit.tool());
+    details.arguments = permit.arguments().into();
+    details.binding = permit.binding();
+    details.reason = format!("{} runs after {} ms", permit.tool().name, delay.as_millis()).into();
+    details.source = source(permit.tool(), permit.precondition().map(Arc::from).as_ref());
     let sent = permit.arguments_digest();
-    new(scope, head, (permit.tool(), sent), asked, (State::ScheduledForExecution, Some(delay)))
+    new(scope, head, (permit.tool(), sent), details, (State::ScheduledForExecution, Some(delay)))
 }
 
 /// Which server it is exactly, for calls to other servers. What a built-in tool has read may well change while it waits.
@@ -87,10 +87,10 @@ pub(crate) fn idempotency(request: &CallRequest, arguments: Digest) -> Option<Id
     Some(IdempotencyKey { key, arguments })
 }
 
-fn asked(scope: &CallScope<'_>, tool: &Tool) -> Asked {
+fn details(scope: &CallScope<'_>, tool: &Tool) -> ApprovalDetails {
     let CallScope { snapshot, cx, request, .. } = scope;
-    let (caller, gates) = (cx.caller(), snapshot.options.policies.approval_rules());
-    Asked {
+    let (caller, rules) = (cx.caller(), snapshot.options.policies.approval_rules());
+    ApprovalDetails {
         role: caller.role,
         door: cx.session.door().as_str().into(),
         agent_path: caller.path().cloned().collect(),
@@ -104,8 +104,8 @@ fn asked(scope: &CallScope<'_>, tool: &Tool) -> Asked {
         reason: "".into(),
         rules: Vec::new(),
         approvers: Vec::new(),
-        estimated_cost: gates.cost(tool),
-        delay_ms: u64::try_from(gates.delay(tool).as_millis()).unwrap_or(u64::MAX),
+        estimated_cost: rules.cost(tool),
+        delay_ms: u64::try_from(rules.delay(tool).as_millis()).unwrap_or(u64::MAX),
         auto_reject: true,
         idempotency_key: request.idempotency_key.clone(),
         timeout_ms: request.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -121,40 +121,40 @@ fn new(
     scope: &CallScope<'_>,
     head: &CallHead,
     (tool, sent): (&Tool, Digest),
-    asked: Asked,
+    details: ApprovalDetails,
     (state, wait): (State, Option<Duration>),
 ) -> NewApproval {
     let CallScope { snapshot, cx, .. } = scope;
     let (caller, now) = (cx.caller(), clock::steady_us());
     let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 2);
     let row = ApprovalRow {
-        seq: 0,
         id: ApprovalId::generate(),
         call: cx.id,
+        step: 0,
         session: cx.session.id(),
         parent: cx.parent,
         project: Arc::clone(&caller.project),
         principal: Arc::clone(&caller.principal),
         agent: caller.agent.clone(),
         name: Arc::clone(&tool.name),
-        dedup_key: dedup_key(scope, tool, sent),
+        request_key: request_key(scope, tool, sent),
         state,
-        // The store writes its own.
-        node: NodeId::from_bytes([0; 16]),
+        // The store sets it.
+        process: ProcessId::from_bytes([0; 16]),
         created_us: now,
         deadline_us: wait.map(|wait| now.saturating_add(micros(wait))),
         ended_us: None,
-        collected: false,
+        delivered: false,
         // Webhooks are sent what waits for a person, not what waits for its time.
-        announced: match (&snapshot.options.approvals.webhook, state) {
-            (Some(_), State::PendingApproval) => Announced::Nothing,
-            _ => Announced::All,
+        webhook_sent: match (&snapshot.options.approvals.webhook, state) {
+            (Some(_), State::PendingApproval) => WebhookSent::Nothing,
+            _ => WebhookSent::All,
         },
         attempts: 0,
         decision: None,
         message: None,
         supersedes: None,
-        asked,
+        details,
         omitted: gantry_store::Omitted::default(),
     };
     NewApproval { head: head.clone(), idempotency: idempotency(scope.request, sent), row }
@@ -166,8 +166,8 @@ pub(crate) fn describe_held(row: &ApprovalRow) -> PendingApproval {
     PendingApproval {
         approval: row.id,
         state,
-        reason: Arc::clone(&row.asked.reason),
-        rules: row.asked.rules.clone(),
+        reason: Arc::clone(&row.details.reason),
+        rules: row.details.rules.clone(),
     }
 }
 

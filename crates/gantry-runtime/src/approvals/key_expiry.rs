@@ -7,7 +7,7 @@
 use crate::clock;
 use crate::projects::Projects;
 use crate::services::Services;
-use gantry_store::{ApprovalFilter, ApprovalRow, Error, Standing};
+use gantry_store::{ApprovalFilter, ApprovalRow, Error, KeyStatus};
 use std::sync::Arc;
 
 /// Keys, and callers, that are taken care of at a time.
@@ -16,11 +16,11 @@ const BATCH: u32 = 64;
 impl Services {
     /// Why the calls of this principal may not run any more, if their key has ended.
     async fn key_ended(&self, principal: &Arc<str>) -> Result<Option<&'static str>, Error> {
-        let standing = self.store.standing_of(Arc::clone(principal), clock::latest_us()).await?;
+        let standing = self.store.key_status(Arc::clone(principal), clock::latest_us()).await?;
         Ok(match standing {
-            Standing::NoKey | Standing::Holds { .. } => None,
-            Standing::Expired => Some("the key of its caller expired"),
-            Standing::Revoked => Some("the key of its caller was revoked"),
+            KeyStatus::NoKey | KeyStatus::Valid { .. } => None,
+            KeyStatus::Expired => Some("the key of its caller expired"),
+            KeyStatus::Revoked => Some("the key of its caller was revoked"),
         })
     }
 
@@ -47,8 +47,8 @@ impl Projects {
     /// Ends what belongs to keys that have ended.
     pub(super) async fn end_with_keys(&self) -> Result<(), Error> {
         let (store, now) = (self.store(), clock::latest_us());
-        store.lapse(now, BATCH).await?;
-        for principal in store.ended_callers(now, BATCH).await? {
+        store.expire_keys(now, BATCH).await?;
+        for principal in store.callers_without_key(now, BATCH).await? {
             self.services().withdraw_ended(&principal).await?;
         }
         Ok(())

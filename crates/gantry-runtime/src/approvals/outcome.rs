@@ -25,7 +25,7 @@ impl Runtime {
         };
         let outcome = self.result_of(cx, &row, call.as_ref()).await;
         let approved = row.decision.as_ref().filter(|decision| decision.verdict == Verdict::Approved);
-        let is_edited = row.asked.sent.is_some() || approved.is_some_and(|by| by.modified_args.is_some());
+        let is_edited = row.details.sent.is_some() || approved.is_some_and(|by| by.modified_args.is_some());
         // The ledger has the arguments of the intent, as it may show them.
         let executed = call.as_ref().filter(|_| is_edited && approved.is_some() && row.attempts > 0);
         let latency = call.as_ref().and_then(|call| call.outcome.as_ref()).map_or(0, |o| o.latency_us);
@@ -85,7 +85,7 @@ impl Runtime {
     /// Nothing to note if it was not held or is not over.
     pub async fn collect(&self, reply: &Reply) {
         let Some(row) = reply.approval.as_ref().filter(|row| row.state.is_over()) else { return };
-        if let Err(error) = self.store.collect(row.id).await {
+        if let Err(error) = self.store.mark_delivered(row.id).await {
             tracing::warn!("that the outcome of {} was given could not be recorded: {error}", row.call);
         }
     }

@@ -67,7 +67,7 @@ impl Approvals {
     fn publish(&self, row: ApprovalRow) {
         if let Some(waiting) = self.waiters().waiting.get(&row.call) {
             waiting.row.send_if_modified(|last| {
-                let is_other = last.seq < row.seq || (last.seq == row.seq && last.state != row.state);
+                let is_other = last.step < row.step || (last.step == row.step && last.state != row.state);
                 if is_other {
                     *last = Arc::new(row);
                 }
@@ -79,7 +79,7 @@ impl Approvals {
 
 /// Whether the process that runs the call is gone.
 fn is_abandoned(store: &Store, row: &ApprovalRow) -> bool {
-    row.state == State::Executing && !store.is_alive(row.node)
+    row.state == State::Executing && !store.is_alive(row.process)
 }
 
 /// The newest approval of a call as it is published to callers. How a call ended whose process is gone is unknown: the next start records that,

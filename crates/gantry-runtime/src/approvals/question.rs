@@ -88,31 +88,31 @@ pub(super) fn question(
 }
 
 fn scopes(row: &ApprovalRow) -> &'static [&'static str] {
-    if row.asked.own_session { &["once", "session", "always"] } else { &["once", "always"] }
+    if row.details.own_session { &["once", "session", "always"] } else { &["once", "always"] }
 }
 
 /// Whether a question shows all of the arguments.
 fn is_shown_whole(row: &ApprovalRow) -> bool {
-    raw::visible(&row.asked.arguments).len() <= SHOWN_BYTES
+    raw::visible(&row.details.arguments).len() <= SHOWN_BYTES
 }
 
 /// What is asked, in words.
 fn message(row: &ApprovalRow) -> String {
-    let who = match row.asked.agent_path.as_slice() {
+    let who = match row.details.agent_path.as_slice() {
         [] => "A client".to_owned(),
         path => format!("Agent {}", path.join(" > ")),
     };
     // What the person reads must not be able to hide, or to look like words of ours.
-    let arguments = raw::visible(&row.asked.arguments);
+    let arguments = raw::visible(&row.details.arguments);
     let shown = truncated(&arguments, SHOWN_BYTES);
     let cut = if shown.len() < arguments.len() {
-        format!(" … ({} bytes in all)", row.asked.arguments.len())
+        format!(" … ({} bytes in all)", row.details.arguments.len())
     } else {
         String::new()
     };
     format!(
         "{who} wants to run {}.\n\nReason for asking: {}\nArguments: {shown}{cut}\n\n({})",
-        row.name, row.asked.reason, row.id
+        row.name, row.details.reason, row.id
     )
 }
 

@@ -55,7 +55,7 @@ impl Projects {
         let input = DecisionInput { modified_args, ..input };
         let row = self.services().decide(id, by, input, edited).await?;
         // The process that holds the call runs it, with the client that waits there; if that is gone, this one does.
-        if row.state == State::ApprovedReady && !self.store().is_alive(row.node) {
+        if row.state == State::ApprovedReady && !self.store().is_alive(row.process) {
             self.resume_now(row.id);
         }
         Ok(row)
@@ -151,17 +151,17 @@ impl Projects {
             return Err(Refusal::from(ToolError::new(ErrorCode::PermissionDenied, message)));
         }
         runtime.settled().await;
-        let above = row.asked.agent_path.split_last().map_or(&[] as &[_], |(_, above)| above);
+        let above = row.details.agent_path.split_last().map_or(&[] as &[_], |(_, above)| above);
         let caller = Caller {
             principal: Arc::clone(&row.principal),
-            role: row.asked.role,
+            role: row.details.role,
             agent,
             parent_agents: above.into(),
             project: Arc::clone(&row.project),
         };
-        let (session, is_new) = runtime.restore_session(row.session, caller, &row.asked.door).await?;
+        let (session, is_new) = runtime.restore_session(row.session, caller, &row.details.door).await?;
         let mut cx = PipelineContext::new(&session);
-        (cx.id, cx.turn, cx.parent) = (row.call, row.asked.turn, row.parent);
+        (cx.id, cx.turn, cx.parent) = (row.call, row.details.turn, row.parent);
         let revived = Revived(is_new.then(|| (Arc::clone(&runtime), session)));
         Ok((runtime, cx, revived))
     }
@@ -181,11 +181,11 @@ impl Drop for Revived {
 
 /// The digest of the arguments as they were sent.
 fn sent(row: &ApprovalRow) -> Digest {
-    if let Some(sent) = row.asked.sent {
+    if let Some(sent) = row.details.sent {
         return sent;
     }
-    let canonical = gantry_core::json::canonical(&row.asked.arguments);
-    canonical.map_or_else(|_| row.asked.binding, |canonical| Digest::of(canonical.text().as_bytes()))
+    let canonical = gantry_core::json::canonical(&row.details.arguments);
+    canonical.map_or_else(|_| row.details.binding, |canonical| Digest::of(canonical.text().as_bytes()))
 }
 
 /// The request of a held call, perhaps with the arguments that a person gave instead.
@@ -198,21 +198,21 @@ fn request(row: &ApprovalRow, modified: Option<Arc<str>>) -> CallRequest {
     });
     CallRequest {
         tool: row.name.to_string(),
-        arguments: Some(modified.unwrap_or_else(|| Arc::clone(&row.asked.arguments))),
-        priority: row.asked.priority,
-        idempotency_key: row.asked.idempotency_key.clone(),
-        timeout: row.asked.timeout_ms.map(Duration::from_millis),
+        arguments: Some(modified.unwrap_or_else(|| Arc::clone(&row.details.arguments))),
+        priority: row.details.priority,
+        idempotency_key: row.details.idempotency_key.clone(),
+        timeout: row.details.timeout_ms.map(Duration::from_millis),
         approver: None,
         keep_result: true,
         resumed: Some(Arc::new(Resumed {
             approval: row.id,
-            fingerprint: row.asked.fingerprint,
-            provider: Arc::clone(&row.asked.provider),
-            source: row.asked.source.clone(),
+            fingerprint: row.details.fingerprint,
+            provider: Arc::clone(&row.details.provider),
+            source: row.details.source.clone(),
             sent: sent(row),
-            dedup_key: row.dedup_key,
+            dedup_key: row.request_key,
             decision,
-            edited: edited || row.asked.sent.is_some(),
+            edited: edited || row.details.sent.is_some(),
         })),
     }
 }

@@ -122,13 +122,13 @@ impl Delivery {
     /// gone.
     async fn begin_unsent(&mut self, projects: &Projects) -> Result<(), gantry_store::Error> {
         let (store, approvals) = (projects.store(), projects.services().approvals());
-        let (mut nodes, mut after) = (HashMap::new(), 0);
+        let (mut processes, mut after) = (HashMap::new(), None);
         loop {
             let unsent = store.unsent(Arc::clone(&self.project), after, PAGE).await?;
-            for Unsent { seq, id, node } in unsent.iter().copied() {
-                after = seq;
-                let is_ours = *nodes.entry(node).or_insert_with(|| {
-                    node == store.node() || (approvals.takes_over_orphans() && !store.is_alive(node))
+            for Unsent { id, process } in unsent.iter().copied() {
+                after = Some(id);
+                let is_ours = *processes.entry(process).or_insert_with(|| {
+                    process == store.process() || (approvals.takes_over_orphans() && !store.is_alive(process))
                 });
                 if is_ours {
                     self.begin(id);

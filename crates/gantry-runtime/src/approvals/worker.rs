@@ -82,7 +82,7 @@ impl Projects {
     /// that are gone have left, where this one takes over from them.
     async fn resume_due(self: &Arc<Self>) -> Result<(), gantry_store::Error> {
         let store = self.store();
-        let mut nodes = vec![store.node()];
+        let mut nodes = vec![store.process()];
         if self.services().approvals().takes_over_orphans() {
             nodes.extend(store.holders().await?.into_iter().filter(|node| !store.is_alive(*node)));
         }

@@ -15,7 +15,7 @@ pub fn approval(row: &ApprovalRow) -> String {
 
 /// The same without arguments that have more bytes than this; `argumentsBytes` still says how many there are.
 pub(crate) fn approval_within(row: &ApprovalRow, limit: usize) -> String {
-    let (asked, decision) = (&row.asked, row.decision.as_ref());
+    let (asked, decision) = (&row.details, row.decision.as_ref());
     let deadline = |states: &[State]| row.deadline_us.filter(|_| states.contains(&row.state)).map(iso);
     let always = json!({
         "id": row.id,

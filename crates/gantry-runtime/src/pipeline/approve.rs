@@ -12,7 +12,7 @@ use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
 use gantry_core::policy::Evaluated;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{CallError, Permit};
-use gantry_store::{GrantKey, HeldAs, HoldLimits};
+use gantry_store::{GrantKey, HoldLimits, HoldOutcome};
 use std::sync::Arc;
 
 /// What grants and held calls are, in a message.
@@ -90,8 +90,8 @@ pub(super) async fn join_duplicate(
     if !may_wait || scope.request.resumed.is_some() || scope.request.approver.is_some() {
         return Ok(());
     }
-    let dedup_key = hold::dedup_key(scope, tool, call.arguments_digest());
-    let found = scope.rt.store.same_as(dedup_key, clock::steady_us()).await;
+    let request_key = hold::request_key(scope, tool, call.arguments_digest());
+    let found = scope.rt.store.same_as(request_key, clock::steady_us()).await;
     let Some(row) = found.map_err(|error| not_looked_up(BEFORE, &error))? else { return Ok(()) };
     // From now on it is not only its maker's to withdraw.
     scope.rt.services.approvals.mark_reported(row.call);
@@ -135,11 +135,11 @@ async fn hold_call(
     let limits = HoldLimits { per_caller: snapshot.options.approvals.max_pending, total: hold::TOTAL };
     let held = rt.store.hold(new, limits).await.map_err(|error| hold::refused(&error))?;
     let row = match held {
-        HeldAs::Fresh(row) => {
+        HoldOutcome::Held(row) => {
             rt.services.announce(&row);
             row
         }
-        HeldAs::Joined(row) => {
+        HoldOutcome::Joined(row) => {
             // From now on it is not only its maker's to withdraw.
             rt.services.approvals.mark_reported(row.call);
             row

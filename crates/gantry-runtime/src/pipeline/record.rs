@@ -21,7 +21,7 @@ use gantry_core::limits::{RECORDED_ARGUMENT_BYTES, TOOL_NAME_CHARS};
 use gantry_core::shape::truncated;
 use gantry_core::tool::Tool;
 use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
-use gantry_store::{ApprovalRow, CallHead, CalledTool, Intended, Intent, Outcome, State, WholeCall};
+use gantry_store::{ApprovalRow, CallHead, CalledTool, Intent, IntentOutcome, Outcome, State, WholeCall};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -202,12 +202,12 @@ pub(super) async fn intend<'a>(
         Refusal::new(ErrorCode::InternalError, message)
     })?;
     match intended {
-        Intended::Fresh => {
+        IntentOutcome::Recorded => {
             entry.enter(Stage::Intended);
             Ok(OnRecord(entry))
         }
         // Looked up a moment ago, the key was free: two equal requests came at once, and this is the second.
-        Intended::Repeated(row) => Err(Refusal::new(
+        IntentOutcome::Duplicate(row) => Err(Refusal::new(
             ErrorCode::IdempotencyConflict,
             format!(
                 "call {} has just taken this idempotency key; repeat the request to get its result",

@@ -89,7 +89,7 @@ impl Runtime {
             None => {}
         }
         // Another process may have had one lately: `gantry call` is a new process each time.
-        let stored = self.store.standing_session(&key.0, oldest).await.unwrap_or_else(|error| {
+        let stored = self.store.resumable_session(&key.0, oldest).await.unwrap_or_else(|error| {
             tracing::warn!(
                 "the session of {} could not be looked up, so a new one is opened: {error}",
                 caller.principal

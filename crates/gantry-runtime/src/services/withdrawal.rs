@@ -46,7 +46,7 @@ impl Services {
         let ended = self.cancel_held(row, why).await?;
         if ended {
             // What another run asks for is a new call.
-            self.store.collect(row.id).await?;
+            self.store.mark_delivered(row.id).await?;
         }
         Ok(usize::from(ended))
     }

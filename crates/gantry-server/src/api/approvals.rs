@@ -29,7 +29,7 @@ pub(super) struct Asked {
     tool: Option<String>,
     session: Option<String>,
     call: Option<String>,
-    cursor: Option<i64>,
+    cursor: Option<String>,
     limit: Option<u32>,
     wait: Option<u64>,
 }
@@ -66,7 +66,7 @@ pub(super) async fn list(
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let mut waiting = Waiting::seconds(&app, &who, asked.wait)?;
-    let part = Part { cursor: asked.cursor, limit: asked.limit };
+    let part = Part::new(asked.cursor.as_deref(), asked.limit)?;
     let project = asked.project.clone();
     let filter = asked.filter(&who)?;
     let store = app.projects.store();
@@ -76,7 +76,7 @@ pub(super) async fn list(
         let page = query::gather(
             part,
             fetch,
-            |row| row.seq,
+            |row| row.id,
             ApprovalRow::argument_bytes,
             |row| is_shown_to(row, &who),
         )
@@ -91,7 +91,7 @@ pub(super) async fn list(
     }
 }
 
-fn listed(page: &Page<ApprovalRow>) -> String {
+fn listed(page: &Page<ApprovalRow, ApprovalId>) -> String {
     let items: Vec<String> = page.items.iter().map(item).collect();
     let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
     format!("{{\"items\":[{}],\"next\":{next}}}", items.join(","))

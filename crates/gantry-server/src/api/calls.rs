@@ -146,7 +146,7 @@ pub(super) struct Filter {
     principal: Option<String>,
     since: Option<String>,
     until: Option<String>,
-    cursor: Option<i64>,
+    cursor: Option<String>,
     limit: Option<u32>,
 }
 
@@ -173,13 +173,13 @@ pub(super) async fn list(
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
-    let part = Part { cursor: filter.cursor, limit: filter.limit };
+    let part = Part::new(filter.cursor.as_deref(), filter.limit)?;
     let (store, filter) = (app.projects.store(), filter.of(&who)?);
     let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| who.reaches(&row.head.caller.project);
-    let page = query::gather(part, fetch, |row| row.seq, |_| 0, keep).await?;
+    let page = query::gather(part, fetch, |row| row.head.id, |_| 0, keep).await?;
     let items: Vec<Value> = page.items.iter().map(ledger_view::call).collect();
-    Ok(query::list(&items, page.next))
+    Ok(query::list(&items, page.next.map(|next| next.to_string()).as_deref()))
 }
 
 /// Cancels a call that runs, or withdraws one that waits.

@@ -21,7 +21,7 @@ pub(super) struct Asked {
     /// Also those that were revoked.
     #[serde(default)]
     revoked: bool,
-    cursor: Option<i64>,
+    cursor: Option<String>,
     limit: Option<u32>,
 }
 
@@ -31,19 +31,19 @@ pub(super) async fn list(
     Query(asked): Query<Asked>,
 ) -> Result<Json<Value>, ApiError> {
     asked.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part { cursor: asked.cursor, limit: asked.limit };
+    let part = Part::new(asked.cursor.as_deref(), asked.limit)?;
     let project = asked.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
     let filter = GrantFilter { projects, revoked: asked.revoked, ..GrantFilter::default() };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
-    let page = query::gather(part, fetch, |row| row.seq, |_| 0, |row| is_shown_to(row, &who)).await?;
+    let page = query::gather(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
     // What was granted in a project that is gone can still be looked up.
     if let Some(project) = asked.project.as_deref().filter(|_| page.items.is_empty()) {
         query::known_project(&app, &who, Some(project))?;
     }
     let items: Vec<Value> = page.items.iter().map(item).collect();
-    Ok(query::list(&items, page.next))
+    Ok(query::list(&items, page.next.map(|next| next.to_string()).as_deref()))
 }
 
 pub(super) async fn revoke(

@@ -135,10 +135,28 @@ pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) ->
 }
 
 /// The part of a list that is asked for.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-pub(crate) struct Part {
-    pub(crate) cursor: Option<i64>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<C> {
+    pub(crate) cursor: Option<C>,
     pub(crate) limit: Option<u32>,
+}
+
+impl<C: FromStr> Part<C> {
+    /// Reads a cursor, which is the id of the last row of the page before.
+    pub(crate) fn new(cursor: Option<&str>, limit: Option<u32>) -> Result<Self, ApiError> {
+        let cursor = cursor.map(|text| text.parse().map_err(|_invalid| no_cursor(text))).transpose()?;
+        Ok(Self { cursor, limit })
+    }
+}
+
+fn no_cursor(text: &str) -> ApiError {
+    // Older versions gave out the number of a row.
+    if text.parse::<i64>().is_ok() {
+        return ApiError::invalid(
+            "this cursor is of an older version of Gantry; start again without a cursor",
+        );
+    }
+    ApiError::invalid("the cursor is not the `next` of a page of this list; start again without a cursor")
 }
 
 /// Rows that are given at once, and rows that are if nothing else is said.
@@ -152,16 +170,17 @@ const ANSWER_BYTES: usize = 4 * 1024 * 1024;
 const LOOKED_THROUGH: usize = 20_000;
 
 /// The part of a list that is asked for, where the store cannot tell which rows its reader may see. `fetch` reads at most
-/// so many rows behind a cursor; a row has a place and, where that matters, a size in bytes. An answer may have fewer items than were asked for, and others behind it all the same.
-pub(crate) async fn gather<T, F>(
-    part: Part,
-    fetch: impl Fn(Option<i64>, u32) -> F,
-    seq: fn(&T) -> i64,
+/// so many rows behind a cursor; a row has a cursor and, where that matters, a size in bytes. An answer may have fewer items
+/// than were asked for, and others behind it all the same.
+pub(crate) async fn gather<T, C, F>(
+    part: Part<C>,
+    fetch: impl Fn(Option<C>, u32) -> F,
+    place: fn(&T) -> C,
     bytes: fn(&T) -> usize,
     keep: impl Fn(&T) -> bool,
-) -> Result<Page<T>, ApiError>
+) -> Result<Page<T, C>, ApiError>
 where
-    F: Future<Output = Result<Page<T>, gantry_runtime::ledger::Error>>,
+    F: Future<Output = Result<Page<T, C>, gantry_runtime::ledger::Error>>,
 {
     let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE).min(PAGE);
     let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
@@ -183,15 +202,15 @@ where
         let more = rows.next().is_some() || page.next.is_some();
         match page.next {
             Some(next) if !full && seen < LOOKED_THROUGH => cursor = Some(next),
-            _ if full => return Ok(Page { next: items.last().map(seq).filter(|_| more), items }),
+            _ if full => return Ok(Page { next: items.last().map(place).filter(|_| more), items }),
             next => return Ok(Page { items, next }),
         }
     }
 }
 
 /// A list as every endpoint gives it.
-pub(crate) fn list(items: &[Value], next: Option<i64>) -> axum::Json<Value> {
-    axum::Json(json!({ "items": items, "next": next.map(|next| next.to_string()) }))
+pub(crate) fn list(items: &[Value], next: Option<&str>) -> axum::Json<Value> {
+    axum::Json(json!({ "items": items, "next": next }))
 }
 
 /// An answer of JSON text.
@@ -204,7 +223,7 @@ mod tests {
     use super::*;
 
     /// Rows 100, 99, … 1, as the store pages them.
-    async fn fetch(cursor: Option<i64>, limit: u32) -> Result<Page<i64>, gantry_runtime::ledger::Error> {
+    async fn fetch(cursor: Option<i64>, limit: u32) -> Result<Page<i64, i64>, gantry_runtime::ledger::Error> {
         let below = cursor.unwrap_or(101);
         let items: Vec<i64> = (1..below).rev().take(limit as usize).collect();
         let next = items.last().copied().filter(|last| *last > 1);
@@ -222,6 +241,20 @@ mod tests {
             if cursor.is_none() {
                 return all;
             }
+        }
+    }
+
+    #[test]
+    fn an_old_cursor_is_answered_plainly() {
+        let read =
+            |text: &str| Part::<gantry_core::id::CallId>::new(Some(text), None).map(|part| part.cursor);
+        let id = gantry_core::id::CallId::generate();
+        assert_eq!(read(&id.to_string()).unwrap(), Some(id));
+        for (text, word) in
+            [("5123", "older version"), ("-1", "older version"), ("x", "cursor"), ("", "cursor")]
+        {
+            let error = format!("{:?}", read(text).unwrap_err());
+            assert!(error.contains(word), "{error}");
         }
     }
 

@@ -23,7 +23,7 @@ const TREE_RUNS: u32 = 100;
 pub(super) struct Filter {
     project: Option<String>,
     agent: Option<String>,
-    cursor: Option<i64>,
+    cursor: Option<String>,
     limit: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
     filter.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part { cursor: filter.cursor, limit: filter.limit };
+    let part = Part::new(filter.cursor.as_deref(), filter.limit)?;
     let filter = SessionFilter {
         project: filter.project.map(Into::into),
         principal: who.sees(),
@@ -43,9 +43,9 @@ pub(super) async fn list(
     let store = app.projects.store();
     let fetch = |cursor, limit| store.sessions(SessionFilter { cursor, limit, ..filter.clone() });
     let keep = |run: &SessionSummary| who.reaches(&run.session.key.project);
-    let page = query::gather(part, fetch, |run| run.seq, |_| 0, keep).await?;
+    let page = query::gather(part, fetch, |run| run.session.id, |_| 0, keep).await?;
     let items: Vec<Value> = page.items.iter().map(ledger_view::run).collect();
-    Ok(query::list(&items, page.next))
+    Ok(query::list(&items, page.next.map(|next| next.to_string()).as_deref()))
 }
 
 pub(super) async fn show(
@@ -67,7 +67,7 @@ fn branch<'a>(
 ) -> BoxFuture<'a, Result<Branch, ApiError>> {
     Box::pin(async move {
         let (store, id) = (app.projects.store(), summary.session.id);
-        let calls = store.calls_of_session(id, None, (*room).max(1)).await?;
+        let calls = store.calls_of_session(id, (*room).max(1)).await?;
         *room = room.saturating_sub(u32::try_from(calls.items.len()).unwrap_or(u32::MAX));
         let filter = SessionFilter { below: Some(id), limit: TREE_RUNS, ..SessionFilter::default() };
         let started = store.sessions(filter).await?;

@@ -133,7 +133,7 @@ fn canceled(reply: &Reply) -> String {
 
 fn waits(reply: &Reply) -> String {
     let Some(row) = reply.approval.as_ref() else { return "waiting for approval".to_owned() };
-    let (who, id) = (Approvers::by(&row.asked.approvers), row.id);
+    let (who, id) = (Approvers::by(&row.details.approvers), row.id);
     match who {
         Approvers::Any => format!("waiting for approval ({id})"),
         Approvers::OneOf(_) => format!("waiting for approval by {who} ({id})"),

@@ -6,7 +6,7 @@ use crate::fixture::{
 };
 use gantry_core::digest::Digest;
 use gantry_core::id::ApprovalId;
-use gantry_store::{CallFilter, Error, HeldAs, HoldLimits, NewApproval, State};
+use gantry_store::{CallFilter, Error, HoldLimits, HoldOutcome, NewApproval, State};
 
 #[tokio::test]
 async fn the_same_request_joins_the_one_that_waits_or_runs() {
@@ -27,7 +27,7 @@ async fn the_same_request_joins_the_one_that_waits_or_runs() {
 
     settle(&store, id, State::ApprovedReady).await.unwrap();
     assert_eq!(joined(&store, held("a")).await.state, State::ApprovedReady);
-    assert!(!store.collect(id).await.unwrap(), "there is nothing to collect yet");
+    assert!(!store.mark_delivered(id).await.unwrap(), "there is nothing to collect yet");
     store.intend(approved(&first)).await.unwrap();
     assert_eq!(joined(&store, held("a")).await.state, State::Executing);
 }
@@ -41,7 +41,7 @@ async fn an_outcome_that_nobody_was_given_is_joined_for_an_hour() {
         let ended_us = standing(&store, new.row.id).await.ended_us.unwrap();
         let again = |after_us: i64| {
             let mut again = held("");
-            again.row.dedup_key = new.row.dedup_key;
+            again.row.request_key = new.row.request_key;
             again.row.created_us = ended_us + after_us;
             again
         };
@@ -49,12 +49,12 @@ async fn an_outcome_that_nobody_was_given_is_joined_for_an_hour() {
         assert_eq!(joined(&store, again(HOUR_US - 1)).await.id, new.row.id, "{state}");
         let late = hold(&store, again(HOUR_US)).await;
         settle(&store, late.id, State::CancelledBySystem).await.unwrap();
-        assert!(store.collect(late.id).await.unwrap());
+        assert!(store.mark_delivered(late.id).await.unwrap());
 
         assert_eq!(joined(&store, again(1)).await.id, new.row.id, "{state}");
-        assert!(store.collect(new.row.id).await.unwrap());
-        assert!(!store.collect(new.row.id).await.unwrap(), "only one caller is the first");
-        assert!(standing(&store, new.row.id).await.collected);
+        assert!(store.mark_delivered(new.row.id).await.unwrap());
+        assert!(!store.mark_delivered(new.row.id).await.unwrap(), "only one caller is the first");
+        assert!(standing(&store, new.row.id).await.delivered);
         hold(&store, again(1)).await;
     }
 }
@@ -65,11 +65,11 @@ async fn one_that_goes_on_is_joined_before_one_that_ended() {
     let store = fixture.open();
     let old = bring(&store, State::RejectedByUser).await;
     let mut late = held("");
-    (late.row.dedup_key, late.row.created_us) = (old.row.dedup_key, *START_US + 2_000_000 + HOUR_US);
+    (late.row.request_key, late.row.created_us) = (old.row.request_key, *START_US + 2_000_000 + HOUR_US);
     let waits = hold(&store, late).await.id;
     // By the clock of this caller, both could be joined.
     let again = |mut new: NewApproval| {
-        new.row.dedup_key = old.row.dedup_key;
+        new.row.request_key = old.row.request_key;
         new
     };
     assert_eq!(joined(&store, again(held(""))).await.id, waits);
@@ -85,7 +85,7 @@ async fn what_changed_after_its_approval_is_asked_about_again_under_the_same_cal
         let mut new = held("");
         new.head.id = old.head.id;
         new.row.supersedes = Some(old.row.id);
-        new.row.dedup_key = Digest::of(new.row.id.to_string().as_bytes());
+        new.row.request_key = Digest::of(new.row.id.to_string().as_bytes());
         // Limits are for what is new; this call was let in before.
         let answer = store.hold(new.clone(), HoldLimits { per_caller: 0, total: 0 }).await;
         if !matches!(state, State::ApprovedReady | State::ScheduledForExecution) {
@@ -93,7 +93,7 @@ async fn what_changed_after_its_approval_is_asked_about_again_under_the_same_cal
             assert_eq!(standing(&store, old.row.id).await, before);
             continue;
         }
-        assert!(matches!(answer, Ok(HeldAs::Fresh(row)) if row.call == old.head.id));
+        assert!(matches!(answer, Ok(HoldOutcome::Held(row)) if row.call == old.head.id));
         let gone = store.approval(old.row.id).await.unwrap().unwrap();
         assert_eq!((gone.state, gone.ended_us), (State::CancelledBySystem, Some(new.row.created_us)));
         assert!(gone.message.unwrap().contains(&new.row.id.to_string()));
@@ -101,7 +101,7 @@ async fn what_changed_after_its_approval_is_asked_about_again_under_the_same_cal
         assert_eq!(store.approval_of(old.head.id).await.unwrap().unwrap().id, new.row.id);
 
         let mut same = held("");
-        same.row.dedup_key = old.row.dedup_key;
+        same.row.request_key = old.row.request_key;
         hold(&store, same).await;
         assert!(
             matches!(store.intend(approved(&old)).await, Err(Error::Taken { .. })),
@@ -152,7 +152,7 @@ async fn no_more_calls_wait_than_may() {
     };
     let mut first = None;
     for n in 0..3 {
-        let HeldAs::Fresh(row) = store.hold(of(None, n), limits).await.unwrap() else { panic!() };
+        let HoldOutcome::Held(row) = store.hold(of(None, n), limits).await.unwrap() else { panic!() };
         first.get_or_insert(row.id);
     }
     let refused = store.hold(of(None, 3), limits).await;
@@ -163,10 +163,10 @@ async fn no_more_calls_wait_than_may() {
     let refused = store.hold(of(Some("a"), 2), limits).await;
     assert!(matches!(refused, Err(Error::TooManyHeld { limit: 5, what: "of all callers" })), "{refused:?}");
     // What joins does not wait for itself.
-    assert!(matches!(store.hold(of(Some("a"), 1), limits).await.unwrap(), HeldAs::Joined(_)));
+    assert!(matches!(store.hold(of(Some("a"), 1), limits).await.unwrap(), HoldOutcome::Joined(_)));
     // Approved calls wait, too, until they begin; those that are over do not.
     settle(&store, first.unwrap(), State::ApprovedReady).await.unwrap();
     assert!(store.hold(of(Some("a"), 2), limits).await.is_err());
     settle(&store, first.unwrap(), State::CancelledBySystem).await.unwrap();
-    assert!(matches!(store.hold(of(Some("a"), 2), limits).await.unwrap(), HeldAs::Fresh(_)));
+    assert!(matches!(store.hold(of(Some("a"), 2), limits).await.unwrap(), HoldOutcome::Held(_)));
 }

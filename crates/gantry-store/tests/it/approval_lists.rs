@@ -4,8 +4,8 @@ use crate::approvals::HOUR_US;
 use crate::fixture::{
     Fixture, START_US, approved, bring, good, head, held, hold, joined, over, settle, standing, step, whole,
 };
-use gantry_core::id::{ApprovalId, NodeId, SessionId};
-use gantry_store::{Announced, ApprovalFilter, NewApproval, State};
+use gantry_core::id::{ApprovalId, ProcessId, SessionId};
+use gantry_store::{ApprovalFilter, NewApproval, State, WebhookSent};
 
 /// The states that an approval can be in.
 
@@ -83,7 +83,7 @@ async fn what_is_due_comes_in_its_order_and_what_was_approved_comes_at_once() {
     assert_eq!(expired(i64::MAX, 10).await, [1, 3, 0], "what never expires is not due");
 
     let ready = async |now: i64, limit: u32| {
-        let found = store.ready(store.node(), now, None, limit).await.unwrap();
+        let found = store.ready(store.process(), now, None, limit).await.unwrap();
         places(found.iter().map(|ready| ready.id).collect())
     };
     settle(&store, ids[0], State::ScheduledForExecution).await.unwrap();
@@ -100,7 +100,7 @@ async fn what_is_due_comes_in_its_order_and_what_was_approved_comes_at_once() {
     let mut never = held("scheduled for no time");
     (never.row.state, never.row.deadline_us) = (State::ScheduledForExecution, None);
     let never = hold(&store, never).await.id;
-    let found = store.ready(store.node(), 0, None, 10).await.unwrap();
+    let found = store.ready(store.process(), 0, None, 10).await.unwrap();
     assert!(found.iter().any(|ready| ready.id == never), "a scheduled call would be lost");
     for id in ids.iter().chain([&never]) {
         settle(&store, *id, State::CancelledBySystem).await.unwrap();
@@ -127,7 +127,7 @@ async fn what_others_are_to_run_hides_nothing_and_is_walked_page_by_page() {
     hold(&store, held("undecided")).await;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.ready(store.node(), 0, after, 3).await.unwrap();
+        let page = store.ready(store.process(), 0, after, 3).await.unwrap();
         found.extend(page.iter().map(|ready| ready.id));
         after = page.last().copied();
         if page.len() < 3 {
@@ -135,8 +135,8 @@ async fn what_others_are_to_run_hides_nothing_and_is_walked_page_by_page() {
         }
     }
     assert_eq!(found, own);
-    assert_eq!(store.ready(other.node(), 0, None, 10).await.unwrap().len(), 5);
-    let mut holders = vec![store.node(), other.node()];
+    assert_eq!(store.ready(other.process(), 0, None, 10).await.unwrap().len(), 5);
+    let mut holders = vec![store.process(), other.process()];
     holders.sort_unstable_by_key(|node| *node.as_bytes());
     assert_eq!(store.holders().await.unwrap(), holders);
     for id in own {
@@ -144,7 +144,7 @@ async fn what_others_are_to_run_hides_nothing_and_is_walked_page_by_page() {
     }
     assert_eq!(
         store.holders().await.unwrap(),
-        [other.node()],
+        [other.process()],
         "one that nobody has decided is not to be run"
     );
 }
@@ -156,7 +156,7 @@ async fn what_a_webhook_has_to_take_is_listed_by_project_until_it_has_taken_it()
     let mut ids = Vec::new();
     for n in 0..5 {
         let mut new = held(&n.to_string());
-        new.row.announced = if n == 3 { Announced::All } else { Announced::Nothing };
+        new.row.webhook_sent = if n == 3 { WebhookSent::All } else { WebhookSent::Nothing };
         if n == 4 {
             new.head.caller.project = "another".into();
         }
@@ -166,14 +166,14 @@ async fn what_a_webhook_has_to_take_is_listed_by_project_until_it_has_taken_it()
     let unsent = async |project: &str, after, limit| -> Vec<_> {
         store.unsent(project.into(), after, limit).await.unwrap().into_iter().map(|row| row.id).collect()
     };
-    assert_eq!(unsent(&project, 0, 10).await, ids[..3]);
-    assert_eq!(unsent(&project, 0, 1).await, ids[..1]);
-    assert_eq!(unsent(&project, standing(&store, ids[0]).await.seq, 10).await, ids[1..3]);
-    assert_eq!(unsent("another", 0, 10).await, ids[4..]);
-    store.announced(ids[0], Announced::Request).await.unwrap();
+    assert_eq!(unsent(&project, None, 10).await, ids[..3]);
+    assert_eq!(unsent(&project, None, 1).await, ids[..1]);
+    assert_eq!(unsent(&project, Some(ids[0]), 10).await, ids[1..3]);
+    assert_eq!(unsent("another", None, 10).await, ids[4..]);
+    store.mark_sent(ids[0], WebhookSent::Request).await.unwrap();
     // A request that ended before it was taken is not sent.
     settle(&store, ids[1], State::RejectedByUser).await.unwrap();
-    assert_eq!(unsent(&project, 0, 10).await, ids[2..3]);
+    assert_eq!(unsent(&project, None, 10).await, ids[2..3]);
 }
 
 #[tokio::test]
@@ -181,62 +181,28 @@ async fn each_step_of_an_approval_is_to_be_sent_in_its_order_and_once() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let mut new = held("a");
-    new.row.announced = Announced::Nothing;
+    new.row.webhook_sent = WebhookSent::Nothing;
     let row = hold(&store, new.clone()).await;
     // What is to be sent next; the list says the same.
     let next = async || {
-        let unsent = store.unsent(row.project.clone(), 0, 10).await.unwrap();
-        let next = standing(&store, row.id).await.next_announcement();
+        let unsent = store.unsent(row.project.clone(), None, 10).await.unwrap();
+        let next = standing(&store, row.id).await.next_webhook_message();
         assert_eq!(unsent.iter().map(|unsent| unsent.id).next(), next.map(|_| row.id));
         next
     };
-    assert_eq!(next().await, Some(Announced::Request));
-    store.announced(row.id, Announced::Request).await.unwrap();
+    assert_eq!(next().await, Some(WebhookSent::Request));
+    store.mark_sent(row.id, WebhookSent::Request).await.unwrap();
     assert_eq!(next().await, None);
     settle(&store, row.id, State::ApprovedReady).await.unwrap();
-    assert_eq!(next().await, Some(Announced::Decision));
+    assert_eq!(next().await, Some(WebhookSent::Decision));
     store.intend(approved(&new)).await.unwrap();
     store.close(row.call, over(State::CompletedSuccess)).await.unwrap();
-    assert_eq!(next().await, Some(Announced::Decision), "the end does not hide what came before it");
-    store.announced(row.id, Announced::Decision).await.unwrap();
-    assert_eq!(next().await, Some(Announced::All));
-    store.announced(row.id, Announced::All).await.unwrap();
-    store.announced(row.id, Announced::Request).await.unwrap();
+    assert_eq!(next().await, Some(WebhookSent::Decision), "the end does not hide what came before it");
+    store.mark_sent(row.id, WebhookSent::Decision).await.unwrap();
+    assert_eq!(next().await, Some(WebhookSent::All));
+    store.mark_sent(row.id, WebhookSent::All).await.unwrap();
+    store.mark_sent(row.id, WebhookSent::Request).await.unwrap();
     assert_eq!(next().await, None, "what was taken is not sent again");
-}
-
-#[tokio::test]
-async fn a_folder_from_before_the_outbox_opens_and_goes_on_with_what_waits() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let mut ids = Vec::new();
-    for n in 0..3 {
-        let mut new = held(&n.to_string());
-        new.row.announced = if n == 0 { Announced::Nothing } else { Announced::Request };
-        ids.push(hold(&store, new).await.id);
-    }
-    settle(&store, ids[2], State::RejectedByUser).await.unwrap();
-    store.shutdown().await.unwrap();
-    drop(store);
-    // As the program before left it.
-    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
-    conn.execute_batch(
-        "DROP INDEX approvals_unsent; ALTER TABLE approvals DROP COLUMN unsent; DELETE FROM migrations WHERE version = 3;
-         CREATE INDEX approvals_unannounced ON approvals (seq) WHERE announced = 0 AND state = 'PENDING_APPROVAL';",
-    )
-    .unwrap();
-    drop(conn);
-    let store = fixture.open();
-    let mut announced = Vec::new();
-    for id in &ids {
-        announced.push(standing(&store, *id).await.announced);
-    }
-    assert_eq!(announced, [Announced::Nothing, Announced::Request, Announced::All]);
-    let project = standing(&store, ids[0]).await.project;
-    let unsent = async || store.unsent(project.clone(), 0, 10).await.unwrap();
-    assert_eq!(unsent().await.iter().map(|unsent| unsent.id).collect::<Vec<_>>(), ids[..1]);
-    settle(&store, ids[1], State::RejectedByUser).await.unwrap();
-    assert_eq!(unsent().await.iter().map(|unsent| unsent.id).collect::<Vec<_>>(), ids[..2]);
 }
 
 #[tokio::test]
@@ -259,10 +225,10 @@ async fn the_version_is_another_after_each_change_of_any_process() {
     crate::fixture::begin(&store).await;
     store.record(whole(&head(), good())).await.unwrap();
     joined(&store, held("a")).await;
-    store.collect(ApprovalId::generate()).await.unwrap();
+    store.mark_delivered(ApprovalId::generate()).await.unwrap();
     store.flush().await.unwrap();
     assert_eq!(other.version().await.unwrap(), seen[4]);
-    store.collect(new.row.id).await.unwrap();
+    store.mark_delivered(new.row.id).await.unwrap();
     assert_ne!(other.version().await.unwrap(), seen[4]);
 }
 
@@ -270,12 +236,12 @@ async fn the_version_is_another_after_each_change_of_any_process() {
 async fn a_node_lives_while_its_store_is_open() {
     let fixture = Fixture::new();
     let (store, other) = (fixture.open(), fixture.open());
-    assert!(store.is_alive(store.node()) && store.is_alive(other.node()));
-    let gone = other.node();
+    assert!(store.is_alive(store.process()) && store.is_alive(other.process()));
+    let gone = other.process();
     other.shutdown().await.unwrap();
     assert!(!store.is_alive(gone));
-    let killed = NodeId::generate();
-    let lock = fixture.folder.path().join(format!("nodes/{killed}.lock"));
+    let killed = ProcessId::generate();
+    let lock = fixture.folder.path().join(format!("nodes/node_{}.lock", killed.uuid().as_simple()));
     std::fs::write(&lock, "").unwrap();
     assert!(!store.is_alive(killed));
     assert!(lock.exists(), "the next start has to find it");
@@ -301,17 +267,20 @@ async fn old_approvals_lose_their_secrets_and_then_go() {
     assert_eq!(store.approval(older.row.id).await.unwrap(), None);
     assert_eq!(store.call(older.head.id).await.unwrap().unwrap().state, State::CompletedSuccess);
     for exact in [&young, &waits] {
-        assert_eq!(standing(&store, exact.row.id).await.asked, exact.row.asked);
+        assert_eq!(standing(&store, exact.row.id).await.details, exact.row.details);
     }
-    let masked = standing(&store, old.row.id).await.asked;
+    let masked = standing(&store, old.row.id).await.details;
     assert!(!masked.arguments.contains("hunter2") && masked.arguments.contains("quoted"), "{masked:?}");
-    assert_eq!(gantry_store::Asked { arguments: old.row.asked.arguments.clone(), ..masked }, old.row.asked);
+    assert_eq!(
+        gantry_store::ApprovalDetails { arguments: old.row.details.arguments.clone(), ..masked },
+        old.row.details
+    );
 }
 
 /// A request whose arguments have about so many bytes.
 fn long(word: &str, bytes: usize) -> NewApproval {
     let mut new = held(word);
-    new.row.asked.arguments = format!(r#"{{"text":"{}"}}"#, "ü".repeat(bytes / 2)).into();
+    new.row.details.arguments = format!(r#"{{"text":"{}"}}"#, "ü".repeat(bytes / 2)).into();
     new
 }
 
@@ -320,42 +289,20 @@ async fn lists_leave_long_arguments_where_they_are() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let (short, large) = (hold(&store, held("short")).await, hold(&store, long("long", 40_000)).await);
-    let bytes = large.asked.arguments.len();
+    let bytes = large.details.arguments.len();
     let listed = store.approvals(ApprovalFilter::default()).await.unwrap().items;
     let [slim, whole] = listed.as_slice() else { panic!("{listed:?}") };
     assert_eq!(*whole, short);
-    assert_eq!((&*slim.asked.arguments, slim.omitted.arguments, slim.is_whole()), ("", Some(bytes), false));
+    assert_eq!((&*slim.details.arguments, slim.omitted.arguments), ("", Some(bytes)));
     assert_eq!(standing(&store, large.id).await, large);
 
     // Nor do they read those that a person has given instead.
     let mut yes = step(State::ApprovedReady);
-    yes.decision.as_mut().unwrap().modified_args = Some(long("instead", 60_000).row.asked.arguments);
-    let decided = *store.settle(large.id, yes).await.unwrap().unwrap();
+    yes.decision.as_mut().unwrap().modified_args = Some(long("instead", 60_000).row.details.arguments);
+    let decided = *store.transition(large.id, yes, None).await.unwrap();
     let slim = store.approvals(ApprovalFilter::default()).await.unwrap().items.remove(0);
     assert_eq!(slim, decided.without_arguments());
     assert_eq!(slim.decision.as_ref().unwrap().modified_args, None);
     assert!(slim.omitted.modified_args.unwrap() > 60_000);
     assert_eq!(standing(&store, large.id).await, decided);
-}
-
-#[tokio::test]
-async fn a_page_that_has_many_bytes_is_short_and_the_next_goes_on_behind_it() {
-    let fixture = Fixture::new();
-    let store = fixture.open();
-    let mut expected = Vec::new();
-    for n in 0..300 {
-        expected.push(hold(&store, long(&n.to_string(), 16_000)).await.id);
-    }
-    expected.reverse();
-    let (mut found, mut cursor, mut pages) = (Vec::new(), None, 0);
-    loop {
-        let filter = ApprovalFilter { cursor, limit: 1000, ..ApprovalFilter::default() };
-        let page = store.approvals(filter).await.unwrap();
-        found.extend(page.items.iter().map(|row| row.id));
-        (cursor, pages) = (page.next, pages + 1);
-        if cursor.is_none() {
-            break;
-        }
-    }
-    assert_eq!((found, pages), (expected, 2));
 }

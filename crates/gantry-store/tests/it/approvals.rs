@@ -6,7 +6,7 @@ use crate::fixture::{
 };
 use gantry_core::id::{ApprovalId, CallId};
 use gantry_store::{
-    Announced, ApprovalRow, CallFilter, Error, HeldAs, Intended, Outcome, RefusedDecision, State,
+    ApprovalRow, CallFilter, Error, HoldOutcome, IntentOutcome, Outcome, RefusedDecision, State, WebhookSent,
 };
 
 /// The states that an approval can be in.
@@ -31,7 +31,7 @@ async fn a_held_call_is_read_as_it_was_held_and_is_in_the_ledger() {
     let store = fixture.open();
     let new = held("a");
     let row = hold(&store, new.clone()).await;
-    assert_eq!(row, ApprovalRow { seq: row.seq, node: store.node(), ..new.row.clone() });
+    assert_eq!(row, ApprovalRow { process: store.process(), ..new.row.clone() });
     assert_eq!(store.approval(row.id).await.unwrap(), Some(row.clone()));
     assert_eq!(store.approval_of(row.call).await.unwrap(), Some(row.clone()));
 
@@ -40,7 +40,7 @@ async fn a_held_call_is_read_as_it_was_held_and_is_in_the_ledger() {
     let listed =
         store.calls(CallFilter { state: Some(State::PendingApproval), ..CallFilter::default() }).await;
     assert_eq!(listed.unwrap().items.len(), 1);
-    let of_session = store.calls_of_session(row.session, None, 0).await.unwrap().items;
+    let of_session = store.calls_of_session(row.session, 0).await.unwrap().items;
     assert_eq!(of_session.iter().map(|call| call.head.id).collect::<Vec<_>>(), [row.call]);
     assert_eq!(store.verify().await.unwrap().bad, None);
 }
@@ -52,9 +52,9 @@ async fn what_the_row_has_in_common_with_the_call_is_the_calls() {
     let mut new = held("a");
     new.row.project = "other".into();
     new.row.call = CallId::generate();
-    new.row.collected = true;
+    new.row.delivered = true;
     let row = hold(&store, new.clone()).await;
-    assert_eq!((row.call, &*row.project, row.collected), (new.head.id, "default", false));
+    assert_eq!((row.call, &*row.project, row.delivered), (new.head.id, "default", false));
 }
 
 #[tokio::test]
@@ -91,8 +91,8 @@ async fn a_call_begins_only_under_an_approval_that_lets_it() {
         let redeemed = store.intend(approved(&new)).await;
         let after = standing(&store, new.row.id).await;
         if matches!(from, State::ApprovedReady | State::ScheduledForExecution) {
-            assert!(matches!(redeemed, Ok(Intended::Fresh)), "{from}");
-            assert_eq!((after.state, after.attempts, after.node), (State::Executing, 1, store.node()));
+            assert!(matches!(redeemed, Ok(IntentOutcome::Recorded)), "{from}");
+            assert_eq!((after.state, after.attempts, after.process), (State::Executing, 1, store.process()));
             let again = store.intend(approved(&new)).await;
             assert!(matches!(again, Err(Error::Taken { state: State::Executing, .. })), "it was used twice");
         } else {
@@ -174,7 +174,7 @@ async fn a_call_that_ended_unrun_says_so_in_words_that_are_told_apart() {
     store.open_session(session.clone()).await.unwrap();
     let cases = [
         (State::RejectedByUser, "REJECTED_BY_USER", "ann said no: because"),
-        (State::RejectedByTimeout, "REJECTED_BY_TIMEOUT", "nobody decided in time"),
+        (State::RejectedByTimeout, "REJECTED_BY_TIMEOUT", "no approver decided in time"),
         (State::CancelledBySystem, "CANCELED", "withdrawn"),
     ];
     for (state, code, message) in cases {
@@ -191,11 +191,11 @@ async fn a_call_that_ended_unrun_says_so_in_words_that_are_told_apart() {
         assert_eq!(store.calls(filter).await.unwrap().items.len(), 1);
     }
     let new = bring(&store, State::PendingApproval).await;
-    let told = gantry_store::Settled {
+    let told = gantry_store::Transition {
         message: Some("the client went away".into()),
         ..step(State::CancelledBySystem)
     };
-    let row = store.settle(new.row.id, told).await.unwrap().unwrap();
+    let row = store.transition(new.row.id, told, None).await.unwrap();
     assert_eq!(row.message.as_deref(), Some("the client went away"));
     let outcome = store.call(new.head.id).await.unwrap().unwrap().outcome.unwrap();
     assert_eq!(outcome.message.as_deref(), Some("the client went away"));
@@ -214,7 +214,7 @@ async fn a_decision_is_kept_with_the_row_and_in_the_ledger_without_secrets() {
     let decision = yes.decision.as_mut().unwrap();
     decision.modified_args = Some(r#"{"title":"b","api_key":"hunter3"}"#.into());
     let decided = yes.decision.clone();
-    let row = store.settle(new.row.id, yes).await.unwrap().unwrap();
+    let row = store.transition(new.row.id, yes, None).await.unwrap();
     assert_eq!((&row.decision, row.deadline_us), (&decided, Some(*START_US + 9_000_000)));
     // A later step without a decision leaves the decision that was made.
     let row = settle(&store, new.row.id, State::CancelledBySystem).await.unwrap();
@@ -242,17 +242,17 @@ async fn steps_of_approvals_that_are_not_there_are_errors() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let id = ApprovalId::generate();
-    let settled = store.settle(id, step(State::ApprovedReady)).await;
+    let settled = store.transition(id, step(State::ApprovedReady), None).await;
     assert!(matches!(settled, Err(Error::UnknownApproval { approval }) if approval == id));
-    assert!(!store.collect(id).await.unwrap());
-    store.announced(id, Announced::All).await.unwrap();
+    assert!(!store.mark_delivered(id).await.unwrap());
+    store.mark_sent(id, WebhookSent::All).await.unwrap();
     assert_eq!(store.approval(id).await.unwrap(), None);
     assert_eq!(store.approval_of(CallId::generate()).await.unwrap(), None);
 
     let new = bring(&store, State::PendingApproval).await;
     let mut endless = step(State::RejectedByUser);
     endless.decision.as_mut().unwrap().reason = Some("x".repeat((16 << 10) + 1).into());
-    assert!(matches!(store.settle(new.row.id, endless).await, Err(Error::TooLarge { .. })));
+    assert!(matches!(store.transition(new.row.id, endless, None).await, Err(Error::TooLarge { .. })));
 }
 
 #[tokio::test]
@@ -264,7 +264,7 @@ async fn only_a_call_that_is_new_and_waits_can_be_held() {
         new.row.state = state;
         let held = store.hold(new, LIMITS).await;
         if matches!(state, State::PendingApproval | State::ScheduledForExecution) {
-            assert!(matches!(held, Ok(HeldAs::Fresh(_))), "{state}");
+            assert!(matches!(held, Ok(HoldOutcome::Held(_))), "{state}");
         } else {
             assert!(matches!(held, Err(Error::Taken { .. })), "{state}");
         }
@@ -279,7 +279,7 @@ async fn only_a_call_that_is_new_and_waits_can_be_held() {
     again.row.id = new.row.id;
     let (twice, fine) = tokio::join!(store.hold(again, LIMITS), store.hold(held("fine"), LIMITS));
     assert!(matches!(twice, Err(Error::Taken { .. })), "{twice:?}");
-    assert!(matches!(fine, Ok(HeldAs::Fresh(_))));
+    assert!(matches!(fine, Ok(HoldOutcome::Held(_))));
 }
 
 #[tokio::test]
@@ -291,13 +291,13 @@ async fn approvals_survive_a_restart() {
         let new = bring(&store, state).await;
         rows.push(store.approval(new.row.id).await.unwrap().unwrap());
     }
-    let holder = store.node();
+    let holder = store.process();
     store.shutdown().await.unwrap();
     let (store, recovery) = fixture.open_with_recovery();
     assert_eq!((recovery.unknown.len(), recovery.orphaned.len()), (0, 0));
     for row in rows {
         assert_eq!(standing(&store, row.id).await, row);
-        assert_eq!(row.node, holder);
+        assert_eq!(row.process, holder);
     }
     assert!(matches!(store.approval(ApprovalId::generate()).await, Ok(None)));
     assert_eq!(store.verify().await.unwrap().bad, None);

@@ -14,7 +14,7 @@ const TEST: &str = "crash::heavy_what_was_acknowledged_survives_kill_nine";
 #[derive(Default)]
 struct Said {
     intended: HashSet<CallId>,
-    /// Intended, and never to be closed.
+    /// IntentOutcome, and never to be closed.
     left: HashSet<CallId>,
     closed: HashSet<CallId>,
     flushed: HashSet<CallId>,
@@ -143,7 +143,7 @@ async fn heavy_what_was_acknowledged_survives_kill_nine() {
     for round in 0..rounds {
         let said = run_and_kill(fixture.folder.path(), 3 + round * 37 % 101);
         let (store, recovery) = fixture.open_with_recovery();
-        assert_eq!(recovery.dead_nodes, 1, "round {round}");
+        assert_eq!(recovery.dead_processes, 1, "round {round}");
         for row in &recovery.unknown {
             assert!(unknown.insert(row.head.id), "{} was recovered twice", row.head.id);
         }

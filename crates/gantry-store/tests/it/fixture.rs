@@ -1,12 +1,12 @@
 //! Stores in folders of their own, calls and outcomes to put into them, and the test binary as another process.
 
 use gantry_core::digest::Digest;
-use gantry_core::id::{ApprovalId, CallId, NodeId, SessionId};
+use gantry_core::id::{ApprovalId, CallId, ProcessId, SessionId};
 use gantry_core::{Priority, Role};
 use gantry_store::{
-    Announced, ApprovalRow, Asked, CallHead, CalledTool, DecisionRow, HeldAs, HoldLimits, IdempotencyKey,
-    Intended, Intent, NewApproval, Omitted, Options, Outcome, Recovery, Scope, SessionKey, SessionRow,
-    Settled, State, Store, Verdict, WholeCall,
+    ApprovalDetails, ApprovalRow, CallHead, CalledTool, DecisionRow, Error, HoldLimits, HoldOutcome,
+    IdempotencyKey, Intent, IntentOutcome, NewApproval, Omitted, Options, Outcome, Recovery, Scope,
+    SessionKey, SessionRow, State, Store, Transition, Verdict, WebhookSent, WholeCall,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,35 +130,35 @@ pub(crate) fn held(word: &str) -> NewApproval {
     let mut head = head();
     head.parent = None;
     let row = ApprovalRow {
-        seq: 0,
         id: ApprovalId::generate(),
         call: head.id,
+        step: 0,
         session: head.session,
         parent: None,
         project: head.caller.project.clone(),
         principal: head.caller.principal.clone(),
         agent: head.caller.agent.clone(),
         name: head.tool.name.clone(),
-        dedup_key: Digest::of(word.as_bytes()),
+        request_key: Digest::of(word.as_bytes()),
         state: State::PendingApproval,
-        node: NodeId::from_bytes([0; 16]),
+        process: ProcessId::from_bytes([0; 16]),
         created_us: *START_US + 1_000_000,
         deadline_us: Some(*START_US + 601_000_000),
         ended_us: None,
-        collected: false,
-        announced: Announced::All,
+        delivered: false,
+        webhook_sent: WebhookSent::All,
         attempts: 0,
         decision: None,
         message: None,
         supersedes: None,
-        asked: asked(),
+        details: details(),
         omitted: Omitted::default(),
     };
     NewApproval { head, idempotency: None, row }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn details() -> ApprovalDetails {
+    ApprovalDetails {
         role: Role::Agent,
         door: "mcp".into(),
         agent_path: vec!["lead".into(), "researcher".into()],
@@ -188,13 +188,13 @@ fn asked() -> Asked {
 /// Holds a call that must be new.
 pub(crate) async fn hold(store: &Store, new: NewApproval) -> ApprovalRow {
     match store.hold(new, LIMITS).await.unwrap() {
-        HeldAs::Fresh(row) => *row,
-        HeldAs::Joined(row) => panic!("it joined {row:?}"),
+        HoldOutcome::Held(row) => *row,
+        HoldOutcome::Joined(row) => panic!("it joined {row:?}"),
     }
 }
 
 /// The step to that state as it usually comes about: by a decision, by time, or by the system.
-pub(crate) fn step(to: State) -> Settled {
+pub(crate) fn step(to: State) -> Transition {
     let decision = |verdict| DecisionRow {
         verdict,
         by: "ann".into(),
@@ -212,17 +212,21 @@ pub(crate) fn step(to: State) -> Settled {
         (to == State::RejectedByUser).then(|| decision(Verdict::Denied))
     };
     let deadline_us = (to == State::ScheduledForExecution).then_some(*START_US + 9_000_000);
-    Settled { to, decision, deadline_us, message: None, at_us: *START_US + 2_000_000 }
+    Transition { to, decision, deadline_us, message: None, at_us: *START_US + 2_000_000 }
 }
 
 /// Takes that step; the error is the row as it stands.
 pub(crate) async fn settle(store: &Store, id: ApprovalId, to: State) -> Result<ApprovalRow, ApprovalRow> {
-    store.settle(id, step(to)).await.unwrap().map(|row| *row).map_err(|row| *row)
+    match store.transition(id, step(to), None).await {
+        Ok(row) => Ok(*row),
+        Err(Error::NotPossible { row }) => Err(*row),
+        Err(error) => panic!("{error:?}"),
+    }
 }
 
 /// The intent of a held call under its approval.
 pub(crate) fn approved(new: &NewApproval) -> Intent {
-    let decided = Some(new.row.asked.binding);
+    let decided = Some(new.row.details.binding);
     Intent { approval: Some(new.row.id), decided, ..intent(&new.head) }
 }
 
@@ -232,7 +236,7 @@ pub(crate) async fn bring(store: &Store, to: State) -> NewApproval {
     hold(store, new.clone()).await;
     if to == State::Executing || State::Executing.may_become(to) {
         settle(store, new.row.id, State::ApprovedReady).await.unwrap();
-        assert!(matches!(store.intend(approved(&new)).await.unwrap(), Intended::Fresh));
+        assert!(matches!(store.intend(approved(&new)).await.unwrap(), IntentOutcome::Recorded));
         if to.is_over() {
             store.close(new.head.id, over(to)).await.unwrap();
         }
@@ -253,7 +257,7 @@ pub(crate) async fn standing(store: &Store, id: ApprovalId) -> ApprovalRow {
 /// Records an intent that must be new, and returns its call.
 pub(crate) async fn begin(store: &Store) -> CallHead {
     let head = head();
-    assert!(matches!(store.intend(intent(&head)).await.unwrap(), Intended::Fresh));
+    assert!(matches!(store.intend(intent(&head)).await.unwrap(), IntentOutcome::Recorded));
     head
 }
 
@@ -267,7 +271,7 @@ pub(crate) fn child(test: &str, folder: &Path) -> Command {
 
 pub(crate) async fn joined(store: &Store, new: NewApproval) -> ApprovalRow {
     match store.hold(new, LIMITS).await.unwrap() {
-        HeldAs::Joined(row) => *row,
-        HeldAs::Fresh(row) => panic!("it joined nothing: {row:?}"),
+        HoldOutcome::Joined(row) => *row,
+        HoldOutcome::Held(row) => panic!("it joined nothing: {row:?}"),
     }
 }

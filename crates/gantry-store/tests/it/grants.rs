@@ -17,7 +17,6 @@ fn key() -> GrantKey {
 
 fn grant() -> GrantRow {
     GrantRow {
-        seq: 0,
         id: GrantId::generate(),
         key: key(),
         name: "github__create_issue".into(),
@@ -57,7 +56,7 @@ async fn a_grant_is_read_as_it_was_given() {
     // The same grant again is the same grant.
     store.grant(given.clone()).await.unwrap();
     let found = store.grant_of(given.id).await.unwrap().unwrap();
-    assert_eq!(found, GrantRow { seq: found.seq, ..given });
+    assert_eq!(found, given);
     assert_eq!(store.grants(GrantFilter::default()).await.unwrap().items, [found]);
     assert_eq!(store.grant_of(GrantId::generate()).await.unwrap(), None);
 }
@@ -163,13 +162,13 @@ async fn grants_and_sessions_of_expired_keys_are_noted_as_ended_unless_a_newer_k
     store.flush().await.unwrap();
     let ended = async |id| store.grant_of(id).await.unwrap().unwrap().revoked;
 
-    assert_eq!(store.lapse(19, 10).await.unwrap(), 1, "the first key of ann");
+    assert_eq!(store.expire_keys(19, 10).await.unwrap(), 1, "the first key of ann");
     assert_eq!((ended(anns).await, ended(bobs).await), (None, None));
-    assert_eq!(store.lapse(20, 10).await.unwrap(), 1);
+    assert_eq!(store.expire_keys(20, 10).await.unwrap(), 1);
     assert_eq!((ended(anns).await, ended(bobs).await), (None, Some((20, "the end of a key".into()))));
-    assert_eq!(store.standing_session(&hers.key, 0).await.unwrap(), None);
+    assert_eq!(store.resumable_session(&hers.key, 0).await.unwrap(), None);
     let version = store.version().await.unwrap();
-    assert_eq!(store.lapse(30, 10).await.unwrap(), 0, "once is enough");
+    assert_eq!(store.expire_keys(30, 10).await.unwrap(), 0, "once is enough");
     assert_eq!(store.version().await.unwrap(), version);
     // Nor does revoking the old key touch what the new one has.
     assert!(!store.revoke_key(old.id, "person".into(), 31).await.unwrap());
@@ -203,17 +202,18 @@ async fn a_grant_is_written_with_its_decision_or_neither_is() {
         step
     };
     let (id, to) = (new.row.id, State::ScheduledForExecution);
-    let full = store.settle_with(id, yes(to), Some(given.clone())).await;
+    let full = store.transition(id, yes(to), Some(given.clone())).await;
     assert!(matches!(full, Err(Error::TooManyGrants { limit: 10_000 })), "{full:?}");
     assert_eq!(standing(&store, id).await.state, State::PendingApproval);
     assert_eq!(store.grant_of(given.id).await.unwrap(), None);
 
     conn.execute("DELETE FROM grants", []).unwrap();
-    store.settle_with(id, yes(to), Some(given.clone())).await.unwrap().unwrap();
+    store.transition(id, yes(to), Some(given.clone())).await.unwrap();
     assert_eq!(store.grant_of(given.id).await.unwrap().unwrap().revoked, None);
     // Who comes too late gives nothing.
     let late = GrantRow { id: GrantId::generate(), ..given.clone() };
-    assert!(store.settle_with(id, yes(to), Some(late.clone())).await.unwrap().is_err());
+    let refused = store.transition(id, yes(to), Some(late.clone())).await;
+    assert!(matches!(refused, Err(Error::NotPossible { .. })), "{refused:?}");
     assert_eq!(store.grant_of(late.id).await.unwrap(), None);
     // Who stops the call takes back what was given with the yes to it.
     settle(&store, id, State::RejectedByUser).await.unwrap();

@@ -1,14 +1,14 @@
 //! The writer commits in groups, and gives everybody what it promised.
 
 use crate::fixture::{Fixture, begin, good, head, intent, whole};
-use gantry_store::{CallFilter, Error, Intended, Options, State, Store};
+use gantry_store::{CallFilter, Error, IntentOutcome, Options, State, Store};
 use std::time::Duration;
 
 /// Long enough that no commit of these tests can come from the linger's end.
 const ENDLESS: Duration = Duration::from_secs(3600);
 
 fn patient(fixture: &Fixture, queue: usize) -> Store {
-    Store::open(Options { linger: ENDLESS, queue, ..Options::new(fixture.path()) }).unwrap().0
+    Store::open(Options { group_delay: ENDLESS, queue, ..Options::new(fixture.path()) }).unwrap().0
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn concurrent_intents_share_commits() {
         })
         .collect();
     for task in tasks {
-        assert!(matches!(task.await.unwrap().unwrap(), Intended::Fresh));
+        assert!(matches!(task.await.unwrap().unwrap(), IntentOutcome::Recorded));
     }
     // The runtime has one thread, so all intents are sent before the first answer is seen.
     let commits = store.stats().commits - before;

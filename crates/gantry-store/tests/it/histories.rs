@@ -1,8 +1,8 @@
 //! Many at once, and many in a row: one decision stands, and an approval and its call never disagree.
 
-use crate::fixture::{Fixture, LIMITS, approved, bring, good, held, hold, over, settle, step};
+use crate::fixture::{Fixture, LIMITS, approved, bring, good, held, hold, over, settle};
 use gantry_core::id::{ApprovalId, CallId};
-use gantry_store::{Error, HeldAs, Intended, NewApproval, State, Store};
+use gantry_store::{Error, HoldOutcome, IntentOutcome, NewApproval, State, Store};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ async fn of_many_who_decide_at_once_one_wins() {
                 tokio::spawn(async move {
                     barrier.wait().await;
                     let to = STEPS[(n / 2 + round) % 4];
-                    (to, store.settle(id.id, step(to)).await.unwrap())
+                    (to, settle(&store, id.id, to).await)
                 })
             })
             .collect();
@@ -77,7 +77,7 @@ async fn take_part(store: &Store, new: &NewApproval, withdraws: bool) -> bool {
         return settle(store, new.row.id, State::CancelledBySystem).await.is_ok();
     }
     match store.intend(approved(new)).await {
-        Ok(Intended::Fresh) => true,
+        Ok(IntentOutcome::Recorded) => true,
         Err(Error::Taken { .. }) => false,
         other => panic!("{other:?}"),
     }
@@ -122,11 +122,11 @@ async fn a_hundred_equal_requests_at_once_are_one() {
     let (mut fresh, mut ids) = (0, HashSet::new());
     for request in requests {
         match request.await.unwrap() {
-            HeldAs::Fresh(row) => {
+            HoldOutcome::Held(row) => {
                 fresh += 1;
                 ids.insert(row.id);
             }
-            HeldAs::Joined(row) => {
+            HoldOutcome::Joined(row) => {
                 ids.insert(row.id);
             }
         }
@@ -209,8 +209,8 @@ impl Line {
                 }
             }
             Move::Collect => {
-                let uncollected = !store.approval(id).await.unwrap().unwrap().collected;
-                assert_eq!(store.collect(id).await.unwrap(), uncollected && before.is_over());
+                let uncollected = !store.approval(id).await.unwrap().unwrap().delivered;
+                assert_eq!(store.mark_delivered(id).await.unwrap(), uncollected && before.is_over());
             }
             Move::Restart => unreachable!("it is done to all lines at once"),
         }

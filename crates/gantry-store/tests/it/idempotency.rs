@@ -2,12 +2,12 @@
 
 use crate::fixture::{Fixture, LIMITS, good, head, held, hold, keyed, settle};
 use gantry_core::digest::Digest;
-use gantry_store::{CallRow, Error, HeldAs, Intended, Intent, NewApproval, Outcome, State, Store};
+use gantry_store::{CallRow, Error, HoldOutcome, Intent, IntentOutcome, NewApproval, Outcome, State, Store};
 
 async fn repeated(store: &Store, key: &str) -> CallRow {
     match store.intend(keyed(&head(), key)).await.unwrap() {
-        Intended::Repeated(row) => *row,
-        Intended::Fresh => panic!("the key {key} was taken for a new one"),
+        IntentOutcome::Duplicate(row) => *row,
+        IntentOutcome::Recorded => panic!("the key {key} was taken for a new one"),
     }
 }
 
@@ -16,7 +16,7 @@ async fn a_repeated_key_gets_the_open_call_and_later_its_result() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let first = head();
-    assert!(matches!(store.intend(keyed(&first, "k")).await.unwrap(), Intended::Fresh));
+    assert!(matches!(store.intend(keyed(&first, "k")).await.unwrap(), IntentOutcome::Recorded));
 
     let row = repeated(&store, "k").await;
     assert_eq!((row.head.id, row.state, row.outcome), (first.id, State::Executing, None));
@@ -51,9 +51,9 @@ async fn keys_of_other_projects_and_principals_are_other_keys() {
     project.caller.project = "other".into();
     principal.caller.principal = "other".into();
     for head in [head(), project, principal] {
-        assert!(matches!(store.intend(keyed(&head, "k")).await.unwrap(), Intended::Fresh));
+        assert!(matches!(store.intend(keyed(&head, "k")).await.unwrap(), IntentOutcome::Recorded));
     }
-    assert!(matches!(store.intend(keyed(&head(), "K")).await.unwrap(), Intended::Fresh));
+    assert!(matches!(store.intend(keyed(&head(), "K")).await.unwrap(), IntentOutcome::Recorded));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,7 +70,7 @@ async fn of_many_identical_keys_at_once_exactly_one_is_fresh() {
             .collect();
         let mut fresh = 0;
         for task in tasks {
-            fresh += usize::from(matches!(task.await.unwrap().unwrap(), Intended::Fresh));
+            fresh += usize::from(matches!(task.await.unwrap().unwrap(), IntentOutcome::Recorded));
         }
         assert_eq!(fresh, 1);
     }
@@ -95,12 +95,14 @@ async fn a_held_call_meets_its_own_key_again_and_others_meet_the_call() {
     let taken = store.hold(other, LIMITS).await;
     assert!(matches!(taken, Err(Error::Taken { call, .. }) if call == first.head.id), "{taken:?}");
     let same = NewApproval { head: head(), ..first.clone() };
-    assert!(matches!(store.hold(same, LIMITS).await.unwrap(), HeldAs::Joined(row) if row.id == first.row.id));
+    assert!(
+        matches!(store.hold(same, LIMITS).await.unwrap(), HoldOutcome::Joined(row) if row.id == first.row.id)
+    );
 
     settle(&store, first.row.id, State::ApprovedReady).await.unwrap();
-    let decided = Some(first.row.asked.binding);
+    let decided = Some(first.row.details.binding);
     let intent = Intent { approval: Some(first.row.id), decided, ..keyed(&first.head, "k") };
-    assert!(matches!(store.intend(intent.clone()).await.unwrap(), Intended::Fresh));
+    assert!(matches!(store.intend(intent.clone()).await.unwrap(), IntentOutcome::Recorded));
     store.close(first.head.id, good()).await.unwrap();
     assert_eq!(repeated(&store, "k").await.state, State::CompletedSuccess);
     assert!(matches!(store.intend(intent).await, Err(Error::Taken { .. })));
@@ -137,7 +139,7 @@ async fn old_keys_and_results_are_forgotten_at_open_and_those_of_open_calls_are_
 
     // The first store stays open, so its open call is that of a living neighbour.
     let neighbour = fixture.open();
-    assert!(matches!(neighbour.intend(keyed(&head(), "old")).await.unwrap(), Intended::Fresh));
+    assert!(matches!(neighbour.intend(keyed(&head(), "old")).await.unwrap(), IntentOutcome::Recorded));
     assert_eq!(neighbour.call(old.id).await.unwrap().unwrap().outcome, Some(good()));
     assert_eq!(repeated(&neighbour, "open").await.head.id, open.id);
     assert_eq!(repeated(&neighbour, "young").await.outcome.unwrap().result.as_deref(), Some("1"));

@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, held, hold, settle};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::{KeyId, SessionId};
-use gantry_store::{Error, KeyRow, NewApproval, SessionKey, SessionRow, Standing, State, Store};
+use gantry_store::{Error, KeyRow, KeyStatus, NewApproval, SessionKey, SessionRow, State, Store};
 
 fn now_us() -> i64 {
     i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap()
@@ -88,8 +88,8 @@ async fn nobody_goes_on_with_a_session_of_a_key_that_was_revoked() {
     }
     store.flush().await.unwrap();
     store.revoke_key(ann.id, "person".into(), now_us()).await.unwrap();
-    assert_eq!(store.standing_session(&hers.key, 0).await.unwrap(), None);
-    assert_eq!(store.standing_session(&his.key, 0).await.unwrap().map(|row| row.id), Some(his.id));
+    assert_eq!(store.resumable_session(&hers.key, 0).await.unwrap(), None);
+    assert_eq!(store.resumable_session(&his.key, 0).await.unwrap().map(|row| row.id), Some(his.id));
 }
 
 #[tokio::test]
@@ -145,8 +145,8 @@ async fn keys_that_ended_long_ago_are_forgotten() {
         let keys = fixture.open().keys().await.unwrap();
         keys.iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(names().await, ["awaited", "expired", "stands"]);
-    store.lapse(now_us(), 10).await.unwrap();
+    assert_eq!(names().await, ["expired", "awaited", "stands"]);
+    store.expire_keys(now_us(), 10).await.unwrap();
     settle(&store, call.row.id, State::CancelledBySystem).await.unwrap();
     assert_eq!(names().await, ["stands"]);
 }
@@ -198,19 +198,19 @@ async fn callers_whose_keys_have_ended_are_found_by_what_they_wait_for() {
         store.revoke_key(key.id, "person".into(), now).await.unwrap();
     }
     let found = async |at, limit| {
-        let found = store.ended_callers(at, limit).await.unwrap();
+        let found = store.callers_without_key(at, limit).await.unwrap();
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(found(now + 9, 9).await, ["revoked"]);
     assert_eq!(found(now + 10, 9).await, ["expired", "revoked"]);
     assert_eq!(found(now + 20, 9).await, ["expired", "later", "revoked"]);
     assert_eq!(found(now + 20, 1).await, ["expired"]);
-    let stands = async |name: &str, at| store.standing_of(name.into(), at).await.unwrap();
-    assert_eq!(stands("local", now).await, Standing::NoKey);
-    assert_eq!(stands("holds", now).await, Standing::Holds { until_us: None });
-    assert_eq!(stands("later", now + 19).await, Standing::Holds { until_us: Some(now + 20) });
-    assert_eq!(stands("later", now + 20).await, Standing::Expired);
-    assert_eq!(stands("revoked", now).await, Standing::Revoked);
+    let stands = async |name: &str, at| store.key_status(name.into(), at).await.unwrap();
+    assert_eq!(stands("local", now).await, KeyStatus::NoKey);
+    assert_eq!(stands("holds", now).await, KeyStatus::Valid { until_us: None });
+    assert_eq!(stands("later", now + 19).await, KeyStatus::Valid { until_us: Some(now + 20) });
+    assert_eq!(stands("later", now + 20).await, KeyStatus::Expired);
+    assert_eq!(stands("revoked", now).await, KeyStatus::Revoked);
 }
 
 #[tokio::test]

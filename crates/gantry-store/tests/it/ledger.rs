@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, begin, ended, good, head, intent, whole};
 use gantry_core::id::CallId;
-use gantry_store::{Error, Intended, State};
+use gantry_store::{Error, IntentOutcome, State};
 
 #[tokio::test]
 async fn an_intent_is_executing_until_it_is_closed() {
@@ -11,7 +11,7 @@ async fn an_intent_is_executing_until_it_is_closed() {
     let head = begin(&store).await;
 
     let row = store.call(head.id).await.unwrap().unwrap();
-    assert_eq!((row.state, &row.outcome, row.node), (State::Executing, &None, store.node()));
+    assert_eq!((row.state, &row.outcome, row.process), (State::Executing, &None, store.process()));
     assert_eq!(row.head, head);
 
     store.close(head.id, good()).await.unwrap();
@@ -99,7 +99,7 @@ async fn one_bad_message_does_not_harm_its_group() {
     let (good_head, missing) = (head(), CallId::generate());
     let (bad, fine) = tokio::join!(store.close(missing, good()), store.intend(intent(&good_head)));
     assert!(bad.is_err());
-    assert!(matches!(fine.unwrap(), Intended::Fresh));
+    assert!(matches!(fine.unwrap(), IntentOutcome::Recorded));
     assert_eq!(store.verify().await.unwrap().bad, None);
 }
 

@@ -37,4 +37,6 @@ mod recovery;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod upgrade;
+#[cfg(test)]
 mod wal;

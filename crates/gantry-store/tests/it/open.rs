@@ -18,7 +18,7 @@ async fn the_files_are_for_their_owner_alone() {
     let fixture = Fixture::new();
     let folder = fixture.folder.path().join("data");
     let (store, recovery) = Store::open(Options::new(folder.join("gantry.db"))).unwrap();
-    assert_eq!((recovery.unknown.len(), recovery.dead_nodes), (0, 0));
+    assert_eq!((recovery.unknown.len(), recovery.dead_processes), (0, 0));
     crate::fixture::begin(&store).await;
     let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().mode() & 0o777;
     assert_eq!(mode(""), 0o700);
@@ -94,8 +94,9 @@ async fn a_damaged_database_is_refused_after_an_unclean_stop() {
         store.record(crate::fixture::whole(&crate::fixture::head(), crate::fixture::good())).await.unwrap();
     }
     store.shutdown().await.unwrap();
-    let dead = gantry_core::id::NodeId::generate();
-    fs::write(fixture.folder.path().join(format!("nodes/{dead}.lock")), "").unwrap();
+    let dead = gantry_core::id::ProcessId::generate();
+    fs::write(fixture.folder.path().join(format!("nodes/node_{}.lock", dead.uuid().as_simple())), "")
+        .unwrap();
     let mut bytes = fs::read(fixture.path()).unwrap();
     let middle = bytes.len() / 2 / 4096 * 4096;
     bytes[middle..middle + 8192].fill(0xA5);
@@ -109,7 +110,7 @@ async fn a_damaged_database_is_refused_after_an_unclean_stop() {
 async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let fixture = Fixture::new();
     let conn = Connection::open(fixture.path()).unwrap();
-    let first = include_str!("../../src/schema/0001_ledger.sql");
+    let first = include_str!("../../migrations/sqlite/0001_ledger.sql");
     conn.execute_batch(
         "CREATE TABLE migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
     )

@@ -58,12 +58,12 @@ async fn what_a_killed_process_held_is_settled_or_stays() {
     let fixture = Fixture::new();
     let said = live_and_die(fixture.folder.path(), "orphans::what_a_killed_process_held_is_settled_or_stays");
     let (store, recovery) = fixture.open_with_recovery();
-    assert_eq!((recovery.dead_nodes, recovery.unknown.len()), (1, 2));
+    assert_eq!((recovery.dead_processes, recovery.unknown.len()), (1, 2));
 
     for state in [State::PendingApproval, State::ApprovedReady, State::ScheduledForExecution] {
         let row = standing(&store, said[state.as_str()]).await;
         assert_eq!(row.state, state);
-        assert!(!store.is_alive(row.node));
+        assert!(!store.is_alive(row.process));
     }
     let ran = standing(&store, said["EXECUTING"]).await;
     assert_eq!((ran.state, ran.attempts), (State::OutcomeUnknown, 1));
@@ -84,7 +84,7 @@ async fn what_a_killed_process_held_is_settled_or_stays() {
     assert_eq!(ready, [said["APPROVED_READY"], said["below-approved"]]);
     assert_eq!(store.verify().await.unwrap().bad, None);
     let (_, again) = fixture.open_with_recovery();
-    assert_eq!((again.unknown.len(), again.orphaned.len(), again.dead_nodes), (0, 0, 0));
+    assert_eq!((again.unknown.len(), again.orphaned.len(), again.dead_processes), (0, 0, 0));
 }
 
 #[tokio::test]

@@ -51,18 +51,18 @@ async fn the_open_calls_of_a_dead_process_become_unknown() {
     let killed = Neighbour::start(fixture.folder.path(), test).kill();
 
     let (store, recovery) = fixture.open_with_recovery();
-    assert_eq!(recovery.dead_nodes, 1);
+    assert_eq!(recovery.dead_processes, 1);
     assert_eq!(recovery.unknown.iter().map(|row| row.head.id).collect::<Vec<_>>(), [killed]);
     assert_eq!(recovery.unknown[0].state, State::OutcomeUnknown);
     let row = store.call(killed).await.unwrap().unwrap();
     let outcome = row.outcome.unwrap();
-    assert_eq!((row.state, row.node), (State::OutcomeUnknown, store.node()));
+    assert_eq!((row.state, row.process), (State::OutcomeUnknown, store.process()));
     assert_eq!((outcome.code.as_deref(), &*outcome.effect_state), (Some("OUTCOME_UNKNOWN"), "possible"));
     assert!(matches!(store.intend(intent(&row.head)).await, Err(Error::Taken { .. })), "it was run again");
     assert_eq!(store.verify().await.unwrap().bad, None);
 
     let (_, again) = fixture.open_with_recovery();
-    assert_eq!((again.unknown.len(), again.dead_nodes), (0, 0));
+    assert_eq!((again.unknown.len(), again.dead_processes), (0, 0));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_living_neighbour_keeps_its_open_calls() {
 
     // The living one has settled what the killed one left.
     let (store, recovery) = fixture.open_with_recovery();
-    assert_eq!((recovery.unknown.len(), recovery.dead_nodes), (0, 0));
+    assert_eq!((recovery.unknown.len(), recovery.dead_processes), (0, 0));
     assert_eq!(store.call(killed).await.unwrap().unwrap().state, State::OutcomeUnknown);
     assert_eq!(store.call(living.call).await.unwrap().unwrap().state, State::Executing);
 
@@ -134,7 +134,7 @@ async fn two_stores_append_to_one_chain() {
         one.close(head.id, good()).await.unwrap();
         assert_eq!(other.call(head.id).await.unwrap().unwrap().state, State::CompletedSuccess);
     }
-    assert_ne!(one.node(), other.node());
+    assert_ne!(one.process(), other.process());
     let verification = other.verify().await.unwrap();
     assert_eq!((verification.entries, verification.bad), (30, None));
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, begin, bring, ended, good, head, intent, key, session, whole};
 use gantry_core::id::{CallId, SessionId};
-use gantry_store::{SessionFilter, SessionKey, State, Totals};
+use gantry_store::{CallHead, Outcome, SessionFilter, SessionKey, State, Totals};
 
 #[tokio::test]
 async fn the_sums_of_a_session_are_those_of_its_calls() {
@@ -53,7 +53,7 @@ async fn an_unknown_call_is_counted_once_when_a_person_finds_out() {
 }
 
 #[tokio::test]
-async fn a_standing_session_is_the_newest_of_its_key_that_was_used() {
+async fn a_resumable_session_is_the_newest_of_its_key_that_was_used() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let (first, second, third) = (SessionId::generate(), SessionId::generate(), SessionId::generate());
@@ -63,11 +63,13 @@ async fn a_standing_session_is_the_newest_of_its_key_that_was_used() {
     store.close_session(third, 31).await.unwrap();
     store.close_session(third, 99).await.unwrap();
 
-    let standing = async |since| store.standing_session(&key(), since).await.unwrap().map(|row| row.id);
+    let standing = async |since| store.resumable_session(&key(), since).await.unwrap().map(|row| row.id);
     assert_eq!(standing(0).await, Some(second));
     assert_eq!(standing(21).await, None);
-    store.touch_session(first, 25).await.unwrap();
-    store.touch_session(first, 24).await.unwrap();
+    for finished_us in [25, 24] {
+        let used = CallHead { session: first, ..head() };
+        store.record(whole(&used, Outcome { finished_us, ..good() })).await.unwrap();
+    }
     assert_eq!(standing(21).await, Some(first));
     assert_eq!(store.session(third).await.unwrap().unwrap().session.ended_us, Some(31));
 
@@ -78,7 +80,7 @@ async fn a_standing_session_is_the_newest_of_its_key_that_was_used() {
         SessionKey { project: "other".into(), ..key() },
     ];
     for other in others {
-        assert_eq!(store.standing_session(&other, 0).await.unwrap(), None);
+        assert_eq!(store.resumable_session(&other, 0).await.unwrap(), None);
     }
 }
 
@@ -89,7 +91,7 @@ async fn a_session_without_an_agent_stands_too() {
     let mut row = session(SessionId::generate(), 10);
     row.key.agent = None;
     store.open_session(row.clone()).await.unwrap();
-    assert_eq!(store.standing_session(&row.key, 0).await.unwrap(), Some(row));
+    assert_eq!(store.resumable_session(&row.key, 0).await.unwrap(), Some(row));
 }
 
 #[tokio::test]

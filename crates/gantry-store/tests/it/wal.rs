@@ -54,7 +54,7 @@ async fn heavy_a_torn_log_leaves_a_valid_chain_with_everything_acknowledged() {
     assert!(acknowledged.last().unwrap().entries == 10 && wal.len() > 40_000);
 
     // Limit: 200 cuts. A frame has 4120 bytes, so steps of 512 fall on ever other places inside the frames.
-    let stride = (wal.len() / 512 / 150).max(1) * 512;
+    let stride = (wal.len() / 512).div_ceil(150) * 512;
     let cuts: Vec<_> = (0..wal.len()).step_by(stride).chain([wal.len()]).collect();
     assert!((50..=200).contains(&cuts.len()), "{} cuts", cuts.len());
     for cut in cuts {

@@ -73,7 +73,7 @@ async fn a_changed_rule_asks_again_and_a_denial_refuses() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     assert_eq!(pending.supersedes, Some(id(&held)));
-    assert!(pending.asked.reason.contains("asked again"), "{}", pending.asked.reason);
+    assert!(pending.details.reason.contains("asked again"), "{}", pending.details.reason);
     assert_eq!(home.ran(), 0);
     home.decide(pending.id, yes()).await.unwrap();
     home.over(&held).await;
@@ -107,7 +107,7 @@ async fn a_key_stands_for_what_was_sent_also_if_it_ran_with_other_arguments_and_
     home.projects.services().decide(id(&held), &ann(), edit, Some(seen)).await.unwrap();
     let home = home.restart().await;
     let asked = next(&home, &held).await;
-    assert_eq!((&*asked.asked.arguments, asked.asked.sent.is_some()), ("{\"n\":7}", true));
+    assert_eq!((&*asked.details.arguments, asked.details.sent.is_some()), ("{\"n\":7}", true));
     home.decide(asked.id, yes()).await.unwrap();
     let done = home.over(&held).await;
     assert_eq!(
@@ -179,8 +179,8 @@ async fn crowd(store: &Store, like: &ApprovalRow, n: usize) -> Vec<ApprovalId> {
     let head = store.call(like.call).await.unwrap().unwrap().head;
     let hold = |_| async {
         let (id, call) = (ApprovalId::generate(), CallId::generate());
-        let dedup_key = gantry_core::digest::Digest::of(id.to_string().as_bytes());
-        let row = ApprovalRow { id, call, dedup_key, ..like.clone() };
+        let request_key = gantry_core::digest::Digest::of(id.to_string().as_bytes());
+        let row = ApprovalRow { id, call, request_key, ..like.clone() };
         let head = gantry_store::CallHead { id: call, ..head.clone() };
         let new = gantry_store::NewApproval { head, idempotency: None, row };
         let limits = gantry_store::HoldLimits { per_caller: 10_000, total: 10_000 };
@@ -193,17 +193,17 @@ async fn crowd(store: &Store, like: &ApprovalRow, n: usize) -> Vec<ApprovalId> {
 /// Says yes to them, as another process would.
 async fn approve(store: &Store, crowd: &[ApprovalId]) {
     let yes = |id: &ApprovalId| {
-        let step = gantry_store::Settled {
+        let step = gantry_store::Transition {
             to: State::ApprovedReady,
             decision: None,
             deadline_us: None,
             message: None,
             at_us: crate::clock::steady_us(),
         };
-        store.settle(*id, step)
+        store.transition(*id, step, None)
     };
     for settled in futures_util::future::join_all(crowd.iter().map(yes)).await {
-        settled.unwrap().unwrap();
+        settled.unwrap();
     }
 }
 

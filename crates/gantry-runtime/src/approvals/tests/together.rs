@@ -146,14 +146,14 @@ async fn a_caller_that_waits_hears_of_what_another_process_decided() {
     until(|| waiters(&home, pending.call) == 1).await;
     let database = gantry_store::Options::new(home.folder.path().join("gantry.db"));
     let (other, _) = Store::open(database).unwrap();
-    let step = gantry_store::Settled {
+    let step = gantry_store::Transition {
         to: State::RejectedByUser,
         decision: None,
         deadline_us: None,
         message: None,
         at_us: crate::clock::steady_us(),
     };
-    other.settle(pending.id, step).await.unwrap().unwrap();
+    other.transition(pending.id, step, None).await.unwrap();
     let denied = waiting.await.unwrap();
     assert_eq!((denied.state, home.ran()), (State::RejectedByUser, 0));
 }

@@ -5,7 +5,7 @@ use crate::ledger_view::approval_within;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{State, raw};
-use gantry_store::{Announced, ApprovalRow};
+use gantry_store::{ApprovalRow, WebhookSent};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::Sha256;
@@ -27,16 +27,16 @@ pub(super) struct Message {
 impl Message {
     /// The message about this step of an approval; none for a step that webhooks are not sent. `page` is the address of the
     /// page on which a person decides, without the approval's id.
-    pub(super) fn about(mut row: ApprovalRow, step: Announced, page: Option<&str>) -> Option<Self> {
+    pub(super) fn about(mut row: ApprovalRow, step: WebhookSent, page: Option<&str>) -> Option<Self> {
         let decided_us = row.decision.as_ref().map(|decision| decision.at_us);
         let at_us = match step {
-            Announced::Nothing | Announced::Request => row.created_us,
-            Announced::Decision => decided_us.unwrap_or(row.created_us),
-            Announced::All => row.ended_us.unwrap_or(row.created_us),
+            WebhookSent::Nothing | WebhookSent::Request => row.created_us,
+            WebhookSent::Decision => decided_us.unwrap_or(row.created_us),
+            WebhookSent::All => row.ended_us.unwrap_or(row.created_us),
         };
-        if step == Announced::Decision {
+        if step == WebhookSent::Decision {
             // Its call may have begun or ended since. The message says how it stood when it was decided.
-            let is_delayed = row.asked.delay_ms > 0;
+            let is_delayed = row.details.delay_ms > 0;
             row.state = if is_delayed { State::ScheduledForExecution } else { State::ApprovedReady };
             (row.ended_us, row.message) = (None, None);
         }

@@ -50,12 +50,12 @@ impl Target {
     ) -> Result<bool, String> {
         let row = store.approval(id).await;
         let row = row.map_err(|error| format!("the approval could not be read: {error}"))?;
-        let next = row.and_then(|row| row.next_announcement().map(|next| (row, next)));
+        let next = row.and_then(|row| row.next_webhook_message().map(|next| (row, next)));
         let Some((row, next)) = next else { return Ok(false) };
         if let Some(message) = Message::about(row, next, page) {
             self.post(message).await?;
         }
-        let noted = store.announced(id, next).await;
+        let noted = store.mark_sent(id, next).await;
         noted.map_err(|error| format!("that it was taken could not be recorded: {error}"))?;
         Ok(true)
     }

@@ -116,8 +116,8 @@ pub(super) async fn reaches(app: &App, who: &Identity, id: CallId) -> Result<boo
 /// Notes that the caller was given the outcome, so that the same request is a new call from now on.
 async fn collect(app: &App, who: &Identity, seen: &Seen) -> Result<(), ledger::Error> {
     let Seen::Recorded(_, Some(approval)) = seen else { return Ok(()) };
-    if approval.state.is_over() && approval.principal == who.principal && !approval.collected {
-        app.projects.store().collect(approval.id).await?;
+    if approval.state.is_over() && approval.principal == who.principal && !approval.delivered {
+        app.projects.store().mark_delivered(approval.id).await?;
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> Map<String, Val
     let outcome = row.outcome.as_ref();
     let failed = outcome.and_then(|outcome| Some((outcome.code.as_deref()?, outcome.message.as_deref())));
     let waits = approval.filter(|_| row.state.is_waiting());
-    let waits = waits.map(|approval| (ErrorCode::ApprovalRequired.as_str(), Some(&*approval.asked.reason)));
+    let waits = waits.map(|approval| (ErrorCode::ApprovalRequired.as_str(), Some(&*approval.details.reason)));
     let mut body = Map::new();
     body.insert("ok".into(), (row.state == ledger::State::CompletedSuccess).into());
     body.insert("id".into(), json!(row.head.id));

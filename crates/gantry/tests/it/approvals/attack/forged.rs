@@ -75,7 +75,7 @@ fn apr_5_a_yes_that_the_ledger_does_not_have_is_none() {
     by_hand(
         &home,
         &forged,
-        r#"state = 'APPROVED_READY', decision = json_object('verdict', 'approved', 'by', 'person', 'via', 'http',
+        r#"state = 'APPROVED_READY', due_us = 0, decision = json_object('verdict', 'approved', 'by', 'person', 'via', 'http',
            'atUs', 1, 'binding', json_extract(asked, '$.binding'), 'scope', 'once')"#,
     );
     // By the time that this one has run, that one was looked at.
@@ -100,7 +100,7 @@ fn apr_5_a_state_without_a_decision_is_asked_about_again() {
     let home = home();
     let server = home.serve();
     let forged = hold(&server, None, "test__count", &line("forged"));
-    by_hand(&home, &forged, "state = 'APPROVED_READY'");
+    by_hand(&home, &forged, "state = 'APPROVED_READY', due_us = 0");
     asked_again(&server, &forged);
     assert!(lines(&home).is_empty());
 }

@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::options::READERS;
-use crate::schema::open_reader;
-use rusqlite::Connection;
+use crate::sql::Connection;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -28,13 +27,13 @@ impl Readers {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        // The permit goes with the query and not with its caller, who may stop waiting before it ends.
+        // The permit belongs to the query and not to its caller, which may stop waiting before it ends.
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok().ok_or(Error::Closed)?;
         let pool = self.clone();
         let ran = tokio::task::spawn_blocking(move || {
             let conn = match pool.lend() {
                 Some(conn) => conn,
-                None => open_reader(&pool.path)?,
+                None => Connection::open_reader(&pool.path)?,
             };
             let found = query(&conn);
             pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);

@@ -1,10 +1,10 @@
-//! Which processes use the data folder, told by locks that the kernel releases when a process dies.
+//! Which processes use the data folder, known by locks that the kernel releases when a process dies.
 //!
-//! Each process holds a lock on `nodes/<node>.lock` for as long as its store is open. Whoever can take the lock of
-//! another node has proof that the process is gone, however it ended.
+//! Each process holds a lock on `nodes/node_<id>.lock` for as long as its store is open. A process that can take the lock of
+//! another one has proof that it is gone, however it ended.
 
 use crate::error::Error;
-use gantry_core::id::NodeId;
+use gantry_core::id::ProcessId;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,28 +13,28 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Limit: how often a lock is tried again that is only being looked at.
-const LOOKED_AT: usize = 1000;
+/// Limit: how often a lock is tried again that another process only probes.
+const PROBE_RETRIES: usize = 1000;
 
-/// Limit: for how long whoever looks is left to himself. A process that was put to sleep while it looked holds the lock
-/// for as long as the machine is busy elsewhere, so trying again at once would only use up the tries.
-const LOOK: Duration = Duration::from_millis(1);
+/// How long to wait for a process that probes. It may have been put to sleep while it holds the lock, so trying again at once
+/// would only use up the tries.
+const PROBE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Limit: how often a new node tries to get a lock file that nobody has mistaken for a dead one's.
-const TRIES: usize = 16;
+/// Limit: how often a new process tries to get a lock file that no other has taken for that of a dead one.
+const JOIN_TRIES: usize = 16;
 
-/// A held lock; its file goes when the lock does.
+/// A held lock; its file is removed with it.
 #[derive(Debug)]
-pub(crate) struct NodeLock {
-    pub(crate) node: NodeId,
+pub(crate) struct ProcessLock {
+    pub(crate) process: ProcessId,
     path: PathBuf,
     /// Closing it releases the lock.
     _file: File,
 }
 
-impl Drop for NodeLock {
+impl Drop for ProcessLock {
     fn drop(&mut self) {
-        // Order: the file goes while the lock is held, so that nobody locks a name that is about to vanish.
+        // Order: the file is removed while the lock is held, so that no process locks a name that is about to vanish.
         if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -43,23 +43,23 @@ impl Drop for NodeLock {
     }
 }
 
-/// Makes the data folder and the folder of the locks, readable by their owner alone.
+/// Makes the data folder and the folder of the locks, readable by their owner alone. Returns the latter.
 pub(crate) fn prepare(folder: &Path) -> Result<PathBuf, Error> {
-    let nodes = folder.join("nodes");
+    let locks = folder.join("nodes");
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(&nodes)
-        .map_err(|source| Error::folder(&nodes, source))?;
+        .create(&locks)
+        .map_err(|source| Error::folder(&locks, source))?;
     refuse_network(folder)?;
-    Ok(nodes)
+    Ok(locks)
 }
 
-/// Makes this process a node.
-pub(crate) fn join(nodes: &Path) -> Result<NodeLock, Error> {
-    for _ in 0..TRIES {
-        let node = NodeId::generate();
-        let path = nodes.join(format!("{node}.lock"));
+/// Takes a lock for this process, under a new id.
+pub(crate) fn join(locks: &Path) -> Result<ProcessLock, Error> {
+    for _ in 0..JOIN_TRIES {
+        let process = ProcessId::generate();
+        let path = lock_file(locks, process);
         let file = OpenOptions::new()
             .create_new(true)
             .write(true)
@@ -67,24 +67,22 @@ pub(crate) fn join(nodes: &Path) -> Result<NodeLock, Error> {
             .open(&path)
             .map_err(|source| Error::folder(&path, source))?;
         // Between the two steps another process may have taken the lock, and even removed the file.
-        if let Some(lock) = take(node, path, file)? {
+        if let Some(lock) = take(process, path, file)? {
             return Ok(lock);
         }
     }
     Err(Error::Busy)
 }
 
-/// The locks of nodes that have died. Holding them keeps other processes from recovering the same nodes.
-pub(crate) fn dead(nodes: &Path) -> Result<Vec<NodeLock>, Error> {
+/// The locks of processes that have died. Holding them keeps other processes from recovering the same ones.
+pub(crate) fn dead(locks: &Path) -> Result<Vec<ProcessLock>, Error> {
     let mut dead = Vec::new();
-    for entry in fs::read_dir(nodes).map_err(|source| Error::folder(nodes, source))? {
-        let path = entry.map_err(|source| Error::folder(nodes, source))?.path();
-        let name =
-            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".lock"));
-        let Some(node) = name.and_then(|name| name.parse().ok()) else { continue };
+    for entry in fs::read_dir(locks).map_err(|source| Error::folder(locks, source))? {
+        let path = entry.map_err(|source| Error::folder(locks, source))?.path();
+        let Some(process) = path.file_name().and_then(|name| process_of(name.to_str()?)) else { continue };
         match OpenOptions::new().write(true).open(&path) {
-            Ok(file) => dead.extend(take(node, path, file)?),
-            // It ended well, or somebody else has just recovered it.
+            Ok(file) => dead.extend(take(process, path, file)?),
+            // It ended well, or another process has just recovered it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(Error::folder(&path, source)),
         }
@@ -92,32 +90,42 @@ pub(crate) fn dead(nodes: &Path) -> Result<Vec<NodeLock>, Error> {
     Ok(dead)
 }
 
-/// Whether the node is somebody's: its lock file is there. To be asked about nodes that are not in `dead`.
-pub(crate) fn is_claimed(nodes: &Path, node: NodeId) -> bool {
-    // Fail closed: a file that cannot be looked at may well be there.
-    nodes.join(format!("{node}.lock")).try_exists().unwrap_or(true)
+/// The file name is that of versions that called a process a node: their locks have to be understood.
+fn lock_file(locks: &Path, process: ProcessId) -> PathBuf {
+    locks.join(format!("node_{}.lock", process.uuid().as_simple()))
 }
 
-/// Whether the process of that node lives: it holds its lock.
-pub(crate) fn is_alive(nodes: &Path, node: NodeId) -> bool {
-    let file = match OpenOptions::new().write(true).open(nodes.join(format!("{node}.lock"))) {
+fn process_of(file_name: &str) -> Option<ProcessId> {
+    let digits = file_name.strip_prefix("node_")?.strip_suffix(".lock")?;
+    format!("process_{digits}").parse().ok()
+}
+
+/// Whether the process has a lock file. To be asked about processes that are not in `dead`.
+pub(crate) fn has_lock_file(locks: &Path, process: ProcessId) -> bool {
+    // Fail closed: a file that cannot be looked for may well be there.
+    lock_file(locks, process).try_exists().unwrap_or(true)
+}
+
+/// Whether the process lives: it holds its lock.
+pub(crate) fn is_alive(locks: &Path, process: ProcessId) -> bool {
+    let file = match OpenOptions::new().write(true).open(lock_file(locks, process)) {
         Ok(file) => file,
-        // Fail closed: what cannot be looked at may well live.
+        // Fail closed: a process whose lock cannot be opened may well live.
         Err(error) => return error.kind() != io::ErrorKind::NotFound,
     };
-    // A lock that is got here goes with the handle. The file stays: whoever recovers the node removes it.
+    // A lock that is got here is released with the handle. The file stays: recovery removes it.
     !is_free(&file, FlockOperation::NonBlockingLockShared).unwrap_or(false)
 }
 
 /// Locks the file, unless another process holds it or has removed it from under its name.
-fn take(node: NodeId, path: PathBuf, file: File) -> Result<Option<NodeLock>, Error> {
+fn take(process: ProcessId, path: PathBuf, file: File) -> Result<Option<ProcessLock>, Error> {
     if !lock(&file).map_err(|error| Error::folder(&path, error.into()))? {
         return Ok(None);
     }
     let mine = file.metadata().map_err(|source| Error::folder(&path, source))?;
     match fs::metadata(&path) {
         Ok(named) if (named.dev(), named.ino()) == (mine.dev(), mine.ino()) => {
-            Ok(Some(NodeLock { node, path, _file: file }))
+            Ok(Some(ProcessLock { process, path, _file: file }))
         }
         Ok(_) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -125,10 +133,10 @@ fn take(node: NodeId, path: PathBuf, file: File) -> Result<Option<NodeLock>, Err
     }
 }
 
-/// Locks the file, unless somebody owns the lock. Owners have it for themselves; those who only ask whether the owner
-/// lives share it, for a moment, and must not be taken for one.
+/// Locks the file, unless it has an owner. Owners hold the lock exclusively; `is_alive` shares it for a moment, and must not
+/// be taken for an owner.
 fn lock(file: &File) -> rustix::io::Result<bool> {
-    for _ in 0..LOOKED_AT {
+    for _ in 0..PROBE_RETRIES {
         if is_free(file, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(true);
         }
@@ -136,7 +144,7 @@ fn lock(file: &File) -> rustix::io::Result<bool> {
             return Ok(false);
         }
         flock(file, FlockOperation::Unlock)?;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(PROBE_PAUSE);
     }
     Ok(false)
 }
@@ -177,30 +185,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
         let living = join(&nodes).unwrap();
-        let gone = NodeId::generate();
-        fs::write(nodes.join(format!("{gone}.lock")), "").unwrap();
+        let gone = ProcessId::generate();
+        fs::write(lock_file(&nodes, gone), "").unwrap();
         fs::write(nodes.join("README"), "").unwrap();
 
-        assert!(!is_alive(&nodes, gone), "nobody holds its lock");
+        assert!(!is_alive(&nodes, gone), "no process holds its lock");
         let found = dead(&nodes).unwrap();
-        assert!(is_alive(&nodes, gone), "somebody holds its lock");
-        assert_eq!(found.iter().map(|lock| lock.node).collect::<Vec<_>>(), [gone]);
+        assert!(is_alive(&nodes, gone), "this process holds its lock");
+        assert_eq!(found.iter().map(|lock| lock.process).collect::<Vec<_>>(), [gone]);
         assert!(dead(&nodes).unwrap().is_empty(), "a held lock was taken twice");
         drop(found);
-        assert!(!is_claimed(&nodes, gone));
-        assert!(is_claimed(&nodes, living.node));
-        assert!(is_alive(&nodes, living.node));
+        assert!(!has_lock_file(&nodes, gone));
+        assert!(has_lock_file(&nodes, living.process));
+        assert!(is_alive(&nodes, living.process));
         assert!(!is_alive(&nodes, gone));
         drop(living);
         assert_eq!(fs::read_dir(&nodes).unwrap().count(), 1);
     }
 
     #[test]
-    fn whoever_looks_at_a_dead_node_does_not_bring_it_to_life() {
+    fn probing_a_dead_process_does_not_bring_it_to_life() {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
-        let gone = NodeId::generate();
-        let path = nodes.join(format!("{gone}.lock"));
+        let gone = ProcessId::generate();
+        let path = lock_file(&nodes, gone);
         fs::write(&path, "").unwrap();
         let looking = AtomicBool::new(true);
         let look = || {
@@ -225,8 +233,8 @@ mod tests {
     fn a_lock_on_a_file_that_lost_its_name_is_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         let nodes = prepare(folder.path()).unwrap();
-        let node = NodeId::generate();
-        let path = nodes.join(format!("{node}.lock"));
+        let node = ProcessId::generate();
+        let path = lock_file(&nodes, node);
         let file = File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();
         assert!(take(node, path.clone(), file).unwrap().is_none());

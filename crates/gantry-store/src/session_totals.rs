@@ -1,17 +1,25 @@
 //! Sums per session, gathered over a group and written once, so that a call costs no update of its own.
 
 use crate::error::Error;
-use crate::row::{Outcome, State};
+use crate::ledger::Outcome;
+use crate::sql::{Connection, statements, values};
+use gantry_core::State;
 use gantry_core::id::SessionId;
-use rusqlite::Connection;
 use std::collections::HashMap;
 
-/// Limit: what one call adds to a sum at most, so that no sum can overflow.
+/// Limit: the most that one call adds to a sum, so that no sum can overflow.
 const ADDEND_MAX: u64 = 1 << 40;
 
-/// What a group changes in the sums of its sessions.
+statements! {
+    ADD = "UPDATE sessions SET last_us = CASE WHEN last_us < $1 THEN $1 ELSE last_us END, calls = calls + $2,
+         failed = failed + $3, refused = refused + $4, unknown = unknown + $5, latency_us = latency_us + $6,
+         characters_in = characters_in + $7, characters_out = characters_out + $8, cost_micros = cost_micros + $9
+         WHERE id = $10";
+}
+
+/// The changes of a group to the sums of its sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct SessionTotals {
     sessions: HashMap<SessionId, Delta>,
 }
 
@@ -28,7 +36,7 @@ struct Delta {
     cost_micros: i64,
 }
 
-impl Tally {
+impl SessionTotals {
     /// The session was used at that time.
     pub(crate) fn touch(&mut self, session: SessionId, at: i64) {
         self.delta(session, at);
@@ -37,7 +45,7 @@ impl Tally {
     /// A call of the session went from `before` to its outcome.
     pub(crate) fn count(&mut self, session: SessionId, before: Option<State>, outcome: &Outcome) {
         let delta = self.delta(session, outcome.finished_us);
-        // A person has found out what an unknown call did: it is counted anew, not twice.
+        // A person has found out how an unknown call ended: it is counted anew, not twice.
         if before == Some(State::OutcomeUnknown) {
             delta.count(State::OutcomeUnknown, -1);
         }
@@ -54,17 +62,8 @@ impl Tally {
 
     /// Adds the sums to the rows of the sessions; a session that was never opened has none, and is left out.
     pub(crate) fn write(self, conn: &Connection) -> Result<(), Error> {
-        let mut update = conn
-            .prepare_cached(
-                "UPDATE sessions SET last_us = max(last_us, ?2), calls = calls + ?3, failed = failed + ?4,
-                 refused = refused + ?5, unknown = unknown + ?6, latency_us = latency_us + ?7,
-                 characters_in = characters_in + ?8, characters_out = characters_out + ?9,
-                 cost_micros = cost_micros + ?10 WHERE id = ?1",
-            )
-            .map_err(Error::sqlite)?;
         for (id, delta) in self.sessions {
-            let row = (
-                id.as_bytes(),
+            let values = values![
                 delta.last_us,
                 delta.calls,
                 delta.failed,
@@ -74,8 +73,9 @@ impl Tally {
                 delta.characters_in,
                 delta.characters_out,
                 delta.cost_micros,
-            );
-            update.execute(row).map_err(Error::sqlite)?;
+                &id,
+            ];
+            conn.execute(ADD, values)?;
         }
         Ok(())
     }

@@ -1,0 +1,254 @@
+//! Grants: approvals that hold for more than one call.
+
+use crate::error::Error;
+use crate::keys;
+use crate::options::GRANTS_MAX;
+use crate::sql::{
+    Connection, Query, Row, from_json, list, names, placeholders, single, statements, to_json, values,
+};
+use crate::{Page, Store, page_size};
+use gantry_core::digest::Digest;
+use gantry_core::id::{ApprovalId, GrantId, SessionId};
+use std::sync::Arc;
+
+/// The columns of a row, in the order in which they are written and read.
+macro_rules! columns {
+    ($as:ident) => {
+        $as!(
+            id,
+            project,
+            principal,
+            agent_path,
+            provider,
+            tool,
+            name,
+            fingerprint,
+            policy,
+            rules,
+            session,
+            given_by,
+            approval,
+            created_us,
+            until_us,
+            revoked_us,
+            revoked_by
+        )
+    };
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT ", columns!(names), " FROM grants ", $rest)
+    };
+}
+
+statements! {
+    COUNT = "SELECT count(*) FROM (SELECT 1 FROM grants WHERE revoked_us IS NULL LIMIT $1) AS valid";
+    INSERT = concat!("INSERT INTO grants (", columns!(names), ") VALUES (", columns!(placeholders),
+        ") ON CONFLICT (id) DO NOTHING");
+    BY_ID = select!("WHERE id = $1");
+    FOR_CALL = select!("WHERE project = $1 AND principal = $2 AND agent_path = $3 AND provider = $4 AND tool = $5
+         AND revoked_us IS NULL AND fingerprint = $6 AND policy = $7
+         AND (session IS NULL OR session = $8) AND coalesce(until_us > $9, true) ORDER BY id");
+    REVOKE = "UPDATE grants SET revoked_us = $1, revoked_by = $2 WHERE id = $3 AND revoked_us IS NULL";
+    REVOKE_TO = "UPDATE grants SET revoked_us = $1, revoked_by = $2 WHERE principal = $3 AND revoked_us IS NULL";
+    REVOKE_BY = "UPDATE grants SET revoked_us = $1, revoked_by = $2 WHERE given_by = $3 AND revoked_us IS NULL";
+    PRUNE = "DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE revoked_us < $1
+         OR (session IS NOT NULL AND created_us < $1 AND NOT EXISTS (SELECT 1 FROM sessions
+             WHERE sessions.id = grants.session AND sessions.last_us >= $1)) LIMIT $2)";
+}
+
+list! {
+    GRANTS = select!("WHERE true"), "ORDER BY id DESC";
+    OF_PROJECTS = "project IN ($?)";
+    UNREVOKED = "revoked_us IS NULL";
+    BEFORE = "id < $?";
+}
+
+/// One caller and one tool of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GrantKey {
+    pub project: Arc<str>,
+    /// Who calls.
+    pub principal: Arc<str>,
+    /// The agents above the caller, and the caller's own last, joined by ` > `; empty for none.
+    pub agent_path: Arc<str>,
+    /// The id of the tool's provider.
+    pub provider: Arc<str>,
+    /// The tool's name at the provider.
+    pub tool: Arc<str>,
+}
+
+/// An approval that holds for more than one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantRow {
+    pub id: GrantId,
+    pub key: GrantKey,
+    /// The displayed name of the tool.
+    pub name: Arc<str>,
+    /// The definition of the tool that it is for; it is void for any other.
+    pub fingerprint: Digest,
+    /// The rules about the tool, and the server behind it, under which it was given; it is void under any others.
+    pub policy: Digest,
+    /// The rules whose questions it answers; a question of another rule is asked all the same.
+    pub rules: Vec<Arc<str>>,
+    /// The session that it ends with; none means that it holds until it is revoked.
+    pub session: Option<SessionId>,
+    /// Who gave it.
+    pub by: Arc<str>,
+    /// The approval that it was given with.
+    pub approval: Option<ApprovalId>,
+    /// When it was given, in microseconds of Unix time.
+    pub created_us: i64,
+    /// When it ends by itself. The store makes this no later than the end of the keys of its holder and of its giver.
+    pub until_us: Option<i64>,
+    /// When it was revoked, and by whom.
+    pub revoked: Option<(i64, Arc<str>)>,
+}
+
+/// Which grants to list; a field that is `None` does not restrict.
+#[derive(Debug, Clone, Default)]
+pub struct GrantFilter {
+    pub projects: Option<Vec<Arc<str>>>,
+    /// Also those that were revoked.
+    pub revoked: bool,
+    /// After the page that gave this as `next`.
+    pub cursor: Option<GrantId>,
+    /// At most so many, up to 1000; 0 means 50.
+    pub limit: u32,
+}
+
+impl Store {
+    /// Gives a grant; durable when it returns. One that goes with a decision is given by [`Store::transition`].
+    ///
+    /// # Errors
+    /// `TooManyGrants`, or the store cannot be written.
+    pub async fn grant(&self, grant: GrantRow) -> Result<(), Error> {
+        self.change(move |conn| give(conn, &grant)).await
+    }
+
+    /// The grants that hold for a call at that moment, the oldest first: of its key, its definition, the rules about its
+    /// tool, and its session or none. Reads what is durable; a revocation holds when [`Store::revoke_grant`] has returned.
+    pub async fn grants_for(
+        &self,
+        key: GrantKey,
+        (fingerprint, policy): (Digest, Digest),
+        session: SessionId,
+        now_us: i64,
+    ) -> Result<Vec<GrantRow>, Error> {
+        self.read_committed(move |conn| {
+            let values = values![
+                &key.project,
+                &key.principal,
+                &key.agent_path,
+                &key.provider,
+                &key.tool,
+                &fingerprint,
+                &policy,
+                &session,
+                now_us,
+            ];
+            conn.all(FOR_CALL, values, read)
+        })
+        .await
+    }
+
+    /// The grants that pass the filter, the newest first.
+    pub async fn grants(&self, filter: GrantFilter) -> Result<Page<GrantRow, GrantId>, Error> {
+        self.read_committed(move |conn| {
+            let mut query = Query::new(&GRANTS);
+            query.and_any(OF_PROJECTS, filter.projects.as_deref());
+            query.and_if(UNREVOKED, !filter.revoked);
+            query.and(BEFORE, filter.cursor.as_ref());
+            let limit = page_size(filter.limit);
+            Ok(Page::cut(conn.list(query, limit + 1, read)?, limit, |grant| grant.id))
+        })
+        .await
+    }
+
+    pub async fn grant_of(&self, id: GrantId) -> Result<Option<GrantRow>, Error> {
+        self.read_committed(move |conn| conn.first(BY_ID, values![&id], read)).await
+    }
+
+    /// Revokes a grant; durable when it returns. Returns whether it held until now.
+    pub async fn revoke_grant(&self, id: GrantId, by: Arc<str>, at_us: i64) -> Result<bool, Error> {
+        self.change(move |conn| revoke(conn, id, &by, at_us)).await
+    }
+}
+
+/// Adds a grant, which ends no later than the keys of its holder and its giver; one that is there already is left as it is.
+pub(crate) fn give(conn: &Connection, grant: &GrantRow) -> Result<(), Error> {
+    let n_grants: u32 = conn.first(COUNT, values![GRANTS_MAX], single)?.unwrap_or_default();
+    if n_grants >= GRANTS_MAX {
+        return Err(Error::TooManyGrants { limit: GRANTS_MAX });
+    }
+    let now = grant.created_us;
+    let ends = [
+        grant.until_us,
+        keys::status(conn, &grant.key.principal, now)?.until_us(now),
+        keys::status(conn, &grant.by, now)?.until_us(now),
+    ];
+    let rules = to_json(&grant.rules)?;
+    let values = values![
+        &grant.id,
+        &grant.key.project,
+        &grant.key.principal,
+        &grant.key.agent_path,
+        &grant.key.provider,
+        &grant.key.tool,
+        &grant.name,
+        &grant.fingerprint,
+        &grant.policy,
+        &rules,
+        grant.session.as_ref(),
+        &grant.by,
+        grant.approval.as_ref(),
+        grant.created_us,
+        ends.into_iter().flatten().min(),
+        grant.revoked.as_ref().map(|(at_us, _)| *at_us),
+        grant.revoked.as_ref().map(|(_, by)| by),
+    ];
+    conn.execute(INSERT, values).map(|_| ())
+}
+
+/// Ends a grant. Returns whether it held until then.
+pub(crate) fn revoke(conn: &Connection, id: GrantId, by: &str, at_us: i64) -> Result<bool, Error> {
+    conn.execute(REVOKE, values![at_us, by, &id]).map(|n_rows| n_rows > 0)
+}
+
+/// Ends the grants that were given to a name or by it.
+pub(crate) fn revoke_of(conn: &Connection, name: &str, by: &str, at_us: i64) -> Result<(), Error> {
+    conn.execute(REVOKE_TO, values![at_us, by, name])?;
+    conn.execute(REVOKE_BY, values![at_us, by, name]).map(|_| ())
+}
+
+/// Deletes grants that were revoked before that moment, or were for a session that was not used since.
+pub(crate) fn prune(conn: &Connection, before_us: i64, limit: i64) -> Result<(), Error> {
+    conn.execute(PRUNE, values![before_us, limit]).map(|_| ())
+}
+
+fn read(row: &mut Row<'_>) -> Result<GrantRow, Error> {
+    Ok(GrantRow {
+        id: row.take()?,
+        key: GrantKey {
+            project: row.take()?,
+            principal: row.take()?,
+            agent_path: row.take()?,
+            provider: row.take()?,
+            tool: row.take()?,
+        },
+        name: row.take()?,
+        fingerprint: row.take()?,
+        policy: row.take()?,
+        rules: from_json(&row.take::<String>()?)?,
+        session: row.take()?,
+        by: row.take()?,
+        approval: row.take()?,
+        created_us: row.take()?,
+        until_us: row.take()?,
+        revoked: {
+            let (at_us, by): (Option<i64>, Option<Arc<str>>) = (row.take()?, row.take()?);
+            at_us.map(|at_us| (at_us, by.unwrap_or_default()))
+        },
+    })
+}
