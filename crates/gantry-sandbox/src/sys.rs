@@ -96,7 +96,7 @@ pub(crate) fn detach(command: &mut Command, guard: Pid) {
 }
 
 /// A wait that a signal ended early, or a read that found nothing, is repeated by the caller's loop.
-fn ignore_interrupt(result: rustix::io::Result<usize>) -> io::Result<()> {
+pub(crate) fn ignore_interrupt(result: rustix::io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) | Err(Errno::INTR | Errno::AGAIN) => Ok(()),
         Err(error) => Err(error.into()),

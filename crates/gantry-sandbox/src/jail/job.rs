@@ -72,15 +72,12 @@ pub struct Limits {
     pub output: usize,
 }
 
-/// What came of a job.
+/// What a job wrote, and how it ended.
 #[derive(Debug, Clone)]
-pub struct Ran {
-    /// What it wrote to its standard output.
+pub struct JobOutput {
     pub stdout: Captured,
-    /// What it wrote to its standard error.
     pub stderr: Captured,
-    /// How it ended.
-    pub end: End,
+    pub end: ExitReason,
     /// From its start to its end.
     pub duration: Duration,
 }
@@ -90,34 +87,34 @@ pub struct Ran {
 pub struct Captured {
     /// Not more than [`Limits::output`].
     pub bytes: Vec<u8>,
-    /// How much there was.
+    /// How many bytes the job wrote.
     pub total: u64,
 }
 
 impl Captured {
-    /// Whether there was more than what is kept.
+    /// Whether the job wrote more than what is kept.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.total > self.bytes.len() as u64
     }
 
-    /// As text; what is no UTF-8 is replaced.
+    /// As text; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
-/// How a job ended. Whatever it started has ended with it.
+/// How a job ended. Every process that it started has ended with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum End {
+pub enum ExitReason {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal, which is not of a limit.
     Signalled(i32),
     /// It took too long.
     WallLimit,
-    /// A process of it used too much processor time.
+    /// One of its processes used too much processor time.
     CpuLimit,
     /// Its processes took too much memory.
     MemoryLimit,
@@ -125,49 +122,11 @@ pub enum End {
     WriteLimit,
 }
 
-/// How a jail is built on this machine.
+/// How jails are built on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Level {
+pub struct SandboxInfo {
     /// `native` or `bubblewrap`.
-    pub name: &'static str,
-    /// What differs from the whole of it, for people; empty as a rule.
+    pub level: &'static str,
+    /// What a jail lacks on this machine, for people; empty as a rule.
     pub notes: Vec<String>,
-}
-
-/// Why there is no jail on this machine, so that nothing is run that needs one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("programs cannot be confined on this machine: {cause}; {fix}")]
-pub struct Unavailable {
-    /// What the system refuses.
-    pub cause: String,
-    /// What to do about it.
-    pub fix: String,
-}
-
-/// Why a job was not run, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum JailError {
-    /// There is no such program in the jail.
-    #[error("there is no program `{}` in the sandbox", .program.display())]
-    NoProgram { program: OsString },
-    /// The workspace cannot be used.
-    #[error("{what}: {reason}")]
-    Ground { what: String, reason: String },
-    /// The job cannot start in this folder of the workspace.
-    #[error("`{folder}` cannot be the working folder: {reason}; name a folder of the workspace")]
-    Folder { folder: String, reason: String },
-    /// A step of building the jail failed.
-    #[error("the sandbox cannot be set up: {step}: {reason}")]
-    Setup { step: String, reason: String },
-    /// The jail broke: whether the program ran to its end is not known. All of it is dead.
-    #[error("the sandbox broke: {0}")]
-    Broken(String),
-}
-
-impl JailError {
-    /// Whether the program may have run.
-    #[must_use]
-    pub fn has_run(&self) -> bool {
-        matches!(self, Self::Broken(_))
-    }
 }

@@ -74,8 +74,8 @@ fn a_job_gets_a_group_with_its_limits() {
         written: 0,
         output: 0,
     };
-    let leaf = cgroups.leaf(&limits).unwrap();
-    leaf.admit(4711).unwrap();
+    let cgroup = cgroups.job(&limits).unwrap();
+    cgroup.admit(4711).unwrap();
     let expected = [
         ("cgroup.procs", "4711"),
         ("memory.max", "5242880"),
@@ -84,15 +84,15 @@ fn a_job_gets_a_group_with_its_limits() {
         ("pids.max", "14"),
     ];
     for (file, value) in expected {
-        assert_eq!(read(&leaf.0, file), value, "{file}");
+        assert_eq!(read(&cgroup.0, file), value, "{file}");
     }
-    assert_ne!(cgroups.leaf(&limits).unwrap().0, leaf.0);
+    assert_ne!(cgroups.job(&limits).unwrap().0, cgroup.0);
 
-    assert!(!leaf.ran_out_of_memory());
-    fs::write(leaf.0.join("memory.events"), "oom 0\noom_kill 0\n").unwrap();
-    assert!(!leaf.ran_out_of_memory());
-    fs::write(leaf.0.join("memory.events"), "oom 1\noom_kill 3\n").unwrap();
-    assert!(leaf.ran_out_of_memory());
+    assert!(!cgroup.ran_out_of_memory());
+    fs::write(cgroup.0.join("memory.events"), "oom 0\noom_kill 0\n").unwrap();
+    assert!(!cgroup.ran_out_of_memory());
+    fs::write(cgroup.0.join("memory.events"), "oom 1\noom_kill 3\n").unwrap();
+    assert!(cgroup.ran_out_of_memory());
 }
 
 #[test]
@@ -114,6 +114,6 @@ fn a_group_is_killed_before_it_is_removed() {
     fs::create_dir(&group).unwrap();
     // Here it keeps the folder from being removed; in a real group it does not.
     fs::write(group.join("cgroup.kill"), "").unwrap();
-    drop(super::Leaf(group.clone()));
+    drop(super::JobCgroup(group.clone()));
     assert_eq!(read(&group, "cgroup.kill"), "1");
 }

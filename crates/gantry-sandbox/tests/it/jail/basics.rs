@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use gantry_sandbox::jail::{Access, End, JailError};
+use gantry_sandbox::jail::{Access, ExitReason, JailError};
 
 use super::cell::Cell;
 
@@ -12,7 +12,7 @@ use super::cell::Cell;
 async fn a_job_ends_with_its_own_code() {
     let cell = Cell::new();
     let ran = cell.run(cell.shell("echo out; echo err >&2; exit 7")).await;
-    assert_eq!(ran.end, End::Exited(7));
+    assert_eq!(ran.end, ExitReason::Exited(7));
     assert_eq!(ran.stdout.text(), "out\n");
     assert_eq!(ran.stderr.text(), "err\n");
     assert!(!ran.stdout.is_truncated());
@@ -21,8 +21,8 @@ async fn a_job_ends_with_its_own_code() {
 #[tokio::test]
 async fn a_job_can_end_by_a_signal() {
     let cell = Cell::new();
-    assert_eq!(cell.run(cell.shell("kill -TERM $$")).await.end, End::Signalled(15));
-    assert_eq!(cell.run(cell.shell("kill -KILL $$")).await.end, End::Signalled(9));
+    assert_eq!(cell.run(cell.shell("kill -TERM $$")).await.end, ExitReason::Signalled(15));
+    assert_eq!(cell.run(cell.shell("kill -KILL $$")).await.end, ExitReason::Signalled(9));
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_job_that_does_not_want_its_input_ends_all_the_same() {
     let cell = Cell::new();
     let mut job = cell.job("true", &[]);
     job.input = vec![b'x'; 10 << 20].into();
-    assert_eq!(cell.run(job).await.end, End::Exited(0));
+    assert_eq!(cell.run(job).await.end, ExitReason::Exited(0));
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn something_that_cannot_be_executed_is_an_error() {
     fs::write(&broken, "#!/no/such/interpreter\n").expect("a file");
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).expect("rights");
     let error = cell.try_run(cell.job("/workspace/broken", &[])).await.expect_err("no interpreter");
-    assert!(matches!(error, JailError::Setup { .. }), "{error}");
+    assert!(matches!(error, JailError::Step { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn a_store_that_is_not_there_is_an_error() {
     let mut job = cell.job("true", &[]);
     job.store = Some("/no/such/folder".into());
     let error = cell.try_run(job).await.expect_err("no store");
-    assert!(matches!(error, JailError::Ground { .. }), "{error}");
+    assert!(matches!(error, JailError::Workspace { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -258,7 +258,7 @@ async fn no_toolchain_shows_the_machine_itself() {
         let mut job = cell.job("true", &[]);
         job.toolchains = [path.into()].into();
         let error = cell.try_run(job).await.expect_err(path);
-        assert!(matches!(error, JailError::Setup { .. }), "{path}: {error}");
+        assert!(matches!(error, JailError::Step { .. }), "{path}: {error}");
     }
 }
 
@@ -287,7 +287,7 @@ async fn a_job_with_a_network_has_one_partner() {
     });
     assert_eq!(&answered.await.expect("no panic"), b"ping");
     let ran = running.end().await.expect("it runs");
-    assert_eq!((ran.end, ran.stdout.text().as_str()), (End::Exited(0), "pong\n"));
+    assert_eq!((ran.end, ran.stdout.text().as_str()), (ExitReason::Exited(0), "pong\n"));
 }
 
 #[tokio::test]
@@ -319,7 +319,9 @@ async fn a_program_that_reserves_much_memory_starts() {
         new (require('worker_threads').Worker)('console.log(1)', { eval: true })";
     let ran = cell.try_run(cell.job("node", &["-e", script])).await;
     match ran {
-        Ok(ran) => assert_eq!((ran.end, ran.stdout.text().as_str()), (End::Exited(0), "1\n"), "{ran:?}"),
+        Ok(ran) => {
+            assert_eq!((ran.end, ran.stdout.text().as_str()), (ExitReason::Exited(0), "1\n"), "{ran:?}")
+        }
         // There is no such program on this machine.
         Err(error) => assert!(matches!(error, JailError::NoProgram { .. }), "{error}"),
     }
