@@ -109,9 +109,8 @@ impl Sandbox {
 #[derive(Debug)]
 pub struct Running {
     listener: Option<TcpListener>,
-    ended: oneshot::Receiver<Result<JobOutput, JailError>>,
     /// The job's task ends the job when this is gone.
-    _wanted: oneshot::Sender<()>,
+    ended: oneshot::Receiver<Result<JobOutput, JailError>>,
 }
 
 impl Running {
@@ -125,9 +124,8 @@ impl Running {
     /// # Errors
     /// The jail broke. Everything in it is dead all the same.
     pub async fn end(self) -> Result<JobOutput, JailError> {
-        let Self { listener, ended, _wanted } = self;
-        drop(listener);
-        ended.await.unwrap_or_else(|_| Err(JailError::Broken("Gantry is stopping".to_owned())))
+        drop(self.listener);
+        self.ended.await.unwrap_or_else(|_| Err(JailError::Broken("Gantry is stopping".to_owned())))
     }
 }
 

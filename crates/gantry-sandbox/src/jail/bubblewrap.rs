@@ -11,7 +11,8 @@
 
 use super::error::JailError;
 use super::helper::rootfs::{DEVICES, IN_MEMORY, LINKS, SETTINGS, SYSTEM, TEXTS, check_toolchain};
-use super::protocol::{FILES_LIMIT, JobSpec};
+use super::launch::FILES_LIMIT;
+use super::protocol::JobSpec;
 use super::workspace::{MountMode, WorkspaceLease, unprotected};
 use super::{Access, FILES, STORE, WORKSPACE};
 use crate::sys;
@@ -67,14 +68,13 @@ pub(crate) fn command(
     helper: &Path,
     spec: &JobSpec,
     lease: Option<&WorkspaceLease>,
-    store: Option<&Path>,
 ) -> Result<Command, JailError> {
     if let Some(lease) = lease {
         keep_apart(lease, spec)?;
     }
     // Not the path as it is: `/proc/self/exe` would be bubblewrap itself.
     let helper = fs::canonicalize(helper).map_err(|error| JailError::setup("finding the helper", &error))?;
-    let arguments = Arguments::new(&helper, spec, lease.map(WorkspaceLease::path), store)?;
+    let arguments = Arguments::new(&helper, spec, lease.map(WorkspaceLease::path))?;
     let mut command = Command::new(BUBBLEWRAP);
     // Ctrl-C is for Gantry, which stops its jobs in good order.
     command.args(&arguments.words).env_clear().process_group(0);
@@ -89,7 +89,7 @@ pub(crate) fn command(
 /// and makes mount points that it does not find. All other protected paths are held in place in every jail.
 fn keep_apart(lease: &WorkspaceLease, spec: &JobSpec) -> Result<(), JailError> {
     let is_held = spec.mounts.iter().any(|mount| mount.path.starts_with(REPOSITORY));
-    let refused = match spec.access {
+    let refused = match spec.job.access {
         Access::Read => Ok(false),
         Access::Write if is_held => sys::jail::is_marked(&lease.dir),
         Access::Write => sys::jail::mark(&lease.dir).map(|()| false),
@@ -106,15 +106,10 @@ fn keep_apart(lease: &WorkspaceLease, spec: &JobSpec) -> Result<(), JailError> {
 }
 
 impl Arguments {
-    fn new(
-        helper: &Path,
-        spec: &JobSpec,
-        workspace: Option<&Path>,
-        store: Option<&Path>,
-    ) -> Result<Self, JailError> {
+    fn new(helper: &Path, spec: &JobSpec, workspace: Option<&Path>) -> Result<Self, JailError> {
         let mut arguments = Self { words: ALWAYS.map(OsString::from).into(), files: Vec::new() };
         arguments.system(helper).map_err(|error| JailError::setup("handing over files", &error))?;
-        for path in &spec.toolchains {
+        for path in &spec.job.toolchains {
             check_toolchain(path).map_err(|error| JailError::setup(&path.display().to_string(), &error))?;
             // It is shown already.
             if !path.starts_with("/usr") {
@@ -125,8 +120,8 @@ impl Arguments {
             Some(workspace) => arguments.workspace(workspace, spec)?,
             None => arguments.add("--dir", [WORKSPACE]),
         }
-        if let Some(store) = store {
-            arguments.add("--bind", [store, Path::new(STORE)]);
+        if let Some(store) = &spec.job.store {
+            arguments.add("--bind", [store.as_path(), Path::new(STORE)]);
         }
         arguments.add("--remount-ro", ["/", "--chdir", "/", "--", HELPER]);
         Ok(arguments)
@@ -176,7 +171,7 @@ impl Arguments {
     }
 
     fn workspace(&mut self, workspace: &Path, spec: &JobSpec) -> Result<(), JailError> {
-        let option = match spec.access {
+        let option = match spec.job.access {
             Access::Read => "--ro-bind",
             Access::Write => "--bind",
         };
@@ -211,11 +206,12 @@ mod tests {
     use super::*;
 
     fn spec(access: Access, mounts: Vec<ProtectedMount>) -> JobSpec {
-        JobSpec { access, mounts, ..JobSpec::of(&Job::probe(), Backend::Bubblewrap) }
+        let job = Job { access, ..Job::probe() };
+        JobSpec { backend: Backend::Bubblewrap, job, workspace: None, store: None, mounts }
     }
 
     fn words(spec: &JobSpec, workspace: Option<&Path>) -> String {
-        let arguments = Arguments::new(Path::new("/opt/gantry"), spec, workspace, None).unwrap();
+        let arguments = Arguments::new(Path::new("/opt/gantry"), spec, workspace).unwrap();
         arguments.words.join(OsStr::new(" ")).into_string().unwrap()
     }
 
@@ -251,18 +247,19 @@ mod tests {
         std::os::unix::fs::symlink("/etc", folder.path().join("link")).unwrap();
         let mounts = vec![ProtectedMount { path: "link".into(), mode: MountMode::Hide, is_dir: false }];
         let spec = spec(Access::Write, mounts);
-        let refused = Arguments::new(Path::new("/opt/gantry"), &spec, Some(folder.path()), None);
+        let refused = Arguments::new(Path::new("/opt/gantry"), &spec, Some(folder.path()));
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("it is a link"), "{refused}");
     }
 
     #[test]
     fn nothing_of_the_machine_is_shown_at_a_place_of_the_jails_own() {
-        let toolchains = |paths: &[&str]| JobSpec {
-            toolchains: paths.iter().map(Into::into).collect(),
-            ..spec(Access::Read, Vec::new())
+        let toolchains = |paths: &[&str]| {
+            let mut spec = spec(Access::Read, Vec::new());
+            spec.job.toolchains = paths.iter().map(Into::into).collect();
+            spec
         };
-        Arguments::new(Path::new("/opt/gantry"), &toolchains(&["/proc/1"]), None, None).unwrap_err();
+        Arguments::new(Path::new("/opt/gantry"), &toolchains(&["/proc/1"]), None).unwrap_err();
         let words = words(&toolchains(&["/opt/rust", "/usr/lib/x"]), None);
         assert!(
             words.contains("--ro-bind-try /opt/rust /opt/rust") && !words.contains("/usr/lib/x"),

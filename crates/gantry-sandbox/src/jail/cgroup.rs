@@ -45,10 +45,7 @@ impl Cgroups {
     /// Gantry's part of the tree, if it has one; found once.
     pub(crate) fn find() -> Option<&'static Self> {
         static FOUND: LazyLock<Option<Cgroups>> = LazyLock::new(|| {
-            let own = own_group(
-                &fs::read_to_string("/proc/self/cgroup").ok()?,
-                &fs::read_to_string("/proc/self/mountinfo").ok()?,
-            )?;
+            let own = own_group(&fs::read_to_string("/proc/self/cgroup").ok()?)?;
             let delegated = own.ancestors().take(2).find(|group| is_delegated(group))?;
             Cgroups::open(delegated, &own)
                 .inspect_err(
@@ -142,18 +139,11 @@ impl Drop for JobCgroup {
     }
 }
 
-/// Where this process is in the tree of version 2, from `/proc/self/cgroup` and `/proc/self/mountinfo`. At the root of
-/// what it sees it has no part of its own.
-fn own_group(membership: &str, mounts: &str) -> Option<PathBuf> {
+/// The group of this process, from `/proc/self/cgroup`, where systemd mounts version 2. The root is not Gantry's.
+fn own_group(membership: &str) -> Option<PathBuf> {
     let group = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
     let group = group.strip_prefix('/').filter(|group| !group.is_empty() && !group.starts_with(".."))?;
-    let mount = mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
-        (kind.starts_with("cgroup2 ") && root == "/").then_some(point)
-    })?;
-    Some(Path::new(mount).join(group))
+    Some(Path::new("/sys/fs/cgroup").join(group))
 }
 
 fn is_delegated(group: &Path) -> bool {

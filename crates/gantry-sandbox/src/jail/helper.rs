@@ -27,7 +27,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, set_dumpable_behavior};
 use rustix::thread::CapabilitySet;
@@ -35,7 +35,7 @@ use rustix::thread::CapabilitySet;
 use super::JailError;
 use super::error::{At as _, Step};
 use super::probe::Backend;
-use super::protocol::{self, JobSpec, Report, Start};
+use super::protocol::{self, JobSpec, Owner, Report, Start};
 use crate::sys;
 
 /// The name of the helper and the first process in a list of processes.
@@ -46,10 +46,8 @@ struct HelperJob {
     control: OwnedFd,
     spec: JobSpec,
     memory_is_bounded: bool,
-    /// The workspace and the store.
-    folders: Vec<OwnedFd>,
-    /// The contents of the job's files.
-    contents: Vec<Vec<u8>>,
+    workspace: Option<OwnedFd>,
+    store: Option<OwnedFd>,
 }
 
 /// Runs the helper, whose standard input is the control socket. Returns whether it was one.
@@ -78,9 +76,11 @@ fn receive() -> io::Result<HelperJob> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let (Start { memory_is_bounded }, descriptors) = protocol::receive(&control)?.ok_or(Errno::PIPE)?;
     let mut descriptors = descriptors.into_iter();
-    let (spec, contents) = protocol::read_job(File::from(descriptors.next().ok_or(Errno::BADF)?))?;
+    let spec = protocol::read_job(File::from(descriptors.next().ok_or(Errno::BADF)?))?;
     rustix::stdio::dup2_stdin(descriptors.next().ok_or(Errno::BADF)?)?;
-    Ok(HelperJob { control, spec, memory_is_bounded, folders: descriptors.collect(), contents })
+    let mut folder = |owner: Option<Owner>| owner.map(|_| descriptors.next().ok_or(Errno::BADF)).transpose();
+    let (workspace, store) = (folder(spec.workspace)?, folder(spec.store)?);
+    Ok(HelperJob { control, spec, memory_is_bounded, workspace, store })
 }
 
 /// Runs as the first process of a jail that bubblewrap has built, and in it only.
@@ -99,7 +99,7 @@ fn native(job: &HelperJob) -> Result<(), JailError> {
     hide().at(Step::Confine, "dumpable")?;
     let helper = ProcessFd::of(rustix::process::getpid()).at(Step::Namespaces, "pidfd")?;
     // Opened before the first process leaves the machine's file system, which it does for the helper as well.
-    let null = open_null().at(Step::Rootfs, "/dev/null")?;
+    let null = sys::open_null().at(Step::Rootfs, "/dev/null")?;
     let (ours, theirs) = protocol::pair().at(Step::Namespaces, "socket")?;
     match sys::fork().at(Step::Namespaces, "fork")? {
         None => {
@@ -150,7 +150,7 @@ fn first_process(
 /// Waits for the end of the first process, or for that of Gantry, or for a change of the jail's mounts, and then ends the
 /// first process. That one looks for the same, but a job can keep it busy.
 fn watch_over(job: &HelperJob, first: Pid, null: &OwnedFd, from_first: &OwnedFd) -> io::Result<()> {
-    release_pipes(null)?;
+    sys::release_stdio(null)?;
     confine::keep_capabilities(CapabilitySet::empty())?;
     let process = ProcessFd::of(first)?;
     let wait = |third: Option<PollFd<'_>>| {
@@ -176,18 +176,6 @@ fn watch_over(job: &HelperJob, first: Pid, null: &OwnedFd, from_first: &OwnedFd)
     }
     while let Err(Errno::INTR) = rustix::process::waitpid(Some(first), WaitOptions::empty()) {}
     if is_changed { Err(io::Error::other(pid1::PROTECTION_LOST)) } else { Ok(()) }
-}
-
-/// Gives up the job's pipes, which this process only carried to it.
-fn release_pipes(null: &OwnedFd) -> io::Result<()> {
-    rustix::stdio::dup2_stdin(null)?;
-    rustix::stdio::dup2_stdout(null)?;
-    rustix::stdio::dup2_stderr(null)?;
-    Ok(())
-}
-
-fn open_null() -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// A process, even if its number is used again.

@@ -1,6 +1,5 @@
 //! What runs in the jail, within which limits, and what came of it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,36 +19,36 @@ pub const HOME: &str = "/home/gantry";
 pub const PROXY: &str = "127.0.0.1:3128";
 
 /// One program to run in the jail.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// A path in the jail, or a name to look up on the PATH of `env`. Never looked up in the workspace.
     pub program: OsString,
     /// The arguments after the program's name.
     pub args: Vec<OsString>,
-    /// The whole environment, but for HOME, TMPDIR and LANG, which the jail sets if this does not.
-    pub env: BTreeMap<OsString, OsString>,
+    /// The whole environment, but for HOME, TMPDIR and LANG, which the jail sets if this does not. Of two values of a
+    /// variable, the last counts.
+    pub env: Vec<(OsString, OsString)>,
     /// Where it starts, relative to the workspace; it must be beneath it.
     pub folder: PathBuf,
     /// What it reads on its standard input.
+    #[serde(skip)]
     pub input: Arc<[u8]>,
-    /// What it may do with the workspace.
     pub access: Access,
     /// Whether there is a listener at [`PROXY`] for it to talk to. Without, there is no network at all.
     pub network: bool,
     /// Folders and files outside the workspace that it may read, at the same path in the jail.
-    pub toolchains: Arc<[PathBuf]>,
+    pub toolchains: Vec<PathBuf>,
     /// A folder of Gantry's that it may write, at [`STORE`] in the jail.
+    #[serde(skip)]
     pub store: Option<PathBuf>,
     /// Names and contents of files at [`FILES`].
-    pub files: Vec<(String, Vec<u8>)>,
-    /// How much it may take.
+    pub files: Vec<(String, String)>,
     pub limits: Limits,
 }
 
 /// What a job may do with the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// Read it.
     Read,
     /// Read and change it, but for what is protected.
     Write,

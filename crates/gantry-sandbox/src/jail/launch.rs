@@ -24,6 +24,7 @@ use super::workspace::Workspace;
 use super::{Captured, ExitReason, JailError, Job, JobOutput, Running};
 use active::ActiveJob;
 pub(super) use active::wait_idle;
+pub(super) use prepare::FILES_LIMIT;
 use running::{Pipes, RunningJob};
 
 /// How much longer than its own limit a job may live before Gantry ends it from outside.
@@ -55,20 +56,13 @@ pub(crate) async fn start(
     workspace: Option<Workspace>,
     job: Job,
 ) -> Result<(Running, Vec<String>), JailError> {
-    let (wanted, unwanted) = oneshot::channel();
     let (start, started) = oneshot::channel();
     let (end, ended) = oneshot::channel();
-    let task = Task {
-        builder: builder.clone(),
-        workspace,
-        job: Arc::new(job),
-        unwanted,
-        _active: ActiveJob::begin(),
-    };
+    let task = Task { builder: builder.clone(), workspace, job: Arc::new(job), _active: ActiveJob::begin() };
     tokio::spawn(task.run(start, end));
     let stopping = |_gone| JailError::Broken("Gantry is stopping".to_owned());
     let (listener, notes) = started.await.map_err(stopping)??;
-    Ok((Running { listener, ended, _wanted: wanted }, notes))
+    Ok((Running { listener, ended }, notes))
 }
 
 /// Runs a program that does nothing. Returns what the jail lacks, for people.
@@ -100,7 +94,6 @@ struct Task {
     builder: Builder,
     workspace: Option<Workspace>,
     job: Arc<Job>,
-    unwanted: oneshot::Receiver<()>,
     _active: ActiveJob,
 }
 
@@ -109,7 +102,7 @@ impl Task {
     async fn run(
         mut self,
         start: oneshot::Sender<Result<Started, JailError>>,
-        end: oneshot::Sender<Result<JobOutput, JailError>>,
+        mut end: oneshot::Sender<Result<JobOutput, JailError>>,
     ) {
         let (mut job, pipes) = match self.begin().await {
             Ok(begun) => begun,
@@ -135,8 +128,8 @@ impl Task {
         }
         let ended = tokio::select! {
             ended = job.ended() => ended,
-            // The caller has dropped the job. While it waits for the end, it keeps the sender.
-            _ = &mut self.unwanted => Ok(None),
+            // The caller has dropped the job.
+            () = end.closed() => Ok(None),
             () = sleep(limits.wall.saturating_add(WALL_RESERVE)) => Ok(Some((ExitReason::WallLimit, limits.wall))),
         };
         let output = match job.end(ended).await {

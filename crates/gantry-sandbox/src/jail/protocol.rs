@@ -1,15 +1,12 @@
 //! The messages between Gantry and the helper that builds a jail, as JSON over a socket that keeps messages apart
 //! (`SOCK_SEQPACKET`): several processes report on one socket, and each can be killed at any moment.
 //!
-//! The job itself may be larger than a message, so it goes as a file in memory: the [`JobSpec`], then the contents of
-//! [`JobSpec::files`], one after the other.
+//! The job itself may be larger than a message, so it goes as a file in memory.
 
-use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Seek as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
@@ -23,16 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use super::probe::Backend;
 use super::workspace::ProtectedMount;
-use super::{Access, ExitReason, JailError, Job, Limits};
+use super::{ExitReason, JailError, Job};
 
 /// Limit: bytes of one message; a report of a failure holds a path.
 const MESSAGE_LIMIT: usize = 64 << 10;
-
-/// Limit: bytes of [`JobSpec::files`] together.
-pub(crate) const FILES_LIMIT: u64 = 64 << 20;
-
-/// Limit: bytes of a [`JobSpec`] as JSON. It holds arguments and variables, of which no system takes more than some MiB.
-const SPEC_LIMIT: u64 = 64 << 20;
 
 /// The most descriptors of one message: the job, its standard input, the workspace and the store.
 const DESCRIPTORS: usize = 4;
@@ -41,21 +32,10 @@ const DESCRIPTORS: usize = 4;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct JobSpec {
     pub(crate) backend: Backend,
-    pub(crate) program: OsString,
-    pub(crate) args: Vec<OsString>,
-    /// Complete: the helper adds nothing.
-    pub(crate) env: Vec<(OsString, OsString)>,
-    /// Beneath the workspace.
-    pub(crate) folder: PathBuf,
-    pub(crate) access: Access,
-    pub(crate) network: bool,
-    /// Plain names, and how long the contents are that follow.
-    pub(crate) files: Vec<(String, u64)>,
-    pub(crate) limits: Limits,
+    pub(crate) job: Job,
     /// The user and group that the workspace belongs to. None: it is empty.
     pub(crate) workspace: Option<Owner>,
     pub(crate) store: Option<Owner>,
-    pub(crate) toolchains: Vec<PathBuf>,
     /// The mounts over protected paths of the workspace, in their order.
     pub(crate) mounts: Vec<ProtectedMount>,
 }
@@ -137,32 +117,18 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     Ok(Some((serde_json::from_slice(&buffer)?, descriptors)))
 }
 
-/// Writes a job to a file in memory, which is read from its beginning.
-pub(crate) fn write_job(spec: &JobSpec, job: &Job) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("job", MemfdFlags::CLOEXEC)?);
-    file.write_all(&serde_json::to_vec(spec)?)?;
-    for (_, content) in &job.files {
-        file.write_all(content)?;
-    }
-    file.rewind()?;
-    Ok(file)
+/// Writes a job to a file in memory.
+pub(crate) fn write_job(spec: &JobSpec) -> io::Result<File> {
+    let file = File::from(rustix::fs::memfd_create("job", MemfdFlags::CLOEXEC)?);
+    let mut writer = BufWriter::new(file);
+    serde_json::to_writer(&mut writer, spec)?;
+    writer.rewind()?;
+    Ok(writer.into_inner()?)
 }
 
-/// Reads a job from such a file, with the contents of its files.
-pub(crate) fn read_job(file: File) -> io::Result<(JobSpec, Vec<Vec<u8>>)> {
-    let mut text = Vec::new();
-    file.take(SPEC_LIMIT + FILES_LIMIT).read_to_end(&mut text)?;
-    let mut specs = serde_json::Deserializer::from_slice(&text).into_iter::<JobSpec>();
-    let spec = specs.next().ok_or(Errno::NODATA)??;
-    let mut rest = text.get(specs.byte_offset()..).unwrap_or_default();
-    let mut contents = Vec::new();
-    for (_, length) in &spec.files {
-        let length = usize::try_from(*length).map_err(io::Error::other)?;
-        let (content, after) = rest.split_at_checked(length).ok_or(Errno::NODATA)?;
-        contents.push(content.to_owned());
-        rest = after;
-    }
-    Ok((spec, contents))
+/// Reads a job from such a file.
+pub(crate) fn read_job(file: File) -> io::Result<JobSpec> {
+    Ok(serde_json::from_reader(BufReader::new(file))?)
 }
 
 #[cfg(test)]
@@ -193,17 +159,11 @@ mod tests {
 
     #[test]
     fn a_long_job_arrives_whole() {
-        let (long, script) = ("x".repeat(4 << 20), b"{\"a\": \xff}".to_vec());
-        let job = Job {
-            files: vec![("one".to_owned(), script.clone()), ("two".to_owned(), Vec::new())],
-            ..Job::probe()
-        };
-        let spec = JobSpec {
-            args: vec![long.into()],
-            files: vec![("one".to_owned(), script.len() as u64), ("two".to_owned(), 0)],
-            ..JobSpec::of(&job, Backend::Native)
-        };
-        let (read, contents) = read_job(write_job(&spec, &job).unwrap()).unwrap();
-        assert_eq!((read.args, contents), (spec.args, vec![script, Vec::new()]));
+        let long = "x\n\u{1}".repeat(1 << 20);
+        let job = Job { files: vec![("one".to_owned(), long.clone())], ..Job::probe() };
+        let spec =
+            JobSpec { backend: Backend::Native, job, workspace: None, store: None, mounts: Vec::new() };
+        let read = read_job(write_job(&spec).unwrap()).unwrap();
+        assert_eq!(read.job.files, [("one".to_owned(), long)]);
     }
 }

@@ -28,9 +28,12 @@ mod protection;
 #[cfg(target_os = "linux")]
 pub use lease::Workspace;
 #[cfg(target_os = "linux")]
-pub(crate) use lease::{FileId, MountMode, ProtectedMount, WorkspaceLease, unprotected};
+pub(crate) use lease::{
+    FileId, MountMode, ProtectedMount, WorkspaceLease, is_empty, open_beneath, unprotected,
+};
 
 use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 /// Paths that no job may touch in a workspace: absolute, wherever they are and whether or not they exist yet.
@@ -44,28 +47,36 @@ pub struct ProtectedPaths {
     pub read_only_dirs: Vec<PathBuf>,
 }
 
+/// The longest content of a placeholder for a file.
+const LONGEST: u64 = 2;
+
 /// Whether this is only the placeholder of a missing path, for as long as jobs run: a socket, a folder, or a file without
 /// effect.
 #[must_use]
-#[cfg(target_os = "linux")]
 pub fn is_placeholder(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     looks_like_placeholder(metadata.mode(), metadata.len()) && !was_filled(metadata)
 }
 
 /// The same for callers that have no more than the mode and the size. A folder with content counts, too: the caller has to
 /// look into it.
 #[must_use]
-#[cfg(target_os = "linux")]
 pub fn looks_like_placeholder(mode: u32, size: u64) -> bool {
-    use rustix::fs::FileType;
-    let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
-    placeholder::is_marked(mode) && !(is_file && size > placeholder::LONGEST)
+    const STICKY: u32 = 0o1000;
+    match mode & 0o170_000 {
+        SOCKET => mode & 0o7777 == 0,
+        FOLDER => mode & 0o7077 == STICKY,
+        FILE => mode & 0o7111 == STICKY && size <= LONGEST,
+        _ => false,
+    }
 }
+
+/// The types of files in a mode.
+const SOCKET: u32 = 0o140_000;
+const FOLDER: u32 = 0o040_000;
+const FILE: u32 = 0o100_000;
 
 /// Whether a folder was changed since it was made: then its content is the user's. Unknown where the file system does not
 /// keep the time of the making.
-#[cfg(target_os = "linux")]
 fn was_filled(metadata: &Metadata) -> bool {
     let times = metadata.created().ok().zip(metadata.modified().ok());
     metadata.is_dir() && times.is_some_and(|(created, modified)| modified > created)
@@ -87,20 +98,6 @@ impl Workspace {
         let reason = "only Linux has what it takes to confine programs".to_owned();
         Err(super::JailError::Workspace { what, reason })
     }
-}
-
-/// Never, because there are no jails here.
-#[must_use]
-#[cfg(not(target_os = "linux"))]
-pub fn looks_like_placeholder(_mode: u32, _size: u64) -> bool {
-    false
-}
-
-/// Never, because there are no jails here.
-#[must_use]
-#[cfg(not(target_os = "linux"))]
-pub fn is_placeholder(_metadata: &Metadata) -> bool {
-    false
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::PollFlags;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process_group};
 
@@ -133,7 +132,8 @@ impl Job {
                 Role::Inner { outer, program }
             }
         };
-        let_go()?;
+        sys::release_stdio(&sys::open_null()?)?;
+        rustix::process::chdir("/")?;
         role.watch(&self.control)
     }
 
@@ -217,16 +217,6 @@ impl Role {
             kill_process_group(program, signal).ok();
         }
     }
-}
-
-/// Gives up the program's pipes and its working folder, which this process only carried to it.
-fn let_go() -> io::Result<()> {
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    rustix::process::chdir("/")?;
-    Ok(())
 }
 
 /// Tells Gantry. If Gantry is gone, the end of the control socket says so too.

@@ -1,7 +1,6 @@
 //! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only|folder PATH | wall SECONDS | memory MIB | written MIB]...`: runs a shell script in a
 //! jail, as Gantry would.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -57,14 +56,14 @@ fn job(script: OsString) -> Job {
     Job {
         program: "sh".into(),
         args: vec!["-c".into(), script],
-        env: BTreeMap::from([("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("MARK".into(), mark)]),
+        env: Vec::from([("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("MARK".into(), mark)]),
         folder: PathBuf::new(),
         input: Arc::default(),
         access: Access::Write,
         network: false,
-        toolchains: Arc::default(),
+        toolchains: Vec::new(),
         store: None,
-        files: vec![("given".into(), b"a file of Gantry's\n".to_vec())],
+        files: vec![("given".into(), "a file of Gantry's\n".to_owned())],
         limits: Limits {
             wall: Duration::from_secs(60),
             cpu: Duration::from_secs(60),

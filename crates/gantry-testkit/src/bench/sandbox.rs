@@ -7,7 +7,6 @@ use crate::{Connection, Home};
 use anyhow::{Context as _, Result, ensure};
 use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -146,7 +145,7 @@ async fn jailed(sandbox: &Sandbox, workspace: &Workspace, words: &[&str]) -> Res
     let job = Job {
         program: words[0].into(),
         args: words[1..].iter().map(Into::into).collect(),
-        env: BTreeMap::new(),
+        env: Vec::new(),
         folder: "".into(),
         input: [].into(),
         access: Access::Write,

@@ -64,7 +64,7 @@ pub(crate) struct CommandSpec {
     /// Whether it has the folder for packages.
     pub(crate) packages: bool,
     /// Files to read at `/run/gantry`.
-    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, String)>,
     /// How much it may take.
     pub(crate) limits: LimitKind,
     /// From its start to its end.
@@ -237,12 +237,12 @@ impl CommandRunner {
         Ok(Job {
             program: command.program.into(),
             args: command.args.into_iter().map(Into::into).collect(),
-            env,
+            env: env.into_iter().collect(),
             folder: command.folder,
             input: command.input.into(),
             access: command.access,
             network: command.network.is_some(),
-            toolchains: self.toolchains.mounts.as_slice().into(),
+            toolchains: self.toolchains.mounts.clone(),
             store,
             files: command.files,
             limits: Limits {

@@ -21,13 +21,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 
 use super::HelperJob;
 use super::proc::{Proc, open_folder};
 use super::rootfs::IN_MEMORY;
-use crate::jail::JailError;
 use crate::jail::error::{At as _, Step};
+use crate::jail::{Access, JailError};
 use crate::sys;
 use space::Space;
 
@@ -88,8 +88,9 @@ type IsInterrupted<'a> = &'a dyn Fn() -> bool;
 
 impl Accounting {
     pub(super) fn new(proc: Proc, job: &HelperJob) -> Result<Self, JailError> {
-        let limits = &job.spec.limits;
-        let space = Space::new(&job.folders, job.spec.access, limits.written)
+        let limits = &job.spec.job.limits;
+        let workspace = job.workspace.as_ref().filter(|_| job.spec.job.access == Access::Write);
+        let space = Space::new(workspace.into_iter().chain(&job.store), limits.written)
             .at(Step::Limits, "the file system of a folder shows no use of it")?;
         let open = || -> io::Result<_> {
             let in_memory =
@@ -186,9 +187,9 @@ impl Accounting {
             }
             self.proportional(is_interrupted)
         };
-        sys::jail::stop_others();
+        sys::jail::signal_others(Signal::STOP);
         let memory = measure();
-        sys::jail::continue_others();
+        sys::jail::signal_others(Signal::CONT);
         memory
     }
 

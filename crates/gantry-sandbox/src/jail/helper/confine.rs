@@ -37,7 +37,7 @@ const RULES: ABI = ABI::V6;
 
 /// Sets the limits that the kernel enforces. Each is at most what this process has.
 pub(super) fn limit(spec: &JobSpec) -> io::Result<()> {
-    let limits = &spec.limits;
+    let limits = &spec.job.limits;
     // Processes of the jail's user that are none of the job's: the first process, and the helper if it is another one.
     let own_processes = match spec.backend {
         Backend::Native => 2,

@@ -13,39 +13,43 @@ use rustix::io::Errno;
 
 use super::{HelperJob, confine, seccomp};
 use crate::jail::error::{At as _, JailError, Step};
-use crate::jail::protocol::{self, JobSpec, Report};
-use crate::jail::{STORE, WORKSPACE};
+use crate::jail::protocol::{self, Report};
+use crate::jail::{HOME, Job, STORE, WORKSPACE};
 use crate::sys;
 
 /// Where programs are looked for if the job's environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Variables of a job unless it sets them.
+const DEFAULTS: [(&str, &str); 3] = [("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8")];
+
 /// Becomes the program. What its jail lacks is reported to the first process.
-pub(super) fn run(job: &HelperJob, first: &OwnedFd) -> Result<Infallible, JailError> {
-    let spec = &job.spec;
+pub(super) fn run(helper: &HelperJob, first: &OwnedFd) -> Result<Infallible, JailError> {
+    let job = &helper.spec.job;
     rustix::process::setsid().at(Step::Confine, "session")?;
     sys::jail::reset_signals().at(Step::Confine, "signals")?;
-    enter(&spec.folder).map_err(|error| no_folder(&spec.folder, error))?;
-    let program = find(spec).ok_or_else(|| JailError::NoProgram { program: spec.program.clone() })?;
-    confine::limit(spec).at(Step::Limits, "")?;
+    enter(&job.folder).map_err(|error| no_folder(&job.folder, error))?;
+    let program = find(job).ok_or_else(|| JailError::NoProgram { program: job.program.clone() })?;
+    confine::limit(&helper.spec).at(Step::Limits, "")?;
     confine::give_up_capabilities().at(Step::Confine, "capabilities")?;
     let mut notes = Vec::new();
-    if !confine::restrict_files(spec.access)? {
+    if !confine::restrict_files(job.access)? {
         notes.push("the kernel has no Landlock, the second wall around files".to_owned());
     }
     sys::jail::close_extra_on_exec().at(Step::Confine, "descriptors")?;
     protocol::send(first, &Report::Started { notes }, &[]).at(Step::Confine, "report")?;
-    seccomp::apply(job.memory_is_bounded).at(Step::Confine, "system calls")?;
-    Err(execute(spec, &program)).at(Step::Execute, program.display())
+    seccomp::apply(helper.memory_is_bounded).at(Step::Confine, "system calls")?;
+    Err(execute(job, &program)).at(Step::Execute, program.display())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
-fn execute(spec: &JobSpec, program: &Path) -> std::io::Error {
+fn execute(job: &Job, program: &Path) -> std::io::Error {
     Command::new(program)
-        .arg0(&spec.program)
-        .args(&spec.args)
+        .arg0(&job.program)
+        .args(&job.args)
         .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .envs(DEFAULTS)
+        .envs(job.env.iter().map(|(name, value)| (name, value)))
         .exec()
 }
 
@@ -69,16 +73,16 @@ fn no_folder(folder: &Path, error: Errno) -> JailError {
 }
 
 /// The file to execute: a path is taken as it is, a name is looked up.
-fn find(spec: &JobSpec) -> Option<PathBuf> {
-    if spec.program.as_bytes().contains(&b'/') {
-        return Some(PathBuf::from(&spec.program)).filter(|program| is_program(program));
+fn find(job: &Job) -> Option<PathBuf> {
+    if job.program.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(&job.program)).filter(|program| is_program(program));
     }
     let default = OsString::from(DEFAULT_PATH);
-    let path = spec.env.iter().find(|(name, _)| name == "PATH").map_or(&default, |(_, value)| value);
+    let path = job.env.iter().rev().find(|(name, _)| name == "PATH").map_or(&default, |(_, value)| value);
     std::env::split_paths(path)
         .filter(|folder| is_trusted(folder))
-        .map(|folder| folder.join(&spec.program))
-        .find(|program| !OsStr::is_empty(&spec.program) && is_program(program))
+        .map(|folder| folder.join(&job.program))
+        .find(|program| !OsStr::is_empty(&job.program) && is_program(program))
 }
 
 /// Whether a folder on the PATH is one that no job can have written to.

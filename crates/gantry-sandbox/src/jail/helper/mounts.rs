@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxAttributes, StatxFlags,
-    fstat, fstatvfs, stat, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, fstat, fstatvfs,
+    stat, statx,
 };
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
@@ -21,9 +21,9 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, o
 use super::HelperJob;
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::probe::Backend;
-use crate::jail::workspace::{FileId, MountMode, ProtectedMount};
+use crate::jail::workspace::{FileId, MountMode, ProtectedMount, is_empty, open_beneath};
 use crate::jail::{STORE, WORKSPACE};
-use crate::sys::jail::{MountChange, change_mount};
+use crate::sys::jail::set_mount_attributes;
 
 /// What hidden folders and files look like.
 const NO_FOLDER: &str = "/run/hidden/folder";
@@ -55,18 +55,19 @@ fn make_one(workspace: &OwnedFd, wanted: &ProtectedMount) -> io::Result<()> {
         MountMode::Hide if is_folder => open_tree(CWD, NO_FOLDER, copy)?,
         MountMode::Hide => open_tree(CWD, NO_FILE, copy)?,
     };
-    let set = match wanted.mode {
-        MountMode::Pin => 0,
-        MountMode::ReadOnly | MountMode::Hide => MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into(),
+    let attributes = match wanted.mode {
+        MountMode::Pin => MountAttrFlags::empty(),
+        MountMode::ReadOnly | MountMode::Hide => MountAttrFlags::MOUNT_ATTR_RDONLY,
     };
-    change_mount(&mount, MountChange { is_recursive: true, set, id_map: None })?;
+    set_mount_attributes(&mount, attributes, true)?;
     let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(&mount, "", &below, "", both)?)
 }
 
 /// Refuses a workspace or a store from bubblewrap that is not the folder that Gantry had opened.
 pub(super) fn check_folders(job: &HelperJob) -> Result<(), JailError> {
-    for (folder, at) in job.folders.iter().zip([WORKSPACE, STORE]) {
+    for (folder, at) in [(&job.workspace, WORKSPACE), (&job.store, STORE)] {
+        let Some(folder) = folder else { continue };
         let (wanted, found) = (fstat(folder).at(Step::Rootfs, at)?, stat(at).at(Step::Rootfs, at)?);
         if FileId::of(&wanted) != FileId::of(&found) {
             return Err(Errno::STALE).at(Step::Rootfs, at);
@@ -88,7 +89,7 @@ impl MountWatch {
     pub(super) fn find(job: &HelperJob) -> Result<Self, JailError> {
         let workspace = open_workspace().at(Step::Protection, WORKSPACE)?;
         // bubblewrap goes by paths, which may have led it astray.
-        let opened = job.folders.first().filter(|_| job.spec.backend == Backend::Bubblewrap);
+        let opened = job.workspace.as_ref().filter(|_| job.spec.backend == Backend::Bubblewrap);
         let mut mounts = Vec::new();
         for mount in &job.spec.mounts {
             let find = || {
@@ -153,7 +154,7 @@ fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rus
         MountMode::Pin | MountMode::ReadOnly => {
             FileId::of(&state) == FileId::of(&fstat(open_below(opened, &mount.path)?)?)
         }
-        MountMode::Hide if mount.is_dir => is_empty(found)?,
+        MountMode::Hide if mount.is_dir => is_empty(found, Path::new("."))?,
         MountMode::Hide => {
             let kind = FileType::from_raw_mode(state.st_mode);
             kind == FileType::CharacterDevice && state.st_rdev == NULL_DEVICE
@@ -162,23 +163,11 @@ fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rus
     if is_right { Ok(()) } else { Err(Errno::STALE) }
 }
 
-fn is_empty(folder: &OwnedFd) -> rustix::io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    for entry in Dir::new(rustix::fs::openat(folder, ".", flags, Mode::empty())?)? {
-        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 fn open_workspace() -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(WORKSPACE, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Opens a path of the workspace. Its last name may be that of a link, which is then opened itself.
 fn open_below(workspace: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    rustix::fs::openat2(workspace, path, flags, Mode::empty(), resolve)
+    open_beneath(workspace, path, OFlags::PATH | OFlags::NOFOLLOW)
 }

@@ -30,7 +30,7 @@ pub(super) fn make(job: &HelperJob, proc: &Proc) -> Result<(), JailError> {
         // Where it is forbidden, as in many containers, the system bounds what all connections hold together.
         proc.set(path, BUFFER).ok();
     }
-    if !job.spec.network {
+    if !job.spec.job.network {
         return Ok(());
     }
     let listener = TcpListener::bind(PROXY).at(Step::Network, PROXY)?;

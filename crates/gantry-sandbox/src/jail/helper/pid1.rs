@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::accounting::{Accounting, Sample};
 use super::mounts::MountWatch;
 use super::proc::Proc;
-use super::{HelperJob, ProcessFd, confine, exec, network, open_null, release_pipes};
+use super::{HelperJob, ProcessFd, confine, exec, network};
 use crate::jail::error::{At as _, Step};
 use crate::jail::probe::Backend;
 use crate::jail::protocol::{self, Report};
@@ -64,7 +64,7 @@ pub(super) fn run(job: &HelperJob, proc: Proc) -> Result<(), JailError> {
         // It takes this one to look at every process of the jail.
         confine::keep_capabilities(CapabilitySet::SYS_PTRACE).at(Step::Confine, "capabilities")?;
     }
-    open_null().and_then(|null| release_pipes(&null)).at(Step::Execute, "pipes")?;
+    sys::open_null().and_then(|null| sys::release_stdio(&null)).at(Step::Execute, "pipes")?;
     notes.extend(executed(&ours)?);
     let supervisor = Supervisor { job, program, accounting, changes, mounts, started };
     protocol::send(&job.control, &Report::Started { notes }, &[]).at(Step::Execute, "report")?;
@@ -109,7 +109,7 @@ impl Supervisor<'_> {
     /// Returns how the program ended. None: Gantry is gone or has given the job up.
     fn run(mut self) -> io::Result<Option<ExitReason>> {
         let process = ProcessFd::of(self.program)?;
-        let limits = self.job.spec.limits;
+        let limits = self.job.spec.job.limits;
         loop {
             let pause = limits.wall.saturating_sub(self.started.elapsed()).min(INTERVAL);
             let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
@@ -147,7 +147,7 @@ impl Supervisor<'_> {
     /// Samples what the job takes. A job can make that last, so an event interrupts it, and then nothing is known; one that
     /// makes it last too long counts as taking too much memory.
     fn sample(&mut self) -> io::Result<Sample> {
-        let (control, limits) = (&self.job.control, &self.job.spec.limits);
+        let (control, limits) = (&self.job.control, &self.job.spec.job.limits);
         let (is_changed, is_slow) = (Cell::new(false), Cell::new(false));
         let busy_before = processor_time();
         let is_interrupted = || {
@@ -191,7 +191,7 @@ impl Supervisor<'_> {
 /// Kills the job at once. No process in the jail can change its mounts, but one outside takes a protected mount off by
 /// replacing its path.
 fn protection_lost() -> io::Error {
-    sys::jail::kill_others();
+    sys::jail::signal_others(Signal::KILL);
     io::Error::other(PROTECTION_LOST)
 }
 

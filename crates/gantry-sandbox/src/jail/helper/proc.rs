@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use rustix::mount::MountAttrFlags;
+
+use super::rootfs::new_mount;
 
 /// Limit: bytes of a file that is read here; a list of children can be long.
 const TEXT_LIMIT: u64 = 256 << 10;
@@ -28,10 +30,7 @@ impl Proc {
     /// One of its own for this process namespace, or that of the machine where that is forbidden.
     pub(super) fn open() -> io::Result<Self> {
         let own = || {
-            let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-            rustix::mount::fsconfig_create(context.as_fd())?;
-            let none = MountAttrFlags::empty();
-            let mount = rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, none)?;
+            let mount = new_mount("proc", &[], MountAttrFlags::empty())?;
             rustix::fs::openat(mount, ".", FOLDER, Mode::empty())
         };
         match own() {

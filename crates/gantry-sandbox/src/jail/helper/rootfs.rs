@@ -24,7 +24,7 @@ use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::protocol::JobSpec;
 use crate::jail::workspace::FileId;
 use crate::jail::{Access, FILES, HOME, STORE, WORKSPACE};
-use crate::sys::jail::{MountChange, change_mount};
+use crate::sys::jail::set_mount_attributes;
 
 /// Programs and libraries: a link is copied, all else is shown.
 pub(in crate::jail) const SYSTEM: [&str; 9] =
@@ -108,8 +108,7 @@ enum What {
 /// Everything of the machine that is to be shown in the jail.
 #[derive(Debug)]
 pub(super) struct Sources {
-    system: Vec<Source>,
-    toolchains: Vec<Source>,
+    machine: Vec<Source>,
     workspace: Option<OwnedFd>,
     store: Option<OwnedFd>,
 }
@@ -119,26 +118,25 @@ pub(super) fn gather(spec: &JobSpec, folders: Folders) -> Result<Sources, JailEr
     // Later mounts on the machine do not show up in the jail.
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).at(Step::Rootfs, "/")?;
-    let mut system = Vec::new();
+    let mut machine = Vec::new();
     for path in SYSTEM {
-        system.extend(system_part(Path::new(path)).at(Step::Rootfs, path)?);
+        machine.extend(system_part(Path::new(path)).at(Step::Rootfs, path)?);
     }
     for path in SETTINGS {
-        system.extend(copied_or_shown(Path::new(path)).at(Step::Rootfs, path)?);
+        machine.extend(copied_or_shown(Path::new(path)).at(Step::Rootfs, path)?);
     }
     for (path, device) in DEVICES {
         let source = shown(Path::new(device), DEVICE).at(Step::Rootfs, path)?;
-        system.extend(source.map(|source| Source { at: path.into(), ..source }));
+        machine.extend(source.map(|source| Source { at: path.into(), ..source }));
     }
-    let mut toolchains = Vec::new();
-    for path in &spec.toolchains {
+    for path in &spec.job.toolchains {
         check_toolchain(path).at(Step::Rootfs, path.display())?;
         // It is shown already.
         if !path.starts_with("/usr") {
-            toolchains.extend(shown(path, READ).at(Step::Rootfs, path.display())?);
+            machine.extend(shown(path, READ).at(Step::Rootfs, path.display())?);
         }
     }
-    let flags = match spec.access {
+    let flags = match spec.job.access {
         Access::Read => READ,
         Access::Write => WRITE,
     };
@@ -146,8 +144,7 @@ pub(super) fn gather(spec: &JobSpec, folders: Folders) -> Result<Sources, JailEr
         folder.map(|folder| placed(folder, flags)).transpose().at(Step::Rootfs, what)
     };
     Ok(Sources {
-        system,
-        toolchains,
+        machine,
         workspace: place(folders.workspace, flags, "the workspace")?,
         store: place(folders.store, WRITE, "the store")?,
     })
@@ -180,7 +177,7 @@ fn shown(path: &Path, flags: MountAttrFlags) -> io::Result<Option<Source>> {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    change_mount(&tree, MountChange { is_recursive: true, set: flags.bits().into(), id_map: None })?;
+    set_mount_attributes(&tree, flags, true)?;
     let is_folder = is_folder(&tree)?;
     Ok(Some(Source { at: path.to_owned(), what: What::Tree { mount: tree, is_folder } }))
 }
@@ -209,7 +206,7 @@ fn placed(folder: Folder, flags: MountAttrFlags) -> io::Result<OwnedFd> {
             rustix::mount::open_tree(&here, "", COPY | OpenTreeFlags::AT_EMPTY_PATH)?
         }
     };
-    change_mount(&tree, MountChange { is_recursive: true, set: flags.bits().into(), id_map: None })?;
+    set_mount_attributes(&tree, flags, true)?;
     Ok(tree)
 }
 
@@ -231,14 +228,11 @@ pub(super) fn build(job: &HelperJob, sources: Sources) -> Result<Proc, JailError
     let shown_proc = proc_for_job();
     let root = memory("root", ROOT_SIZE, ROOT_FILES, 0o755).at(Step::Rootfs, "the root folder")?;
     leave_machine(&root).at(Step::Rootfs, "pivot_root")?;
-    for source in sources.system {
-        put(&source.at, source.what).at(Step::Rootfs, source.at.display())?;
-    }
     for (path, size, files, mode) in IN_MEMORY {
         let mount = memory("memory", size, files, mode).at(Step::Rootfs, path)?;
         put_tree(Path::new(path), &mount, true).at(Step::Rootfs, path)?;
     }
-    for source in sources.toolchains {
+    for source in sources.machine {
         put(&source.at, source.what).at(Step::Rootfs, source.at.display())?;
     }
     for (path, text) in TEXTS {
@@ -263,8 +257,7 @@ pub(super) fn build(job: &HelperJob, sources: Sources) -> Result<Proc, JailError
     if let Some(store) = &sources.store {
         put_tree(Path::new(STORE), store, true).at(Step::Rootfs, STORE)?;
     }
-    let read_only = MountChange { set: READ.bits().into(), ..MountChange::default() };
-    change_mount(&root, read_only).at(Step::Rootfs, "/")?;
+    set_mount_attributes(&root, READ, false).at(Step::Rootfs, "/")?;
     watched.at(Step::Rootfs, "/proc")
 }
 
@@ -278,26 +271,28 @@ pub(in crate::jail) const LINKS: [(&str, &str); 4] = [
 
 /// The processes of the jail, for themselves: each sees those that it could also trace.
 fn proc_for_job() -> rustix::io::Result<OwnedFd> {
-    let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    rustix::mount::fsconfig_set_string(context.as_fd(), "hidepid", "invisible")?;
-    rustix::mount::fsconfig_create(context.as_fd())?;
-    rustix::mount::fsmount(
-        context.as_fd(),
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        READ | MountAttrFlags::MOUNT_ATTR_NOEXEC,
-    )
+    new_mount("proc", &[("hidepid", "invisible")], READ | MountAttrFlags::MOUNT_ATTR_NOEXEC)
 }
 
 /// A new file system in memory.
-fn memory(name: &str, size: u64, files: u64, mode: u32) -> io::Result<OwnedFd> {
-    let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    let set = |key: &str, value: String| rustix::mount::fsconfig_set_string(context.as_fd(), key, value);
-    set("source", name.to_owned())?;
-    set("size", size.to_string())?;
-    set("nr_inodes", files.to_string())?;
-    set("mode", format!("{mode:o}"))?;
+fn memory(name: &str, size: u64, files: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
+    let (size, files, mode) = (size.to_string(), files.to_string(), format!("{mode:o}"));
+    let options = [("source", name), ("size", &size), ("nr_inodes", &files), ("mode", &mode)];
+    new_mount("tmpfs", &options, WRITE)
+}
+
+/// A mount of a new file system, which is nowhere yet.
+pub(super) fn new_mount(
+    kind: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> rustix::io::Result<OwnedFd> {
+    let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        rustix::mount::fsconfig_set_string(context.as_fd(), *key, *value)?;
+    }
     rustix::mount::fsconfig_create(context.as_fd())?;
-    Ok(rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, WRITE)?)
+    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// Makes an empty file system the root of this process, and leaves the machine's.
@@ -347,18 +342,18 @@ fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 
 /// Writes the files of the job into a file system of their own that is as large as they are.
 fn put_files(job: &HelperJob) -> Result<(), JailError> {
-    let size = job.contents.iter().map(|content| content.len() as u64 + 4096).sum::<u64>() + 4096;
-    let mount = memory("files", size, job.contents.len() as u64 + 8, 0o755).at(Step::Rootfs, FILES)?;
+    let files = &job.spec.job.files;
+    let size = files.iter().map(|(_, content)| content.len() as u64 + 4096).sum::<u64>() + 4096;
+    let mount = memory("files", size, files.len() as u64 + 8, 0o755).at(Step::Rootfs, FILES)?;
     put_tree(Path::new(FILES), &mount, true).at(Step::Rootfs, FILES)?;
     write_files(job)?;
-    let read_only = MountChange { set: READ.bits().into(), ..MountChange::default() };
-    change_mount(&mount, read_only).at(Step::Rootfs, FILES)
+    set_mount_attributes(&mount, READ, false).at(Step::Rootfs, FILES)
 }
 
 pub(super) fn write_files(job: &HelperJob) -> Result<(), JailError> {
-    for ((name, _), content) in job.spec.files.iter().zip(&job.contents) {
+    for (name, content) in &job.spec.job.files {
         let path = Path::new(FILES).join(name);
-        write(&path, content, 0o555).at(Step::Rootfs, name)?;
+        write(&path, content.as_bytes(), 0o555).at(Step::Rootfs, name)?;
         // The mask of this process may have taken something away.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o555)).at(Step::Rootfs, name)?;
     }

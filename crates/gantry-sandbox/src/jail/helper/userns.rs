@@ -21,7 +21,7 @@ use rustix::thread::{
 use super::HelperJob;
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::protocol::Owner;
-use crate::sys::{self, jail::MountChange};
+use crate::sys;
 
 /// The user and the group in the jail.
 const INSIDE: Owner = Owner { uid: 1000, gid: 1000 };
@@ -51,18 +51,17 @@ pub(super) fn enter(job: &HelperJob) -> Result<Folders, JailError> {
     if is_root {
         set_thread_groups(&[]).at(Step::UserMap, "groups")?;
     }
-    let mut descriptors = job.folders.iter();
-    let mut place = |owner: Option<Owner>| {
-        let Some(owner) = owner else { return Ok(None) };
-        let folder = descriptors.next().ok_or(io::ErrorKind::NotFound);
-        let folder =
-            folder.map_err(io::Error::from).and_then(|fd| fd.try_clone()).at(Step::Job, "descriptors")?;
-        if is_root && owner != outside {
-            return Ok(Some(Folder::Mounted(mounted_for(&folder, owner, outside)?)));
+    let place = |folder: &Option<OwnedFd>, owner: Option<Owner>| match folder.as_ref().zip(owner) {
+        None => Ok(None),
+        Some((folder, owner)) if is_root && owner != outside => {
+            mounted_for(folder, owner, outside).map(|mount| Some(Folder::Mounted(mount)))
         }
-        Ok(Some(Folder::Opened(folder)))
+        Some((folder, _)) => Ok(Some(Folder::Opened(folder.try_clone().at(Step::Job, "descriptors")?))),
     };
-    let placed = Folders { workspace: place(job.spec.workspace)?, store: place(job.spec.store)? };
+    let placed = Folders {
+        workspace: place(&job.workspace, job.spec.workspace)?,
+        store: place(&job.store, job.spec.store)?,
+    };
     if is_root {
         let namespace = user_namespace(INSIDE, outside)?;
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))
@@ -128,8 +127,7 @@ fn mounted_for(folder: &OwnedFd, owner: Owner, seen: Owner) -> Result<OwnedFd, J
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let tree = open_tree(folder, "", flags).at(Step::IdMap, "")?;
-    let change = MountChange { id_map: Some(namespace.as_fd()), ..MountChange::default() };
-    sys::jail::change_mount(&tree, change).at(Step::IdMap, "")?;
+    sys::jail::map_owners(&tree, namespace).at(Step::IdMap, "")?;
     Ok(tree)
 }
 

@@ -1,6 +1,5 @@
 //! The work before a job exists, on a thread that may block: checks, locks, descriptors and the start of the helper.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,15 +16,15 @@ use super::Builder;
 use crate::jail::bubblewrap;
 use crate::jail::cgroup::{Cgroups, JobCgroup};
 use crate::jail::probe::Backend;
-use crate::jail::protocol::{self, FILES_LIMIT, JobSpec, Owner, Start};
+use crate::jail::protocol::{self, JobSpec, Owner, Start};
 use crate::jail::workspace::{Workspace, WorkspaceLease};
-use crate::jail::{Access, HELPER_ARG, HOME, JailError, Job, Limits};
+use crate::jail::{Access, HELPER_ARG, JailError, Job, Limits};
 
 /// The helper's name in a list of processes. `pkill gantry` must not end Gantry and its jobs together.
 const PROCESS_NAME: &str = "sandbox-jail";
 
-/// Variables of a job unless it sets them.
-const DEFAULTS: [(&str, &str); 3] = [("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8")];
+/// Limit: bytes of the files of a job together.
+pub(in crate::jail) const FILES_LIMIT: u64 = 64 << 20;
 
 /// A helper that has its job.
 #[derive(Debug)]
@@ -63,19 +62,20 @@ type Helper = (OwnedFd, Child, OwnedFd, Option<JobCgroup>);
 fn start_helper(builder: &Builder, lease: Option<&WorkspaceLease>, job: &Job) -> Result<Helper, JailError> {
     let failed = |error: io::Error| JailError::setup("starting the helper", &error);
     let store = job.store.as_deref().map(open_store).transpose()?;
-    let mut spec = JobSpec::of(job, builder.backend);
-    spec.store = store.as_ref().map(|(_, owner)| *owner);
-    if let Some(lease) = lease {
-        spec.workspace = Some(Owner { uid: lease.owner.0, gid: lease.owner.1 });
-        spec.mounts.clone_from(&lease.mounts);
-    }
-    let job_file = protocol::write_job(&spec, job).map_err(failed)?;
+    let spec = JobSpec {
+        backend: builder.backend,
+        job: job.clone(),
+        workspace: lease.map(|lease| lease.owner),
+        store: store.as_ref().map(|(_, owner)| *owner),
+        mounts: lease.map(|lease| lease.mounts.clone()).unwrap_or_default(),
+    };
+    let job_file = protocol::write_job(&spec).map_err(failed)?;
     let (their_stdin, stdin) = io::pipe().map_err(failed)?;
     let (control, theirs) = protocol::pair().map_err(failed)?;
     rustix::io::ioctl_fionbio(&control, true).map_err(|error| failed(error.into()))?;
     let mut command = match builder.backend {
         Backend::Native => native(&builder.helper),
-        Backend::Bubblewrap => bubblewrap::command(&builder.helper, &spec, lease, job.store.as_deref())?,
+        Backend::Bubblewrap => bubblewrap::command(&builder.helper, &spec, lease)?,
     };
     command.arg(HELPER_ARG).stdin(theirs).stdout(Stdio::piped()).stderr(Stdio::piped());
     let process = command.spawn().map_err(failed)?;
@@ -122,41 +122,16 @@ fn job_cgroup(backend: Backend, process: &Child, limits: &Limits) -> Option<JobC
         .ok()
 }
 
-impl JobSpec {
-    /// A job without a workspace and a store.
-    pub(in crate::jail) fn of(job: &Job, backend: Backend) -> Self {
-        let mut env = job.env.clone();
-        for (name, value) in DEFAULTS {
-            env.entry(name.into()).or_insert_with(|| value.into());
-        }
-        Self {
-            backend,
-            program: job.program.clone(),
-            args: job.args.clone(),
-            env: env.into_iter().collect(),
-            folder: job.folder.clone(),
-            access: job.access,
-            network: job.network,
-            files: job.files.iter().map(|(name, content)| (name.clone(), content.len() as u64)).collect(),
-            limits: job.limits,
-            workspace: None,
-            store: None,
-            toolchains: job.toolchains.to_vec(),
-            mounts: Vec::new(),
-        }
-    }
-}
-
 /// Refuses a job that no jail can run.
 fn check(job: &Job) -> Result<(), JailError> {
     let refuse = |reason: &str| Err(JailError::setup("the job", &reason));
     let has_nul = |text: &OsStr| text.as_bytes().contains(&0);
-    let names = job.env.keys();
-    let mut texts = job.args.iter().chain(job.env.values()).chain(names.clone()).chain([&job.program]);
+    let variables = job.env.iter().flat_map(|(name, value)| [name, value]);
+    let mut texts = job.args.iter().chain(variables).chain([&job.program]);
     if texts.any(|text| has_nul(text)) || has_nul(job.folder.as_os_str()) {
         return refuse("a text for it contains a NUL byte; remove it");
     }
-    if names.into_iter().any(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
+    if job.env.iter().any(|(name, _)| name.is_empty() || name.as_bytes().contains(&b'=')) {
         return refuse("the name of a variable is empty or contains `=`");
     }
     let is_plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']);
@@ -188,12 +163,12 @@ impl Job {
         Self {
             program: "true".into(),
             args: Vec::new(),
-            env: BTreeMap::new(),
+            env: Vec::new(),
             folder: PathBuf::new(),
             input: Arc::default(),
             access: Access::Read,
             network: false,
-            toolchains: Arc::default(),
+            toolchains: Vec::new(),
             store: None,
             files: Vec::new(),
             limits: Limits {

@@ -141,68 +141,45 @@ impl RunningJob {
     pub(super) async fn end(self, ended: io::Result<Ended>) -> Result<(ExitReason, Duration), JailError> {
         let Self { control, mut process, lease, cgroup, since, .. } = self;
         drop(control);
-        let death = Death::of(&mut process).await;
-        let is_whole = matches!(death, Death::Whole);
+        let death = wait_for(&mut process).await;
+        let is_whole = matches!(&death, Ok(status) if status.code().is_some());
         // It reads files, and may have to wait.
         let releasing = tokio::task::spawn_blocking(move || release(cgroup, lease, is_whole));
         let is_out_of_memory = releasing.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a job was not tidied up after");
             false
         });
-        let broken = match (death, ended) {
-            (Death::Whole | Death::Killed, Ok(Some(ended))) => return Ok(ended),
+        death.map_err(JailError::Broken)?;
+        match ended {
+            Ok(Some(ended)) => Ok(ended),
             // The kernel ends a whole control group for its memory, the helper included.
-            (Death::Whole | Death::Killed, Ok(None)) if is_out_of_memory => {
-                return Ok((ExitReason::MemoryLimit, since.elapsed()));
-            }
-            (Death::Whole | Death::Killed, Ok(None)) => {
-                "it ended without a report of how the job ended".to_owned()
-            }
-            (Death::Whole | Death::Killed, Err(error)) => error.to_string(),
-            (Death::Late, _) => format!(
-                "something in it did not end within {} s, so its helper was killed; look for processes in \
-                 uninterruptible sleep",
-                END_LIMIT.as_secs()
-            ),
-            (Death::Unknown(error), _) => format!("its helper cannot be waited for: {error}"),
-        };
-        Err(JailError::Broken(broken))
+            Ok(None) if is_out_of_memory => Ok((ExitReason::MemoryLimit, since.elapsed())),
+            Ok(None) => Err(JailError::Broken("it ended without a report of how the job ended".to_owned())),
+            Err(error) => Err(JailError::Broken(error.to_string())),
+        }
     }
+}
+
+/// Waits for the end of a helper. One that ends by itself does so only after every other process in the jail. If a signal of
+/// another process ends it, the jail goes with it, but maybe a moment later. One that does not end is killed.
+async fn wait_for(process: &mut Child) -> Result<ExitStatus, String> {
+    match timeout(END_LIMIT, process.wait()).await {
+        Ok(status) => return status.map_err(|error| format!("its helper cannot be waited for: {error}")),
+        Err(_elapsed) => {
+            process.start_kill().map_err(|error| format!("its helper cannot be killed: {error}"))?
+        }
+    }
+    // Whether or not it dies in this time: what is left of the jail is not known.
+    timeout(KILL_LIMIT, process.wait()).await.ok();
+    Err(format!(
+        "something in it did not end within {} s, so its helper was killed; look for processes in uninterruptible sleep",
+        END_LIMIT.as_secs()
+    ))
 }
 
 /// The next report. None: there will be no more.
 async fn next_report(control: &UnixStream) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
     control.async_io(Interest::READABLE, || protocol::receive(control)).await
-}
-
-/// How a helper ended.
-enum Death {
-    /// By itself, which it does only after every other process in the jail.
-    Whole,
-    /// By a signal of another process. The jail goes with it, but maybe a moment later.
-    Killed,
-    /// It was killed here, because something did not end.
-    Late,
-    Unknown(io::Error),
-}
-
-impl Death {
-    /// Waits for it.
-    async fn of(process: &mut Child) -> Self {
-        let by_itself = |status: ExitStatus| status.code().is_some();
-        match timeout(END_LIMIT, process.wait()).await {
-            Ok(Ok(status)) if by_itself(status) => return Self::Whole,
-            Ok(Ok(_)) => return Self::Killed,
-            Ok(Err(error)) => return Self::Unknown(error),
-            Err(_elapsed) => {}
-        }
-        if let Err(error) = process.start_kill() {
-            return Self::Unknown(error);
-        }
-        // Whether or not it dies in this time: what is left of the jail is not known.
-        timeout(KILL_LIMIT, process.wait()).await.ok();
-        Self::Late
-    }
 }
 
 /// Gives up the control group and the workspace. Returns whether the kernel has killed the job for its memory.

@@ -3,8 +3,8 @@
 //! The rest of `.git` stays writable, so that git works in the jail. A missing part gets a placeholder with which git does
 //! what it would do without.
 
-use super::lease::{Opened, unprotected};
-use super::placeholder::{self, EMPTY, ITSELF, Placeholder};
+use super::lease::{Opened, is_empty, open_beneath, unprotected};
+use super::placeholder::{EMPTY, ITSELF, Placeholder};
 use crate::jail::JailError;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, statat};
 use rustix::io::Errno;
@@ -66,7 +66,7 @@ pub(super) fn prepare(workspace: &Opened) {
     for repository in repositories {
         let Ok(relative) = repository.strip_prefix(&workspace.path) else { continue };
         // A job can turn the repository into a link at any time, which is not followed.
-        if let Ok(folder) = placeholder::open(workspace, relative, OFlags::PATH | OFlags::DIRECTORY) {
+        if let Ok(folder) = open_beneath(workspace.dir(), relative, OFlags::PATH | OFlags::DIRECTORY) {
             // Where it cannot be made, it gets a placeholder, or no job can make it either.
             mkdirat(folder, INFO, Mode::from_raw_mode(INFO_MODE)).ok();
         }
@@ -122,7 +122,7 @@ fn found(workspace: &Opened) -> Result<Found, Errno> {
     if kind != FileType::Directory {
         return Ok(Found::File);
     }
-    match placeholder::is_empty(workspace, Path::new(GIT)) {
+    match is_empty(workspace.dir(), Path::new(GIT)) {
         Ok(true) => Ok(Found::Nothing),
         // A job can take away the right to look into it, and give it back.
         Ok(false) | Err(Errno::ACCESS) => Ok(Found::Repository),

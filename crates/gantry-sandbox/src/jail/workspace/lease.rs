@@ -3,8 +3,9 @@
 use super::lock::Lock;
 use super::protection::Protection;
 use super::{ProtectedPaths, checks};
+use crate::jail::protocol::Owner;
 use crate::jail::{Access, JailError};
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, Stat, openat2};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -41,8 +42,7 @@ pub(crate) struct FileId(u64, u64);
 pub(crate) struct WorkspaceLease {
     /// The folder, opened for reading, with the lock.
     pub(crate) dir: OwnedFd,
-    /// The user and group that the folder belongs to.
-    pub(crate) owner: (u32, u32),
+    pub(crate) owner: Owner,
     /// The mounts over the workspace in the jail, in this order.
     pub(crate) mounts: Vec<ProtectedMount>,
     workspace: Arc<Opened>,
@@ -125,7 +125,7 @@ impl Workspace {
         let dir = rustix::fs::openat(&workspace.dir, ".", FOLDER, Mode::empty()).map_err(failed)?;
         let stat = rustix::fs::fstat(&dir).map_err(failed)?;
         Lock::share(&dir, &workspace.path)?;
-        let owner = (stat.st_uid, stat.st_gid);
+        let owner = Owner { uid: stat.st_uid, gid: stat.st_gid };
         let mut lease = WorkspaceLease { dir, owner, mounts: Vec::new(), workspace: Arc::clone(workspace) };
         match Protection::secure(workspace, access) {
             Ok(mounts) => {
@@ -169,6 +169,21 @@ impl FileId {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self(stat.st_dev, stat.st_ino)
     }
+}
+
+/// Opens a path beneath a folder without following any link.
+pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+pub(crate) fn is_empty(folder: impl AsFd, path: &Path) -> Result<bool, Errno> {
+    for entry in Dir::new(open_beneath(folder, path, FOLDER)?)? {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The workspace cannot be used.

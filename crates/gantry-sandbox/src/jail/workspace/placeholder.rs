@@ -4,10 +4,11 @@
 //! So no program takes one for the real thing, and Gantry recognises it: a socket without a listener cannot even be
 //! opened; an empty folder, or a file without effect, has a sticky bit that it has no use for.
 
-use super::lease::Opened;
+use super::lease::{Opened, is_empty, open_beneath};
+use super::looks_like_placeholder;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid, chownat, fchmod, fstat, mkdirat,
-    mknodat, openat, openat2, statat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fstat, mkdirat, mknodat, openat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -19,12 +20,6 @@ const FOLDER_MODE: u32 = 0o1700;
 const FILE_MODE: u32 = 0o1644;
 /// The permissions of a folder that a user has filled.
 const ORDINARY_MODE: u32 = 0o755;
-/// The bits of a mode by which they are recognised: of these, only the sticky one is set.
-const FOLDER_MARK: u32 = 0o7077;
-const FILE_MARK: u32 = 0o7111;
-const STICKY: u32 = 0o1000;
-/// The bits of a socket, of which none is set.
-const SOCKET_MARK: u32 = 0o7777;
 
 const NO_LINK: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
@@ -42,8 +37,7 @@ pub(super) enum Placeholder {
 pub(super) const EMPTY: &[u8] = b"";
 /// The common folder of a repository that has none is the repository itself. Git refuses an empty file.
 pub(super) const ITSELF: &[u8] = b".\n";
-/// How many bytes one of them has at most.
-pub(super) const LONGEST: u64 = ITSELF.len() as u64;
+const _: () = assert!(ITSELF.len() as u64 == super::LONGEST);
 
 /// The result of an attempt to make a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +76,7 @@ impl Placeholder {
             && usize::try_from(stat.st_size) != Ok(content.len())
         {
             // A power failure has left only its beginning.
-            rustix::io::write(open(workspace, path, OFlags::WRONLY)?, content)?;
+            rustix::io::write(open_beneath(workspace.dir(), path, OFlags::WRONLY)?, content)?;
         }
         Ok(Made::Present { is_dir: kind == FileType::Directory })
     }
@@ -102,25 +96,17 @@ impl Placeholder {
     }
 }
 
-/// Whether this mode is that of a placeholder.
-pub(super) fn is_marked(mode: u32) -> bool {
-    let kind = FileType::from_raw_mode(mode);
-    if kind == FileType::Socket {
-        mode & SOCKET_MARK == 0
-    } else if kind == FileType::Directory {
-        mode & FOLDER_MARK == STICKY
-    } else {
-        kind == FileType::RegularFile && mode & FILE_MARK == STICKY
-    }
+fn is_marked(stat: &Stat) -> bool {
+    looks_like_placeholder(stat.st_mode, u64::try_from(stat.st_size).unwrap_or(u64::MAX))
 }
 
 /// Whether a placeholder is there, made now or left over.
 pub(super) fn is_one(workspace: &Opened, path: &Path, stat: &Stat) -> Result<bool, Errno> {
-    if !is_marked(stat.st_mode) {
+    if !is_marked(stat) {
         return Ok(false);
     }
     let found = if is_folder(stat) {
-        is_empty(workspace, path)
+        is_empty(workspace.dir(), path)
     } else if FileType::from_raw_mode(stat.st_mode) == FileType::Socket {
         Ok(true)
     } else {
@@ -135,7 +121,7 @@ pub(super) fn remove(workspace: &Opened, path: &Path) -> Result<(), Errno> {
     let (folder, name) = parent(workspace, path)?;
     let stat = match statat(&folder, name, NO_LINK) {
         Ok(stat) if is_one(workspace, path, &stat)? => stat,
-        Ok(stat) if is_marked(stat.st_mode) && is_folder(&stat) => return hand_over(workspace, path),
+        Ok(stat) if is_marked(&stat) && is_folder(&stat) => return hand_over(workspace, path),
         Ok(_) | Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -148,7 +134,7 @@ pub(super) fn remove(workspace: &Opened, path: &Path) -> Result<(), Errno> {
 
 /// Gives a folder that a user has filled ordinary permissions.
 fn hand_over(workspace: &Opened, path: &Path) -> Result<(), Errno> {
-    let folder = open(workspace, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let folder = open_beneath(workspace.dir(), path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     fchmod(folder, Mode::from_raw_mode(ORDINARY_MODE))
 }
 
@@ -160,32 +146,16 @@ fn is_folder(stat: &Stat) -> bool {
 fn parent<'a>(workspace: &Opened, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((open(workspace, folder, OFlags::PATH | OFlags::DIRECTORY)?, name))
-}
-
-pub(super) fn open(workspace: &Opened, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    openat2(workspace.dir(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
-}
-
-pub(super) fn is_empty(workspace: &Opened, path: &Path) -> Result<bool, Errno> {
-    let folder = open(workspace, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-    for entry in Dir::new(folder)? {
-        let entry = entry?;
-        if ![".", ".."].contains(&entry.file_name().to_str().unwrap_or_default()) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok((open_beneath(workspace.dir(), folder, OFlags::PATH | OFlags::DIRECTORY)?, name))
 }
 
 /// Whether a file has the content of a placeholder, or only the beginning of it, as after a power failure.
 fn is_without_effect(workspace: &Opened, path: &Path, stat: &Stat) -> Result<bool, Errno> {
-    if stat.st_nlink != 1 || u64::try_from(stat.st_size).is_ok_and(|size| size > LONGEST) {
+    if stat.st_nlink != 1 {
         return Ok(false);
     }
     let mut content = [0; ITSELF.len() + 1];
-    let file = open(workspace, path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+    let file = open_beneath(workspace.dir(), path, OFlags::RDONLY | OFlags::NONBLOCK)?;
     let n_read = rustix::io::read(file, &mut content)?;
     Ok(content.get(..n_read).is_some_and(|content| ITSELF.starts_with(content)))
 }
@@ -196,7 +166,7 @@ fn give_to_owner(workspace: &Opened, folder: BorrowedFd<'_>, name: &OsStr) -> Re
         return Ok(());
     }
     let made = openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if !is_marked(fstat(&made)?.st_mode) {
+    if !is_marked(&fstat(&made)?) {
         return Ok(());
     }
     let owner = fstat(workspace.dir())?;

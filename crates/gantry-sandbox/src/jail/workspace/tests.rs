@@ -125,7 +125,7 @@ fn what_exists_is_covered_and_the_folders_above_it_are_pinned() {
     assert_eq!(lines(&lease.mounts), expected);
     assert_eq!(fixture.entries(), before);
     let stat = fs::metadata(fixture.at("")).unwrap();
-    assert_eq!(lease.owner, (stat.uid(), stat.gid()));
+    assert_eq!((lease.owner.uid, lease.owner.gid), (stat.uid(), stat.gid()));
 }
 
 #[test]

@@ -47,8 +47,8 @@ async fn bytes_that_are_no_text_arrive_and_come_back() {
 async fn the_environment_is_what_the_job_says_and_a_home() {
     let cell = Cell::new();
     let mut job = cell.job("env", &[]);
-    job.env.insert("LD_PRELOAD".into(), String::new().into());
-    job.env.insert("LANG".into(), "de_DE.UTF-8".into());
+    job.env.push(("LD_PRELOAD".into(), String::new().into()));
+    job.env.push(("LANG".into(), "de_DE.UTF-8".into()));
     let text = cell.output(job).await;
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -133,7 +133,7 @@ async fn programs_are_not_looked_for_in_the_workspace() {
         ["/workspace:/usr/bin", ".::/usr/bin", "/tmp/../workspace:/usr/bin", "/proc/self/cwd:/usr/bin"]
     {
         let mut job = cell.job("true", &[]);
-        job.env.insert("PATH".into(), path.into());
+        job.env.push(("PATH".into(), path.into()));
         assert_eq!(cell.output(job).await, "", "{path}");
     }
     assert_eq!(cell.output(cell.job("/workspace/true", &[])).await, "planted\n");
@@ -158,8 +158,8 @@ async fn what_no_process_can_be_given_is_refused() {
         cell.job("true", &[]),
         cell.job("true", &[]),
     ];
-    jobs[2].env.insert("A=B".into(), "".into());
-    jobs[3].files.push(("../x".to_owned(), Vec::new()));
+    jobs[2].env.push(("A=B".into(), "".into()));
+    jobs[3].files.push(("../x".to_owned(), String::new()));
     for job in jobs {
         let error = cell.try_run(job).await.expect_err("refused");
         assert!(matches!(error, JailError::Setup { .. }), "{error}");
@@ -199,9 +199,9 @@ async fn files_of_the_job_can_be_read_and_executed_but_not_changed() {
         "cat /run/gantry/data | wc -c; /run/gantry/tool; echo x > /run/gantry/data; touch /run/gantry/x",
     );
     job.files = vec![
-        ("data".to_owned(), vec![0xab; 3 << 20]),
-        ("tool".to_owned(), b"#!/bin/sh\necho tool\n".to_vec()),
-        ("empty".to_owned(), Vec::new()),
+        ("data".to_owned(), "x".repeat(3 << 20)),
+        ("tool".to_owned(), "#!/bin/sh\necho tool\n".to_owned()),
+        ("empty".to_owned(), String::new()),
     ];
     let ran = cell.run(job).await;
     assert_eq!(ran.stdout.text(), format!("{}\ntool\n", 3 << 20));
@@ -242,7 +242,7 @@ async fn toolchains_are_read_where_they_are() {
     fs::set_permissions(tools.path(), fs::Permissions::from_mode(0o755)).expect("rights");
     let mut job = cell.shell(&format!("tool; touch {}/x", tools.path().display()));
     let path = format!("{}:/usr/bin:/bin", tools.path().join("bin").display());
-    job.env.insert("PATH".into(), path.into());
+    job.env.push(("PATH".into(), path.into()));
     job.toolchains = [tools.path().to_owned(), "/no/such/toolchain".into()].into();
     let ran = cell.run(job).await;
     assert_eq!(ran.stdout.text(), "works\n");

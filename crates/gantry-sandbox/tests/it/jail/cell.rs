@@ -1,6 +1,5 @@
 //! A workspace with a sandbox, to run jobs in.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +41,7 @@ impl Cell {
         Job {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
-            env: BTreeMap::from([
+            env: Vec::from([
                 ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
                 ("MARK".into(), self.world.mark.clone().into()),
             ]),
@@ -50,7 +49,7 @@ impl Cell {
             input: Arc::default(),
             access: Access::Write,
             network: false,
-            toolchains: Arc::default(),
+            toolchains: Vec::new(),
             store: None,
             files: Vec::new(),
             limits: Limits {

@@ -237,7 +237,7 @@ async fn jobs_at_the_same_time_are_apart() {
         while len([n for n in os.listdir('.') if n.startswith('here')]) < 2: time.sleep(0.01)";
     let job = |who: &str| {
         let mut job = cell.python(script);
-        job.env.insert("WHO".into(), who.into());
+        job.env.push(("WHO".into(), who.into()));
         job
     };
     let workspace = cell.workspace();

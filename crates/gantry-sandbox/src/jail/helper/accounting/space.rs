@@ -11,8 +11,6 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{fstat, fstatfs, fstatvfs};
 use rustix::io::Errno;
 
-use crate::jail::Access;
-
 /// Loss of space that does not count: this many times what a job may write, and this many bytes at least.
 const LOSS_FACTOR: u64 = 4;
 const LEAST_LOSS: u64 = 1 << 30;
@@ -53,11 +51,13 @@ pub(super) struct Taken {
 }
 
 impl Space {
-    /// Takes the workspace, if there is one, and the store.
-    pub(super) fn new(folders: &[OwnedFd], access: Access, written_limit: u64) -> io::Result<Self> {
-        let is_read_only = usize::from(access == Access::Read);
+    /// Takes the folders that the job can write to.
+    pub(super) fn new<'a>(
+        folders: impl Iterator<Item = &'a OwnedFd>,
+        written_limit: u64,
+    ) -> io::Result<Self> {
         let mut systems = Vec::<System>::new();
-        for folder in folders.iter().skip(is_read_only) {
+        for folder in folders {
             let kind = fstatfs(folder)?.f_type.cast_unsigned() & u64::from(u32::MAX);
             if kind == RAMFS {
                 // It knows no limit and shows no use.
@@ -105,7 +105,7 @@ mod tests {
     fn only_a_large_loss_of_space_counts() {
         let folder = tempfile::tempdir().expect("a folder");
         let opened = open_folder(folder.path().to_str().expect("a name")).expect("a folder");
-        let mut space = Space::new(&[opened], Access::Write, 1 << 20).expect("it can be asked");
+        let mut space = Space::new([opened].iter(), 1 << 20).expect("it can be asked");
         assert_eq!(space.most_loss, LEAST_LOSS);
         space.systems[0].is_in_memory = false;
         assert_eq!(space.taken().expect("it can be asked").lost, 0);
@@ -119,13 +119,7 @@ mod tests {
     #[test]
     fn folders_on_the_same_file_system_count_once() {
         let opened = || open_folder("/tmp").expect("a folder");
-        let space = Space::new(&[opened(), opened()], Access::Write, 0).expect("it can be asked");
+        let space = Space::new([opened(), opened()].iter(), 0).expect("it can be asked");
         assert_eq!(space.systems.len(), 1);
-    }
-
-    #[test]
-    fn a_job_that_only_reads_is_not_charged() {
-        let opened = open_folder("/tmp").expect("a folder");
-        assert!(Space::new(&[opened], Access::Read, 0).expect("it can be asked").systems.is_empty());
     }
 }
