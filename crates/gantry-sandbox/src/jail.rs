@@ -1,28 +1,29 @@
-//! The jail: runs programs that nobody trusts, on one folder, within limits, and leaves nothing of them running.
+//! The jail: runs untrusted programs on one folder, within limits, and leaves nothing of them running.
 //!
 //! A job sees the machine's programs (read-only), its workspace at [`WORKSPACE`], folders in memory, and no process,
-//! socket, network or file of the machine besides. See `jail/inside.rs` for how that is built.
+//! socket, network or file of the machine besides. See `jail/helper.rs` for how that is built.
 
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod cgroup;
-mod ground;
+mod error;
 #[cfg(target_os = "linux")]
-mod inside;
+mod helper;
 mod job;
-#[cfg(target_os = "linux")]
-mod ladder;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
-mod plan;
+mod probe;
+#[cfg(target_os = "linux")]
+mod protocol;
+mod workspace;
 
-pub use ground::{Ground, Protected, holds_a_place, looks_like_a_place};
+pub use error::JailError;
 pub use job::{
-    Access, Captured, End, FILES, HOME, JailError, Job, Level, Limits, PROXY, Ran, STORE, Unavailable,
-    WORKSPACE,
+    Access, Captured, ExitReason, FILES, HOME, Job, JobOutput, Limits, PROXY, STORE, SandboxInfo, WORKSPACE,
 };
+pub use workspace::{ProtectedPaths, Workspace, is_placeholder, looks_like_placeholder};
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -33,26 +34,26 @@ use tokio::sync::oneshot;
 /// The first argument that makes a program the helper that builds a jail.
 pub(crate) const HELPER_ARG: &str = "__jail";
 
-/// The way to build a jail that works on this machine.
+/// The way to build jails that works on this machine.
 #[derive(Debug)]
 pub struct Sandbox {
-    level: Level,
+    info: SandboxInfo,
     #[cfg(target_os = "linux")]
-    way: launch::Way,
+    builder: launch::Builder,
 }
 
 impl Sandbox {
-    /// The best way that works here; found once per process, by really running something each way. Blocks meanwhile, for
+    /// The best way that works here; found once per process, by really running a program each way. Blocks meanwhile, for
     /// some milliseconds as a rule.
     ///
     /// # Errors
     /// None works.
-    pub fn find() -> Result<&'static Self, &'static Unavailable> {
-        static FOUND: LazyLock<Result<Sandbox, Unavailable>> = LazyLock::new(|| {
-            if crate::guard::is_guard_capable() {
+    pub fn find() -> Result<&'static Self, &'static JailError> {
+        static FOUND: LazyLock<Result<Sandbox, JailError>> = LazyLock::new(|| {
+            if crate::process::is_guard_capable() {
                 Sandbox::find_with("/proc/self/exe".into())
             } else {
-                Err(Unavailable {
+                Err(JailError::Unavailable {
                     cause: "this program cannot build a jail".to_owned(),
                     fix: "its `main` must call `gantry_sandbox::guard_main` first".to_owned(),
                 })
@@ -66,33 +67,50 @@ impl Sandbox {
     /// # Errors
     /// None works.
     #[doc(hidden)]
-    pub fn find_with(helper: PathBuf) -> Result<Self, Unavailable> {
-        found_with(helper)
+    #[cfg(target_os = "linux")]
+    pub fn find_with(helper: PathBuf) -> Result<Self, JailError> {
+        let (builder, info) = probe::find(helper)?;
+        Ok(Self { info, builder })
+    }
+
+    #[doc(hidden)]
+    #[cfg(not(target_os = "linux"))]
+    pub fn find_with(_helper: PathBuf) -> Result<Self, JailError> {
+        Err(JailError::Unavailable {
+            cause: "only Linux has what it takes".to_owned(),
+            fix: "run Gantry on Linux, in a virtual machine for example".to_owned(),
+        })
     }
 
     /// How jails are built.
     #[must_use]
-    pub fn level(&self) -> &Level {
-        &self.level
+    pub fn info(&self) -> &SandboxInfo {
+        &self.info
     }
 
     /// Starts a job, and returns when its program is executed. Dropping what is returned, or the future, ends it with
-    /// everything it started.
+    /// every process that it started.
     ///
     /// # Errors
     /// The job cannot be started; nothing of it has run, unless the error says so.
-    pub async fn start(&self, ground: &Ground, job: Job) -> Result<Running, JailError> {
-        started(self, ground, job).await
+    #[cfg(target_os = "linux")]
+    pub async fn start(&self, workspace: &Workspace, job: Job) -> Result<Running, JailError> {
+        let (running, _notes) = launch::start(&self.builder, Some(workspace.clone()), job).await?;
+        Ok(running)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub async fn start(&self, _workspace: &Workspace, _job: Job) -> Result<Running, JailError> {
+        Err(JailError::setup("making namespaces", &"only Linux has them"))
     }
 }
 
-/// A job that runs. Dropped, it is ended with everything it started.
+/// A job that runs. Dropped, it is ended with every process that it started.
 #[derive(Debug)]
 pub struct Running {
     listener: Option<TcpListener>,
-    ended: oneshot::Receiver<Result<Ran, JailError>>,
-    /// Whoever looks after the job ends it when this is gone.
-    _wanted: oneshot::Sender<()>,
+    /// The job's task ends the job when this is gone.
+    ended: oneshot::Receiver<Result<JobOutput, JailError>>,
 }
 
 impl Running {
@@ -101,56 +119,27 @@ impl Running {
         self.listener.take()
     }
 
-    /// Waits for the end of the job and of everything it started.
+    /// Waits for the end of the job and of every process that it started.
     ///
     /// # Errors
     /// The jail broke. Everything in it is dead all the same.
-    pub async fn end(self) -> Result<Ran, JailError> {
-        let Self { listener, ended, _wanted } = self;
-        drop(listener);
-        ended.await.unwrap_or_else(|_| Err(JailError::Broken("Gantry is stopping".to_owned())))
+    pub async fn end(self) -> Result<JobOutput, JailError> {
+        drop(self.listener);
+        self.ended.await.unwrap_or_else(|_| Err(JailError::Broken("Gantry is stopping".to_owned())))
     }
 }
 
-/// Waits until nothing is left of jobs that have ended or that nobody waits for any more: call it before this process ends,
-/// or it ends before what stood in for protected paths is taken out of the workspace. It does not wait for ever, and where
-/// there was no job not at all.
-pub async fn settled() {
+/// Waits, for some seconds at most, until nothing is left of jobs that have ended or were dropped. Call it before this
+/// process ends, or placeholders for protected paths stay in the workspace. Without jobs it returns at once.
+pub async fn wait_idle() {
     #[cfg(target_os = "linux")]
-    launch::settled().await;
+    launch::wait_idle().await;
 }
 
-/// Runs the helper; returns whether there was anything to help with.
+/// Runs the helper; returns whether it was given a job.
 pub(crate) fn helper_main() -> bool {
     #[cfg(target_os = "linux")]
-    return inside::main();
+    return helper::main();
     #[cfg(not(target_os = "linux"))]
     return false;
-}
-
-#[cfg(target_os = "linux")]
-fn found_with(helper: PathBuf) -> Result<Sandbox, Unavailable> {
-    let probe = |rung| launch::probe(&launch::Way { rung, helper: helper.clone() });
-    let (rung, level) = ladder::find(&helper, probe)?;
-    Ok(Sandbox { level, way: launch::Way { rung, helper } })
-}
-
-#[cfg(target_os = "linux")]
-async fn started(sandbox: &Sandbox, ground: &Ground, job: Job) -> Result<Running, JailError> {
-    let program = job.program.clone();
-    let started = launch::start(&sandbox.way, Some(ground.clone()), job).await;
-    started.map(|(running, _)| running).map_err(|refused| refused.into_error(&program))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn found_with(_helper: PathBuf) -> Result<Sandbox, Unavailable> {
-    Err(Unavailable {
-        cause: "only Linux has what it takes".to_owned(),
-        fix: "run Gantry on Linux, in a virtual machine for example".to_owned(),
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-async fn started(_sandbox: &Sandbox, _ground: &Ground, _job: Job) -> Result<Running, JailError> {
-    Err(JailError::Setup { step: "making namespaces".to_owned(), reason: "only Linux has them".to_owned() })
 }

@@ -1,49 +1,8 @@
-//! Starts other people's programs and makes sure that nothing of them outlives its purpose.
-//!
-//! A program runs under two guard processes:
-//!
-//! ```text
-//! gantry ── outer guard ── inner guard ── the program ── whatever it starts
-//! ```
-//!
-//! Both guards are this same executable, re-executed (see [`guard_main`]), and hold one end of a control socket whose
-//! other end only Gantry holds. They kill the whole tree when that socket closes, which the kernel does for a Gantry
-//! that was killed with SIGKILL, and when the program itself ends. On Linux both are child subreapers: a daemon that
-//! forks twice and calls `setsid` becomes a child of the inner guard instead of escaping to init.
-//!
-//! There are two of them because an orphan of a killed guard would escape: when the inner one is killed, the outer
-//! one inherits its children; when the outer one is killed, the inner one notices and ends the tree. The program also
-//! asks the kernel to die with the inner guard, and Gantry kills its process group when the outer one was killed.
-//!
-//! Limits. This contains programs that are careless, not programs that fight: one that runs as the same user can kill
-//! both guards at the same moment (then only the program and its process group die), or change its process id faster
-//! than it can be killed. A descendant that runs as another user, as through `sudo`, cannot be killed at all. Without
-//! Linux there is no subreaper: there the process group is all that ends.
+//! Starts programs and makes sure that nothing of them outlives its purpose: trusted ones under guards ([`spawn`]),
+//! untrusted ones in a [`jail`].
 
-mod child;
-mod error;
-mod guard;
 pub mod jail;
-mod spec;
+mod process;
 mod sys;
-mod tree;
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-
-pub use child::{Child, Exit, spawn};
-pub use error::Error;
-pub use guard::{GUARD_ARG, guard_main};
-pub use spec::Spec;
-
-/// What a process needs to find programs and files at all; nothing else is handed on by default.
-const BASE_VARIABLES: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
-
-/// PATH, HOME, LANG and TMPDIR of this process, as far as they are set.
-#[must_use]
-pub fn base_environment() -> BTreeMap<OsString, OsString> {
-    BASE_VARIABLES
-        .into_iter()
-        .filter_map(|name| std::env::var_os(name).map(|value| (OsString::from(name), value)))
-        .collect()
-}
+pub use process::{Child, Error, Exit, Spec, base_environment, guard_main, spawn};

@@ -19,6 +19,7 @@ use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, Signal, getppid, setsid};
 
@@ -41,7 +42,7 @@ pub(crate) fn inherit(command: &mut Command, descriptor: OwnedFd) {
     unsafe { command.pre_exec(keep_open) };
 }
 
-/// Takes over a descriptor that the parent left open for this process, and hands it on to nobody.
+/// Takes over a descriptor that the parent left open for this process, and closes it on exec.
 pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     if number < FIRST_EXTRA {
         return Err(Errno::BADF.into());
@@ -52,6 +53,19 @@ pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
     Ok(descriptor)
+}
+
+/// A descriptor that reads nothing and takes everything.
+pub(crate) fn open_null() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Gives up the pipes of a program, which this process only carried to it.
+pub(crate) fn release_stdio(null: &OwnedFd) -> io::Result<()> {
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
+    rustix::stdio::dup2_stderr(null)?;
+    Ok(())
 }
 
 /// Splits this process in two; the new one gets `None`.
@@ -96,7 +110,7 @@ pub(crate) fn detach(command: &mut Command, guard: Pid) {
 }
 
 /// A wait that a signal ended early, or a read that found nothing, is repeated by the caller's loop.
-fn ignore_interrupt(result: rustix::io::Result<usize>) -> io::Result<()> {
+pub(crate) fn ignore_interrupt(result: rustix::io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) | Err(Errno::INTR | Errno::AGAIN) => Ok(()),
         Err(error) => Err(error.into()),

@@ -9,10 +9,7 @@ pub fn is_running(pid: u32) -> bool {
     stat(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
-/// What a helper of the sandbox is called that waits for a job. It has nothing and does nothing.
-const IDLE_HELPER: &str = "sandbox-idle\n";
-
-/// The processes below this one, however deep, that run and do something.
+/// The processes below this one, however deep, that run.
 #[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
@@ -21,15 +18,12 @@ pub fn descendants(pid: u32) -> Vec<u32> {
             children.entry(parent).or_default().push(child);
         }
     }
-    let is_idle =
-        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == IDLE_HELPER);
     let (mut found, mut open) = (Vec::new(), vec![pid]);
     while let Some(parent) = open.pop() {
         let below = children.remove(&parent).unwrap_or_default();
         found.extend(&below);
         open.extend(below);
     }
-    found.retain(|pid| !is_idle(pid));
     found
 }
 

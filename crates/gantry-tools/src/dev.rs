@@ -20,7 +20,7 @@ use crate::workspace::Error;
 use crate::workspace::root::WorkspaceRoot;
 use format_code::FormatCode;
 use gantry_core::{CallFailure, EffectState};
-use gantry_sandbox::jail::{Access, Ran, STORE};
+use gantry_sandbox::jail::{Access, JobOutput, STORE};
 use install_package::InstallPackage;
 use project_dir::ProjectDir;
 use run_tests::RunTests;
@@ -69,7 +69,12 @@ impl DevContext {
     }
 
     /// Runs a program in a folder of the workspace, or refuses one that is not there.
-    async fn run(&self, command: &CommandSpec, folder: &Path, wall: Duration) -> Result<Ran, CallFailure> {
+    async fn run(
+        &self,
+        command: &CommandSpec,
+        folder: &Path,
+        wall: Duration,
+    ) -> Result<JobOutput, CallFailure> {
         let program = &command.program;
         if !program.starts_with('/') && self.runner.toolchains.program(program).is_none() {
             return Err(missing_program(program));
@@ -82,9 +87,9 @@ impl DevContext {
     /// result as its details.
     async fn result_of<T: Serialize + Send + 'static>(
         &self,
-        ran: Ran,
+        ran: JobOutput,
         (tool, wall): (&str, Duration),
-        read: impl FnOnce(&Ran) -> T + Send + 'static,
+        read: impl FnOnce(&JobOutput) -> T + Send + 'static,
     ) -> Result<T, CallFailure> {
         let (result, ran) = run_blocking(EffectState::Done, move || (read(&ran), ran)).await?;
         match self.runner.limit_fault(&ran, tool, wall, LimitKind::Builds) {
@@ -153,7 +158,7 @@ struct CommandReport {
 }
 
 impl CommandReport {
-    fn new(run: &CommandSpec, ran: &Ran) -> Self {
+    fn new(run: &CommandSpec, ran: &JobOutput) -> Self {
         let (output, truncated) = output_of(ran);
         Self {
             command: run.command_line(),
@@ -167,7 +172,7 @@ impl CommandReport {
 }
 
 /// The end of what a program printed on both its outputs, and whether there was more.
-fn output_of(ran: &Ran) -> (String, bool) {
+fn output_of(ran: &JobOutput) -> (String, bool) {
     let (output, is_cut) = join_tails(&strip_ansi(&ran.stdout.text()), &strip_ansi(&ran.stderr.text()));
     (output, is_cut || ran.stdout.is_truncated() || ran.stderr.is_truncated())
 }

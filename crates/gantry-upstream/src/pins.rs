@@ -9,7 +9,7 @@ use crate::listing::Listing;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
 use gantry_provider::PinDiff;
-use gantry_sandbox::jail::holds_a_place;
+use gantry_sandbox::jail::is_placeholder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -161,7 +161,7 @@ fn read_file(file: &Path) -> Result<Pinned, String> {
         )
     };
     let text = match fs::metadata(file).and_then(|metadata| {
-        if holds_a_place(&metadata) {
+        if is_placeholder(&metadata) {
             return Err(io::ErrorKind::NotFound.into());
         }
         if metadata.len() > MAX_BYTES {

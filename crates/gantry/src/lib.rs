@@ -53,7 +53,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     let done = runtime.block_on(async {
         let done = cmd::dispatch(cli, extra).await;
         // What jobs have left in the workspace goes with the last of them.
-        gantry_sandbox::jail::settled().await;
+        gantry_sandbox::jail::wait_idle().await;
         done
     });
     // Reading standard input blocks a thread that cannot be stopped; do not wait for it.

@@ -1,140 +1,129 @@
-//! The second rung: bubblewrap builds the walls, and the helper, started in them as their first process, does the rest.
+//! The second backend: bubblewrap makes the namespaces and mounts, and the helper, which it starts as the first process
+//! of the jail, does the rest.
 //!
-//! What a job sees is the same as on the first rung, said in arguments. bubblewrap goes by paths, and a job on the same
-//! workspace can change where those lead at any moment. So the first process compares the workspace, the store and what
-//! each cover shows with what Gantry had opened, and goes no further if that is something else (see `inside/covers.rs`).
-//! What bubblewrap makes on the way cannot be undone by that, so it is not even started beside a job that could lead it
-//! elsewhere: see [`keep_apart`].
+//! A job sees the same as with the native backend. bubblewrap goes by paths, and a job on the same workspace can change
+//! where those lead at any moment. So the first process compares the workspace, the store and each protected mount with
+//! what Gantry had opened, and goes no further if they differ (see `helper/mounts.rs`). That cannot undo what bubblewrap
+//! makes on the way, so bubblewrap is not even started beside a job that could lead it elsewhere: see [`keep_apart`].
 //!
 //! Not `--die-with-parent`: it is bound to the thread that starts bubblewrap, which may end at any time. The control
 //! socket, which the helper holds, ties the jail to Gantry.
 
-use super::ground::{Cover, How};
-use super::inside::view::{DEVICES, IN_MEMORY, LINKS, SETTINGS, SYSTEM, TEXTS, check_toolchain};
-use super::{Access, FILES, JailError, STORE, WORKSPACE};
+use super::error::JailError;
+use super::helper::rootfs::{DEVICES, IN_MEMORY, LINKS, SETTINGS, SYSTEM, TEXTS, check_toolchain};
+use super::launch::FILES_LIMIT;
+use super::protocol::JobSpec;
+use super::workspace::{MountMode, WorkspaceLease, unprotected};
+use super::{Access, FILES, STORE, WORKSPACE};
 use crate::sys;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use tokio::process::Command;
 
 /// The only place where it is taken from: never from a search path, and never from a workspace.
 pub(crate) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 /// Where the helper's executable is in the jail.
 const HELPER: &str = "/run/gantry-helper";
-/// What comes to be protected only when it is made.
+/// A path that becomes protected only when it is made.
 const REPOSITORY: &str = ".git";
-/// The user and the group in the jail.
-const INSIDE: &str = "1000";
-/// Bytes for a folder in memory that holds nothing but what other things are mounted on.
+/// Bytes for a folder in memory that holds nothing but mount points.
 const EMPTY_SIZE: u64 = 1 << 20;
 /// Bytes for the files of a job.
-const FILES_SIZE: u64 = super::plan::FILES_LIMIT + (8 << 20);
+const FILES_SIZE: u64 = FILES_LIMIT + (8 << 20);
 
-/// The namespaces, each by name: with `--unshare-all`, bubblewrap goes on without the ones that it cannot have.
-const NAMESPACES: [&str; 6] = [
+/// The arguments of every jail. Each namespace by its name: with `--unshare-all`, bubblewrap goes on without those that it
+/// cannot have.
+const ALWAYS: [&str; 16] = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-net",
     "--unshare-ipc",
     "--unshare-uts",
     "--unshare-cgroup",
+    "--uid",
+    "1000",
+    "--gid",
+    "1000",
+    "--hostname",
+    "gantry",
+    "--cap-drop",
+    "ALL",
+    "--as-pid-1",
+    "--new-session",
 ];
 
-/// What a job sees besides what is in every jail.
-#[derive(Debug, Default)]
-pub(crate) struct Shown {
-    pub(crate) workspace: Option<Workspace>,
-    /// Where the store is.
-    pub(crate) store: Option<PathBuf>,
-    pub(crate) toolchains: Vec<PathBuf>,
-}
-
-/// The workspace as bubblewrap is told of it.
-#[derive(Debug)]
-pub(crate) struct Workspace {
-    pub(crate) path: PathBuf,
-    pub(crate) access: Access,
-    pub(crate) covers: Vec<Cover>,
-}
-
-/// Arguments, and the files that they speak of.
+/// Arguments, and the files that they name by number.
 #[derive(Debug, Default)]
 struct Arguments {
     words: Vec<OsString>,
     files: Vec<OwnedFd>,
 }
 
-/// Whether it is installed.
-pub(crate) fn is_installed() -> bool {
-    Path::new(BUBBLEWRAP).is_file()
-}
-
-/// Keeps a job away from a repository that another job could turn into something else while bubblewrap lays the covers:
-/// one that has run since before there was a repository, so that nothing in it is held in place. bubblewrap follows links
-/// anywhere, and makes what it does not find to mount on. All else that is protected is held in place in every jail.
-pub(crate) fn keep_apart(opened: &OwnedFd, workspace: &Workspace) -> Result<(), JailError> {
-    let (repository, access) = (workspace.path.join(REPOSITORY), workspace.access);
-    let is_held = workspace.covers.iter().any(|cover| cover.path.starts_with(REPOSITORY));
-    let failed = |reason: String| JailError::Ground {
-        what: format!("{} cannot be protected", repository.display()),
-        reason,
-    };
-    let is_free = match access {
-        // It changes nothing, and covers nothing there.
-        Access::Read => Ok(true),
-        Access::Write if is_held => sys::jail::is_marked(opened).map(|is_marked| !is_marked),
-        Access::Write => sys::jail::mark(opened).map(|()| true),
-    };
-    match is_free {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(failed(
-            "a job that still runs was started before it was made, and can change it; try again when that job has ended"
-                .to_owned(),
-        )),
-        Err(error) => Err(failed(format!("the workspace cannot be locked: {error}"))),
-    }
-}
-
-/// The command that starts the helper in the walls; the helper's arguments are to be added.
+/// The command that starts the helper in the jail; the helper's arguments are to be added.
 #[expect(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
-pub(crate) fn command(helper: &Path, shown: &Shown) -> Result<Command, JailError> {
+pub(crate) fn command(
+    helper: &Path,
+    spec: &JobSpec,
+    lease: Option<&WorkspaceLease>,
+) -> Result<Command, JailError> {
+    if let Some(lease) = lease {
+        keep_apart(lease, spec)?;
+    }
     // Not the path as it is: `/proc/self/exe` would be bubblewrap itself.
-    let helper = fs::canonicalize(helper).map_err(|error| setup("finding the helper", &error))?;
-    let arguments = Arguments::new(&helper, shown)?;
+    let helper = fs::canonicalize(helper).map_err(|error| JailError::setup("finding the helper", &error))?;
+    let arguments = Arguments::new(&helper, spec, lease.map(WorkspaceLease::path))?;
     let mut command = Command::new(BUBBLEWRAP);
-    command.args(&arguments.words).env_clear();
+    // Ctrl-C is for Gantry, which stops its jobs in good order.
+    command.args(&arguments.words).env_clear().process_group(0);
     for file in arguments.files {
-        sys::inherit(&mut command, file);
+        sys::inherit(command.as_std_mut(), file);
     }
     Ok(command)
 }
 
+/// Refuses a job while another one could turn the repository into something else as bubblewrap mounts over it: a job that
+/// has run since before there was a repository, so that nothing in it is held in place. bubblewrap follows links anywhere,
+/// and makes mount points that it does not find. All other protected paths are held in place in every jail.
+fn keep_apart(lease: &WorkspaceLease, spec: &JobSpec) -> Result<(), JailError> {
+    let is_held = spec.mounts.iter().any(|mount| mount.path.starts_with(REPOSITORY));
+    let refused = match spec.job.access {
+        Access::Read => Ok(false),
+        Access::Write if is_held => sys::jail::is_marked(&lease.dir),
+        Access::Write => sys::jail::mark(&lease.dir).map(|()| false),
+    };
+    let reason = match refused {
+        Ok(false) => return Ok(()),
+        Ok(true) => {
+            "a job that still runs was started before it was made, and can change it; try again when that job has ended"
+                .to_owned()
+        }
+        Err(error) => format!("the workspace cannot be locked: {error}"),
+    };
+    Err(unprotected(&lease.path().join(REPOSITORY), &reason))
+}
+
 impl Arguments {
-    fn new(helper: &Path, shown: &Shown) -> Result<Self, JailError> {
-        let mut arguments = Self::default();
-        arguments.words.extend(NAMESPACES.map(OsString::from));
-        arguments.add("--uid", [INSIDE]);
-        arguments.add("--gid", [INSIDE]);
-        arguments.add("--hostname", ["gantry"]);
-        arguments.add("--cap-drop", ["ALL"]);
-        arguments.words.push("--as-pid-1".into());
-        arguments.words.push("--new-session".into());
-        arguments.machine(helper);
-        arguments.texts().map_err(|error| setup("handing over files", &error))?;
-        arguments.toolchains(&shown.toolchains)?;
-        match &shown.workspace {
-            Some(workspace) => arguments.workspace(workspace)?,
+    fn new(helper: &Path, spec: &JobSpec, workspace: Option<&Path>) -> Result<Self, JailError> {
+        let mut arguments = Self { words: ALWAYS.map(OsString::from).into(), files: Vec::new() };
+        arguments.system(helper).map_err(|error| JailError::setup("handing over files", &error))?;
+        for path in &spec.job.toolchains {
+            check_toolchain(path).map_err(|error| JailError::setup(&path.display().to_string(), &error))?;
+            // It is shown already.
+            if !path.starts_with("/usr") {
+                arguments.add("--ro-bind-try", [path, path]);
+            }
+        }
+        match workspace {
+            Some(workspace) => arguments.workspace(workspace, spec)?,
             None => arguments.add("--dir", [WORKSPACE]),
         }
-        if let Some(store) = &shown.store {
-            arguments.add("--bind", [store.as_os_str(), OsStr::new(STORE)]);
+        if let Some(store) = &spec.job.store {
+            arguments.add("--bind", [store.as_path(), Path::new(STORE)]);
         }
-        arguments.add("--remount-ro", ["/"]);
-        arguments.add("--chdir", ["/"]);
-        arguments.add("--", [HELPER]);
+        arguments.add("--remount-ro", ["/", "--chdir", "/", "--", HELPER]);
         Ok(arguments)
     }
 
@@ -144,7 +133,7 @@ impl Arguments {
     }
 
     /// What is in every jail.
-    fn machine(&mut self, helper: &Path) {
+    fn system(&mut self, helper: &Path) -> io::Result<()> {
         for path in SYSTEM {
             match fs::read_link(path) {
                 Ok(target) => self.add("--symlink", [target.as_os_str(), OsStr::new(path)]),
@@ -164,102 +153,79 @@ impl Arguments {
         for (path, size, _, mode) in IN_MEMORY {
             self.memory(path, size, mode);
         }
-        self.add("--remount-ro", ["/dev"]);
-        self.add("--proc", ["/proc"]);
+        self.add("--remount-ro", ["/dev", "--proc", "/proc"]);
         self.memory(FILES, FILES_SIZE, 0o755);
-        self.add("--ro-bind", [helper.as_os_str(), OsStr::new(HELPER)]);
-    }
-
-    fn memory(&mut self, path: &str, size: u64, mode: u32) {
-        self.add("--perms", [format!("{mode:04o}")]);
-        self.add("--size", [size.to_string()]);
-        self.add("--tmpfs", [path]);
-    }
-
-    /// What the jail says about itself.
-    fn texts(&mut self) -> io::Result<()> {
+        self.add("--ro-bind", [helper, Path::new(HELPER)]);
         for (path, text) in TEXTS {
             let (reader, mut writer) = io::pipe()?;
             // So little that the pipe holds it all.
             writer.write_all(text.as_bytes())?;
-            self.add("--perms", ["0444"]);
-            self.add("--ro-bind-data", [reader.as_raw_fd().to_string(), path.to_owned()]);
+            self.add("--perms", ["0444", "--ro-bind-data", &reader.as_raw_fd().to_string(), path]);
             self.files.push(reader.into());
         }
         Ok(())
     }
 
-    fn toolchains(&mut self, toolchains: &[PathBuf]) -> Result<(), JailError> {
-        for path in toolchains {
-            check_toolchain(path).map_err(|error| setup(&path.display().to_string(), &error))?;
-            // What is in there anyway is shown already.
-            if !path.starts_with("/usr") {
-                self.add("--ro-bind-try", [path, path]);
-            }
-        }
-        Ok(())
+    fn memory(&mut self, path: &str, size: u64, mode: u32) {
+        self.add("--perms", [&format!("{mode:04o}"), "--size", &size.to_string(), "--tmpfs", path]);
     }
 
-    fn workspace(&mut self, workspace: &Workspace) -> Result<(), JailError> {
-        let option = match workspace.access {
+    fn workspace(&mut self, workspace: &Path, spec: &JobSpec) -> Result<(), JailError> {
+        let option = match spec.job.access {
             Access::Read => "--ro-bind",
             Access::Write => "--bind",
         };
-        self.add(option, [workspace.path.as_os_str(), OsStr::new(WORKSPACE)]);
-        for cover in &workspace.covers {
-            let (from, to) = (workspace.path.join(&cover.path), Path::new(WORKSPACE).join(&cover.path));
+        self.add(option, [workspace, Path::new(WORKSPACE)]);
+        for mount in &spec.mounts {
+            let (from, to) = (workspace.join(&mount.path), Path::new(WORKSPACE).join(&mount.path));
             if from.is_symlink() {
-                let what = format!("{} cannot be protected", from.display());
                 let reason = "it is a link, which bubblewrap cannot cover; put what it leads to in its place";
-                return Err(JailError::Ground { what, reason: reason.to_owned() });
+                return Err(unprotected(&from, &reason));
             }
-            match cover.how {
-                How::Pin => self.add("--bind", [&from, &to]),
-                How::Seal => self.add("--ro-bind", [&from, &to]),
-                How::Hide if cover.is_dir => {
+            match mount.mode {
+                MountMode::Pin => self.add("--bind", [&from, &to]),
+                MountMode::ReadOnly => self.add("--ro-bind", [&from, &to]),
+                MountMode::Hide if mount.is_dir => {
                     self.add("--size", [EMPTY_SIZE.to_string()]);
                     self.add("--tmpfs", [&to]);
                     self.add("--remount-ro", [&to]);
                 }
-                // A device that cannot be opened, because devices are not let in.
-                How::Hide => self.add("--ro-bind", [Path::new("/dev/null"), &to]),
+                // A device that cannot be opened: the mount permits no devices.
+                MountMode::Hide => self.add("--ro-bind", [Path::new("/dev/null"), &to]),
             }
         }
         Ok(())
     }
 }
 
-/// Whether what stands at the workspace's place in the jail is the folder that Gantry had opened. For the first process.
-pub(crate) fn is_in_place(opened: &OwnedFd, at: &str) -> io::Result<bool> {
-    let (wanted, found) = (rustix::fs::fstat(opened)?, rustix::fs::stat(at)?);
-    Ok((wanted.st_dev, wanted.st_ino) == (found.st_dev, found.st_ino))
-}
-
-fn setup(what: &str, error: &io::Error) -> JailError {
-    JailError::Setup { step: what.to_owned(), reason: error.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Job;
+    use super::super::probe::Backend;
+    use super::super::workspace::ProtectedMount;
     use super::*;
 
-    fn words(shown: &Shown) -> String {
-        let arguments = Arguments::new(Path::new("/opt/gantry"), shown).unwrap();
+    fn spec(access: Access, mounts: Vec<ProtectedMount>) -> JobSpec {
+        let job = Job { access, ..Job::probe() };
+        JobSpec { backend: Backend::Bubblewrap, job, workspace: None, store: None, mounts }
+    }
+
+    fn words(spec: &JobSpec, workspace: Option<&Path>) -> String {
+        let arguments = Arguments::new(Path::new("/opt/gantry"), spec, workspace).unwrap();
         arguments.words.join(OsStr::new(" ")).into_string().unwrap()
     }
 
     #[test]
-    fn covers_come_after_the_workspace_and_in_their_order() {
+    fn protected_mounts_come_after_the_workspace_and_in_their_order() {
         let folder = tempfile::tempdir().unwrap();
-        let cover = |path: &str, how, is_dir| Cover { path: path.into(), how, is_dir };
-        let covers = vec![
-            cover("a", How::Pin, true),
-            cover("a/secret", How::Hide, false),
-            cover("data", How::Hide, true),
-            cover("gantry.yaml", How::Seal, false),
+        let mount = |path: &str, mode, is_dir| ProtectedMount { path: path.into(), mode, is_dir };
+        let mounts = vec![
+            mount("a", MountMode::Pin, true),
+            mount("a/secret", MountMode::Hide, false),
+            mount("data", MountMode::Hide, true),
+            mount("gantry.yaml", MountMode::ReadOnly, false),
         ];
-        let workspace = Workspace { path: folder.path().to_owned(), access: Access::Write, covers };
-        let words = words(&Shown { workspace: Some(workspace), ..Shown::default() });
+        let words = words(&spec(Access::Write, mounts), Some(folder.path()));
         let root = folder.path().display();
         let expected = format!(
             "--bind {root} /workspace --bind {root}/a /workspace/a --ro-bind /dev/null /workspace/a/secret \
@@ -271,8 +237,7 @@ mod tests {
 
     #[test]
     fn a_workspace_to_read_is_not_to_be_written() {
-        let workspace = Workspace { path: "/w".into(), access: Access::Read, covers: Vec::new() };
-        let words = words(&Shown { workspace: Some(workspace), ..Shown::default() });
+        let words = words(&spec(Access::Read, Vec::new()), Some(Path::new("/w")));
         assert!(words.contains("--ro-bind /w /workspace --remount-ro /"), "{words}");
     }
 
@@ -280,19 +245,22 @@ mod tests {
     fn a_link_that_would_have_to_be_covered_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc", folder.path().join("link")).unwrap();
-        let covers = vec![Cover { path: "link".into(), how: How::Hide, is_dir: false }];
-        let workspace = Workspace { path: folder.path().to_owned(), access: Access::Write, covers };
-        let shown = Shown { workspace: Some(workspace), ..Shown::default() };
-        let refused = Arguments::new(Path::new("/opt/gantry"), &shown).unwrap_err().to_string();
+        let mounts = vec![ProtectedMount { path: "link".into(), mode: MountMode::Hide, is_dir: false }];
+        let spec = spec(Access::Write, mounts);
+        let refused = Arguments::new(Path::new("/opt/gantry"), &spec, Some(folder.path()));
+        let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("it is a link"), "{refused}");
     }
 
     #[test]
     fn nothing_of_the_machine_is_shown_at_a_place_of_the_jails_own() {
-        let shown = Shown { toolchains: vec!["/proc/1".into()], ..Shown::default() };
-        Arguments::new(Path::new("/opt/gantry"), &shown).unwrap_err();
-        let words =
-            words(&Shown { toolchains: vec!["/opt/rust".into(), "/usr/lib/x".into()], ..Shown::default() });
+        let toolchains = |paths: &[&str]| {
+            let mut spec = spec(Access::Read, Vec::new());
+            spec.job.toolchains = paths.iter().map(Into::into).collect();
+            spec
+        };
+        Arguments::new(Path::new("/opt/gantry"), &toolchains(&["/proc/1"]), None).unwrap_err();
+        let words = words(&toolchains(&["/opt/rust", "/usr/lib/x"]), None);
         assert!(
             words.contains("--ro-bind-try /opt/rust /opt/rust") && !words.contains("/usr/lib/x"),
             "{words}"

@@ -1,9 +1,9 @@
-//! Control groups, where the system has handed a part of their tree to Gantry: the kernel then bounds what a whole job
-//! takes, of every kind, and ends it at once.
+//! Control groups, where systemd has delegated a part of their tree to Gantry: the kernel then bounds all kinds of memory
+//! of a whole job, and ends it at once.
 //!
-//! The system does so for a systemd unit with `Delegate=yes`, which marks the group. Groups without that mark belong to
-//! somebody else even if Gantry could write to them, and are left alone. A group that has limits for its parts can have
-//! no processes of its own, so Gantry moves those of its unit one level down.
+//! systemd does so for a unit with `Delegate=yes`, and marks the group. Groups without that mark belong to another program
+//! even if Gantry could write to them, and are left alone. A group that has limits for its parts can have no processes of
+//! its own, so Gantry moves those of its unit one level down.
 
 use super::Limits;
 use std::fs;
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What must be there to be of any use.
+/// The controllers that a group must have.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 /// How a delegated group is marked.
 const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];
 /// Where the processes of Gantry's unit go.
 const OWN: &str = "gantry-own";
-/// What the name of a job's group begins with; the process id of Gantry and a number follow.
+/// The beginning of the name of a job's group; the process id of Gantry and a number follow.
 const JOB: &str = "gantry-job-";
 /// Processes of the jail itself: the helper, the first process inside and one for the map of users.
 const JAIL_PROCESSES: u64 = 4;
@@ -37,18 +37,15 @@ pub(crate) struct Cgroups {
     n_made: AtomicU64,
 }
 
-/// The group of one job. Dropped, everything in it is killed and it is removed.
+/// The group of one job. When it is dropped, all processes in it are killed and it is removed.
 #[derive(Debug)]
-pub(crate) struct Leaf(PathBuf);
+pub(crate) struct JobCgroup(PathBuf);
 
 impl Cgroups {
     /// Gantry's part of the tree, if it has one; found once.
     pub(crate) fn find() -> Option<&'static Self> {
         static FOUND: LazyLock<Option<Cgroups>> = LazyLock::new(|| {
-            let own = own_group(
-                &fs::read_to_string("/proc/self/cgroup").ok()?,
-                &fs::read_to_string("/proc/self/mountinfo").ok()?,
-            )?;
+            let own = own_group(&fs::read_to_string("/proc/self/cgroup").ok()?)?;
             let delegated = own.ancestors().take(2).find(|group| is_delegated(group))?;
             Cgroups::open(delegated, &own)
                 .inspect_err(
@@ -80,38 +77,38 @@ impl Cgroups {
     }
 
     /// A new group with these limits.
-    pub(crate) fn leaf(&self, limits: &Limits) -> io::Result<Leaf> {
+    pub(crate) fn job(&self, limits: &Limits) -> io::Result<JobCgroup> {
         let number = self.n_made.fetch_add(1, Ordering::Relaxed);
         let folder = self.base.join(format!("{JOB}{}-{number}", std::process::id()));
         fs::create_dir(&folder)?;
-        let leaf = Leaf(folder);
-        leaf.set("memory.max", limits.memory)?;
+        let cgroup = JobCgroup(folder);
+        cgroup.set("memory.max", limits.memory)?;
         // A kernel without swap has no file for it.
-        leaf.set("memory.swap.max", 0).or_else(absent)?;
-        leaf.set("memory.oom.group", 1).or_else(absent)?;
-        leaf.set("pids.max", u64::from(limits.processes) + JAIL_PROCESSES)?;
-        Ok(leaf)
+        cgroup.set("memory.swap.max", 0).or_else(absent)?;
+        cgroup.set("memory.oom.group", 1).or_else(absent)?;
+        cgroup.set("pids.max", u64::from(limits.processes) + JAIL_PROCESSES)?;
+        Ok(cgroup)
     }
 
-    /// Removes the groups of Gantrys that are dead.
+    /// Removes the groups of Gantry processes that have ended.
     fn remove_stale(&self, is_alive: impl Fn(&str) -> bool) {
         for entry in fs::read_dir(&self.base).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let pid = name.to_str().and_then(|name| name.strip_prefix(JOB)?.split('-').next());
             let is_ours = pid.is_some_and(|pid| pid == std::process::id().to_string());
             if pid.is_some_and(|pid| is_ours || !is_alive(pid)) {
-                drop(Leaf(entry.path()));
+                drop(JobCgroup(entry.path()));
             }
         }
     }
 }
 
-impl Leaf {
+impl JobCgroup {
     fn set(&self, file: &str, value: u64) -> io::Result<()> {
         fs::write(self.0.join(file), value.to_string())
     }
 
-    /// Puts a process into the group; what it starts from then on is in it too.
+    /// Puts a process into the group; its later descendants are in it too.
     pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
         self.set("cgroup.procs", pid.into())
     }
@@ -123,7 +120,7 @@ impl Leaf {
     }
 }
 
-impl Drop for Leaf {
+impl Drop for JobCgroup {
     fn drop(&mut self) {
         // Before Linux 5.14 there is no such file; then the job has ended by other means.
         if let Ok(mut kill) = fs::OpenOptions::new().write(true).open(self.0.join("cgroup.kill")) {
@@ -133,7 +130,7 @@ impl Drop for Leaf {
         while let Err(error) = fs::remove_dir(&self.0) {
             let is_busy = error.kind() == io::ErrorKind::ResourceBusy;
             if !is_busy || Instant::now() > deadline {
-                // The next Gantry tries again.
+                // The next Gantry process tries again.
                 tracing::debug!(%error, group = %self.0.display(), "a control group is left");
                 return;
             }
@@ -142,18 +139,11 @@ impl Drop for Leaf {
     }
 }
 
-/// Where this process is in the tree of version 2, from `/proc/self/cgroup` and `/proc/self/mountinfo`. At the root of
-/// what it sees it has no part of its own.
-fn own_group(membership: &str, mounts: &str) -> Option<PathBuf> {
+/// The group of this process, from `/proc/self/cgroup`, where systemd mounts version 2. The root is not Gantry's.
+fn own_group(membership: &str) -> Option<PathBuf> {
     let group = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
     let group = group.strip_prefix('/').filter(|group| !group.is_empty() && !group.starts_with(".."))?;
-    let mount = mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
-        (kind.starts_with("cgroup2 ") && root == "/").then_some(point)
-    })?;
-    Some(Path::new(mount).join(group))
+    Some(Path::new("/sys/fs/cgroup").join(group))
 }
 
 fn is_delegated(group: &Path) -> bool {
@@ -185,7 +175,7 @@ fn move_down(group: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets pass that a file is missing; what shows is that it cannot be made.
+/// Accepts that a file is missing: then the kernel does not let it be made.
 fn absent(error: io::Error) -> io::Result<()> {
     let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
     if is_missing { Ok(()) } else { Err(error) }

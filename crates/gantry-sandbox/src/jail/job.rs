@@ -1,6 +1,5 @@
 //! What runs in the jail, within which limits, and what came of it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,36 +19,36 @@ pub const HOME: &str = "/home/gantry";
 pub const PROXY: &str = "127.0.0.1:3128";
 
 /// One program to run in the jail.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// A path in the jail, or a name to look up on the PATH of `env`. Never looked up in the workspace.
     pub program: OsString,
     /// The arguments after the program's name.
     pub args: Vec<OsString>,
-    /// The whole environment, but for HOME, TMPDIR and LANG, which the jail sets if this does not.
-    pub env: BTreeMap<OsString, OsString>,
+    /// The whole environment, but for HOME, TMPDIR and LANG, which the jail sets if this does not. Of two values of a
+    /// variable, the last counts.
+    pub env: Vec<(OsString, OsString)>,
     /// Where it starts, relative to the workspace; it must be beneath it.
     pub folder: PathBuf,
     /// What it reads on its standard input.
+    #[serde(skip)]
     pub input: Arc<[u8]>,
-    /// What it may do with the workspace.
     pub access: Access,
     /// Whether there is a listener at [`PROXY`] for it to talk to. Without, there is no network at all.
     pub network: bool,
     /// Folders and files outside the workspace that it may read, at the same path in the jail.
-    pub toolchains: Arc<[PathBuf]>,
+    pub toolchains: Vec<PathBuf>,
     /// A folder of Gantry's that it may write, at [`STORE`] in the jail.
+    #[serde(skip)]
     pub store: Option<PathBuf>,
     /// Names and contents of files at [`FILES`].
-    pub files: Vec<(String, Vec<u8>)>,
-    /// How much it may take.
+    pub files: Vec<(String, String)>,
     pub limits: Limits,
 }
 
 /// What a job may do with the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// Read it.
     Read,
     /// Read and change it, but for what is protected.
     Write,
@@ -72,15 +71,12 @@ pub struct Limits {
     pub output: usize,
 }
 
-/// What came of a job.
+/// What a job wrote, and how it ended.
 #[derive(Debug, Clone)]
-pub struct Ran {
-    /// What it wrote to its standard output.
+pub struct JobOutput {
     pub stdout: Captured,
-    /// What it wrote to its standard error.
     pub stderr: Captured,
-    /// How it ended.
-    pub end: End,
+    pub end: ExitReason,
     /// From its start to its end.
     pub duration: Duration,
 }
@@ -90,34 +86,34 @@ pub struct Ran {
 pub struct Captured {
     /// Not more than [`Limits::output`].
     pub bytes: Vec<u8>,
-    /// How much there was.
+    /// How many bytes the job wrote.
     pub total: u64,
 }
 
 impl Captured {
-    /// Whether there was more than what is kept.
+    /// Whether the job wrote more than what is kept.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.total > self.bytes.len() as u64
     }
 
-    /// As text; what is no UTF-8 is replaced.
+    /// As text; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
-/// How a job ended. Whatever it started has ended with it.
+/// How a job ended. Every process that it started has ended with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum End {
+pub enum ExitReason {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal, which is not of a limit.
     Signalled(i32),
     /// It took too long.
     WallLimit,
-    /// A process of it used too much processor time.
+    /// One of its processes used too much processor time.
     CpuLimit,
     /// Its processes took too much memory.
     MemoryLimit,
@@ -125,49 +121,11 @@ pub enum End {
     WriteLimit,
 }
 
-/// How a jail is built on this machine.
+/// How jails are built on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Level {
+pub struct SandboxInfo {
     /// `native` or `bubblewrap`.
-    pub name: &'static str,
-    /// What differs from the whole of it, for people; empty as a rule.
+    pub level: &'static str,
+    /// What a jail lacks on this machine, for people; empty as a rule.
     pub notes: Vec<String>,
-}
-
-/// Why there is no jail on this machine, so that nothing is run that needs one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("programs cannot be confined on this machine: {cause}; {fix}")]
-pub struct Unavailable {
-    /// What the system refuses.
-    pub cause: String,
-    /// What to do about it.
-    pub fix: String,
-}
-
-/// Why a job was not run, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum JailError {
-    /// There is no such program in the jail.
-    #[error("there is no program `{}` in the sandbox", .program.display())]
-    NoProgram { program: OsString },
-    /// The workspace cannot be used.
-    #[error("{what}: {reason}")]
-    Ground { what: String, reason: String },
-    /// The job cannot start in this folder of the workspace.
-    #[error("`{folder}` cannot be the working folder: {reason}; name a folder of the workspace")]
-    Folder { folder: String, reason: String },
-    /// A step of building the jail failed.
-    #[error("the sandbox cannot be set up: {step}: {reason}")]
-    Setup { step: String, reason: String },
-    /// The jail broke: whether the program ran to its end is not known. All of it is dead.
-    #[error("the sandbox broke: {0}")]
-    Broken(String),
-}
-
-impl JailError {
-    /// Whether the program may have run.
-    #[must_use]
-    pub fn has_run(&self) -> bool {
-        matches!(self, Self::Broken(_))
-    }
 }

@@ -1,16 +1,13 @@
-//! Gantry's side of a job: starts the helper, hands it the plan, reads what the job writes, and waits until all of it is
-//! gone.
+//! Gantry's side of a job: starts the helper, hands it the job, reads the job's output, and waits until all of it is gone.
 //!
-//! One task per job does that, so that it comes to its end in good order also when nobody waits for it any more. The
-//! control socket is what the job lives by: when it closes, everything in the jail dies.
+//! One task per job does that, so that the job comes to its end in good order also when its caller has gone. The jail
+//! lives by the control socket: when that closes, every process in it dies.
 
-mod helper;
-mod life;
-mod living;
+mod active;
 mod prepare;
-mod reports;
+mod running;
 
-use rustix::io::Errno;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,189 +16,156 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::ground::Ground;
-use super::ladder::Rung;
-use super::plan::{Failure, Step};
-use super::{Captured, End, JailError, Job, Limits, Ran, Running};
-use life::{Life, Pipes};
-use living::Living;
-pub(super) use living::settled;
+use super::probe::Backend;
+use super::workspace::Workspace;
+use super::{Captured, ExitReason, JailError, Job, JobOutput, Running};
+use active::ActiveJob;
+pub(super) use active::wait_idle;
+pub(super) use prepare::FILES_LIMIT;
+use running::{Pipes, RunningJob};
 
-/// How much longer than its own limit a job may live before it is ended from outside.
+/// How much longer than its own limit a job may live before Gantry ends it from outside.
 const WALL_RESERVE: Duration = Duration::from_secs(1);
 
-/// How long everything in a jail may take to die.
+/// How long all processes in a jail may take to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the probe of a way to build jails may take.
+/// How long the probe of a backend may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// How much of a job's output is read at once.
 const CHUNK: usize = 64 << 10;
 
-/// How a jail is built.
+/// How jails are built.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
-    pub(crate) rung: Rung,
+pub(crate) struct Builder {
+    pub(crate) backend: Backend,
     /// The executable whose `main` calls [`crate::guard_main`].
     pub(crate) helper: PathBuf,
 }
 
-/// Why a job was not started.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// A step inside failed.
-    Failed(Failure),
-    /// Something outside did.
-    Error(JailError),
-    /// The helper ended without a word on the control socket; what it said elsewhere.
-    Silent(String),
-    /// It took too long.
-    Late,
-}
+/// An executed program: its listener, and what its jail lacks, for people.
+type Started = (Option<TcpListener>, Vec<String>);
 
-/// What becomes of a start: the listener and the notes.
-type Started = Result<(Option<std::net::TcpListener>, Vec<String>), Refused>;
-
-/// Starts a job. Without ground the workspace is empty. Also returns what is missing in the jail, for people.
+/// Starts a job. Without a workspace, it sees an empty one. Also returns what the jail lacks, for people.
 pub(crate) async fn start(
-    way: &Way,
-    ground: Option<Ground>,
+    builder: &Builder,
+    workspace: Option<Workspace>,
     job: Job,
-) -> Result<(Running, Vec<String>), Refused> {
-    let (wanted, unwanted) = oneshot::channel();
+) -> Result<(Running, Vec<String>), JailError> {
     let (start, started) = oneshot::channel();
     let (end, ended) = oneshot::channel();
-    let task = Task { way: way.clone(), limits: job.limits, unwanted, living: Living::begin() };
-    tokio::spawn(task.run(ground, job, start, end));
-    let stopping = |_gone| Refused::Error(JailError::Broken("Gantry is stopping".to_owned()));
+    let task = Task { builder: builder.clone(), workspace, job: Arc::new(job), _active: ActiveJob::begin() };
+    tokio::spawn(task.run(start, end));
+    let stopping = |_gone| JailError::Broken("Gantry is stopping".to_owned());
     let (listener, notes) = started.await.map_err(stopping)??;
-    Ok((Running { listener, ended, _wanted: wanted }, notes))
+    Ok((Running { listener, ended }, notes))
 }
 
-/// Runs a program that does nothing. Returns what is missing in the jail, for people.
-pub(crate) fn probe(way: &Way) -> Result<Vec<String>, Refused> {
+/// Runs a program that does nothing. Returns what the jail lacks, for people.
+pub(crate) fn probe(builder: &Builder) -> Result<Vec<String>, JailError> {
     let run = async {
-        let (running, notes) = start(way, None, prepare::nothing()).await?;
-        match running.end().await.map_err(Refused::Error)?.end {
-            End::Exited(0) => Ok(notes),
-            end @ (End::Exited(_)
-            | End::Signalled(_)
-            | End::WallLimit
-            | End::CpuLimit
-            | End::MemoryLimit
-            | End::WriteLimit) => Err(Refused::Error(JailError::Broken(format!("`true` came to {end:?}")))),
+        let (running, notes) = start(builder, None, Job::probe()).await?;
+        let end = running.end().await?.end;
+        if end == ExitReason::Exited(0) {
+            Ok(notes)
+        } else {
+            Err(JailError::Broken(format!("`true` came to {end:?}")))
         }
     };
-    // A thread of its own, because whoever asks may be part of a runtime, which must not be entered again.
+    let late = || JailError::Unavailable {
+        cause: "a program that does nothing did not end in time".to_owned(),
+        fix: "restart Gantry when the machine is less busy".to_owned(),
+    };
+    // On a thread of its own, because the caller may be part of a runtime, which must not be entered again.
     let in_thread = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| broken("the probe", &error))?;
-        runtime.block_on(async { timeout(PROBE_LIMIT, run).await }).unwrap_or(Err(Refused::Late))
+        let runtime = runtime.map_err(|error| JailError::setup("the probe", &error))?;
+        runtime.block_on(async { timeout(PROBE_LIMIT, run).await }).unwrap_or_else(|_elapsed| Err(late()))
     };
-    let panicked = |_| Refused::Error(JailError::Broken("the probe panicked".to_owned()));
+    let panicked = |_| JailError::Broken("the probe panicked".to_owned());
     std::thread::scope(|scope| scope.spawn(in_thread).join().map_err(panicked)?)
 }
 
 struct Task {
-    way: Way,
-    limits: Limits,
-    unwanted: oneshot::Receiver<()>,
-    living: Living,
+    builder: Builder,
+    workspace: Option<Workspace>,
+    job: Arc<Job>,
+    _active: ActiveJob,
 }
 
 impl Task {
+    /// Runs the job to its end. The caller may be gone at any time, so a result that it does not take is dropped.
     async fn run(
         mut self,
-        ground: Option<Ground>,
-        job: Job,
-        start: oneshot::Sender<Started>,
-        end: oneshot::Sender<Result<Ran, JailError>>,
+        start: oneshot::Sender<Result<Started, JailError>>,
+        mut end: oneshot::Sender<Result<JobOutput, JailError>>,
     ) {
-        let (way, input) = (self.way.clone(), Arc::clone(&job.input));
-        let is_probe = ground.is_none();
-        // Finding paths, locking and forking block.
-        let preparing = tokio::task::spawn_blocking(move || prepare::prepare(&way, ground, &job));
-        let prepared = preparing.await.unwrap_or_else(|error| Err(broken("starting", &error)));
-        let begun = prepared.and_then(|(prepared, handed)| Ok((Life::begin(prepared)?, handed)));
-        let ((mut life, pipes), handed) = match begun {
+        let (mut job, pipes) = match self.begin().await {
             Ok(begun) => begun,
-            Err(refused) => {
-                // Nobody may be left to hear it.
-                start.send(Err(refused)).ok();
+            Err(error) => {
+                start.send(Err(error)).ok();
                 return;
             }
         };
-        let started = match handed {
-            Ok(()) => life.started().await,
-            Err(refused) => Err(refused),
-        };
-        let started = match started {
+        let started = match job.started().await {
             Ok(started) => started,
-            Err(refused) => {
-                life.end(Ok(None)).await.ok();
-                start.send(Err(pipes.complete(refused).await)).ok();
+            Err(error) => {
+                job.end(Ok(None)).await.ok();
+                start.send(Err(pipes.explain(error).await)).ok();
                 return;
             }
         };
-        let output = Streams::flow(pipes, input, self.limits.output);
+        let limits = self.job.limits;
+        let mut streams = JoinSet::new();
+        streams.spawn(flow(pipes, Arc::clone(&self.job.input), limits.output));
         if start.send(Ok(started)).is_err() {
-            life.end(Ok(None)).await.ok();
+            job.end(Ok(None)).await.ok();
             return;
         }
         let ended = tokio::select! {
-            ended = life.ended() => ended,
-            // Whoever held it dropped it, unless it waits for the end: then it still holds it.
-            _ = &mut self.unwanted => Ok(None),
-            () = sleep(self.limits.wall.saturating_add(WALL_RESERVE)) => Ok(Some((End::WallLimit, self.limits.wall))),
+            ended = job.ended() => ended,
+            // The caller has dropped the job.
+            () = end.closed() => Ok(None),
+            () = sleep(limits.wall.saturating_add(WALL_RESERVE)) => Ok(Some((ExitReason::WallLimit, limits.wall))),
         };
-        let ended = life.end(ended).await;
-        end.send(output.collect(ended).await).ok();
-        drop(self.living);
-        if self.way.rung == Rung::Native && !is_probe {
-            let laid_by = tokio::task::spawn_blocking(move || helper::lay_by(self.way.helper));
-            laid_by.await.ok();
-        }
+        let output = match job.end(ended).await {
+            Ok(ended) => collect(streams, ended).await,
+            Err(error) => Err(error),
+        };
+        end.send(output).ok();
+    }
+
+    async fn begin(&mut self) -> Result<(RunningJob, Pipes), JailError> {
+        let (builder, workspace, job) = (self.builder.clone(), self.workspace.take(), Arc::clone(&self.job));
+        // Finding paths, locking and forking block.
+        let preparing =
+            tokio::task::spawn_blocking(move || prepare::prepare(&builder, workspace.as_ref(), &job));
+        let prepared = preparing.await.map_err(|error| JailError::setup("starting", &error))??;
+        RunningJob::begin(prepared)
     }
 }
 
-/// What flows to and from a job, each in its own task, so that no stream holds up another.
-struct Streams {
-    stdout: JoinHandle<Captured>,
-    stderr: JoinHandle<Captured>,
-    stdin: JoinHandle<()>,
+/// Feeds the job's input and reads its outputs until all of them end.
+async fn flow(pipes: Pipes, input: Arc<[u8]>, limit: usize) -> (Captured, Captured) {
+    let Pipes { stdin, stdout, stderr } = pipes;
+    let (stdout, stderr, ()) =
+        tokio::join!(capture(stdout, limit), capture(stderr, limit), feed(stdin, input));
+    (stdout, stderr)
 }
 
-impl Streams {
-    fn flow(pipes: Pipes, input: Arc<[u8]>, limit: usize) -> Self {
-        Self {
-            stdout: tokio::spawn(capture(pipes.stdout, limit)),
-            stderr: tokio::spawn(capture(pipes.stderr, limit)),
-            stdin: tokio::spawn(feed(pipes.stdin, input)),
-        }
-    }
-
-    /// All writers are dead, so that what is still in the pipes is all.
-    async fn collect(mut self, ended: Result<(End, Duration), JailError>) -> Result<Ran, JailError> {
-        self.stdin.abort();
-        let (end, duration) = ended?;
-        let both = async { tokio::join!(&mut self.stdout, &mut self.stderr) };
-        let (stdout, stderr) = timeout(END_LIMIT, both)
-            .await
-            .map_err(|_elapsed| JailError::Broken("its output does not end".to_owned()))?;
-        Ok(Ran { stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default(), end, duration })
-    }
-}
-
-impl Drop for Streams {
-    fn drop(&mut self) {
-        for task in [self.stdin.abort_handle(), self.stdout.abort_handle(), self.stderr.abort_handle()] {
-            task.abort();
-        }
-    }
+/// The output of a job of which no process lives any more, so that the pipes hold all of it.
+async fn collect(
+    mut streams: JoinSet<(Captured, Captured)>,
+    (end, duration): (ExitReason, Duration),
+) -> Result<JobOutput, JailError> {
+    let endless = |_elapsed| JailError::Broken("its output does not end".to_owned());
+    let captured = timeout(END_LIMIT, streams.join_next()).await.map_err(endless)?;
+    let (stdout, stderr) = captured.and_then(Result::ok).unwrap_or_default();
+    Ok(JobOutput { stdout, stderr, end, duration })
 }
 
 /// Reads to the end, and keeps the beginning.
@@ -210,7 +174,7 @@ async fn capture(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> Captur
     let Some(mut stream) = stream else { return captured };
     let mut chunk = vec![0; CHUNK];
     loop {
-        // An error is the end as well: there is nothing more to be had.
+        // An error is the end as well: nothing more can be read.
         let Ok(length @ 1..) = stream.read(&mut chunk).await else { return captured };
         captured.total += length as u64;
         let room = limit.saturating_sub(captured.bytes.len());
@@ -218,62 +182,9 @@ async fn capture(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> Captur
     }
 }
 
-/// Writes the whole input, unless the job does not want it.
+/// Writes the whole input, unless the job closes its end before.
 async fn feed(stdin: OwnedFd, input: Arc<[u8]>) {
     if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
         pipe.write_all(&input).await.ok();
     }
-}
-
-impl Refused {
-    /// The same for whoever asked for the job.
-    pub(crate) fn into_error(self, program: &std::ffi::OsStr) -> JailError {
-        let failure = match self {
-            Self::Error(error) => return error,
-            Self::Silent(said) => {
-                let reason = format!("its helper ended early: {said}");
-                return JailError::Setup { step: "starting".to_owned(), reason };
-            }
-            Self::Late => {
-                let reason = "it took too long; try again when the machine is less busy".to_owned();
-                return JailError::Setup { step: "starting".to_owned(), reason };
-            }
-            Self::Failed(failure) => failure,
-        };
-        let mut reason = failure.error().to_string();
-        match failure.step {
-            Step::Find => return JailError::NoProgram { program: program.to_owned() },
-            Step::Folder => {
-                reason = match Errno::from_io_error(&failure.error()) {
-                    Some(Errno::XDEV) => "it leads outside of the workspace".to_owned(),
-                    Some(Errno::NOENT) => "it does not exist".to_owned(),
-                    Some(Errno::NOTDIR) => "it is not a folder".to_owned(),
-                    _ => reason,
-                };
-                return JailError::Folder { folder: failure.detail, reason };
-            }
-            Step::IdMap => reason.push_str(
-                "; give the workspace to an ordinary user (chown -R), or run Gantry as one: \
-                 its file system cannot show root's files as another user's",
-            ),
-            Step::Plan
-            | Step::Namespaces
-            | Step::UserMap
-            | Step::View
-            | Step::Covers
-            | Step::Network
-            | Step::Limits
-            | Step::Confine
-            | Step::Execute => {}
-        }
-        let step = match failure.detail.as_str() {
-            "" => failure.step.to_string(),
-            detail => format!("{} ({detail})", failure.step),
-        };
-        JailError::Setup { step, reason }
-    }
-}
-
-fn broken(what: &str, error: &impl std::fmt::Display) -> Refused {
-    Refused::Error(JailError::Setup { step: what.to_owned(), reason: error.to_string() })
 }

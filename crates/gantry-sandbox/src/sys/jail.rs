@@ -3,14 +3,15 @@
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::mount::MountAttrFlags;
+use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
 
 use super::{FIRST_EXTRA, set_signal_mask};
@@ -18,67 +19,57 @@ use super::{FIRST_EXTRA, set_signal_mask};
 /// The last number of a signal.
 const LAST_SIGNAL: i32 = 64;
 
-/// Bytes for what is on record about a user.
+/// Limit: bytes of the record of a user.
 const RECORD_LIMIT: usize = 64 << 10;
-
-/// What to change about a mount.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MountChange<'a> {
-    /// Also the mounts beneath it.
-    pub(crate) is_recursive: bool,
-    /// `MOUNT_ATTR_*` to set.
-    pub(crate) set: u64,
-    /// Let users and groups appear as this user namespace maps them.
-    pub(crate) id_map: Option<BorrowedFd<'a>>,
-}
 
 /// Puts this process, which must have a single thread, into new namespaces.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: the descriptor table, which is what could be pulled away under somebody, is none of the flags' business:
-    // the process has one thread.
+    // SAFETY: the process has one thread, so no other thread loses its descriptors.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Changes a mount that is opened; it also becomes private.
-pub(crate) fn change_mount(mount: impl AsFd, change: MountChange<'_>) -> io::Result<()> {
-    let mut set = change.set;
-    if change.id_map.is_some() {
-        set |= libc::MOUNT_ATTR_IDMAP;
-    }
-    let attributes = libc::mount_attr {
-        attr_set: set,
-        attr_clr: 0,
-        propagation: libc::MS_PRIVATE,
-        userns_fd: change.id_map.map_or(0, |namespace| u64::from(namespace.as_raw_fd().cast_unsigned())),
-    };
-    let mut flags = libc::AT_EMPTY_PATH;
-    if change.is_recursive {
-        flags |= libc::AT_RECURSIVE;
-    }
+/// Sets attributes of an opened mount and makes it private; with those beneath it, if it is recursive.
+pub(crate) fn set_mount_attributes(
+    mount: impl AsFd,
+    attributes: MountAttrFlags,
+    is_recursive: bool,
+) -> io::Result<()> {
+    let flags = if is_recursive { libc::AT_RECURSIVE } else { 0 };
+    change_mount(mount, attributes.bits().into(), 0, flags)
+}
+
+/// Lets users and groups appear on a mount as a user namespace maps them.
+pub(crate) fn map_owners(mount: impl AsFd, namespace: impl AsFd) -> io::Result<()> {
+    let namespace = u64::from(namespace.as_fd().as_raw_fd().cast_unsigned());
+    change_mount(mount, libc::MOUNT_ATTR_IDMAP, namespace, 0)
+}
+
+fn change_mount(mount: impl AsFd, attr_set: u64, userns_fd: u64, flags: libc::c_int) -> io::Result<()> {
+    let attributes = libc::mount_attr { attr_set, attr_clr: 0, propagation: libc::MS_PRIVATE, userns_fd };
     // SAFETY: the path is an empty C string, and the structure is as long as is said; the kernel only reads both.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             mount.as_fd().as_raw_fd(),
             c"".as_ptr(),
-            flags,
+            libc::AT_EMPTY_PATH | flags,
             &raw const attributes,
             size_of::<libc::mount_attr>(),
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(result)
 }
 
-/// A child that has ended and was taken away.
+/// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dead {
     pub(crate) pid: Pid,
     pub(crate) status: ExitStatus,
-    /// The processor time of it and of the children that it had taken away itself.
+    /// The processor time of it and of the children that it had reaped itself.
     pub(crate) time: Duration,
 }
 
-/// Takes away one dead child, if there is any.
+/// Reaps one dead child, if there is any.
 pub(crate) fn reap_one() -> io::Result<Option<Dead>> {
     let mut status = 0;
     // SAFETY: all zeros are a valid value of a structure of integers.
@@ -95,43 +86,29 @@ pub(crate) fn reap_one() -> io::Result<Option<Dead>> {
     Ok(Pid::from_raw(pid).map(|pid| Dead { pid, status: ExitStatus::from_raw(status), time }))
 }
 
-/// Ends this process, a copy of another one, without running what the other one has planned for its end.
+/// Ends this process, a fork, without the exit handlers of its parent.
 pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: it takes a number and does not return.
     unsafe { libc::_exit(code.into()) }
 }
 
-/// Kills every process of this process namespace but this one, which is its first.
-pub(crate) fn kill_others() {
-    signal_others(libc::SIGKILL);
+/// Signals every process of this process namespace but this one, which is its first. There may be none.
+pub(crate) fn signal_others(signal: Signal) {
+    // SAFETY: it takes two numbers.
+    unsafe { libc::kill(-1, signal.as_raw()) };
 }
 
-/// Stops every process of this process namespace but this one, which is its first.
-pub(crate) fn stop_others() {
-    signal_others(libc::SIGSTOP);
-}
-
-/// Lets those go on.
-pub(crate) fn continue_others() {
-    signal_others(libc::SIGCONT);
-}
-
-fn signal_others(signal: libc::c_int) {
-    // SAFETY: it has no memory to get wrong. There may be nobody to send it to.
-    unsafe { libc::kill(-1, signal) };
-}
-
-/// Marks an opened file or folder until nobody has this opening of it any more, in whatever process.
+/// Marks an opened file or folder until the last process has closed this opening of it.
 pub(crate) fn mark(opened: impl AsFd) -> io::Result<()> {
     lock(opened, libc::F_OFD_SETLK, libc::F_RDLCK).map(drop)
 }
 
-/// Whether somebody has marked another opening of the same file or folder.
+/// Whether another opening of the same file or folder is marked.
 pub(crate) fn is_marked(opened: impl AsFd) -> io::Result<bool> {
     Ok(lock(opened, libc::F_OFD_GETLK, libc::F_WRLCK)? != libc::F_UNLCK)
 }
 
-/// Asks for a lock on all of it, or about it. Returns the kind of lock that is in the way of that.
+/// Sets or queries a lock on all of it. Returns the kind of lock that is in the way.
 fn lock(opened: impl AsFd, command: libc::c_int, kind: libc::c_int) -> io::Result<libc::c_int> {
     // SAFETY: all zeros are a valid value of a structure of integers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -142,7 +119,7 @@ fn lock(opened: impl AsFd, command: libc::c_int, kind: libc::c_int) -> io::Resul
     if result == 0 { Ok(lock.l_type.into()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives every signal its default effect, whatever this process was started with, and lets all of them through.
+/// Gives every signal its default effect, and unblocks all of them.
 pub(crate) fn reset_signals() -> io::Result<()> {
     for signal in 1..=LAST_SIGNAL {
         // SAFETY: no handler is installed, so no code can be called. Signals that cannot be changed are refused.
@@ -157,7 +134,7 @@ pub(crate) fn close_extra_on_exec() -> io::Result<()> {
     let result = unsafe {
         libc::syscall(libc::SYS_close_range, FIRST_EXTRA, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(result)
 }
 
 /// Brings the loopback device of this network namespace up.
@@ -172,10 +149,14 @@ pub(crate) fn loopback_up(socket: impl AsFd) -> io::Result<()> {
     let result = unsafe {
         libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request)
     };
+    done(result.into())
+}
+
+fn done(result: libc::c_long) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The home folder of this user, as the machine has it on record.
+/// The home folder of this user in the user database; HOME may be another.
 pub(crate) fn home() -> Option<PathBuf> {
     let mut buffer = vec![0; RECORD_LIMIT];
     // SAFETY: all zeros are a valid value of a structure of integers and pointers.

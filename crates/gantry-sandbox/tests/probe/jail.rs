@@ -1,7 +1,6 @@
-//! `sandbox-probe jail WORKSPACE SCRIPT [hidden|sealed|folder PATH | wall SECONDS | memory MIB | written MIB]...`: runs a shell script in a
+//! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only|folder PATH | wall SECONDS | memory MIB | written MIB]...`: runs a shell script in a
 //! jail, as Gantry would.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -10,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gantry_sandbox::jail::{Access, End, Ground, Job, Limits, Protected, Sandbox};
+use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
 
 /// The exit code if the script was not run, or not to its end.
 const FAILED: u8 = 101;
@@ -28,13 +27,13 @@ pub(crate) async fn run(args: impl Iterator<Item = OsString>) -> io::Result<Exit
 
 async fn ran(mut args: impl Iterator<Item = OsString>) -> Result<ExitCode, Box<dyn Error>> {
     let (workspace, script) = args.next().zip(args.next()).ok_or("a workspace and a script are needed")?;
-    let (mut protected, mut job) = (Protected::default(), job(script));
+    let (mut protected, mut job) = (ProtectedPaths::default(), job(script));
     while let Some((kind, value)) = args.next().zip(args.next()) {
         let number = || value.to_str().ok_or("a number is needed")?.parse().map_err(Box::<dyn Error>::from);
         match kind.to_str() {
             Some("hidden") => protected.hidden.push(value.into()),
-            Some("sealed") => protected.sealed.push(value.into()),
-            Some("folder") => protected.folders.push(value.into()),
+            Some("read_only") => protected.read_only.push(value.into()),
+            Some("folder") => protected.read_only_dirs.push(value.into()),
             Some("wall") => job.limits.wall = Duration::from_secs(number()?),
             Some("memory") => job.limits.memory = number()? << 20,
             Some("written") => job.limits.written = number()? << 20,
@@ -42,12 +41,12 @@ async fn ran(mut args: impl Iterator<Item = OsString>) -> Result<ExitCode, Box<d
         }
     }
     let sandbox = Sandbox::find()?;
-    writeln!(io::stderr(), "level: {}", sandbox.level().name)?;
-    let ground = Ground::open(workspace.as_ref(), protected)?;
-    let ran = sandbox.start(&ground, job).await?.end().await?;
+    writeln!(io::stderr(), "level: {}", sandbox.info().level)?;
+    let workspace = Workspace::open(workspace.as_ref(), protected)?;
+    let ran = sandbox.start(&workspace, job).await?.end().await?;
     io::stdout().write_all(&ran.stdout.bytes)?;
     io::stderr().write_all(&ran.stderr.bytes)?;
-    let End::Exited(code) = ran.end else { return Err(format!("it came to {:?}", ran.end).into()) };
+    let ExitReason::Exited(code) = ran.end else { return Err(format!("it came to {:?}", ran.end).into()) };
     Ok(ExitCode::from(u8::try_from(code)?))
 }
 
@@ -57,14 +56,14 @@ fn job(script: OsString) -> Job {
     Job {
         program: "sh".into(),
         args: vec!["-c".into(), script],
-        env: BTreeMap::from([("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("MARK".into(), mark)]),
+        env: Vec::from([("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("MARK".into(), mark)]),
         folder: PathBuf::new(),
         input: Arc::default(),
         access: Access::Write,
         network: false,
-        toolchains: Arc::default(),
+        toolchains: Vec::new(),
         store: None,
-        files: vec![("given".into(), b"a file of Gantry's\n".to_vec())],
+        files: vec![("given".into(), "a file of Gantry's\n".to_owned())],
         limits: Limits {
             wall: Duration::from_secs(60),
             cpu: Duration::from_secs(60),

@@ -5,9 +5,8 @@ use super::{ROUNDS, Section, progress};
 use crate::home::executable;
 use crate::{Connection, Home};
 use anyhow::{Context as _, Result, ensure};
-use gantry_sandbox::jail::{Access, End, Ground, Job, Limits, Protected, Sandbox};
+use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -67,12 +66,12 @@ pub(super) async fn measure(_time: Duration) -> Result<Table> {
     let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
     // The program whose helper builds the jail is the one that people run.
     let sandbox = Sandbox::find_with(executable("gantry"))?;
-    let ground = Ground::open(folder.path(), Protected::default())?;
+    let workspace = Workspace::open(folder.path(), ProtectedPaths::default())?;
     // The same programs for `run_code` as for the others, whatever else is installed.
     let home = Home::new().env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let gantry = home.serve();
     let mut connection = Connection::open(gantry.address)?;
-    let level = sandbox.level().name;
+    let level = sandbox.info().level;
     let title = format!(
         "Starting a program and waiting for its end: bare, in the sandbox ({level}), with bubblewrap; and `run_code`"
     );
@@ -85,7 +84,7 @@ pub(super) async fn measure(_time: Duration) -> Result<Table> {
                 // In turn, so that a busy moment falls on all of them.
                 let times = [
                     Some(bare(words)?),
-                    Some(jailed(&sandbox, &ground, words).await?),
+                    Some(jailed(&sandbox, &workspace, words).await?),
                     bubblewrapped(folder.path(), words)?,
                     called(&mut connection, words)?,
                 ];
@@ -134,7 +133,7 @@ fn timed(command: &mut Command) -> Result<Duration> {
     Ok(taken)
 }
 
-async fn jailed(sandbox: &Sandbox, ground: &Ground, words: &[&str]) -> Result<Duration> {
+async fn jailed(sandbox: &Sandbox, workspace: &Workspace, words: &[&str]) -> Result<Duration> {
     const GENEROUS: Limits = Limits {
         wall: Duration::from_secs(60),
         cpu: Duration::from_secs(60),
@@ -146,7 +145,7 @@ async fn jailed(sandbox: &Sandbox, ground: &Ground, words: &[&str]) -> Result<Du
     let job = Job {
         program: words[0].into(),
         args: words[1..].iter().map(Into::into).collect(),
-        env: BTreeMap::new(),
+        env: Vec::new(),
         folder: "".into(),
         input: [].into(),
         access: Access::Write,
@@ -157,9 +156,9 @@ async fn jailed(sandbox: &Sandbox, ground: &Ground, words: &[&str]) -> Result<Du
         limits: GENEROUS,
     };
     let start = Instant::now();
-    let ran = sandbox.start(ground, job).await?.end().await?;
+    let ran = sandbox.start(workspace, job).await?.end().await?;
     let taken = start.elapsed();
-    ensure!(ran.end == End::Exited(0), "{words:?}: {ran:?}");
+    ensure!(ran.end == ExitReason::Exited(0), "{words:?}: {ran:?}");
     Ok(taken)
 }
 

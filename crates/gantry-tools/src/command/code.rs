@@ -94,7 +94,7 @@ impl RunCode {
         };
         let command = CommandSpec::new(program, LimitKind::Code, wall);
         let mut command = command.args([format!("{FILES}/{file}")]).args(args.args);
-        command.files = vec![(file.to_owned(), args.code.into_bytes())];
+        command.files = vec![(file.to_owned(), args.code)];
         if args.language == Language::Python {
             // Modules of the workspace can be imported, as if the code was a file in it.
             command = command.env(PYTHON);

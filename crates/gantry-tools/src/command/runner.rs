@@ -16,7 +16,7 @@ use gantry_egress::proxy::{self, Credential, Rules};
 use gantry_provider::options::Secret;
 use gantry_provider::task;
 use gantry_sandbox::jail::{
-    Access, End, Ground, JailError, Job, Limits, PROXY, Protected, Ran, STORE, Sandbox, WORKSPACE,
+    self, Access, ExitReason, JailError, Job, JobOutput, Limits, PROXY, STORE, Sandbox, WORKSPACE, Workspace,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ pub(crate) struct CommandSpec {
     /// Whether it has the folder for packages.
     pub(crate) packages: bool,
     /// Files to read at `/run/gantry`.
-    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, String)>,
     /// How much it may take.
     pub(crate) limits: LimitKind,
     /// From its start to its end.
@@ -129,7 +129,7 @@ pub(crate) const OUTPUT_BYTES: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct CommandRunner {
     /// The workspace as jobs have it, or why there are no jobs on it.
-    jail_workspace: Result<Ground, String>,
+    jail_workspace: Result<Workspace, String>,
     /// The folder that jobs work on.
     pub(crate) workspace: PathBuf,
     /// What jobs do not touch in it.
@@ -155,7 +155,7 @@ impl CommandRunner {
         private: Vec<IpNet>,
         options: CodeOptions,
     ) -> Self {
-        let jail_workspace = Ground::open(&workspace, jail_protection(&protected));
+        let jail_workspace = Workspace::open(&workspace, jail_protection(&protected));
         let excluded = protected.hidden.iter().chain(&protected.read_only).chain([&workspace]);
         let excluded: Vec<PathBuf> = excluded.cloned().collect();
         let toolchains = Toolchains::find(&options.toolchains, &excluded);
@@ -191,14 +191,14 @@ impl CommandRunner {
 
     /// How jobs are confined here.
     pub(crate) fn level() -> &'static str {
-        Sandbox::find().map_or("none", |sandbox| sandbox.level().name)
+        Sandbox::find().map_or("none", |sandbox| sandbox.info().level)
     }
 
     /// Runs a program to its end. Dropping the future ends it with everything that it started.
     ///
     /// # Errors
     /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
-    pub(crate) async fn run(&self, command: CommandSpec) -> Result<Ran, CallFailure> {
+    pub(crate) async fn run(&self, command: CommandSpec) -> Result<JobOutput, CallFailure> {
         let sandbox = Sandbox::find().map_err(|unavailable| failure::failed(unavailable.to_string()))?;
         let workspace = self.jail_workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
         let rules = command.network.as_ref().map(|access| self.rules(access)).transpose()?;
@@ -237,12 +237,12 @@ impl CommandRunner {
         Ok(Job {
             program: command.program.into(),
             args: command.args.into_iter().map(Into::into).collect(),
-            env,
+            env: env.into_iter().collect(),
             folder: command.folder,
             input: command.input.into(),
             access: command.access,
             network: command.network.is_some(),
-            toolchains: self.toolchains.mounts.as_slice().into(),
+            toolchains: self.toolchains.mounts.clone(),
             store,
             files: command.files,
             limits: Limits {
@@ -268,24 +268,26 @@ impl CommandRunner {
     /// limit.
     pub(crate) fn limit_fault(
         &self,
-        ran: &Ran,
+        ran: &JobOutput,
         task: &str,
         wall: Duration,
         kind: LimitKind,
     ) -> Option<CallFailure> {
         let (limits, keys) = self.limits(kind);
         let (code, what) = match ran.end {
-            End::Exited(_) | End::Signalled(_) => return None,
-            End::WallLimit => (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32())),
-            End::CpuLimit => (
+            ExitReason::Exited(_) | ExitReason::Signalled(_) => return None,
+            ExitReason::WallLimit => {
+                (ErrorCode::Timeout, format!("ran longer than {} s", wall.as_secs_f32()))
+            }
+            ExitReason::CpuLimit => (
                 ErrorCode::Timeout,
                 format!("used more than {} s of processor time ({keys}.cpuSeconds)", limits.cpu_seconds),
             ),
-            End::MemoryLimit => (
+            ExitReason::MemoryLimit => (
                 ErrorCode::ExecutionError,
                 format!("used more than {} MiB of memory ({keys}.memoryMb)", limits.memory_mb),
             ),
-            End::WriteLimit => (
+            ExitReason::WriteLimit => (
                 ErrorCode::ExecutionError,
                 format!("wrote more than {} MiB to disk ({keys}.diskMb)", limits.disk_mb),
             ),
@@ -349,11 +351,13 @@ pub(crate) fn in_jail(path: &Path) -> PathBuf {
 }
 
 /// The code of an end as shells count it.
-pub(crate) fn exit_code(end: End) -> i32 {
+pub(crate) fn exit_code(end: ExitReason) -> i32 {
     match end {
-        End::Exited(code) => code,
-        End::Signalled(signal) => SIGNAL_BASE + signal,
-        End::WallLimit | End::CpuLimit | End::MemoryLimit | End::WriteLimit => SIGNAL_BASE + KILLED,
+        ExitReason::Exited(code) => code,
+        ExitReason::Signalled(signal) => SIGNAL_BASE + signal,
+        ExitReason::WallLimit | ExitReason::CpuLimit | ExitReason::MemoryLimit | ExitReason::WriteLimit => {
+            SIGNAL_BASE + KILLED
+        }
     }
 }
 
@@ -365,12 +369,12 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn jail_protection(protected: &ProtectedPaths) -> Protected {
-    let mut sealed = protected.read_only.clone();
-    sealed.extend(protected.definition_dirs.iter().flat_map(|folder| locks(folder)));
+fn jail_protection(protected: &ProtectedPaths) -> jail::ProtectedPaths {
+    let mut read_only = protected.read_only.clone();
+    read_only.extend(protected.definition_dirs.iter().flat_map(|folder| locks(folder)));
     let folders =
         protected.definition_dirs.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
-    Protected { hidden: protected.hidden.clone(), folders: folders.collect(), sealed }
+    jail::ProtectedPaths { hidden: protected.hidden.clone(), read_only, read_only_dirs: folders.collect() }
 }
 
 /// The files in a folder that pin tools: the main one, whether or not it exists, and those of other projects.
@@ -384,9 +388,12 @@ fn fault(error: &JailError) -> CallFailure {
     let has_run = error.has_run();
     let code = match error {
         JailError::Folder { .. } => ErrorCode::InvalidPath,
-        JailError::NoProgram { .. }
-        | JailError::Ground { .. }
+        JailError::Unavailable { .. }
+        | JailError::NoProgram { .. }
+        | JailError::Workspace { .. }
+        | JailError::Step { .. }
         | JailError::Setup { .. }
+        | JailError::HelperExited { .. }
         | JailError::Broken(_) => ErrorCode::ExecutionError,
     };
     let error = ToolError::new(code, error.to_string());

@@ -12,7 +12,7 @@ use super::{DevContext, output_of};
 use crate::command::runner::exit_code;
 use crate::tool::prelude::*;
 use formatter::Formatter;
-use gantry_sandbox::jail::Ran;
+use gantry_sandbox::jail::JobOutput;
 use snapshot::{BOUNDS, Snapshot};
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Tool for FormatCode {
         };
         let (project, formatter, before) = context.look(&path, choose).await?;
         let ran = context.run(&formatter.run, &formatter.folder, WALL).await?;
-        let read = move |ran: &Ran| report(&project, &formatter, before.as_ref(), ran);
+        let read = move |ran: &JobOutput| report(&project, &formatter, before.as_ref(), ran);
         let output = context.result_of(ran, (Self::NAME, WALL), read).await?;
         if !check && output.exit_code != 0 && output.changed.is_empty() {
             return Err(unformatted(output));
@@ -111,7 +111,7 @@ fn unformatted(output: Output) -> CallFailure {
 }
 
 /// The result: the files that changed, and what the formatter said.
-fn report(project: &ProjectDir, formatter: &Formatter, before: Option<&Snapshot>, ran: &Ran) -> Output {
+fn report(project: &ProjectDir, formatter: &Formatter, before: Option<&Snapshot>, ran: &JobOutput) -> Output {
     let (output, is_cut) = output_of(ran);
     let mut changed = before.map(|before| before.changed(project)).unwrap_or_default();
     let is_partial = before.is_some_and(|before| before.is_partial);

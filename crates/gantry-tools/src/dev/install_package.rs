@@ -15,7 +15,7 @@ use crate::command::runner::CommandSpec;
 use crate::text::display_text;
 use crate::tool::prelude::*;
 use gantry_core::EffectState;
-use gantry_sandbox::jail::{End, Ran};
+use gantry_sandbox::jail::{ExitReason, JobOutput};
 use plan::{InstallPlan, host};
 use std::path::Path;
 use std::time::Duration;
@@ -101,7 +101,7 @@ impl Tool for InstallPackage {
         let (project, plan) = context.look(&path, look).await?;
         let (step, ran) = self.run_steps(&plan.steps, &project.folder).await?;
         let advice = plan.advice(&step);
-        let read = move |ran: &Ran| Output {
+        let read = move |ran: &JobOutput| Output {
             ecosystem: plan.manager.ecosystem,
             changed: changed_files(&project, &plan),
             report: CommandReport::new(&step, ran),
@@ -157,8 +157,8 @@ impl InstallPackage {
         &self,
         steps: &[CommandSpec],
         folder: &Path,
-    ) -> Result<(CommandSpec, Ran), CallFailure> {
-        let mut last: Option<(CommandSpec, Ran)> = None;
+    ) -> Result<(CommandSpec, JobOutput), CallFailure> {
+        let mut last: Option<(CommandSpec, JobOutput)> = None;
         for step in steps {
             let before = last.as_ref().map_or(Duration::ZERO, |(_, ran)| ran.duration);
             let ran = self.0.run(step, folder, WALL.saturating_sub(before)).await;
@@ -167,7 +167,7 @@ impl InstallPackage {
                 if last.is_some() { CallFailure { effect: EffectState::Done, ..fault } } else { fault }
             })?;
             ran.duration += before;
-            let has_failed = ran.end != End::Exited(0);
+            let has_failed = ran.end != ExitReason::Exited(0);
             last = Some((step.clone(), ran));
             if has_failed {
                 break;

@@ -10,7 +10,7 @@ use super::ecosystem::Ecosystem;
 use super::{CommandReport, DevContext, join_tails};
 use crate::text::strip_ansi;
 use crate::tool::prelude::*;
-use gantry_sandbox::jail::{End, Ran};
+use gantry_sandbox::jail::{ExitReason, JobOutput};
 use plan::TestPlan;
 use std::time::Duration;
 use summary::TestSummary;
@@ -97,16 +97,16 @@ impl Tool for RunTests {
 }
 
 /// Whether an interpreter said that it has no pytest, and so ran nothing.
-fn lacks_pytest(ran: &Ran) -> bool {
+fn lacks_pytest(ran: &JobOutput) -> bool {
     let said = ran.stderr.text();
-    ran.end == End::Exited(1)
+    ran.end == ExitReason::Exited(1)
         && ran.stdout.total == 0
         && said.lines().count() == 1
         && said.trim_end().ends_with(": No module named pytest")
 }
 
 /// The result: the counts that the runner closed with, the end of its output, and how it ended.
-fn report(plan: &TestPlan, ran: &Ran) -> Output {
+fn report(plan: &TestPlan, ran: &JobOutput) -> Output {
     let (stdout, stderr) = (strip_ansi(&ran.stdout.text()), strip_ansi(&ran.stderr.text()));
     let summary = TestSummary::read(&format!("{stdout}\n{stderr}"));
     let mut report = CommandReport::new(&plan.run, ran);
@@ -114,7 +114,7 @@ fn report(plan: &TestPlan, ran: &Ran) -> Output {
         // Lines about tests that passed make room for those about tests that failed.
         report.output = join_tails(&summary::without_passed(&stdout), &summary::without_passed(&stderr)).0;
     }
-    let lacks_packages = ran.end != End::Exited(0)
+    let lacks_packages = ran.end != ExitReason::Exited(0)
         && missing_packages(plan.ecosystem)
             .iter()
             .any(|words| stdout.contains(words) || stderr.contains(words));

@@ -6,7 +6,7 @@ use crate::workspace::entry::{Kind, modified, names, open_dir, size, stat_at};
 use crate::workspace::path::{RelPath, printable};
 use crate::workspace::protected::{Id, Protection};
 use crate::workspace::root::WorkspaceRoot;
-use gantry_sandbox::jail::looks_like_a_place;
+use gantry_sandbox::jail::looks_like_placeholder;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use std::collections::BinaryHeap;
@@ -168,7 +168,7 @@ impl Listing<'_> {
 /// Whether this is a placeholder while a program runs, and so no file of the workspace: there is nothing in it.
 fn is_placeholder(dir: &OwnedFd, name: &OsStr, stat: &Stat) -> bool {
     let is_empty = || open_dir(dir, name).and_then(names).is_ok_and(|mut names| names.next().is_none());
-    looks_like_a_place(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
+    looks_like_placeholder(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
 }
 
 fn describe_entry(name: String, stat: &Stat) -> Listed {

@@ -99,7 +99,7 @@ impl Tool for GitCommit {
         let args = &call.args;
         let script = writing_script(&[STAGE, HOOKS, include_str!("sh/commit.sh")]);
         let mut script = self.script(args, script, Some(call.judged()?))?;
-        script.files = vec![("message".to_owned(), args.message.clone().into_bytes())];
+        script.files = vec![("message".to_owned(), args.message.clone())];
         let stdout = self.0.run(&args.path, script).await?;
         parse_result(&stdout).map_err(|fault| {
             failure::effect_unknown(format!("the commit was made, but {}", fault.error.message))

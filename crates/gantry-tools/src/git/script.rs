@@ -10,7 +10,7 @@ use crate::failure;
 use crate::text::last_lines;
 use crate::workspace::path::{RelPath, printable};
 use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
-use gantry_sandbox::jail::{Access, Captured, End, Ran, WORKSPACE};
+use gantry_sandbox::jail::{Access, Captured, ExitReason, JobOutput, WORKSPACE};
 use std::time::Duration;
 
 /// How long git may look.
@@ -92,7 +92,11 @@ pub(super) fn writing_script(parts: &[&str]) -> CommandSpec {
 
 impl GitContext {
     /// Runs a script in a folder of the workspace to its end, with any code. Only a limit is a failure.
-    pub(super) async fn run_to_end(&self, path: &str, mut script: CommandSpec) -> Result<Ran, CallFailure> {
+    pub(super) async fn run_to_end(
+        &self,
+        path: &str,
+        mut script: CommandSpec,
+    ) -> Result<JobOutput, CallFailure> {
         script.folder = RelPath::parse(path)?.plain_names().iter().collect();
         let (wall, effect) = (script.wall, effect_if_ended(&script));
         let ran = self.runner.run(script).await?;
@@ -106,7 +110,7 @@ impl GitContext {
     pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured, CallFailure> {
         let effect = effect_if_ended(&script);
         let ran = self.run_to_end(path, script).await?;
-        let End::Exited(code) = ran.end else {
+        let ExitReason::Exited(code) = ran.end else {
             let message = "git was ended by a signal; git_status shows how far it got";
             return Err(CallFailure { effect, ..failure::failed(message) });
         };
@@ -121,7 +125,7 @@ fn effect_if_ended(script: &CommandSpec) -> EffectState {
 }
 
 /// Why a script that ended with this code did not do what it was asked to.
-fn script_fault(code: i32, ran: &Ran) -> CallFailure {
+fn script_fault(code: i32, ran: &JobOutput) -> CallFailure {
     let stderr = ran.stderr.text();
     let said = last_lines(&stderr);
     let own_kind: fn(String) -> CallFailure = match code {
@@ -210,7 +214,7 @@ mod tests {
 
     fn fault(code: i32, stdout: &[u8], stderr: &str) -> (String, EffectState, String) {
         let (stdout, stderr) = (captured(stdout), captured(stderr.as_bytes()));
-        let ran = Ran { stdout, stderr, end: End::Exited(code), duration: Duration::ZERO };
+        let ran = JobOutput { stdout, stderr, end: ExitReason::Exited(code), duration: Duration::ZERO };
         let CallFailure { error, effect } = script_fault(code, &ran);
         (error.code.as_str().to_owned(), effect, error.message)
     }

@@ -107,10 +107,10 @@ async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
 fn sandbox() -> Check {
     match Sandbox::find() {
         Ok(sandbox) => {
-            let level = sandbox.level();
-            let found = std::iter::once(level.name).chain(level.notes.iter().map(String::as_str));
+            let info = sandbox.info();
+            let found = std::iter::once(info.level).chain(info.notes.iter().map(String::as_str));
             let words = found.collect::<Vec<_>>().join("; ");
-            if level.notes.is_empty() { good("sandbox", words) } else { odd("sandbox", words) }
+            if info.notes.is_empty() { good("sandbox", words) } else { odd("sandbox", words) }
         }
         Err(unavailable) => odd("sandbox", format!("none, so no tool runs programs: {unavailable}")),
     }

@@ -3,7 +3,7 @@
 use super::Loaded;
 use super::beside::{AGENTS, TOOLS, names};
 use gantry_rest::SpecPlace;
-use gantry_sandbox::jail::holds_a_place;
+use gantry_sandbox::jail::is_placeholder;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -66,7 +66,7 @@ impl Stamp {
 
 impl Mark {
     fn of(path: &Path) -> Option<Self> {
-        let metadata = path.metadata().ok().filter(|metadata| !holds_a_place(metadata))?;
+        let metadata = path.metadata().ok().filter(|metadata| !is_placeholder(metadata))?;
         Some(Self {
             bytes: metadata.len(),
             changed: metadata.modified().ok(),

@@ -6,12 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const MOUNTS: &str = "\
-24 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
-30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
-31 24 0:27 /x /other rw - cgroup2 cgroup2 rw
-";
-
 /// A delegated group with the files that the kernel would put there.
 fn delegated(controllers: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -28,14 +22,12 @@ fn read(folder: &Path, path: &str) -> String {
 }
 
 #[test]
-fn the_own_group_is_found_below_the_mount_of_version_2() {
-    let found = |membership| own_group(membership, MOUNTS);
+fn the_own_group_is_that_of_version_2() {
     let mixed = "4:memory:/a\n0::/system.slice/gantry.service\n";
-    assert_eq!(found(mixed), Some(PathBuf::from("/sys/fs/cgroup/system.slice/gantry.service")));
+    assert_eq!(own_group(mixed), Some(PathBuf::from("/sys/fs/cgroup/system.slice/gantry.service")));
     for without in ["4:memory:/a\n", "0::/\n", "0::/../outside\n", ""] {
-        assert_eq!(found(without), None, "{without:?}");
+        assert_eq!(own_group(without), None, "{without:?}");
     }
-    assert_eq!(own_group("0::/a\n", "24 1 8:1 / / rw - ext4 /dev/root rw\n"), None);
 }
 
 #[test]
@@ -74,8 +66,8 @@ fn a_job_gets_a_group_with_its_limits() {
         written: 0,
         output: 0,
     };
-    let leaf = cgroups.leaf(&limits).unwrap();
-    leaf.admit(4711).unwrap();
+    let cgroup = cgroups.job(&limits).unwrap();
+    cgroup.admit(4711).unwrap();
     let expected = [
         ("cgroup.procs", "4711"),
         ("memory.max", "5242880"),
@@ -84,15 +76,15 @@ fn a_job_gets_a_group_with_its_limits() {
         ("pids.max", "14"),
     ];
     for (file, value) in expected {
-        assert_eq!(read(&leaf.0, file), value, "{file}");
+        assert_eq!(read(&cgroup.0, file), value, "{file}");
     }
-    assert_ne!(cgroups.leaf(&limits).unwrap().0, leaf.0);
+    assert_ne!(cgroups.job(&limits).unwrap().0, cgroup.0);
 
-    assert!(!leaf.ran_out_of_memory());
-    fs::write(leaf.0.join("memory.events"), "oom 0\noom_kill 0\n").unwrap();
-    assert!(!leaf.ran_out_of_memory());
-    fs::write(leaf.0.join("memory.events"), "oom 1\noom_kill 3\n").unwrap();
-    assert!(leaf.ran_out_of_memory());
+    assert!(!cgroup.ran_out_of_memory());
+    fs::write(cgroup.0.join("memory.events"), "oom 0\noom_kill 0\n").unwrap();
+    assert!(!cgroup.ran_out_of_memory());
+    fs::write(cgroup.0.join("memory.events"), "oom 1\noom_kill 3\n").unwrap();
+    assert!(cgroup.ran_out_of_memory());
 }
 
 #[test]
@@ -114,6 +106,6 @@ fn a_group_is_killed_before_it_is_removed() {
     fs::create_dir(&group).unwrap();
     // Here it keeps the folder from being removed; in a real group it does not.
     fs::write(group.join("cgroup.kill"), "").unwrap();
-    drop(super::Leaf(group.clone()));
+    drop(super::JobCgroup(group.clone()));
     assert_eq!(read(&group, "cgroup.kill"), "1");
 }

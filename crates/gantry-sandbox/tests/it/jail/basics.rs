@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use gantry_sandbox::jail::{Access, End, JailError};
+use gantry_sandbox::jail::{Access, ExitReason, JailError};
 
 use super::cell::Cell;
 
@@ -12,7 +12,7 @@ use super::cell::Cell;
 async fn a_job_ends_with_its_own_code() {
     let cell = Cell::new();
     let ran = cell.run(cell.shell("echo out; echo err >&2; exit 7")).await;
-    assert_eq!(ran.end, End::Exited(7));
+    assert_eq!(ran.end, ExitReason::Exited(7));
     assert_eq!(ran.stdout.text(), "out\n");
     assert_eq!(ran.stderr.text(), "err\n");
     assert!(!ran.stdout.is_truncated());
@@ -21,8 +21,8 @@ async fn a_job_ends_with_its_own_code() {
 #[tokio::test]
 async fn a_job_can_end_by_a_signal() {
     let cell = Cell::new();
-    assert_eq!(cell.run(cell.shell("kill -TERM $$")).await.end, End::Signalled(15));
-    assert_eq!(cell.run(cell.shell("kill -KILL $$")).await.end, End::Signalled(9));
+    assert_eq!(cell.run(cell.shell("kill -TERM $$")).await.end, ExitReason::Signalled(15));
+    assert_eq!(cell.run(cell.shell("kill -KILL $$")).await.end, ExitReason::Signalled(9));
 }
 
 #[tokio::test]
@@ -47,8 +47,8 @@ async fn bytes_that_are_no_text_arrive_and_come_back() {
 async fn the_environment_is_what_the_job_says_and_a_home() {
     let cell = Cell::new();
     let mut job = cell.job("env", &[]);
-    job.env.insert("LD_PRELOAD".into(), String::new().into());
-    job.env.insert("LANG".into(), "de_DE.UTF-8".into());
+    job.env.push(("LD_PRELOAD".into(), String::new().into()));
+    job.env.push(("LANG".into(), "de_DE.UTF-8".into()));
     let text = cell.output(job).await;
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -74,7 +74,7 @@ async fn a_job_that_does_not_want_its_input_ends_all_the_same() {
     let cell = Cell::new();
     let mut job = cell.job("true", &[]);
     job.input = vec![b'x'; 10 << 20].into();
-    assert_eq!(cell.run(job).await.end, End::Exited(0));
+    assert_eq!(cell.run(job).await.end, ExitReason::Exited(0));
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn programs_are_not_looked_for_in_the_workspace() {
         ["/workspace:/usr/bin", ".::/usr/bin", "/tmp/../workspace:/usr/bin", "/proc/self/cwd:/usr/bin"]
     {
         let mut job = cell.job("true", &[]);
-        job.env.insert("PATH".into(), path.into());
+        job.env.push(("PATH".into(), path.into()));
         assert_eq!(cell.output(job).await, "", "{path}");
     }
     assert_eq!(cell.output(cell.job("/workspace/true", &[])).await, "planted\n");
@@ -146,7 +146,7 @@ async fn something_that_cannot_be_executed_is_an_error() {
     fs::write(&broken, "#!/no/such/interpreter\n").expect("a file");
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).expect("rights");
     let error = cell.try_run(cell.job("/workspace/broken", &[])).await.expect_err("no interpreter");
-    assert!(matches!(error, JailError::Setup { .. }), "{error}");
+    assert!(matches!(error, JailError::Step { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -158,8 +158,8 @@ async fn what_no_process_can_be_given_is_refused() {
         cell.job("true", &[]),
         cell.job("true", &[]),
     ];
-    jobs[2].env.insert("A=B".into(), "".into());
-    jobs[3].files.push(("../x".to_owned(), Vec::new()));
+    jobs[2].env.push(("A=B".into(), "".into()));
+    jobs[3].files.push(("../x".to_owned(), String::new()));
     for job in jobs {
         let error = cell.try_run(job).await.expect_err("refused");
         assert!(matches!(error, JailError::Setup { .. }), "{error}");
@@ -199,9 +199,9 @@ async fn files_of_the_job_can_be_read_and_executed_but_not_changed() {
         "cat /run/gantry/data | wc -c; /run/gantry/tool; echo x > /run/gantry/data; touch /run/gantry/x",
     );
     job.files = vec![
-        ("data".to_owned(), vec![0xab; 3 << 20]),
-        ("tool".to_owned(), b"#!/bin/sh\necho tool\n".to_vec()),
-        ("empty".to_owned(), Vec::new()),
+        ("data".to_owned(), "x".repeat(3 << 20)),
+        ("tool".to_owned(), "#!/bin/sh\necho tool\n".to_owned()),
+        ("empty".to_owned(), String::new()),
     ];
     let ran = cell.run(job).await;
     assert_eq!(ran.stdout.text(), format!("{}\ntool\n", 3 << 20));
@@ -228,7 +228,7 @@ async fn a_store_that_is_not_there_is_an_error() {
     let mut job = cell.job("true", &[]);
     job.store = Some("/no/such/folder".into());
     let error = cell.try_run(job).await.expect_err("no store");
-    assert!(matches!(error, JailError::Ground { .. }), "{error}");
+    assert!(matches!(error, JailError::Workspace { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn toolchains_are_read_where_they_are() {
     fs::set_permissions(tools.path(), fs::Permissions::from_mode(0o755)).expect("rights");
     let mut job = cell.shell(&format!("tool; touch {}/x", tools.path().display()));
     let path = format!("{}:/usr/bin:/bin", tools.path().join("bin").display());
-    job.env.insert("PATH".into(), path.into());
+    job.env.push(("PATH".into(), path.into()));
     job.toolchains = [tools.path().to_owned(), "/no/such/toolchain".into()].into();
     let ran = cell.run(job).await;
     assert_eq!(ran.stdout.text(), "works\n");
@@ -258,7 +258,7 @@ async fn no_toolchain_shows_the_machine_itself() {
         let mut job = cell.job("true", &[]);
         job.toolchains = [path.into()].into();
         let error = cell.try_run(job).await.expect_err(path);
-        assert!(matches!(error, JailError::Setup { .. }), "{path}: {error}");
+        assert!(matches!(error, JailError::Step { .. }), "{path}: {error}");
     }
 }
 
@@ -287,7 +287,7 @@ async fn a_job_with_a_network_has_one_partner() {
     });
     assert_eq!(&answered.await.expect("no panic"), b"ping");
     let ran = running.end().await.expect("it runs");
-    assert_eq!((ran.end, ran.stdout.text().as_str()), (End::Exited(0), "pong\n"));
+    assert_eq!((ran.end, ran.stdout.text().as_str()), (ExitReason::Exited(0), "pong\n"));
 }
 
 #[tokio::test]
@@ -319,7 +319,9 @@ async fn a_program_that_reserves_much_memory_starts() {
         new (require('worker_threads').Worker)('console.log(1)', { eval: true })";
     let ran = cell.try_run(cell.job("node", &["-e", script])).await;
     match ran {
-        Ok(ran) => assert_eq!((ran.end, ran.stdout.text().as_str()), (End::Exited(0), "1\n"), "{ran:?}"),
+        Ok(ran) => {
+            assert_eq!((ran.end, ran.stdout.text().as_str()), (ExitReason::Exited(0), "1\n"), "{ran:?}")
+        }
         // There is no such program on this machine.
         Err(error) => assert!(matches!(error, JailError::NoProgram { .. }), "{error}"),
     }

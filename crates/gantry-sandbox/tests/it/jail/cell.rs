@@ -1,11 +1,12 @@
 //! A workspace with a sandbox, to run jobs in.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gantry_sandbox::jail::{Access, End, Ground, JailError, Job, Limits, Protected, Ran, Running, Sandbox};
+use gantry_sandbox::jail::{
+    Access, ExitReason, JailError, Job, JobOutput, Limits, ProtectedPaths, Running, Sandbox, Workspace,
+};
 
 use crate::world::{PROBE, World};
 
@@ -31,8 +32,8 @@ impl Cell {
         self.folder.path()
     }
 
-    pub(crate) fn ground(&self) -> Ground {
-        Ground::open(self.path(), Protected::default()).expect("a workspace")
+    pub(crate) fn workspace(&self) -> Workspace {
+        Workspace::open(self.path(), ProtectedPaths::default()).expect("a workspace")
     }
 
     /// A program with its arguments, and generous limits.
@@ -40,7 +41,7 @@ impl Cell {
         Job {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
-            env: BTreeMap::from([
+            env: Vec::from([
                 ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
                 ("MARK".into(), self.world.mark.clone().into()),
             ]),
@@ -48,7 +49,7 @@ impl Cell {
             input: Arc::default(),
             access: Access::Write,
             network: false,
-            toolchains: Arc::default(),
+            toolchains: Vec::new(),
             store: None,
             files: Vec::new(),
             limits: Limits {
@@ -71,15 +72,15 @@ impl Cell {
     }
 
     pub(crate) async fn start(&self, job: Job) -> Running {
-        self.sandbox.start(&self.ground(), job).await.expect("it starts")
+        self.sandbox.start(&self.workspace(), job).await.expect("it starts")
     }
 
-    pub(crate) async fn try_run(&self, job: Job) -> Result<Ran, JailError> {
-        self.sandbox.start(&self.ground(), job).await?.end().await
+    pub(crate) async fn try_run(&self, job: Job) -> Result<JobOutput, JailError> {
+        self.sandbox.start(&self.workspace(), job).await?.end().await
     }
 
     /// Runs a job to its end. Whatever it was, nothing of it is left then.
-    pub(crate) async fn run(&self, job: Job) -> Ran {
+    pub(crate) async fn run(&self, job: Job) -> JobOutput {
         let ran = self.try_run(job).await.expect("it runs");
         assert_eq!(self.world.processes(), [], "nothing is left");
         ran
@@ -88,14 +89,14 @@ impl Cell {
     /// What a job writes that has to succeed, while another runs.
     pub(crate) async fn run_beside(&self, job: Job) -> String {
         let ran = self.try_run(job).await.expect("it runs");
-        assert_eq!(ran.end, End::Exited(0), "{ran:?}");
+        assert_eq!(ran.end, ExitReason::Exited(0), "{ran:?}");
         ran.stdout.text()
     }
 
     /// What a job writes that has to succeed.
     pub(crate) async fn output(&self, job: Job) -> String {
         let ran = self.run(job).await;
-        assert_eq!(ran.end, End::Exited(0), "{ran:?}\n{}", ran.stderr.text());
+        assert_eq!(ran.end, ExitReason::Exited(0), "{ran:?}\n{}", ran.stderr.text());
         ran.stdout.text()
     }
 }

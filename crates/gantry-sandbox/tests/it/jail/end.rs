@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use gantry_sandbox::jail::{Ground, Protected, settled};
+use gantry_sandbox::jail::{ProtectedPaths, Workspace, wait_idle};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::cell::{Cell, probe};
@@ -43,9 +43,9 @@ async fn a_wait_that_is_given_up_leaves_nothing() {
 #[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
     let cell = Cell::new();
-    let ground = cell.ground();
+    let workspace = cell.workspace();
     for micros in [0, 300, 1000, 2000, 4000, 8000, 16000] {
-        let start = cell.sandbox.start(&ground, cell.shell("sleep 1000"));
+        let start = cell.sandbox.start(&workspace, cell.shell("sleep 1000"));
         let waited = tokio::time::timeout(std::time::Duration::from_micros(micros), start).await;
         drop(waited);
     }
@@ -90,8 +90,6 @@ async fn a_killed_helper_takes_the_job_along() {
 #[tokio::test]
 async fn jobs_leave_no_descriptor_behind() {
     let cell = Cell::new();
-    // By these the helper that waits for the next job is held: its socket, its two outputs, itself.
-    const HELPER: usize = 4;
     let open = || fs::read_dir("/proc/self/fd").expect("descriptors").count();
     cell.run(cell.job("true", &[])).await;
     let before = open();
@@ -100,13 +98,13 @@ async fn jobs_leave_no_descriptor_behind() {
         job.network = true;
         cell.run(job).await;
     }
-    eventually("no descriptor more", || (open() <= before + HELPER).then_some(())).await;
+    eventually("no descriptor more", || (open() <= before).then_some(())).await;
 }
 
 /// A workspace in which something stands in for what is missing, while jobs run.
-fn guarded(cell: &Cell) -> Ground {
+fn guarded(cell: &Cell) -> Workspace {
     let missing = ["gantry.yaml", ".env"].map(|name| cell.path().join(name));
-    Ground::open(cell.path(), Protected { sealed: missing.into(), ..Protected::default() })
+    Workspace::open(cell.path(), ProtectedPaths { read_only: missing.into(), ..ProtectedPaths::default() })
         .expect("a workspace")
 }
 
@@ -121,13 +119,13 @@ fn names(cell: &Cell) -> Vec<String> {
 async fn once_all_is_settled_nothing_is_left_of_jobs_that_nobody_waits_for() {
     let cell = Cell::new();
     // There is nothing to wait for.
-    settled().await;
-    let ground = guarded(&cell);
-    let running = cell.sandbox.start(&ground, cell.shell(STUBBORN)).await.expect("it starts");
+    wait_idle().await;
+    let workspace = guarded(&cell);
+    let running = cell.sandbox.start(&workspace, cell.shell(STUBBORN)).await.expect("it starts");
     is_ready(&cell).await;
     assert_eq!(names(&cell), [".env", "gantry.yaml", "ready"]);
     drop(running);
-    settled().await;
+    wait_idle().await;
     assert_eq!(names(&cell), ["ready"]);
     assert_eq!(cell.world.processes(), []);
 }
@@ -135,8 +133,8 @@ async fn once_all_is_settled_nothing_is_left_of_jobs_that_nobody_waits_for() {
 #[tokio::test]
 async fn a_killed_helper_leaves_no_stand_in() {
     let cell = Cell::new();
-    let ground = guarded(&cell);
-    let running = cell.sandbox.start(&ground, cell.shell(STUBBORN)).await.expect("it starts");
+    let workspace = guarded(&cell);
+    let running = cell.sandbox.start(&workspace, cell.shell(STUBBORN)).await.expect("it starts");
     is_ready(&cell).await;
     kill(helper(&cell, std::process::id()));
     running.end().await.expect_err("nobody knows how it ended");
@@ -148,9 +146,9 @@ async fn a_killed_helper_leaves_no_stand_in() {
 #[tokio::test]
 async fn a_helper_that_does_not_end_is_killed() {
     let cell = Cell::new();
-    let ground = guarded(&cell);
+    let workspace = guarded(&cell);
     let script = "touch ready; while [ -e ready ]; do sleep 0.01; done";
-    let running = cell.sandbox.start(&ground, cell.shell(script)).await.expect("it starts");
+    let running = cell.sandbox.start(&workspace, cell.shell(script)).await.expect("it starts");
     eventually("a job", || fs::metadata(cell.path().join("ready"))).await;
     let helper = eventually("a helper", || find_helper(&cell, std::process::id())).await;
     kill_process(Pid::from_raw(helper).expect("a process"), Signal::STOP).expect("it is stopped");

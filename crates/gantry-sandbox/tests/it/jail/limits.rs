@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use gantry_sandbox::jail::{End, Ran};
+use gantry_sandbox::jail::{ExitReason, JobOutput};
 
 use super::cell::Cell;
 use super::yard::{WAYS, Yard};
@@ -22,7 +22,7 @@ const DAEMONS: &str = "import os, signal, time\n\
     print('ready', flush=True)\n";
 
 #[track_caller]
-pub(super) fn assert_end(ran: &Ran, end: End) {
+pub(super) fn assert_end(ran: &JobOutput, end: ExitReason) {
     assert_eq!(ran.end, end, "{}\n{}", ran.stdout.text(), ran.stderr.text());
 }
 
@@ -32,7 +32,7 @@ async fn output_beyond_the_limit_is_counted_and_dropped() {
     let mut job = cell.shell("head -c 200000000 /dev/zero; head -c 100000 /dev/zero | tr '\\0' x >&2");
     job.limits.output = 1000;
     let ran = cell.run(job).await;
-    assert_end(&ran, End::Exited(0));
+    assert_end(&ran, ExitReason::Exited(0));
     assert_eq!((ran.stdout.bytes, ran.stdout.total), (vec![0; 1000], 200_000_000));
     assert_eq!((ran.stderr.bytes.len(), ran.stderr.total), (1000, 100_000));
 }
@@ -43,7 +43,7 @@ async fn a_job_that_takes_too_long_is_ended_with_its_daemons() {
     let mut job = cell.python(&format!("{DAEMONS}time.sleep(1000)"));
     job.limits.wall = Duration::from_secs(2);
     let ran = cell.run(job).await;
-    assert_end(&ran, End::WallLimit);
+    assert_end(&ran, ExitReason::WallLimit);
     assert_eq!(ran.stdout.text(), "ready\n");
     assert!(ran.duration >= Duration::from_secs(2));
 }
@@ -52,7 +52,7 @@ async fn a_job_that_takes_too_long_is_ended_with_its_daemons() {
 async fn a_job_that_ends_takes_its_daemons_along() {
     let cell = Cell::new();
     let ran = cell.run(cell.python(DAEMONS)).await;
-    assert_end(&ran, End::Exited(0));
+    assert_end(&ran, ExitReason::Exited(0));
     assert_eq!(ran.stdout.text(), "ready\n");
 }
 
@@ -62,7 +62,7 @@ async fn a_job_that_spins_in_threads_and_processes_is_ended() {
     let mut job =
         cell.shell("for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; while :; do :; done");
     job.limits.wall = Duration::from_secs(1);
-    assert_end(&cell.run(job).await, End::WallLimit);
+    assert_end(&cell.run(job).await, ExitReason::WallLimit);
 }
 
 #[tokio::test]
@@ -79,14 +79,14 @@ async fn a_fork_bomb_is_bounded() {
     );
     job.limits.processes = 40;
     let ran = cell.run(job).await;
-    assert_end(&ran, End::Exited(0));
+    assert_end(&ran, ExitReason::Exited(0));
     assert_eq!(ran.stdout.text(), "39 11\n");
 
     let mut job = cell.job("bash", &["-c", ":(){ :|:& };: ; sleep 1000"]);
     job.limits.processes = 40;
     job.limits.wall = Duration::from_secs(2);
     let ran = cell.run(job).await;
-    assert!(matches!(ran.end, End::WallLimit | End::Exited(_)), "{ran:?}");
+    assert!(matches!(ran.end, ExitReason::WallLimit | ExitReason::Exited(_)), "{ran:?}");
 }
 
 #[tokio::test]
@@ -97,10 +97,11 @@ async fn two_jobs_have_their_own_processes_to_spend() {
         job.limits.processes = 10;
         job
     };
-    let ground = cell.ground();
-    let (one, two) = tokio::join!(cell.sandbox.start(&ground, job()), cell.sandbox.start(&ground, job()));
+    let workspace = cell.workspace();
+    let (one, two) =
+        tokio::join!(cell.sandbox.start(&workspace, job()), cell.sandbox.start(&workspace, job()));
     let (one, two) = tokio::join!(one.expect("it starts").end(), two.expect("it starts").end());
-    assert_eq!([one.expect("it runs").end, two.expect("it runs").end], [End::Exited(0); 2]);
+    assert_eq!([one.expect("it runs").end, two.expect("it runs").end], [ExitReason::Exited(0); 2]);
 }
 
 #[tokio::test]
@@ -110,7 +111,7 @@ async fn too_much_processor_time_is_the_end() {
     for script in ["while True: pass", ignoring] {
         let mut job = cell.python(script);
         job.limits.cpu = Duration::from_secs(1);
-        assert_end(&cell.run(job).await, End::CpuLimit);
+        assert_end(&cell.run(job).await, ExitReason::CpuLimit);
     }
 }
 
@@ -120,10 +121,10 @@ async fn no_file_gets_larger_than_all_that_may_be_written() {
     let mut job = cell.python("open('big', 'wb').truncate(1 << 30)");
     job.limits.written = 1 << 20;
     let ran = cell.run(job).await;
-    assert!(matches!(ran.end, End::WriteLimit | End::Exited(1)), "{ran:?}");
+    assert!(matches!(ran.end, ExitReason::WriteLimit | ExitReason::Exited(1)), "{ran:?}");
     let mut job = cell.shell("exec head -c 100000000 /dev/zero > big");
     job.limits.written = 1 << 20;
-    assert_end(&cell.run(job).await, End::WriteLimit);
+    assert_end(&cell.run(job).await, ExitReason::WriteLimit);
     assert_eq!(fs::metadata(cell.path().join("big")).expect("a file").len(), 1 << 20);
 }
 
@@ -133,7 +134,7 @@ async fn too_much_written_by_all_together_is_the_end() {
     let mut job = cell.shell("i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > f$i; done");
     job.limits.written = 20 << 20;
     let ran = cell.run(job).await;
-    assert_end(&ran, End::WriteLimit);
+    assert_end(&ran, ExitReason::WriteLimit);
     let files = fs::read_dir(cell.path()).expect("a folder");
     let written: u64 = files.map(|file| file.expect("a file").metadata().expect("its size").len()).sum();
     assert!(written < 200 << 20, "{written}");
@@ -152,7 +153,7 @@ async fn what_children_write_that_nobody_waits_for_counts() {
          \x20   time.sleep(0.05)",
     );
     job.limits.written = 10 << 20;
-    assert_end(&cell.run(job).await, End::WriteLimit);
+    assert_end(&cell.run(job).await, ExitReason::WriteLimit);
 }
 
 #[tokio::test]
@@ -169,7 +170,7 @@ async fn what_orphans_write_that_end_at_once_counts() {
          time.sleep(1000)",
     );
     job.limits.written = 20 << 20;
-    assert_end(&cell.run(job).await, End::WriteLimit);
+    assert_end(&cell.run(job).await, ExitReason::WriteLimit);
 }
 
 #[tokio::test]
@@ -213,13 +214,13 @@ async fn what_is_written_to_a_workspace_in_memory_counts() {
     let script = "for n in 1 2 3 4 5 6 7 8; do head -c 10000000 /dev/zero > f$n; done; sleep 1000";
     let mut job = cell.shell(script);
     job.limits.written = 20 << 20;
-    assert_end(&cell.run(job).await, End::WriteLimit);
+    assert_end(&cell.run(job).await, ExitReason::WriteLimit);
     for n in 1..=8 {
         fs::remove_file(cell.path().join(format!("f{n}"))).ok();
     }
     let mut job = cell.shell(script);
     job.limits.memory = 50 << 20;
-    assert_end(&cell.run(job).await, End::MemoryLimit);
+    assert_end(&cell.run(job).await, ExitReason::MemoryLimit);
 }
 
 #[test]
@@ -255,7 +256,7 @@ fn a_program_that_cannot_be_read_is_not_run_unwatched() {
 async fn a_process_whose_first_thread_has_ended_is_seen() {
     let cell = Cell::new();
     let write = "[open('f%d' % n, 'wb').write(b'x' * 10000000) for n in range(8)]";
-    for (what, end) in [("bytearray(1 << 30)", End::MemoryLimit), (write, End::WriteLimit)] {
+    for (what, end) in [("bytearray(1 << 30)", ExitReason::MemoryLimit), (write, ExitReason::WriteLimit)] {
         let mut job = cell.python(&format!(
             "import ctypes, threading, time\n\
              def work():\n\
@@ -275,7 +276,7 @@ async fn a_process_whose_first_thread_has_ended_is_seen() {
 async fn a_signal_that_a_job_sends_itself_is_no_limit() {
     let cell = Cell::new();
     for (name, number) in [("XCPU", 24), ("XFSZ", 25), ("KILL", 9)] {
-        assert_end(&cell.run(cell.shell(&format!("kill -{name} $$"))).await, End::Signalled(number));
+        assert_end(&cell.run(cell.shell(&format!("kill -{name} $$"))).await, ExitReason::Signalled(number));
     }
 }
 

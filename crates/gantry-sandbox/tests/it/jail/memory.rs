@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gantry_sandbox::jail::End;
+use gantry_sandbox::jail::ExitReason;
 
 use super::cell::Cell;
 use super::limits::assert_end;
@@ -14,7 +14,7 @@ async fn too_much_memory_in_one_process_is_the_end() {
     let mut job = cell.python("b = bytearray(1 << 30)\nprint('survived')");
     job.limits.memory = 128 << 20;
     let ran = cell.run(job).await;
-    assert_end(&ran, End::MemoryLimit);
+    assert_end(&ran, ExitReason::MemoryLimit);
     assert_eq!(ran.stdout.text(), "");
 }
 
@@ -30,7 +30,7 @@ async fn too_much_memory_in_many_processes_is_the_end() {
          time.sleep(1000)",
     );
     job.limits.memory = 256 << 20;
-    assert_end(&cell.run(job).await, End::MemoryLimit);
+    assert_end(&cell.run(job).await, ExitReason::MemoryLimit);
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_process_that_hides_is_seen_all_the_same() {
          b = bytearray(1 << 30)\nprint('survived')",
     );
     job.limits.memory = 128 << 20;
-    assert_end(&cell.run(job).await, End::MemoryLimit);
+    assert_end(&cell.run(job).await, ExitReason::MemoryLimit);
 }
 
 /// Processes that hand on what they have to a copy, get more of it there, and end: that many of them, up to that many MiB.
@@ -110,7 +110,7 @@ async fn memory_that_processes_share_counts_once() {
          for n in range(8): os.wait()",
     );
     job.limits.memory = 256 << 20;
-    assert_end(&cell.run(job).await, End::Exited(0));
+    assert_end(&cell.run(job).await, ExitReason::Exited(0));
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn memory_that_belongs_to_no_process_counts_or_cannot_be_had() {
     for path in ["/tmp/x", "/home/gantry/x"] {
         let mut job = cell.shell(&format!("head -c 60000000 /dev/zero > {path}; sleep 1000"));
         job.limits.memory = 50 << 20;
-        assert_end(&cell.run(job).await, End::MemoryLimit);
+        assert_end(&cell.run(job).await, ExitReason::MemoryLimit);
     }
 
     let script = "import ctypes\n\
@@ -201,7 +201,7 @@ async fn tables_of_pages_that_are_not_there_count() {
          time.sleep(1000)",
     );
     job.limits.memory = 64 << 20;
-    assert_end(&cell.run(job).await, End::MemoryLimit);
+    assert_end(&cell.run(job).await, ExitReason::MemoryLimit);
     let huge = "import mmap\nmmap.mmap(-1, 2 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)";
     assert!(cell.run(cell.python(huge)).await.stderr.text().contains("PermissionError"));
 }
@@ -226,10 +226,10 @@ async fn what_waits_in_sockets_counts() {
     };
     let mut job = cell.python(&script(500));
     job.limits.memory = 200 << 20;
-    assert_end(&cell.run(job).await, End::MemoryLimit);
+    assert_end(&cell.run(job).await, ExitReason::MemoryLimit);
     let mut job = cell.python(&script(8));
     job.limits.memory = 200 << 20;
-    assert_end(&cell.run(job).await, End::Exited(0));
+    assert_end(&cell.run(job).await, ExitReason::Exited(0));
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ fn a_job_can_not_read_what_is_hidden() {
 fn a_job_can_neither_change_nor_make_what_is_sealed() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", "agents/one.md", "free/file"]);
-        let yard = yard.protect("sealed", &["gantry.yaml", "conf/in/x.json", ".env", "new/y.json"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json", ".env", "new/y.json"]);
         let yard = yard.protect("folder", &["agents", "tools"]);
         let before = yard.entries();
         let attempts = survivors(&[
@@ -90,7 +90,7 @@ fn a_job_can_neither_change_nor_make_what_is_sealed() {
 fn what_is_not_protected_can_be_changed() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", "free/file"]);
-        let yard = yard.protect("sealed", &["gantry.yaml", "conf/in/x.json", ".env"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json", ".env"]);
         yard.output(
             "echo new > free/file && mv free fried && touch conf/other conf/in/other && rm conf/other \
              && echo x > GANTRY.YAML && mkdir -p .ENV/d && ln fried/file copy",
@@ -122,7 +122,7 @@ fn a_link_to_what_is_protected_can_not_be_turned_elsewhere() {
         symlink("real", yard.at("conf")).expect("a link");
         symlink("real/gantry.yaml", yard.at("link.yaml")).expect("a link");
         yard.open_up();
-        let yard = yard.protect("sealed", &["conf/gantry.yaml", "link.yaml"]);
+        let yard = yard.protect("read_only", &["conf/gantry.yaml", "link.yaml"]);
         let before = yard.entries();
         let attempts = survivors(&[
             "rm conf",
@@ -146,7 +146,7 @@ fn a_link_to_what_is_protected_can_not_be_turned_elsewhere() {
 fn bubblewrap_refuses_what_it_can_not_cover() {
     let yard = Yard::new(Way::OrdinaryBubblewrap, &["real.yaml"]);
     symlink("real.yaml", yard.at("gantry.yaml")).expect("a link");
-    let yard = yard.protect("sealed", &["gantry.yaml"]);
+    let yard = yard.protect("read_only", &["gantry.yaml"]);
     let ran = yard.run("touch made");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(!ran.status.success() && said.contains("it is a link"), "{said}");
@@ -157,7 +157,7 @@ fn bubblewrap_refuses_what_it_can_not_cover() {
 fn who_swaps_folders_all_the_time_gets_nothing_else_mounted_over_or_made() {
     for way in WAYS {
         let yard = Yard::new(way, &["a/b/gantry.yaml", "free/b/gantry.yaml"]);
-        let yard = yard.protect("sealed", &["a/b/gantry.yaml", "a/b/.env", "a/c/.env"]);
+        let yard = yard.protect("read_only", &["a/b/gantry.yaml", "a/b/.env", "a/c/.env"]);
         let swap = "for n in $(seq 60); do mv a x; ln -s free a; mv free y; ln -s a free; rm -f a free; mv y free; \
                     mv x a; ln -sfn /etc a/c; done 2>/dev/null; true";
         let mut swapping = yard.start(swap);
@@ -177,7 +177,7 @@ fn processes_that_share_a_workspace_do_not_uncover_each_other() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml"]);
         let yard =
-            yard.protect("sealed", &["gantry.yaml", ".env", "a/b.json"]).protect("hidden", &[".gantry"]);
+            yard.protect("read_only", &["gantry.yaml", ".env", "a/b.json"]).protect("hidden", &[".gantry"]);
         let script = "for n in $(seq 40); do touch .env a/b.json .gantry/x gantry.yaml && exit 9; rm -rf a .env && exit 8; \
                       echo x > .env && exit 7; done 2>/dev/null; true";
         std::thread::scope(|scope| {
@@ -200,7 +200,7 @@ async fn is_left(yard: &Yard) {
 async fn what_a_killed_gantry_leaves_is_removed_by_the_next_job() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml"]);
-        let yard = yard.protect("sealed", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
         let mut owner = yard.start("echo x > ready; sleep 1000");
         eventually("the job", || yard.at("ready").exists().then_some(())).await;
         owner.kill().expect("it runs");
@@ -217,7 +217,7 @@ async fn what_a_killed_gantry_leaves_is_removed_by_the_next_job() {
 async fn a_job_ends_when_something_protected_is_replaced_outside() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml"]);
-        let yard = yard.protect("sealed", &["gantry.yaml"]);
+        let yard = yard.protect("read_only", &["gantry.yaml"]);
         let owner = yard.start("touch ready; sleep 1000");
         eventually("the job", || yard.at("ready").exists().then_some(())).await;
         fs::write(yard.at("new"), "replaced").expect("a file");
@@ -239,7 +239,7 @@ fn child_of(pid: u32) -> Option<u32> {
 async fn a_job_that_keeps_its_first_process_busy_ends_as_well() {
     for way in [Way::Native, Way::OrdinaryNative] {
         let yard = Yard::new(way, &["gantry.yaml"]);
-        let yard = yard.protect("sealed", &["gantry.yaml"]);
+        let yard = yard.protect("read_only", &["gantry.yaml"]);
         let owner = yard.start("touch ready; sleep 1000");
         eventually("the job", || yard.at("ready").exists().then_some(())).await;
         // A thread of the owner that has started the helper need not be the first one.
@@ -265,7 +265,7 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
                GIT_COMMITTER_EMAIL=a@example.com";
     for way in WAYS {
         let yard = Yard::new(way, &["file"]);
-        let yard = yard.protect("sealed", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
         yard.output(&format!("{git}; git init -q && git add --all && git commit -q -m one"));
         let config = yard.read(".git/config");
         let attempts = survivors(&[
@@ -358,7 +358,7 @@ fn set_mode(yard: &Yard, path: &str, mode: u32) {
 fn a_repository_that_a_job_has_shut_keeps_no_stand_in_in_place_and_no_job_from_running() {
     for way in ORDINARY {
         let yard = Yard::new(way, &[".git/HEAD", ".git/hooks/", ".git/config"]);
-        let yard = yard.protect("sealed", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
         yard.output("chmod 000 .git");
         let is_there = |path: &&str| yard.at(path).symlink_metadata().is_ok();
         assert!(![".gantry", "gantry.yaml", ".env"].iter().any(is_there), "{way:?}");
@@ -377,7 +377,7 @@ fn a_repository_that_a_job_has_shut_keeps_no_stand_in_in_place_and_no_job_from_r
 fn a_folder_that_nothing_can_be_made_in_is_covered_itself() {
     for way in ORDINARY {
         let yard = Yard::new(way, &["conf/other"]);
-        let yard = yard.protect("sealed", &["conf/x.json", ".env"]).protect("hidden", &[".gantry"]);
+        let yard = yard.protect("read_only", &["conf/x.json", ".env"]).protect("hidden", &[".gantry"]);
         set_mode(&yard, "conf", 0o555);
         let attempts = survivors(&["chmod 755 conf", "mv conf other", "touch conf/x.json"]);
         assert_eq!(yard.output(&format!("{attempts} cat conf/other")), "conf/other", "{way:?}");
@@ -394,7 +394,7 @@ fn a_folder_that_nothing_can_be_made_in_is_covered_itself() {
 #[test]
 fn a_workspace_that_a_job_has_shut_is_refused_with_what_to_do() {
     for way in ORDINARY {
-        let yard = Yard::new(way, &["file"]).protect("sealed", &["gantry.yaml"]);
+        let yard = Yard::new(way, &["file"]).protect("read_only", &["gantry.yaml"]);
         yard.run("chmod 000 .");
         let ran = yard.run("true");
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();

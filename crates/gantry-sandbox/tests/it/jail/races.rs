@@ -96,7 +96,7 @@ async fn a_job_may_make_a_repository_but_others_wait_for_its_end_where_bubblewra
 fn a_cover_that_falls_while_the_job_is_started_is_noticed() {
     for way in WAYS {
         for step in 0..12 {
-            let yard = Yard::new(way, &["gantry.yaml", "new"]).protect("sealed", &["gantry.yaml"]);
+            let yard = Yard::new(way, &["gantry.yaml", "new"]).protect("read_only", &["gantry.yaml"]);
             let owner = yard.start("sleep 0.1; echo bad > gantry.yaml && echo uncovered");
             // At another moment of the start each time.
             thread::sleep(Duration::from_millis(5 * step));
@@ -114,7 +114,7 @@ async fn a_job_ends_when_something_protected_is_renamed_outside() {
     for way in WAYS {
         for path in ["gantry.yaml", "conf", "conf/in/x.json", ".gantry"] {
             let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", ".gantry/db"]);
-            let yard = yard.protect("sealed", &["gantry.yaml", "conf/in/x.json"]);
+            let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json"]);
             let yard = yard.protect("hidden", &[".gantry"]);
             let owner = yard.start("touch ready; sleep 1000");
             eventually("the job", || yard.at("ready").exists().then_some(())).await;
@@ -129,7 +129,7 @@ async fn a_job_ends_when_something_protected_is_renamed_outside() {
 #[test]
 fn a_job_may_shut_a_folder_with_something_protected_in_it() {
     for way in WAYS {
-        let yard = Yard::new(way, &["conf/x.json"]).protect("sealed", &["conf/x.json"]);
+        let yard = Yard::new(way, &["conf/x.json"]).protect("read_only", &["conf/x.json"]);
         let script = "chmod 000 conf; sleep 0.1; chmod 755 conf; cat conf/x.json";
         assert_eq!(yard.output(script), "conf/x.json", "{way:?}");
     }

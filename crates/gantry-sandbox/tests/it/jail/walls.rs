@@ -4,7 +4,7 @@ use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use gantry_sandbox::jail::End;
+use gantry_sandbox::jail::ExitReason;
 
 use super::cell::Cell;
 
@@ -44,7 +44,7 @@ async fn the_files_of_the_machine_are_not_there() {
     ];
     for path in paths {
         let ran = cell.run(cell.job("stat", &[&path])).await;
-        assert_eq!(ran.end, End::Exited(1), "{path}: {}", ran.stdout.text());
+        assert_eq!(ran.end, ExitReason::Exited(1), "{path}: {}", ran.stdout.text());
         assert!(ran.stderr.text().contains("No such file"), "{path}: {}", ran.stderr.text());
     }
 }
@@ -133,7 +133,7 @@ async fn programs_of_another_kind_of_machine_are_ended() {
         m.write(b'\\xb8\\x14\\0\\0\\0\\xcd\\x80\\xc3')\n\
         print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))())";
     let ran = cell.run(cell.python(script)).await;
-    assert_eq!(ran.end, End::Signalled(31), "{ran:?}");
+    assert_eq!(ran.end, ExitReason::Signalled(31), "{ran:?}");
 }
 
 #[tokio::test]
@@ -237,17 +237,17 @@ async fn jobs_at_the_same_time_are_apart() {
         while len([n for n in os.listdir('.') if n.startswith('here')]) < 2: time.sleep(0.01)";
     let job = |who: &str| {
         let mut job = cell.python(script);
-        job.env.insert("WHO".into(), who.into());
+        job.env.push(("WHO".into(), who.into()));
         job
     };
-    let ground = cell.ground();
+    let workspace = cell.workspace();
     let (one, two) =
-        tokio::join!(cell.sandbox.start(&ground, job("a")), cell.sandbox.start(&ground, job("b")));
+        tokio::join!(cell.sandbox.start(&workspace, job("a")), cell.sandbox.start(&workspace, job("b")));
     let (one, two) = tokio::join!(one.expect("it starts").end(), two.expect("it starts").end());
     for ran in [one.expect("it runs"), two.expect("it runs")] {
         assert_eq!(
             (ran.end, ran.stdout.text().as_str()),
-            (End::Exited(0), "['2']\n"),
+            (ExitReason::Exited(0), "['2']\n"),
             "{}",
             ran.stderr.text()
         );

@@ -7,7 +7,7 @@ use crate::dev::project_command;
 use crate::workspace::ProtectedPaths;
 use crate::workspace::root::WorkspaceRoot;
 use gantry_core::EffectState;
-use gantry_sandbox::jail::{Captured, End};
+use gantry_sandbox::jail::{Captured, ExitReason};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -28,11 +28,11 @@ fn rust_in(folder: &str) -> Formatter {
 }
 
 /// A run that failed.
-fn ran(said: &str) -> Ran {
-    Ran {
+fn ran(said: &str) -> JobOutput {
+    JobOutput {
         stdout: Captured { total: said.len() as u64, bytes: said.into() },
         stderr: Captured::default(),
-        end: End::Exited(1),
+        end: ExitReason::Exited(1),
         duration: WALL,
     }
 }

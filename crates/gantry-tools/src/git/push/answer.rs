@@ -5,7 +5,7 @@ use crate::failure;
 use crate::git::remote::{display, redact};
 use crate::text::{display_text, last_lines};
 use gantry_core::{CallFailure, ErrorCode, ToolError};
-use gantry_sandbox::jail::{End, Ran};
+use gantry_sandbox::jail::{ExitReason, JobOutput};
 
 /// Lines of the server that a result has.
 const SERVER_LINES: usize = 40;
@@ -33,7 +33,7 @@ const SIGNS: [(&[&str], ErrorCode, &str); 3] = [
 ];
 
 /// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
-pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Output, CallFailure> {
+pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output, CallFailure> {
     let stdout = ran.stdout.text();
     let stderr = redact(&plan.url, &ran.stderr.text());
     let line = stdout.lines().find_map(|line| {
@@ -43,8 +43,8 @@ pub(super) fn read(ran: &Ran, plan: &Plan) -> Result<Output, CallFailure> {
     });
     let (flag, from) = match (line, ran.end) {
         (Some(("!", summary)), _) => return Err(rejected(summary, &stderr, plan)),
-        (Some(("=", _)), End::Exited(0)) => ("=", Some(plan.commit.clone())),
-        (Some((flag @ ("*" | "+" | " "), summary)), End::Exited(0)) => (flag, old_commit(summary)),
+        (Some(("=", _)), ExitReason::Exited(0)) => ("=", Some(plan.commit.clone())),
+        (Some((flag @ ("*" | "+" | " "), summary)), ExitReason::Exited(0)) => (flag, old_commit(summary)),
         (Some(_) | None, _) => return Err(unanswered(&stderr, plan)),
     };
     Ok(Output {
@@ -128,9 +128,9 @@ mod tests {
         }
     }
 
-    fn ran(stdout: &str, stderr: &str, code: i32) -> Ran {
+    fn ran(stdout: &str, stderr: &str, code: i32) -> JobOutput {
         let (stdout, stderr) = (captured(stdout.as_bytes()), captured(stderr.as_bytes()));
-        Ran { stdout, stderr, end: End::Exited(code), duration: Duration::ZERO }
+        JobOutput { stdout, stderr, end: ExitReason::Exited(code), duration: Duration::ZERO }
     }
 
     #[test]

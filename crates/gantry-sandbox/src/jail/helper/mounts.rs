@@ -1,0 +1,173 @@
+//! The mounts over protected paths of the workspace.
+//!
+//! A mount lies on a file or folder, not on its name: a process outside of the jail that renames it takes the mount along,
+//! and one that removes it takes the mount off. So each mount is looked for at its path, before the program is executed and
+//! at each interval while it runs.
+//!
+//! Invariant: nothing here follows a link in the workspace, which a job may have written before, or writes at this moment.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, fstat, fstatvfs,
+    stat, statx,
+};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+
+use super::HelperJob;
+use crate::jail::error::{At as _, JailError, Step};
+use crate::jail::probe::Backend;
+use crate::jail::workspace::{FileId, MountMode, ProtectedMount, is_empty, open_beneath};
+use crate::jail::{STORE, WORKSPACE};
+use crate::sys::jail::set_mount_attributes;
+
+/// What hidden folders and files look like.
+const NO_FOLDER: &str = "/run/hidden/folder";
+const NO_FILE: &str = "/run/hidden/file";
+
+/// What hidden files look like with bubblewrap: the number of `/dev/null`.
+const NULL_DEVICE: u64 = libc::makedev(1, 3);
+
+/// Mounts over the protected paths, in their order.
+pub(super) fn make(mounts: &[ProtectedMount]) -> Result<(), JailError> {
+    if mounts.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(NO_FOLDER).and_then(|()| fs::write(NO_FILE, [])).at(Step::Protection, NO_FOLDER)?;
+    let workspace = open_workspace().at(Step::Protection, WORKSPACE)?;
+    for mount in mounts {
+        make_one(&workspace, mount).at(Step::Protection, mount.path.display())?;
+    }
+    Ok(())
+}
+
+fn make_one(workspace: &OwnedFd, wanted: &ProtectedMount) -> io::Result<()> {
+    let below = open_below(workspace, &wanted.path)?;
+    let is_folder = FileType::from_raw_mode(fstat(&below)?.st_mode) == FileType::Directory;
+    let copy = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let itself = copy | OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE;
+    let mount = match wanted.mode {
+        MountMode::Pin | MountMode::ReadOnly => open_tree(&below, "", itself)?,
+        MountMode::Hide if is_folder => open_tree(CWD, NO_FOLDER, copy)?,
+        MountMode::Hide => open_tree(CWD, NO_FILE, copy)?,
+    };
+    let attributes = match wanted.mode {
+        MountMode::Pin => MountAttrFlags::empty(),
+        MountMode::ReadOnly | MountMode::Hide => MountAttrFlags::MOUNT_ATTR_RDONLY,
+    };
+    set_mount_attributes(&mount, attributes, true)?;
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(&mount, "", &below, "", both)?)
+}
+
+/// Refuses a workspace or a store from bubblewrap that is not the folder that Gantry had opened.
+pub(super) fn check_folders(job: &HelperJob) -> Result<(), JailError> {
+    for (folder, at) in [(&job.workspace, WORKSPACE), (&job.store, STORE)] {
+        let Some(folder) = folder else { continue };
+        let (wanted, found) = (fstat(folder).at(Step::Rootfs, at)?, stat(at).at(Step::Rootfs, at)?);
+        if FileId::of(&wanted) != FileId::of(&found) {
+            return Err(Errno::STALE).at(Step::Rootfs, at);
+        }
+    }
+    Ok(())
+}
+
+/// The protected mounts of a jail, each found at its path.
+#[derive(Debug)]
+pub(super) struct MountWatch {
+    workspace: OwnedFd,
+    /// The paths, and the number of the mount there.
+    mounts: Vec<(PathBuf, u64)>,
+}
+
+impl MountWatch {
+    /// Finds the mounts. Changes of mounts have to be watched by now: earlier ones are not reported.
+    pub(super) fn find(job: &HelperJob) -> Result<Self, JailError> {
+        let workspace = open_workspace().at(Step::Protection, WORKSPACE)?;
+        // bubblewrap goes by paths, which may have led it astray.
+        let opened = job.workspace.as_ref().filter(|_| job.spec.backend == Backend::Bubblewrap);
+        let mut mounts = Vec::new();
+        for mount in &job.spec.mounts {
+            let find = || {
+                let (found, id) = find_one(&workspace, mount)?;
+                opened.map_or(Ok(()), |opened| check_shown(&found, mount, opened))?;
+                Ok(id)
+            };
+            let id = find().map_err(|error| not_found(mount, error))?;
+            mounts.push((mount.path.clone(), id));
+        }
+        Ok(Self { workspace, mounts })
+    }
+
+    /// Whether each of them still is at its path. The kernel does not tell when a name changes.
+    pub(super) fn are_in_place(&self) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        // It would follow a link on the way, but folders on the way are pinned by mounts of their own.
+        self.mounts.iter().all(|(path, id)| {
+            match statx(&self.workspace, path, flags, StatxFlags::MNT_ID) {
+                Ok(found) => found.stx_mnt_id == *id,
+                // The job has shut a folder, for itself as well.
+                Err(Errno::ACCESS) => true,
+                Err(_) => false,
+            }
+        })
+    }
+}
+
+/// Why a job is not run: a protected mount is not what it should be.
+fn not_found(mount: &ProtectedMount, error: Errno) -> JailError {
+    let path = mount.path.display();
+    let detail = match error {
+        Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP => {
+            format!("{path} was replaced meanwhile; run the job again")
+        }
+        Errno::ACCESS => {
+            format!("{path}, which its user may not look at; use chmod u+rx on the folders above it")
+        }
+        _ => path.to_string(),
+    };
+    JailError::Step { step: Step::Protection, detail, errno: error.raw_os_error() }
+}
+
+/// What is at the path of a protected mount, and the number of its mount.
+fn find_one(workspace: &OwnedFd, mount: &ProtectedMount) -> rustix::io::Result<(OwnedFd, u64)> {
+    let found = open_below(workspace, &mount.path)?;
+    let state = statx(&found, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    let is_mount = state.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    let is_read_only = fstatvfs(&found)?.f_flag.contains(StatVfsMountFlags::RDONLY);
+    if is_mount && (is_read_only || mount.mode == MountMode::Pin) {
+        Ok((found, state.stx_mnt_id))
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+/// Refuses a mount that shows something else than the same path of the workspace that Gantry had opened, or for a hidden
+/// path anything at all.
+fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rustix::io::Result<()> {
+    let state = fstat(found)?;
+    let is_right = match mount.mode {
+        MountMode::Pin | MountMode::ReadOnly => {
+            FileId::of(&state) == FileId::of(&fstat(open_below(opened, &mount.path)?)?)
+        }
+        MountMode::Hide if mount.is_dir => is_empty(found, Path::new("."))?,
+        MountMode::Hide => {
+            let kind = FileType::from_raw_mode(state.st_mode);
+            kind == FileType::CharacterDevice && state.st_rdev == NULL_DEVICE
+        }
+    };
+    if is_right { Ok(()) } else { Err(Errno::STALE) }
+}
+
+fn open_workspace() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(WORKSPACE, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens a path of the workspace. Its last name may be that of a link, which is then opened itself.
+fn open_below(workspace: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    open_beneath(workspace, path, OFlags::PATH | OFlags::NOFOLLOW)
+}

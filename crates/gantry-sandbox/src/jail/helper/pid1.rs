@@ -1,0 +1,242 @@
+//! The first process of a jail: starts the program, reaps the dead, and ends everything when a limit is reached, the
+//! program has ended or Gantry is gone. To end everything, it only has to end itself.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use rustix::thread::CapabilitySet;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::accounting::{Accounting, Sample};
+use super::mounts::MountWatch;
+use super::proc::Proc;
+use super::{HelperJob, ProcessFd, confine, exec, network};
+use crate::jail::error::{At as _, Step};
+use crate::jail::probe::Backend;
+use crate::jail::protocol::{self, Report};
+use crate::jail::{ExitReason, JailError, Limits};
+use crate::sys::{self, jail::Dead};
+
+/// How often the limits and the protected mounts are checked.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Limit: processor time of one sample. A job that makes it last longer, by what it has mapped, cannot be kept to its
+/// limits.
+const SAMPLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// The error of a job that could suddenly see or change something protected.
+pub(super) const PROTECTION_LOST: &str = "something protected in the workspace was replaced while the job ran, so that the job could get at it; the job was \
+     ended at once; check what was replaced, and run the job again";
+
+/// What part of its limit of processor time a process shows at least that the kernel has ended for it. The kernel counts
+/// whole ticks there, of which a process on a busy machine may have had little, and shows what it really had.
+const CPU_SHOWN: u32 = 2;
+
+/// Starts the program and supervises it to its end.
+pub(super) fn run(job: &HelperJob, proc: Proc) -> Result<(), JailError> {
+    network::make(job, &proc)?;
+    let mut notes = Vec::new();
+    if proc.is_hosts() {
+        notes.push(
+            "jobs have no /proc, because this machine's is partly hidden (as in most containers)".to_owned(),
+        );
+    }
+    let changes = proc.mounts().at(Step::Protection, "watching them")?;
+    let mounts = MountWatch::find(job)?;
+    let accounting = Accounting::new(proc, job)?;
+    let (ours, theirs) = protocol::pair().at(Step::Execute, "socket")?;
+    protocol::send(&job.control, &Report::Executing, &[]).at(Step::Execute, "report")?;
+    let Some(program) = sys::fork().at(Step::Execute, "fork")? else {
+        drop(ours);
+        let Err(error) = exec::run(job, &theirs);
+        protocol::send(&theirs, &Report::Failed(error), &[]).ok();
+        sys::jail::exit(1)
+    };
+    drop(theirs);
+    let started = Instant::now();
+    if job.spec.backend == Backend::Native {
+        // It takes this one to look at every process of the jail.
+        confine::keep_capabilities(CapabilitySet::SYS_PTRACE).at(Step::Confine, "capabilities")?;
+    }
+    sys::open_null().and_then(|null| sys::release_stdio(&null)).at(Step::Execute, "pipes")?;
+    notes.extend(executed(&ours)?);
+    let supervisor = Supervisor { job, program, accounting, changes, mounts, started };
+    protocol::send(&job.control, &Report::Started { notes }, &[]).at(Step::Execute, "report")?;
+    let report = match supervisor.run() {
+        Ok(None) => return Ok(()),
+        Ok(Some(end)) => Report::Ended { end, duration: started.elapsed() },
+        Err(error) => Report::Broken { reason: error.to_string() },
+    };
+    // Without Gantry to receive it, this is the end as well.
+    protocol::send(&job.control, &report, &[]).ok();
+    Ok(())
+}
+
+/// Waits until the program is executed, which closes the socket, and returns what its jail lacks.
+fn executed(program: &OwnedFd) -> Result<Vec<String>, JailError> {
+    let mut found = None;
+    loop {
+        match protocol::receive(program) {
+            Ok(Some((Report::Started { notes }, _))) => found = Some(notes),
+            Ok(Some((Report::Failed(error), _))) => return Err(error),
+            Ok(Some((
+                Report::Listening | Report::Executing | Report::Ended { .. } | Report::Broken { .. },
+                _,
+            ))) => return Err(Errno::PROTO).at(Step::Execute, ""),
+            // It is executed, or was killed before.
+            Ok(None) | Err(_) => return found.ok_or(Errno::PIPE).at(Step::Execute, "it ended early"),
+        }
+    }
+}
+
+struct Supervisor<'a> {
+    job: &'a HelperJob,
+    program: Pid,
+    accounting: Accounting,
+    /// Tells when a mount of the jail has changed, once.
+    changes: OwnedFd,
+    mounts: MountWatch,
+    started: Instant,
+}
+
+impl Supervisor<'_> {
+    /// Returns how the program ended. None: Gantry is gone or has given the job up.
+    fn run(mut self) -> io::Result<Option<ExitReason>> {
+        let process = ProcessFd::of(self.program)?;
+        let limits = self.job.spec.job.limits;
+        loop {
+            let pause = limits.wall.saturating_sub(self.started.elapsed()).min(INTERVAL);
+            let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
+            let mut events = [
+                PollFd::new(&process.0, PollFlags::IN),
+                PollFd::new(&self.job.control, PollFlags::IN | sys::END_OF_INPUT),
+                PollFd::new(&self.changes, PollFlags::PRI),
+            ];
+            sys::ignore_interrupt(poll(&mut events, Some(&pause)))?;
+            let [_, gone, is_changed] = events.map(|event| !event.revents().is_empty());
+            if is_changed || !self.mounts.are_in_place() {
+                return Err(protection_lost());
+            }
+            if gone {
+                return Ok(None);
+            }
+            let dead = self.reap()?;
+            let Sample { memory, written } = self.sample()?;
+            let end = dead.map(|dead| exit_reason(dead, &limits, memory.saturating_add(written)));
+            if written > limits.written {
+                return Ok(Some(ExitReason::WriteLimit));
+            }
+            if end.is_some() {
+                return Ok(end);
+            }
+            if memory > limits.memory {
+                return Ok(Some(ExitReason::MemoryLimit));
+            }
+            if self.started.elapsed() >= limits.wall {
+                return Ok(Some(ExitReason::WallLimit));
+            }
+        }
+    }
+
+    /// Samples what the job takes. A job can make that last, so an event interrupts it, and then nothing is known; one that
+    /// makes it last too long counts as taking too much memory.
+    fn sample(&mut self) -> io::Result<Sample> {
+        let (control, limits) = (&self.job.control, &self.job.spec.job.limits);
+        let (is_changed, is_slow) = (Cell::new(false), Cell::new(false));
+        let busy_before = processor_time();
+        let is_interrupted = || {
+            let mut events = [
+                PollFd::new(control, PollFlags::IN | sys::END_OF_INPUT),
+                PollFd::new(&self.changes, PollFlags::PRI),
+            ];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let is_ready = poll(&mut events, Some(&now)).is_ok_and(|ready| ready > 0);
+            let [_, changes] = events.map(|event| !event.revents().is_empty());
+            is_changed.set(is_changed.get() || changes);
+            is_slow.set(processor_time().saturating_sub(busy_before) > SAMPLE_LIMIT);
+            is_ready || is_slow.get() || self.started.elapsed() >= limits.wall
+        };
+        let sample = self.accounting.sample(&is_interrupted);
+        if is_changed.get() {
+            return Err(protection_lost());
+        }
+        match sample? {
+            Some(sample) => Ok(sample),
+            None if is_slow.get() => Ok(Sample { memory: u64::MAX, written: 0 }),
+            None => Ok(Sample { memory: 0, written: 0 }),
+        }
+    }
+
+    /// Reaps the dead processes, and returns the program if it is among them.
+    fn reap(&self) -> io::Result<Option<Dead>> {
+        let mut program = None;
+        loop {
+            match sys::jail::reap_one() {
+                Ok(Some(dead)) if dead.pid == self.program => program = Some(dead),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(program),
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(program),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Kills the job at once. No process in the jail can change its mounts, but one outside takes a protected mount off by
+/// replacing its path.
+fn protection_lost() -> io::Error {
+    sys::jail::signal_others(Signal::KILL);
+    io::Error::other(PROTECTION_LOST)
+}
+
+/// The processor time of this process, which has a single thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// `taken` is what the job is known to have written, or to hold in memory.
+fn exit_reason(dead: Dead, limits: &Limits, taken: u64) -> ExitReason {
+    let has_used_time = dead.time >= limits.cpu / CPU_SHOWN;
+    match (dead.status.code(), dead.status.signal()) {
+        (Some(code), _) => ExitReason::Exited(code),
+        // A job can send itself the same signals.
+        (None, Some(libc::SIGXCPU | libc::SIGKILL)) if has_used_time => ExitReason::CpuLimit,
+        (None, Some(libc::SIGXFSZ)) if taken >= limits.written / 2 => ExitReason::WriteLimit,
+        (None, signal) => ExitReason::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn a_signal_is_that_of_a_limit_only_if_the_limit_was_reached() {
+        let limits = Limits {
+            wall: Duration::from_secs(9),
+            cpu: Duration::from_secs(5),
+            memory: 0,
+            processes: 1,
+            written: 100,
+            output: 0,
+        };
+        let end = |signal: i32, seconds: u64, taken| {
+            let (status, time) = (ExitStatus::from_raw(signal), Duration::from_secs(seconds));
+            exit_reason(Dead { pid: rustix::process::getpid(), status, time }, &limits, taken)
+        };
+        for signal in [libc::SIGXCPU, libc::SIGKILL] {
+            assert_eq!(end(signal, 5, 0), ExitReason::CpuLimit);
+            assert_eq!(end(signal, 1, 0), ExitReason::Signalled(signal));
+        }
+        assert_eq!(end(libc::SIGXFSZ, 0, 99), ExitReason::WriteLimit);
+        assert_eq!(end(libc::SIGXFSZ, 0, 9), ExitReason::Signalled(libc::SIGXFSZ));
+    }
+}

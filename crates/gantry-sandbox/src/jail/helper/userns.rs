@@ -1,0 +1,187 @@
+//! The namespaces of a jail, and the user that the program is in them and outside.
+//!
+//! Inside, it always is the user 1000. Outside, it is the user that runs Gantry, or, if that is root, the owner of the
+//! workspace. Never root: the kernel does not count root's processes against their limit, and a set-user-id file of
+//! root's would be worth having. So root's folders are mounted such that they look like those of an unused user, and
+//! files made in them become root's.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{Gid, Uid};
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::process::{WaitOptions, getegid, geteuid, waitpid};
+use rustix::thread::{
+    LinkNameSpaceType, UnshareFlags, move_into_link_name_space, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
+
+use super::HelperJob;
+use crate::jail::error::{At as _, JailError, Step};
+use crate::jail::protocol::Owner;
+use crate::sys;
+
+/// The user and the group in the jail.
+const INSIDE: Owner = Owner { uid: 1000, gid: 1000 };
+
+/// The user of a jailed program where Gantry runs as root and the workspace is root's. The number is above those that
+/// distributions, directories and containers hand out, and below those that some systems take for negative.
+const UNUSED_UID: u32 = 0x7800_6a61;
+
+/// A folder of the job: opened by Gantry, or already a mount of its own with other owners.
+#[derive(Debug)]
+pub(super) enum Folder {
+    Opened(OwnedFd),
+    Mounted(OwnedFd),
+}
+
+/// The workspace and the store, as far as there are any.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    pub(super) workspace: Option<Folder>,
+    pub(super) store: Option<Folder>,
+}
+
+/// Enters the namespaces of a jail. The file system still is that of the machine, and so is the user.
+pub(super) fn enter(job: &HelperJob) -> Result<Folders, JailError> {
+    let is_root = geteuid().is_root();
+    let outside = outside(job.spec.workspace, is_root).at(Step::UserMap, "the users of this machine")?;
+    if is_root {
+        set_thread_groups(&[]).at(Step::UserMap, "groups")?;
+    }
+    let place = |folder: &Option<OwnedFd>, owner: Option<Owner>| match folder.as_ref().zip(owner) {
+        None => Ok(None),
+        Some((folder, owner)) if is_root && owner != outside => {
+            mounted_for(folder, owner, outside).map(|mount| Some(Folder::Mounted(mount)))
+        }
+        Some((folder, _)) => Ok(Some(Folder::Opened(folder.try_clone().at(Step::Job, "descriptors")?))),
+    };
+    let placed = Folders {
+        workspace: place(&job.workspace, job.spec.workspace)?,
+        store: place(&job.store, job.spec.store)?,
+    };
+    if is_root {
+        let namespace = user_namespace(INSIDE, outside)?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))
+            .at(Step::UserMap, "setns")?;
+    } else {
+        sys::jail::unshare(UnshareFlags::NEWUSER).at(Step::Namespaces, "user")?;
+        fs::write("/proc/self/setgroups", "deny").at(Step::UserMap, "setgroups")?;
+        fs::write("/proc/self/uid_map", line(INSIDE.uid, outside.uid)).at(Step::UserMap, "uid_map")?;
+        fs::write("/proc/self/gid_map", line(INSIDE.gid, outside.gid)).at(Step::UserMap, "gid_map")?;
+    }
+    let others = UnshareFlags::NEWNS
+        | UnshareFlags::NEWPID
+        | UnshareFlags::NEWNET
+        | UnshareFlags::NEWIPC
+        | UnshareFlags::NEWUTS
+        | UnshareFlags::NEWCGROUP;
+    sys::jail::unshare(others).at(Step::Namespaces, "")?;
+    Ok(placed)
+}
+
+/// Becomes the user of the jail, outside as well as inside.
+pub(super) fn become_user() -> Result<(), JailError> {
+    let (uid, gid) = (Uid::from_raw(INSIDE.uid), Gid::from_raw(INSIDE.gid));
+    set_thread_res_gid(gid, gid, gid).at(Step::UserMap, "group")?;
+    set_thread_res_uid(uid, uid, uid).at(Step::UserMap, "user")
+}
+
+/// The user and group of the program on this machine.
+fn outside(workspace: Option<Owner>, is_root: bool) -> io::Result<Owner> {
+    if !is_root {
+        return Ok(Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() });
+    }
+    let not_root = |id: u32, map: &str| match id {
+        0 => unused_id(&fs::read_to_string(map)?).ok_or(io::ErrorKind::PermissionDenied.into()),
+        id => io::Result::Ok(id),
+    };
+    let owner = workspace.unwrap_or(Owner { uid: 0, gid: 0 });
+    Ok(Owner {
+        uid: not_root(owner.uid, "/proc/self/uid_map")?,
+        gid: not_root(owner.gid, "/proc/self/gid_map")?,
+    })
+}
+
+/// A number that no user has: [`UNUSED_UID`], or where Gantry is in a user namespace without that number, the last one of
+/// it.
+fn unused_id(map: &str) -> Option<u32> {
+    let ranges = || {
+        map.lines().filter_map(|line| {
+            let mut numbers = line.split_ascii_whitespace().map(|number| number.parse::<u32>().ok());
+            let (first, _, count) = (numbers.next()??, numbers.next(), numbers.next()??);
+            Some((first, first.checked_add(count.checked_sub(1)?)?))
+        })
+    };
+    if ranges().any(|(first, last)| (first..=last).contains(&UNUSED_UID)) {
+        return Some(UNUSED_UID);
+    }
+    ranges().map(|(_, last)| last).max().filter(|last| *last != 0)
+}
+
+/// A copy of the mount that the folder is on, where what belongs to `owner` looks as if it belonged to `seen`.
+fn mounted_for(folder: &OwnedFd, owner: Owner, seen: Owner) -> Result<OwnedFd, JailError> {
+    let namespace = user_namespace(owner, seen)?;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = open_tree(folder, "", flags).at(Step::IdMap, "")?;
+    sys::jail::map_owners(&tree, namespace).at(Step::IdMap, "")?;
+    Ok(tree)
+}
+
+/// A user namespace in which `inside` is `outside` on the machine. Only root can make it without entering it.
+fn user_namespace(inside: Owner, outside: Owner) -> Result<OwnedFd, JailError> {
+    let (mut ours, theirs) = UnixStream::pair().at(Step::Namespaces, "socket")?;
+    let Some(child) = sys::fork().at(Step::Namespaces, "fork")? else {
+        drop(ours);
+        hold_namespace(&theirs);
+        sys::jail::exit(0)
+    };
+    drop(theirs);
+    let mut errno = [0; 4];
+    let made =
+        ours.read_exact(&mut errno).map(|()| i32::from_le_bytes(errno)).and_then(|errno| match errno {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        });
+    let folder = format!("/proc/{}", child.as_raw_nonzero());
+    let open = || {
+        made.at(Step::Namespaces, "user")?;
+        fs::write(format!("{folder}/uid_map"), line(inside.uid, outside.uid)).at(Step::UserMap, "uid_map")?;
+        fs::write(format!("{folder}/gid_map"), line(inside.gid, outside.gid)).at(Step::UserMap, "gid_map")?;
+        fs::File::open(format!("{folder}/ns/user")).map(OwnedFd::from).at(Step::UserMap, "namespace")
+    };
+    let namespace = open();
+    // It ends with the socket. That it cannot be waited for does not matter.
+    drop(ours);
+    waitpid(Some(child), WaitOptions::empty()).ok();
+    namespace
+}
+
+/// Makes a user namespace, says so, and keeps it until the other end of the socket is closed.
+fn hold_namespace(mut parent: &UnixStream) {
+    let made = sys::jail::unshare(UnshareFlags::NEWUSER);
+    let errno = made.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EPERM));
+    if parent.write_all(&errno.to_le_bytes()).is_ok() {
+        parent.read_exact(&mut [0]).ok();
+    }
+}
+
+fn line(inside: u32, outside: u32) -> String {
+    format!("{inside} {outside} 1\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_unused_only_if_the_namespace_has_it() {
+        assert_eq!(unused_id("         0          0 4294967295\n"), Some(UNUSED_UID));
+        assert_eq!(unused_id("0 1000 1\n1 100000 65536\n"), Some(65536));
+        assert_eq!(unused_id("0 1000 1\n"), None);
+        assert_eq!(unused_id("nonsense\n"), None);
+    }
+}

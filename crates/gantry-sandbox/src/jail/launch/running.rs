@@ -1,0 +1,224 @@
+//! A job from the moment that its helper has it until nothing of it lives.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::time::{Instant, timeout};
+
+use super::prepare::Prepared;
+use super::{END_LIMIT, Started, capture};
+use crate::jail::cgroup::JobCgroup;
+use crate::jail::protocol::{self, Report};
+use crate::jail::workspace::WorkspaceLease;
+use crate::jail::{ExitReason, JailError};
+
+/// How long it may take until the program is executed.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a helper may take to die that was killed because it did not end.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
+
+/// How much is repeated of the standard error of a helper that failed, and how long that may take to come.
+const STDERR_LIMIT: usize = 400;
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
+/// How the program ended and how long it ran. None: the helper gave no report of it.
+type Ended = Option<(ExitReason, Duration)>;
+
+/// A helper with its job. Dropped before its end, it removes no placeholder: the jail may still live then.
+pub(super) struct RunningJob {
+    control: UnixStream,
+    process: Child,
+    lease: Option<WorkspaceLease>,
+    cgroup: Option<JobCgroup>,
+    since: Instant,
+    may_have_run: bool,
+}
+
+/// Gantry's ends of the job's standard streams.
+pub(super) struct Pipes {
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
+}
+
+impl Pipes {
+    /// Adds to an error what the helper, which is dead, has written to its standard error.
+    pub(super) async fn explain(self, error: JailError) -> JailError {
+        let JailError::HelperExited { .. } = error else { return error };
+        let written = timeout(LAST_WORDS_LIMIT, capture(self.stderr, STDERR_LIMIT)).await.unwrap_or_default();
+        let stderr = written.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        JailError::HelperExited { stderr }
+    }
+}
+
+impl RunningJob {
+    pub(super) fn begin(prepared: Prepared) -> Result<(Self, Pipes), JailError> {
+        let Prepared { control, mut process, stdin, lease, cgroup } = prepared;
+        let pipes = Pipes { stdin, stdout: process.stdout.take(), stderr: process.stderr.take() };
+        // The program may run by now.
+        let lost = |error| JailError::Broken(format!("the control socket: {error}"));
+        let control = UnixStream::from_std(StdUnixStream::from(control)).map_err(lost)?;
+        Ok((Self { control, process, lease, cgroup, since: Instant::now(), may_have_run: false }, pipes))
+    }
+
+    /// Waits until the program is executed.
+    pub(super) async fn started(&mut self) -> Result<Started, JailError> {
+        match timeout(START_LIMIT, self.start_reports()).await {
+            Ok(started) => started,
+            Err(_elapsed) => {
+                Err(self.failed("starting", &"it took too long; try again when the machine is less busy"))
+            }
+        }
+    }
+
+    async fn start_reports(&mut self) -> Result<Started, JailError> {
+        let mut listener = None;
+        loop {
+            let report = match next_report(&self.control).await {
+                // The helper ended before it had read the job.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
+                report => report.map_err(|error| self.failed("the control socket", &error))?,
+            };
+            match report {
+                Some((Report::Executing, _)) => self.may_have_run = true,
+                Some((Report::Listening, mut descriptors)) => {
+                    listener = descriptors.pop().map(TcpListener::from);
+                    let set = listener.as_ref().map_or(Ok(()), |listener| listener.set_nonblocking(true));
+                    set.map_err(|error| self.failed("the listener", &error))?;
+                }
+                Some((Report::Started { notes }, _)) => return Ok((listener, notes)),
+                Some((Report::Failed(error), _)) => return Err(error),
+                Some((Report::Broken { reason }, _)) => return Err(JailError::Broken(reason)),
+                Some((Report::Ended { .. }, _)) | None if self.may_have_run => {
+                    return Err(JailError::Broken("it ended while the program was started".to_owned()));
+                }
+                Some((Report::Ended { .. }, _)) | None => {
+                    return Err(JailError::HelperExited { stderr: String::new() });
+                }
+            }
+        }
+    }
+
+    /// The error of a failure on this side. A program that may have run is never said not to have.
+    fn failed(&self, step: &str, reason: &impl ToString) -> JailError {
+        if self.may_have_run {
+            JailError::Broken(format!("{step}: {}", reason.to_string()))
+        } else {
+            JailError::setup(step, reason)
+        }
+    }
+
+    /// Waits for the report of the program's end, but not for one that cannot come any more: bubblewrap can be killed
+    /// without the helper in it noticing.
+    pub(super) async fn ended(&mut self) -> io::Result<Ended> {
+        tokio::select! {
+            ended = Self::end_report(&self.control) => return ended,
+            _ = self.process.wait() => {}
+        }
+        timeout(LAST_WORDS_LIMIT, Self::end_report(&self.control)).await.unwrap_or(Ok(None))
+    }
+
+    async fn end_report(control: &UnixStream) -> io::Result<Ended> {
+        loop {
+            match next_report(control).await?.map(|(report, _)| report) {
+                Some(Report::Ended { end, duration }) => return Ok(Some((end, duration))),
+                Some(Report::Broken { reason }) => return Err(io::Error::other(reason)),
+                Some(Report::Listening | Report::Executing | Report::Started { .. } | Report::Failed(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Ends what has not ended, and waits until every process of the job is dead.
+    pub(super) async fn end(self, ended: io::Result<Ended>) -> Result<(ExitReason, Duration), JailError> {
+        let Self { control, mut process, lease, cgroup, since, .. } = self;
+        drop(control);
+        let death = wait_for(&mut process).await;
+        let is_whole = matches!(&death, Ok(status) if status.code().is_some());
+        // It reads files, and may have to wait.
+        let releasing = tokio::task::spawn_blocking(move || release(cgroup, lease, is_whole));
+        let is_out_of_memory = releasing.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a job was not tidied up after");
+            false
+        });
+        death.map_err(JailError::Broken)?;
+        match ended {
+            Ok(Some(ended)) => Ok(ended),
+            // The kernel ends a whole control group for its memory, the helper included.
+            Ok(None) if is_out_of_memory => Ok((ExitReason::MemoryLimit, since.elapsed())),
+            Ok(None) => Err(JailError::Broken("it ended without a report of how the job ended".to_owned())),
+            Err(error) => Err(JailError::Broken(error.to_string())),
+        }
+    }
+}
+
+/// Waits for the end of a helper. One that ends by itself does so only after every other process in the jail. If a signal of
+/// another process ends it, the jail goes with it, but maybe a moment later. One that does not end is killed.
+async fn wait_for(process: &mut Child) -> Result<ExitStatus, String> {
+    match timeout(END_LIMIT, process.wait()).await {
+        Ok(status) => return status.map_err(|error| format!("its helper cannot be waited for: {error}")),
+        Err(_elapsed) => {
+            process.start_kill().map_err(|error| format!("its helper cannot be killed: {error}"))?
+        }
+    }
+    // Whether or not it dies in this time: what is left of the jail is not known.
+    timeout(KILL_LIMIT, process.wait()).await.ok();
+    Err(format!(
+        "something in it did not end within {} s, so its helper was killed; look for processes in uninterruptible sleep",
+        END_LIMIT.as_secs()
+    ))
+}
+
+/// The next report. None: there will be no more.
+async fn next_report(control: &UnixStream) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
+    control.async_io(Interest::READABLE, || protocol::receive(control)).await
+}
+
+/// Gives up the control group and the workspace. Returns whether the kernel has killed the job for its memory.
+fn release(cgroup: Option<JobCgroup>, lease: Option<WorkspaceLease>, is_dead: bool) -> bool {
+    let is_out_of_memory = cgroup.as_ref().is_some_and(JobCgroup::ran_out_of_memory);
+    // It kills what still lives in it.
+    drop(cgroup);
+    match lease {
+        Some(lease) if is_dead => lease.release(),
+        Some(lease) => lease.release_when_free(),
+        None => {}
+    }
+    is_out_of_memory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::SendFlags;
+
+    /// The error of a start with these reports, and then a message that is no report.
+    #[expect(clippy::disallowed_methods, reason = "a process to wait for")]
+    async fn failed(reports: &[Report]) -> JailError {
+        let (ours, theirs) = protocol::pair().unwrap();
+        rustix::io::ioctl_fionbio(&ours, true).unwrap();
+        for report in reports {
+            protocol::send(&theirs, report, &[]).unwrap();
+        }
+        rustix::net::send(&theirs, b"nono", SendFlags::empty()).unwrap();
+        let process = tokio::process::Command::new("true").spawn().unwrap();
+        let stdin = io::pipe().unwrap().1.into();
+        let prepared = Prepared { control: ours, process, stdin, lease: None, cgroup: None };
+        let (mut job, _pipes) = RunningJob::begin(prepared).unwrap();
+        job.started().await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_job_that_may_have_run_is_never_said_not_to_have() {
+        assert!(!failed(&[]).await.has_run());
+        assert!(failed(&[Report::Executing]).await.has_run());
+    }
+}

@@ -1,0 +1,122 @@
+//! Where a workspace may be, and which file systems are mounted in it.
+
+use super::lease::{Opened, unprotected, unusable, with_remedy};
+use crate::jail::JailError;
+use crate::sys;
+use rustix::fs::{FileType, lstat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+/// Folders that no workspace may hold: a job that could write there would change the machine, or what its user runs.
+const SYSTEM_FOLDERS: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/etc", "/usr"];
+
+/// The list of mounts, and the most that is read of it.
+const MOUNTS: &str = "/proc/self/mountinfo";
+const MOUNTS_LIMIT: u64 = 16 << 20;
+
+/// Its column with the mount point.
+const MOUNT_POINT: usize = 4;
+
+/// Refuses a workspace that is more than a folder to work in. `path` has no links.
+pub(super) fn check_location(path: &Path) -> Result<(), JailError> {
+    let homes =
+        sys::jail::home().into_iter().chain(rustix::process::getuid().is_root().then(|| "/root".into()));
+    let homes = homes.filter_map(|home| home.canonicalize().ok());
+    let taken = SYSTEM_FOLDERS.iter().map(PathBuf::from).chain(homes).find(|taken| taken.starts_with(path));
+    let Some(taken) = taken else { return Ok(()) };
+    let is = if taken == path { "it is" } else { "it holds" };
+    let reason = format!(
+        "{is} {}, which jobs must not be able to change; set `workspace` to a folder of its own",
+        taken.display()
+    );
+    Err(unusable(path, &reason))
+}
+
+/// The mount points below the workspace, relative to it, and whether each is a folder.
+pub(super) fn mounts(workspace: &Opened) -> Result<Vec<(PathBuf, bool)>, JailError> {
+    let mut found = Vec::new();
+    let text = read_mounts().map_err(|error| unprotected(&workspace.path, &format!("{MOUNTS}: {error}")))?;
+    for path in text.split(|byte| *byte == b'\n').filter_map(mount_point) {
+        let Ok(relative) = path.strip_prefix(&workspace.path) else { continue };
+        if relative.as_os_str().is_empty() {
+            continue;
+        }
+        match lstat(&path) {
+            Ok(stat) => {
+                let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+                found.push((relative.to_owned(), is_dir));
+            }
+            // It is gone by now, or below another mount.
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(Errno::ACCESS) => found.push((barred(workspace, relative)?, true)),
+            Err(error) => return Err(unprotected(&path, &error)),
+        }
+    }
+    Ok(found)
+}
+
+/// The folder above a path that cannot be entered: a job could let itself in.
+fn barred(workspace: &Opened, path: &Path) -> Result<PathBuf, JailError> {
+    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    let found = above.into_iter().find(|above| lstat(workspace.path.join(above)).is_ok());
+    let unknown = || unprotected(&workspace.path.join(path), &with_remedy(Errno::ACCESS, &workspace.path));
+    found.map(Path::to_owned).ok_or_else(unknown)
+}
+
+fn read_mounts() -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(MOUNTS)?.take(MOUNTS_LIMIT).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The mount point in a line of the list.
+fn mount_point(line: &[u8]) -> Option<PathBuf> {
+    let mut rest = line.split(|byte| *byte == b' ').nth(MOUNT_POINT)?;
+    let mut path = Vec::new();
+    // Spaces and the like are written as a backslash and three digits.
+    while let Some((first, after)) = rest.split_first() {
+        let code =
+            after.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match code {
+            Some(code) if *first == b'\\' => {
+                path.push(code);
+                rest = after.get(3..).unwrap_or_default();
+            }
+            Some(_) | None => {
+                path.push(*first);
+                rest = after;
+            }
+        }
+    }
+    Some(OsString::from_vec(path).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_is_a_folder_of_its_own() {
+        for path in ["/", "/proc", "/sys", "/dev", "/run", "/etc", "/usr"] {
+            let refused = check_location(Path::new(path)).expect_err(path).to_string();
+            assert!(refused.contains("set `workspace` to a folder of its own"), "{refused}");
+        }
+        check_location(Path::new("/usr/src/work")).expect("it holds nothing else");
+        if let Some(home) = sys::jail::home().and_then(|home| home.canonicalize().ok()) {
+            check_location(&home).expect_err("a home");
+            check_location(home.parent().unwrap_or(&home)).expect_err("homes");
+            check_location(&home.join("work")).expect("it holds nothing else");
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_mount_is_read_with_its_spaces() {
+        let line = br"36 35 98:0 /mnt1 /a\040b/c\134d rw,noatime master:1 - ext3 /dev/root rw";
+        assert_eq!(mount_point(line), Some(PathBuf::from(r"/a b/c\d")));
+        assert_eq!(mount_point(b""), None);
+    }
+}

@@ -1,0 +1,504 @@
+//! What is covered in which workspace, and that nothing of it stays.
+
+use super::{MountMode, ProtectedMount, ProtectedPaths, Workspace, WorkspaceLease};
+use crate::jail::{Access, JailError};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A workspace in a folder of its own.
+struct Fixture {
+    folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let fixture = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(fixture.at("")).unwrap();
+        fixture
+    }
+
+    /// A path in the workspace.
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join("work").join(path)
+    }
+
+    fn file(&self, path: &str) {
+        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        fs::write(self.at(path), path).unwrap();
+    }
+
+    fn workspace(&self, hidden: &[&str], read_only: &[&str], folders: &[&str]) -> Workspace {
+        let paths = |given: &[&str]| given.iter().map(|path| self.at(path)).collect();
+        let protected = ProtectedPaths {
+            hidden: paths(hidden),
+            read_only: paths(read_only),
+            read_only_dirs: paths(folders),
+        };
+        Workspace::open(&self.at(""), protected).unwrap()
+    }
+
+    /// Every path in the workspace, with a letter for its kind.
+    fn entries(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        list(&self.at(""), Path::new(""), &mut found);
+        found.sort();
+        found
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        #[expect(clippy::disallowed_methods, reason = "the test asks git itself")]
+        let ran = Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "safe.directory=*"])
+            .args(args)
+            .current_dir(self.at(""))
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(ran.status.success(), "{args:?}: {}", text(&ran.stderr));
+        text(&ran.stdout)
+    }
+}
+
+fn list(folder: &Path, below: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = below.join(entry.file_name());
+        let kind = entry.file_type().unwrap();
+        let letter = match kind {
+            kind if kind.is_dir() => "d",
+            kind if kind.is_symlink() => "l",
+            kind if kind.is_socket() => "s",
+            _ => "f",
+        };
+        found.push(format!("{letter} {}", path.display()));
+        if kind.is_dir() {
+            list(&entry.path(), &path, found);
+        }
+    }
+}
+
+fn write(workspace: &Workspace) -> WorkspaceLease {
+    workspace.acquire(Access::Write).unwrap()
+}
+
+/// What one job finds covered that is over at once.
+fn covered(workspace: &Workspace) -> Vec<String> {
+    let lease = write(workspace);
+    let lines = lines(&lease.mounts);
+    lease.release();
+    lines
+}
+
+/// One line per cover.
+fn lines(covers: &[ProtectedMount]) -> Vec<String> {
+    let line = |cover: &ProtectedMount| {
+        let how = match cover.mode {
+            MountMode::Pin => "pin",
+            MountMode::ReadOnly => "seal",
+            MountMode::Hide => "hide",
+        };
+        format!("{how} {}{}", cover.path.display(), if cover.is_dir { "/" } else { "" })
+    };
+    covers.iter().map(line).collect()
+}
+
+fn refusal(result: Result<impl Sized, JailError>) -> String {
+    match result {
+        Ok(_) => panic!("it is refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_exists_is_covered_and_the_folders_above_it_are_pinned() {
+    let fixture = Fixture::new();
+    for file in ["gantry.yaml", "a/b/secret", "agents/one.md", "plain.txt"] {
+        fixture.file(file);
+    }
+    let workspace = fixture.workspace(&["a/b/secret"], &["gantry.yaml"], &["agents"]);
+    let before = fixture.entries();
+
+    let lease = write(&workspace);
+    let expected = ["pin a/", "pin a/b/", "hide a/b/secret", "seal agents/", "seal gantry.yaml"];
+    assert_eq!(lines(&lease.mounts), expected);
+    assert_eq!(fixture.entries(), before);
+    let stat = fs::metadata(fixture.at("")).unwrap();
+    assert_eq!((lease.owner.uid, lease.owner.gid), (stat.uid(), stat.gid()));
+}
+
+#[test]
+fn what_is_missing_is_stood_in_for_until_the_last_job_ends() {
+    let fixture = Fixture::new();
+    fixture.file("plain.txt");
+    let workspace =
+        fixture.workspace(&[".gantry", "my.db-journal"], &["gantry.yaml", "conf/x.json"], &["agents"]);
+    let before = fixture.entries();
+
+    let (one, two) = (write(&workspace), write(&workspace));
+    let expected = ["hide .gantry/", "seal agents/", "seal conf/", "seal gantry.yaml", "hide my.db-journal"];
+    assert_eq!(lines(&one.mounts), expected);
+    assert_eq!(lines(&two.mounts), expected);
+    let during = ["d .gantry", "d agents", "d conf", "f my.db-journal", "f plain.txt", "s gantry.yaml"];
+    assert_eq!(fixture.entries(), during);
+    one.release();
+    assert_eq!(fixture.entries(), during);
+    two.release();
+    assert_eq!(fixture.entries(), before);
+}
+
+#[test]
+fn a_leftover_of_a_killed_gantry_is_used_and_removed_by_the_next_job() {
+    let fixture = Fixture::new();
+    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml"], &["agents"]);
+    let killed = write(&workspace);
+    let before = lines(&killed.mounts);
+    drop(killed);
+
+    let next = write(&workspace);
+    assert_eq!(lines(&next.mounts), before);
+    next.release();
+    assert_eq!(fixture.entries(), [""; 0]);
+}
+
+#[test]
+fn nothing_is_taken_away_under_a_jail_that_may_still_live() {
+    let fixture = Fixture::new();
+    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml"], &["agents"]);
+    let during = ["d .gantry", "d agents", "s gantry.yaml"];
+    // What the helper holds.
+    let held = |lease: &WorkspaceLease| lease.dir.try_clone().unwrap();
+
+    let dropped = write(&workspace);
+    let jail = held(&dropped);
+    drop(dropped);
+    assert_eq!(fixture.entries(), during);
+    drop(jail);
+
+    let left = write(&workspace);
+    let jail = held(&left);
+    left.release_when_free();
+    assert_eq!(fixture.entries(), during);
+    drop(jail);
+
+    write(&workspace).release_when_free();
+    assert_eq!(fixture.entries(), [""; 0]);
+}
+
+#[test]
+fn a_stand_in_of_another_kind_that_was_left_over_is_covered_as_what_it_is() {
+    let fixture = Fixture::new();
+    let earlier = fixture.workspace(&[], &["agents"], &["gantry.yaml"]);
+    drop(write(&earlier));
+
+    let lease = write(&fixture.workspace(&[], &["gantry.yaml"], &["agents"]));
+    assert_eq!(lines(&lease.mounts), ["seal agents", "seal gantry.yaml/"]);
+    lease.release();
+    assert_eq!(fixture.entries(), [""; 0]);
+}
+
+#[test]
+fn what_people_have_stays() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.at("agents")).unwrap();
+    fs::write(fixture.at(".env"), "").unwrap();
+    mknodat(CWD, fixture.at("own.sock"), FileType::Socket, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let workspace = fixture.workspace(&[".gantry"], &[".env", "own.sock"], &["agents"]);
+    let before = fixture.entries();
+    let lease = write(&workspace);
+    // Somebody makes the real thing while the job runs.
+    fs::write(fixture.at(".gantry/data"), "").unwrap();
+    lease.release();
+    let kept: Vec<_> = fixture.entries().into_iter().filter(|entry| !entry.contains(".gantry")).collect();
+    assert_eq!(kept, before);
+    assert!(fixture.at(".gantry/data").exists());
+}
+
+#[test]
+fn a_link_on_the_way_and_what_it_leads_to_are_both_covered() {
+    let fixture = Fixture::new();
+    fixture.file("real/conf/gantry.yaml");
+    fixture.file("env/values");
+    symlink("real", fixture.at("way")).unwrap();
+    symlink(fixture.at("env/values"), fixture.at(".env")).unwrap();
+    symlink("/etc/hostname", fixture.at("out")).unwrap();
+    symlink("nothing/there", fixture.at("dangling")).unwrap();
+    let workspace = fixture.workspace(&["out"], &["way/conf/gantry.yaml", ".env", "dangling"], &[]);
+    let expected = [
+        "hide .env",
+        "hide dangling",
+        "pin env/",
+        "seal env/values",
+        "seal nothing/",
+        "hide out",
+        "pin real/",
+        "pin real/conf/",
+        "seal real/conf/gantry.yaml",
+        "hide way",
+    ];
+    assert_eq!(covered(&workspace), expected);
+}
+
+#[test]
+fn a_path_that_is_spelled_through_links_outside_is_found_inside() {
+    let fixture = Fixture::new();
+    fixture.file("a/gantry.yaml");
+    let link = fixture.folder.path().join("link");
+    symlink(fixture.at(""), &link).unwrap();
+    let read_only = vec![link.join("a/../a/./gantry.yaml"), link.join(".env"), "/etc/passwd".into()];
+    let workspace =
+        Workspace::open(&link, ProtectedPaths { read_only, ..ProtectedPaths::default() }).unwrap();
+    assert_eq!(covered(&workspace), ["seal .env", "pin a/", "seal a/gantry.yaml"]);
+}
+
+#[test]
+fn covers_that_others_make_superfluous_are_left_out() {
+    let fixture = Fixture::new();
+    fixture.file("data/deep/db");
+    fixture.file("agents/one/agent.json");
+    fixture.file("agents/one/secret");
+    let workspace = fixture.workspace(
+        &["data", "data/deep/db", "agents/one/secret"],
+        &["agents/one/agent.json", "data/deep"],
+        &["agents"],
+    );
+    assert_eq!(covered(&workspace), ["seal agents/", "hide agents/one/secret", "hide data/"]);
+}
+
+#[test]
+fn a_file_in_the_way_of_a_protected_path_is_sealed() {
+    let fixture = Fixture::new();
+    fixture.file("agents");
+    let workspace = fixture.workspace(&[], &["agents/one/agent.json"], &[]);
+    assert_eq!(covered(&workspace), ["seal agents"]);
+}
+
+#[test]
+fn who_only_reads_is_kept_from_what_is_hidden_only() {
+    let fixture = Fixture::new();
+    fixture.file(".gantry/db");
+    fixture.file("gantry.yaml");
+    fixture.git(&["init", "-q"]);
+    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml", ".env"], &["agents"]);
+    assert_eq!(lines(&workspace.acquire(Access::Read).unwrap().mounts), ["hide .gantry/"]);
+}
+
+#[test]
+fn the_parts_of_a_repository_that_run_programs_are_sealed_and_git_works_on() {
+    let fixture = Fixture::new();
+    fixture.git(&["init", "-q"]);
+    fs::remove_dir_all(fixture.at(".git/info")).unwrap();
+    let workspace = fixture.workspace(&[], &["gantry.yaml", ".env"], &["agents"]);
+    let lease = write(&workspace);
+    let expected = [
+        "seal .env",
+        "pin .git/",
+        "seal .git/commondir",
+        "seal .git/config",
+        "seal .git/config.worktree",
+        "seal .git/hooks/",
+        "pin .git/info/",
+        "seal .git/info/attributes",
+        "seal .git/modules/",
+        "seal .git/worktrees/",
+        "seal agents/",
+        "seal gantry.yaml",
+    ];
+    assert_eq!(lines(&lease.mounts), expected);
+
+    fixture.file("a.txt");
+    fixture.git(&["add", "--all"]);
+    fixture.git(&["commit", "-q", "-m", "one"]);
+    assert_eq!(fixture.git(&["ls-files"]), "a.txt\n");
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+    fixture.git(&["switch", "-q", "-c", "other"]);
+    fixture.git(&["stash", "list"]);
+    fixture.git(&["gc", "-q"]);
+    fixture.git(&["fsck"]);
+    lease.release();
+    for gone in ["commondir", "config.worktree", "info/attributes", "modules", "worktrees"] {
+        assert!(!fixture.at(".git").join(gone).exists(), "{gone}");
+    }
+    assert_eq!(fixture.git(&["log", "--format=%s"]), "one\n");
+}
+
+#[test]
+fn a_half_written_stand_in_is_mended() {
+    let fixture = Fixture::new();
+    fixture.git(&["init", "-q"]);
+    let workspace = fixture.workspace(&[], &[], &[]);
+    let common = fixture.at(".git/commondir");
+    fs::write(&common, "").unwrap();
+    fs::set_permissions(&common, fs::Permissions::from_mode(0o1644)).unwrap();
+    let lease = write(&workspace);
+    fixture.git(&["status"]);
+    lease.release();
+    assert!(!common.exists());
+}
+
+#[test]
+fn there_is_nothing_to_seal_before_there_is_a_repository() {
+    let fixture = Fixture::new();
+    let workspace = fixture.workspace(&[], &[], &[]);
+    assert_eq!(covered(&workspace), [""; 0]);
+    fs::create_dir(fixture.at(".git")).unwrap();
+    assert_eq!(covered(&workspace), [""; 0]);
+}
+
+#[test]
+fn a_repository_is_one_while_anything_is_left_of_it() {
+    let fixture = Fixture::new();
+    fixture.git(&["init", "-q"]);
+    let workspace = fixture.workspace(&[], &[], &[]);
+    let before = covered(&workspace);
+    fs::remove_file(fixture.at(".git/HEAD")).unwrap();
+    assert_eq!(covered(&workspace), before);
+}
+
+#[test]
+fn a_git_file_is_sealed_and_a_git_link_is_covered_with_where_it_leads() {
+    let fixture = Fixture::new();
+    fs::write(fixture.at(".git"), "gitdir: elsewhere").unwrap();
+    let workspace = fixture.workspace(&[], &[], &[]);
+    // What it leads to is missing: a job must not make it.
+    assert_eq!(covered(&workspace), ["seal .git", "seal elsewhere/"]);
+
+    fs::remove_file(fixture.at(".git")).unwrap();
+    fixture.git(&["init", "-q"]);
+    fs::rename(fixture.at(".git"), fixture.at("repository")).unwrap();
+    symlink("repository", fixture.at(".git")).unwrap();
+    let covers = covered(&workspace);
+    for expected in ["hide .git", "pin repository/", "seal repository/hooks/", "seal repository/config"] {
+        assert!(covers.iter().any(|cover| cover == expected), "{covers:?}");
+    }
+}
+
+#[test]
+fn a_repository_that_a_git_file_leads_to_is_sealed_with_the_one_it_is_part_of() {
+    let fixture = Fixture::new();
+    fixture.git(&["init", "-q"]);
+    fs::rename(fixture.at(".git"), fixture.at(".bare")).unwrap();
+    fs::write(fixture.at(".git"), "gitdir: ./.bare\n").unwrap();
+    let workspace = fixture.workspace(&[], &[], &[]);
+    let lease = write(&workspace);
+    let covers = lines(&lease.mounts);
+    for expected in
+        ["seal .git", "pin .bare/", "seal .bare/config", "seal .bare/hooks/", "seal .bare/commondir"]
+    {
+        assert!(covers.iter().any(|cover| cover == expected), "{covers:?}");
+    }
+    fixture.file("a.txt");
+    fixture.git(&["add", "a.txt"]);
+    fixture.git(&["commit", "-q", "-m", "one"]);
+    lease.release();
+    assert_eq!(fixture.git(&["log", "--format=%s"]), "one\n");
+
+    fs::create_dir_all(fixture.at("tree")).unwrap();
+    fs::write(fixture.at("tree/commondir"), "../.bare\n").unwrap();
+    fs::write(fixture.at(".git"), "gitdir: tree").unwrap();
+    let covers = covered(&workspace);
+    for expected in
+        ["seal .git", "seal .bare/config", "seal .bare/hooks/", "seal tree/commondir", "seal tree/hooks/"]
+    {
+        assert!(covers.iter().any(|cover| cover == expected), "{covers:?}");
+    }
+}
+
+#[test]
+fn a_git_folder_that_is_a_link_by_now_is_not_written_through() {
+    let fixture = Fixture::new();
+    let elsewhere = fixture.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("HEAD"), "").unwrap();
+    symlink(&elsewhere, fixture.at(".git")).unwrap();
+    write(&fixture.workspace(&[], &[], &[])).release();
+    assert!(!elsewhere.join("info").exists());
+}
+
+#[test]
+fn a_stand_in_that_somebody_has_filled_is_theirs() {
+    let fixture = Fixture::new();
+    let workspace = fixture.workspace(&[".gantry"], &[], &["agents"]);
+    let lease = write(&workspace);
+    let holds = |path: &str| super::is_placeholder(&fs::metadata(fixture.at(path)).unwrap());
+    assert!(holds("agents") && holds(".gantry"));
+    // The clock of a file system may be a coarse one.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
+    fixture.file("agents/one.md");
+    fs::File::open(fixture.at("agents")).unwrap().set_modified(later).unwrap();
+    assert!(!holds("agents") && holds(".gantry"));
+    lease.release();
+    assert!(!fixture.at(".gantry").exists() && fixture.at("agents/one.md").exists());
+    assert_eq!(fs::metadata(fixture.at("agents")).unwrap().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn a_file_with_content_holds_no_place_whatever_its_mode() {
+    let fixture = Fixture::new();
+    fixture.file("gantry.yaml");
+    fs::write(fixture.at("empty"), "").unwrap();
+    for path in ["gantry.yaml", "empty"] {
+        fs::set_permissions(fixture.at(path), fs::Permissions::from_mode(0o1644)).unwrap();
+    }
+    let holds = |path: &str| super::is_placeholder(&fs::metadata(fixture.at(path)).unwrap());
+    assert!(!holds("gantry.yaml") && holds("empty"));
+}
+
+#[test]
+fn a_workspace_that_is_itself_protected_is_refused() {
+    let fixture = Fixture::new();
+    for protected in [fixture.at(""), fixture.folder.path().to_owned(), "/".into()] {
+        let hidden = ProtectedPaths { hidden: vec![protected], ..ProtectedPaths::default() };
+        let refused = refusal(Workspace::open(&fixture.at(""), hidden));
+        assert!(refused.contains("belongs to Gantry itself"), "{refused}");
+    }
+}
+
+#[test]
+fn a_workspace_that_is_missing_or_no_folder_or_replaced_is_refused() {
+    let fixture = Fixture::new();
+    fixture.file("file");
+    let missing = refusal(Workspace::open(&fixture.at("none"), ProtectedPaths::default()));
+    assert!(missing.contains("none") && missing.contains("No such file"), "{missing}");
+    let file = refusal(Workspace::open(&fixture.at("file"), ProtectedPaths::default()));
+    assert!(file.contains("Not a directory"), "{file}");
+
+    let workspace = fixture.workspace(&[], &[], &[]);
+    fs::rename(fixture.at(""), fixture.folder.path().join("moved")).unwrap();
+    refusal(workspace.acquire(Access::Write));
+    fs::create_dir(fixture.at("")).unwrap();
+    let replaced = refusal(workspace.acquire(Access::Write));
+    assert!(replaced.contains("replaced"), "{replaced}");
+}
+
+#[test]
+fn a_folder_whose_rights_could_be_changed_is_not_taken_for_safe() {
+    if rustix::process::geteuid().is_root() {
+        // Root can make a stand-in everywhere, so it does.
+        let fixture = Fixture::new();
+        fs::set_permissions(fixture.at(""), fs::Permissions::from_mode(0o555)).unwrap();
+        assert_eq!(lines(&write(&fixture.workspace(&[], &["x"], &[])).mounts), ["seal x"]);
+        return;
+    }
+    let fixture = Fixture::new();
+    fs::set_permissions(fixture.at(""), fs::Permissions::from_mode(0o555)).unwrap();
+    let refused = refusal(fixture.workspace(&[], &["x"], &[]).acquire(Access::Write));
+    assert!(refused.contains("cannot be stopped"), "{refused}");
+}
+
+#[test]
+fn many_jobs_at_once_leave_nothing() {
+    let fixture = Fixture::new();
+    let workspace = fixture.workspace(&[".gantry", "x.db-journal"], &["gantry.yaml", "a/b/c"], &["agents"]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    assert_eq!(covered(&workspace).len(), 5);
+                }
+            });
+        }
+    });
+    assert_eq!(fixture.entries(), [""; 0]);
+}
