@@ -16,8 +16,10 @@ pub const SCHEMA_BYTES: usize = 256 * 1024;
 pub const SCHEMA_EXPANDED_NODES: u64 = 10_000;
 /// Depth of a schema after following every `$ref`.
 pub const SCHEMA_DEPTH: usize = 64;
-/// The compiled size of one `pattern` in a schema.
-pub const SCHEMA_REGEX_BYTES: usize = 1024 * 1024;
+/// The compiled size of one `pattern` in a schema: such a pattern compiles in less than a millisecond.
+pub const SCHEMA_REGEX_BYTES: usize = 64 * 1024;
+/// Different patterns of one schema that are enforced.
+pub const SCHEMA_PATTERNS: usize = 256;
 /// Failing fields that one error names; the rest is counted.
 pub const VALIDATION_ERRORS: usize = 20;
 /// Tools that one provider may bring.

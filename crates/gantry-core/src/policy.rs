@@ -206,7 +206,7 @@ pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result
         }
     }
     // No arguments would do, so that nobody is to try others.
-    schema.ready().map_err(|error| quarantined(&tool, &unusable(error)))?;
+    schema.ensure_compiled().map_err(|error| quarantined(&tool, &unusable(error)))?;
     schema.check(&arguments).map_err(|violations| invalid(&tool, &violations))?;
     policies.gate(caller, &tool, &arguments, &mut asks)?;
     let revision = policies.revision(&tool);

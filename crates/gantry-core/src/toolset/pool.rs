@@ -2,7 +2,6 @@
 
 use crate::names::{Collision, Style, Unnamed, assign, legalised, prefixes, unslashed};
 use crate::pattern::Pattern;
-use crate::schema::Patience;
 use crate::tool::{Origin, Settings, Status, Tool, ToolKey, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -122,11 +121,9 @@ impl Pool {
         let unnamed: Vec<Unnamed<'_>> = candidates.iter().map(Candidate::unnamed).collect();
         let (names, collisions) = assign(&unnamed);
         let legal = legalised(&unnamed, &names);
-        let mut patience: HashMap<Arc<str>, Patience> = HashMap::new();
         let named = names.into_iter().zip(legal).zip(candidates).map(|(names, candidate)| {
             let objection = objection(&candidate);
-            let patience = patience.entry(Arc::clone(&candidate.origin.provider)).or_default();
-            before.tool(names, (candidate, objection), patience)
+            before.tool(names, (candidate, objection))
         });
         let mut tools: Vec<_> = named.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -139,7 +136,6 @@ impl Pool {
         &self,
         (name, legal): (String, Option<String>),
         (candidate, objection): (Candidate, Option<String>),
-        patience: &mut Patience,
     ) -> Arc<Tool> {
         let same = |tool: &&Arc<Tool>| {
             candidate.makes(tool) && tool.legal_name() == legal.as_deref().unwrap_or(&name)
@@ -149,7 +145,7 @@ impl Pool {
             return Arc::clone(known);
         }
         let Candidate { origin, style: _, spec, settings } = candidate;
-        let mut tool = Tool::one_of_many(&origin, name, spec, settings, patience).with_legal_name(legal);
+        let mut tool = Tool::new(&origin, name, spec, settings).with_legal_name(legal);
         if let Some(reason) = objection {
             tool.status = Status::Quarantined(reason);
         }
