@@ -11,6 +11,7 @@ mod text;
 pub use text::SchemaText;
 
 use crate::limits;
+use crate::truncate::truncate;
 use cost::{Cost, Extent};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
@@ -228,7 +229,7 @@ fn known_dialect(schema: &Value) -> Result<(), Error> {
     if name.is_some_and(|name| known.contains(&name)) {
         return Ok(());
     }
-    Err(Error::UnknownDialect { dialect: dialect.chars().take(100).collect() })
+    Err(Error::UnknownDialect { dialect: truncate(dialect, 100).to_owned() })
 }
 
 fn build(schema: &Value) -> Result<Validator, Error> {

@@ -9,7 +9,7 @@ use crate::row::{CallHead, CalledTool, IdempotencyKey, Outcome, SessionKey, Stat
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, GrantId, SessionId};
 use gantry_core::limits::RECORDED_ARGUMENT_BYTES;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use gantry_core::{json, redact};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -204,7 +204,7 @@ impl<'a> DecisionBody<'a> {
             approval,
             decision: decided,
             deadline_us: step.deadline_us,
-            message: step.message.as_deref().map(|text| truncated(text, RECORDED_ARGUMENT_BYTES)),
+            message: step.message.as_deref().map(|text| truncate(text, RECORDED_ARGUMENT_BYTES).into()),
             outcome: outcome.map(OutcomeBody::new),
         }
     }
@@ -256,7 +256,7 @@ fn is_zero(number: &u32) -> bool {
 /// The arguments without their secrets, at most `limit` bytes long.
 pub(crate) fn masked(arguments: &str, limit: usize) -> String {
     match json::canonical(arguments) {
-        Ok(arguments) => redact::shown(&arguments, limit),
+        Ok(arguments) => redact::redacted(&arguments, limit),
         // What cannot be read may hold anything.
         Err(_) => format!("{{\"arguments\":\"{}\"}}", redact::MASK),
     }

@@ -2,6 +2,7 @@
 
 use super::{Canonical, Error, Object, write_string};
 use crate::limits::{JSON_DEPTH, JSON_SKIPPED_DEPTH};
+use crate::truncate::truncate;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -218,7 +219,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
         let mut sorted: Vec<&Member<'a>> = object.members.iter().collect();
         sorted.sort_by(|a, b| a.key.cmp(&b.key));
         if let Some([first, _]) = sorted.array_windows().find(|[a, b]| a.key == b.key) {
-            return Err(Error::DuplicateKey { key: first.key.chars().take(80).collect() });
+            return Err(Error::DuplicateKey { key: truncate(&first.key, 80).to_owned() });
         }
         let Some(out) = &mut self.out else { return Ok(()) };
         let written = out.split_off(object.body);
@@ -363,7 +364,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
             false => text.parse::<f64>().is_ok_and(f64::is_finite),
         };
         if self.is_strict && !fits() {
-            return Err(Error::Number { text: text.chars().take(40).collect() });
+            return Err(Error::Number { text: truncate(text, 40).to_owned() });
         }
         self.push_str(text);
         Ok(())

@@ -56,7 +56,7 @@ pub(super) fn roots(id: &str, namespace: &str) -> Vec<String> {
 /// A cut name keeps at least that much of its beginning, so what does not begin like this is another provider's.
 #[must_use]
 pub fn prefixes(id: &str, namespace: &str) -> Vec<String> {
-    let cut = |root: String| crate::shape::truncated(&root, TOOL_NAME_CHARS - HASH_DIGITS - 1).into_owned();
+    let cut = |root: String| crate::truncate::truncate(&root, TOOL_NAME_CHARS - HASH_DIGITS - 1).to_owned();
     roots(id, namespace).into_iter().map(cut).collect()
 }
 

@@ -7,6 +7,7 @@
 
 use super::Error;
 use crate::limits::{SCHEMA_DEPTH, SCHEMA_EXPANDED_NODES};
+use crate::truncate::truncate;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -327,7 +328,7 @@ fn branches<'a>(keyword: &str, member: &'a Value) -> Vec<&'a Value> {
 
 /// The start of a text, for a message.
 fn shortened(text: &str) -> String {
-    text.chars().take(200).collect()
+    truncate(text, 200).to_owned()
 }
 
 /// Decodes `%XX` in the fragment of a reference.

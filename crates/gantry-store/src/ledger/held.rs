@@ -16,7 +16,7 @@ use crate::table::{approvals, grants};
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId};
 use gantry_core::limits::RECORDED_ARGUMENT_BYTES;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -304,7 +304,7 @@ fn outcome_of(row: &ApprovalRow, step: &Settled) -> Outcome {
     Outcome {
         state: step.to,
         code: Some(Cow::Borrowed(code)),
-        message: Some(truncated(message, RECORDED_ARGUMENT_BYTES).into_owned()),
+        message: Some(truncate(message, RECORDED_ARGUMENT_BYTES).to_owned()),
         effect_state: Cow::Borrowed("none"),
         latency_us: 0,
         characters_in: 0,
@@ -326,5 +326,5 @@ fn said_no(decision: Option<&DecisionRow>) -> String {
 }
 
 fn cut(message: &str) -> Arc<str> {
-    truncated(message, RECORDED_ARGUMENT_BYTES).into()
+    truncate(message, RECORDED_ARGUMENT_BYTES).into()
 }
