@@ -84,7 +84,7 @@ impl ResolvedCall {
         if !canonical.text().starts_with('{') {
             return Err(invalid("the arguments must be a JSON object such as {\"path\": \"a.txt\"}".into()));
         }
-        let recorded = crate::redact::shown(&canonical, RECORDED_ARGUMENT_BYTES).into();
+        let recorded = crate::redact::redacted(&canonical, RECORDED_ARGUMENT_BYTES).into();
         let digest = Digest::of(canonical.text().as_bytes());
         Ok(Self { tool, arguments, canonical, digest, recorded })
     }

@@ -1,18 +1,17 @@
-//! Tools in the words of model interfaces: what of a toolset can be called, as MCP clients, OpenAI and Anthropic read it.
+//! The callable tools of a toolset in the formats of MCP, OpenAI and Anthropic.
 //!
-//! Interfaces refuse a whole request for one definition that they do not take. So whatever they are known to refuse is
-//! worded differently here, without losing what it says; calls are judged by the tool's own schema as ever.
+//! Model interfaces refuse a whole request for one definition that they do not take. So the parts that they are known to
+//! refuse are expressed differently here, without losing information. Calls are checked against the tool's own schema.
 
 use crate::limits::FUNCTION_DESCRIPTION_BYTES;
 use crate::names::is_legal;
 use crate::raw;
-use crate::shape::truncated;
 use crate::tool::ToolSpec;
 use crate::toolset::{Entry, Toolset, array};
+use crate::truncate::truncate;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Whose words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// MCP's `tools/list`.
@@ -24,10 +23,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: [Self; 3] = [Self::Mcp, Self::OpenAi, Self::Anthropic];
 
-    /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,13 +34,12 @@ impl Format {
         }
     }
 
-    /// The format that this word means.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == word)
     }
 
-    /// Everything in a toolset that can be called, as one JSON array. Every name in it can be called.
+    /// The callable entries of a toolset as one JSON array.
     #[must_use]
     pub fn definitions(self, toolset: &Toolset) -> Arc<str> {
         match self {
@@ -54,8 +50,8 @@ impl Format {
         }
     }
 
-    /// One of them, as JSON text. Nothing for what cannot be called, and nothing for an alias that models would not take: its
-    /// tool has an entry of its own.
+    /// One entry as JSON text. `None` if it cannot be called, or is an alias that models would not take: its tool has an
+    /// entry of its own.
     #[must_use]
     pub fn definition<'a>(self, entry: &Entry<'a>) -> Option<Cow<'a, str>> {
         if !entry.is_ready() {
@@ -68,7 +64,7 @@ impl Format {
                 let (description, rest) = split(entry.description());
                 let mut parameters = parameters(&entry.tool.spec);
                 if !rest.is_empty() {
-                    parameters = noted(&parameters, &format!("The description goes on: {rest}"));
+                    parameters = with_note(&parameters, &format!("The description goes on: {rest}"));
                 }
                 let function = raw::object([
                     ("name", &*name),
@@ -91,18 +87,18 @@ fn legal<'a>(entry: &Entry<'a>) -> Option<&'a str> {
     if entry.alias { Some(entry.name).filter(|name| is_legal(name)) } else { Some(entry.tool.model_name()) }
 }
 
-/// As much of a description as a function may have, and the rest.
+/// The part of a description that a function may have, and the rest.
 fn split(description: Cow<'_, str>) -> (Cow<'_, str>, String) {
     const MARK: &str = "…";
     if description.len() <= FUNCTION_DESCRIPTION_BYTES {
         return (description, String::new());
     }
-    let start = truncated(&description, FUNCTION_DESCRIPTION_BYTES - MARK.len());
+    let start = truncate(&description, FUNCTION_DESCRIPTION_BYTES - MARK.len());
     let rest = description.get(start.len()..).unwrap_or_default().to_owned();
     (format!("{start}{MARK}").into(), rest)
 }
 
-/// The input schema as models take it: an object with properties, and no choices at its top.
+/// The input schema as models take it: an object with properties and without alternatives at its top.
 fn parameters(spec: &ToolSpec) -> String {
     let raw = spec.raw.as_deref().and_then(|raw| raw::member(raw, "inputSchema"));
     let schema = raw.unwrap_or_else(|| spec.input_schema.as_str());
@@ -110,14 +106,14 @@ fn parameters(spec: &ToolSpec) -> String {
     let schema = raw::with(&schema, "type", "\"object\"");
     let has_properties = raw::member(&schema, "properties").is_some_and(|text| text.starts_with('{'));
     let schema = if has_properties { schema } else { raw::with(&schema, "properties", "{}") };
-    without_choices(schema)
+    without_alternatives(schema)
 }
 
-/// What interfaces refuse at the top of a schema.
+/// Keywords that interfaces refuse at the top of a schema.
 const REFUSED: [&str; 5] = ["oneOf", "anyOf", "allOf", "not", "enum"];
 
-/// Says in words what is refused at the top of a schema, and shows the properties that it speaks of.
-fn without_choices(schema: String) -> String {
+/// Moves the refused keywords into the description and adds the properties that only they mention.
+fn without_alternatives(schema: String) -> String {
     let members = raw::members(&schema).unwrap_or_default();
     let refused: Vec<(&str, &str)> = members
         .iter()
@@ -130,18 +126,18 @@ fn without_choices(schema: String) -> String {
     let kept = raw::without(&schema, |key| REFUSED.contains(&key));
     let own = raw::member(&schema, "properties").unwrap_or("{}");
     let kept = raw::with(&kept, "properties", &all_properties(own, &refused));
-    noted(&kept, &format!("The arguments must also fit this JSON Schema: {}", raw::object(refused)))
+    with_note(&kept, &format!("The arguments must also fit this JSON Schema: {}", raw::object(refused)))
 }
 
-/// The schema's own properties, and those that only its choices have: each as the one schema that it is given there, or
-/// as any of them.
-fn all_properties(own: &str, choices: &[(&str, &str)]) -> String {
+/// The schema's own properties and those that only its alternatives have, the latter with the one schema that they have
+/// there or an `anyOf` of all.
+fn all_properties(own: &str, alternatives: &[(&str, &str)]) -> String {
     let own = raw::members(own).unwrap_or_default();
     // Limit: a schema that can be called has at most `limits::SCHEMA_EXPANDED_NODES` nodes.
     let mut added: Vec<(Cow<'_, str>, Vec<&str>)> = Vec::new();
-    let branches = choices.iter().flat_map(|(_, value)| raw::elements(value).unwrap_or_default());
+    let branches = alternatives.iter().flat_map(|(_, value)| raw::elements(value).unwrap_or_default());
     let properties = branches.filter_map(|branch| raw::members(raw::member(branch, "properties")?));
-    // The schema's own word about a property holds in every branch.
+    // The schema of an own property applies in every branch.
     for (key, value) in properties.flatten().filter(|(key, _)| own.iter().all(|(known, _)| known != key)) {
         match added.iter_mut().find(|(known, _)| *known == key) {
             Some((_, values)) if values.contains(&value) => {}
@@ -160,8 +156,8 @@ fn all_properties(own: &str, choices: &[(&str, &str)]) -> String {
     raw::object(own.chain(added.iter().map(|(key, value)| (&**key, &**value))))
 }
 
-/// The schema with this at the end of its description.
-fn noted(schema: &str, note: &str) -> String {
+/// The schema with a note at the end of its description.
+fn with_note(schema: &str, note: &str) -> String {
     let description = match raw::string_member(schema, "description") {
         Some(own) => format!("{own}\n{note}"),
         None => note.to_owned(),

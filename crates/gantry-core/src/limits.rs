@@ -2,6 +2,8 @@
 
 /// Nesting that JSON from outside may have; serde_json stops at the same depth.
 pub const JSON_DEPTH: usize = 128;
+/// Nesting of JSON that is only split into its members: a bound for the scanner's stack, which takes 60 bytes a level.
+pub(crate) const JSON_SKIPPED_DEPTH: usize = 10_000;
 /// A displayed tool name: what model interfaces commonly take.
 pub const TOOL_NAME_CHARS: usize = 64;
 /// A name pattern. Longer ones are typing accidents or attacks.
@@ -14,8 +16,10 @@ pub const SCHEMA_BYTES: usize = 256 * 1024;
 pub const SCHEMA_EXPANDED_NODES: u64 = 10_000;
 /// Depth of a schema after following every `$ref`.
 pub const SCHEMA_DEPTH: usize = 64;
-/// The compiled size of one `pattern` in a schema.
-pub const SCHEMA_REGEX_BYTES: usize = 1024 * 1024;
+/// The compiled size of one `pattern` in a schema: such a pattern compiles in less than a millisecond.
+pub const SCHEMA_REGEX_BYTES: usize = 64 * 1024;
+/// Different patterns of one schema that are enforced.
+pub const SCHEMA_PATTERNS: usize = 256;
 /// Failing fields that one error names; the rest is counted.
 pub const VALIDATION_ERRORS: usize = 20;
 /// Tools that one provider may bring.

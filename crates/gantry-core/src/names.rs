@@ -135,9 +135,9 @@ fn with_end(tool: &NameRequest<'_>, name: &str, end: &str) -> String {
         Style::Bare => 0,
         Style::Prefixed => sanitised(tool.namespace).len() + SEPARATOR.len(),
     };
-    let fits = crate::shape::truncated(name, TOOL_NAME_CHARS.saturating_sub(end.len() + 1));
+    let fits = crate::truncate::truncate(name, TOOL_NAME_CHARS.saturating_sub(end.len() + 1));
     let kept = fits.trim_end_matches('_').len().max(prefix.min(fits.len()));
-    format!("{}_{end}", crate::shape::truncated(&fits, kept))
+    format!("{}_{end}", crate::truncate::truncate(fits, kept))
 }
 
 /// The owner of each of these names, which come with the providers that want them: the provider that had the name before,

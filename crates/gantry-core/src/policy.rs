@@ -124,7 +124,7 @@ pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result
         return Err(denied(rule));
     }
     // With a schema that cannot be used no arguments fit, so the caller must not be told to try others.
-    schema.ready().map_err(|error| quarantined(&tool, &unusable(error)))?;
+    schema.ensure_compiled().map_err(|error| quarantined(&tool, &unusable(error)))?;
     schema.check(&arguments).map_err(|violations| invalid(&tool, &violations))?;
     findings.extend(applying(policies.evaluate_approvals(&facts), &tool)?);
     let approvers = policies.approval_rules.approvers(&tool).to_vec();

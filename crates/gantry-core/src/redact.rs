@@ -1,9 +1,10 @@
-//! What may be shown of JSON: values under keys that name a secret are masked.
+//! Masking of JSON values under keys that name a secret.
 
 use crate::json::{self, Canonical};
+use crate::truncate::truncate;
 use serde_json::Value;
 
-/// Stands where a secret stood.
+/// Replaces a secret.
 pub const MASK: &str = "[redacted]";
 
 /// Words that make a key's value a secret, compared without case, `_` and `-`.
@@ -20,7 +21,7 @@ const SECRET_WORDS: [&str; 10] = [
     "cookie",
 ];
 
-/// Whole keys that contain one of the above and are no secrets: how much, and how to cut.
+/// Whole keys that contain one of the words and are no secrets.
 const PLAIN_KEYS: [&str; 10] = [
     "tokens",
     "maxtokens",
@@ -34,7 +35,7 @@ const PLAIN_KEYS: [&str; 10] = [
     "tokenizer",
 ];
 
-/// Whether a key's value is to be masked.
+/// Whether the value of this key is masked.
 #[must_use]
 pub fn names_a_secret(key: &str) -> bool {
     // The shortest secret word has five letters; most keys are shorter or end here.
@@ -48,27 +49,27 @@ pub fn names_a_secret(key: &str) -> bool {
 
 /// The arguments as the log and the ledger may show them, at most `limit` bytes long.
 #[must_use]
-pub fn shown(arguments: &Canonical, limit: usize) -> String {
+pub fn redacted(arguments: &Canonical, limit: usize) -> String {
     if !arguments.is_sensitive() {
-        return crate::shape::truncated(arguments.text(), limit).into_owned();
+        return truncate(arguments.text(), limit).to_owned();
     }
     let masked = masked(arguments.text(), 0).unwrap_or_else(|_| MASK.to_owned());
-    crate::shape::truncated(&masked, limit).into_owned()
+    truncate(&masked, limit).to_owned()
 }
 
-/// JSON text with values under keys that name a secret masked, so many levels deep also in JSON that is carried as text;
-/// unchanged if there are none.
+/// JSON text with values under keys that name a secret masked; the text unchanged if there are none. Strings that are
+/// JSON themselves are masked too, `text_depth` levels deep.
 ///
 /// # Errors
-/// The text cannot be read, and so not be searched for secrets.
+/// The text cannot be parsed, so it could contain secrets.
 pub fn masked(text: &str, text_depth: usize) -> Result<String, json::Error> {
     json::check(text)?;
-    // Cannot happen for a text that was checked; if it does, nothing of it is shown.
+    // A checked text always parses.
     let Ok(mut value) = serde_json::from_str(text) else { return Ok(MASK.to_owned()) };
     Ok(if mask(&mut value, text_depth) { value.to_string() } else { text.to_owned() })
 }
 
-/// Masks the secrets of a value. Returns whether there were any.
+/// Masks the secrets of a value. Returns whether there are any.
 fn mask(value: &mut Value, text_depth: usize) -> bool {
     match value {
         Value::String(text) if text_depth > 0 && text.starts_with(['{', '[']) => {
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     fn check(arguments: &str, expected: &str) {
-        assert_eq!(shown(&json::canonical(arguments).unwrap(), 1000), expected);
+        assert_eq!(redacted(&json::canonical(arguments).unwrap(), 1000), expected);
     }
 
     #[test]
@@ -124,7 +125,7 @@ mod tests {
     fn redaction_happens_before_cutting() {
         let arguments = json::canonical(r#"{"a_password":"0123456789"}"#).unwrap();
         for limit in 0..40 {
-            assert!(!shown(&arguments, limit).contains("0123"));
+            assert!(!redacted(&arguments, limit).contains("0123"));
         }
     }
 }

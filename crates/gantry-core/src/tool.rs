@@ -4,7 +4,7 @@ use crate::digest::Digest;
 use crate::names;
 use crate::pattern::Pattern;
 use crate::raw;
-use crate::schema::{self, Patience, Schema, SchemaText};
+use crate::schema::{self, Schema, SchemaText};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -219,18 +219,7 @@ pub struct Origin {
 impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
-        Self::one_of_many(origin, name, spec, settings, &mut Patience::default())
-    }
-
-    /// The same of a provider that has made others before.
-    pub(crate) fn one_of_many(
-        origin: &Origin,
-        name: String,
-        spec: ToolSpec,
-        settings: Settings,
-        patience: &mut Patience,
-    ) -> Self {
-        let status = match Schema::of(&spec.input_schema, patience) {
+        let status = match Schema::of(&spec.input_schema) {
             Ok(schema) => Status::Ready(schema),
             Err(error) => Status::Quarantined(unusable(&error)),
         };
@@ -307,7 +296,7 @@ impl Tool {
     /// Why the tool cannot be called, if it cannot. This may compile its schema, which is work.
     pub fn fault(&self) -> Option<String> {
         match &self.status {
-            Status::Ready(schema) => schema.ready().err().map(unusable),
+            Status::Ready(schema) => schema.ensure_compiled().err().map(unusable),
             Status::Quarantined(reason) => Some(reason.clone()),
         }
     }

@@ -1,8 +1,8 @@
 //! Failures of requests: their messages, and whether the effect can have happened.
 
 use super::response::RestCall;
-use gantry_core::raw::misleads;
-use gantry_core::shape::truncated;
+use gantry_core::invisible::is_invisible;
+use gantry_core::truncate::truncate;
 use gantry_core::{CallFailure, ErrorCode, Permit, ToolError};
 use gantry_egress::{FollowError, HttpError, display_url};
 use gantry_provider::redact::Redactor;
@@ -106,10 +106,10 @@ impl RestCall<'_> {
     ) -> CallFailure {
         let is_cut = unsure > 0 || body.len() > BODY_BYTES;
         let masked = self.secrets.mask(body);
-        let text = truncated(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
-        let json: Option<Value> = serde_json::from_str(&text).ok().filter(|_| !is_cut);
+        let text = truncate(&masked, masked.len().saturating_sub(unsure).min(BODY_BYTES));
+        let json: Option<Value> = serde_json::from_str(text).ok().filter(|_| !is_cut);
         // Masked once more: what misleads may have stood within a secret.
-        let line = one_line(&self.secrets.mask(one_line(&text, usize::MAX)), MESSAGE_CHARS);
+        let line = one_line(&self.secrets.mask(one_line(text, usize::MAX)), MESSAGE_CHARS);
         let method = &self.request.method;
         let url = self.secrets.mask(display_url(self.request.url.as_str()));
         let mut message = format!("HTTP {} from {method} {url}", status_line(status));
@@ -118,7 +118,7 @@ impl RestCall<'_> {
         let mut details = json!({
             "status": status.as_u16(), "statusText": status.canonical_reason().unwrap_or_default(),
             "method": method.as_str(), "url": url, "headers": diagnostic_headers(headers, self.secrets),
-            "body": json.unwrap_or_else(|| text.as_ref().into()),
+            "body": json.unwrap_or_else(|| text.into()),
         });
         if is_cut {
             details["truncated"] = true.into();
@@ -166,7 +166,7 @@ pub(super) fn status_line(status: StatusCode) -> String {
 /// The beginning of a text without breaks and characters that mislead.
 pub(super) fn one_line(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut chars = line.chars().filter(|c| !misleads(*c));
+    let mut chars = line.chars().filter(|c| !is_invisible(*c));
     let start: String = chars.by_ref().take(most).collect();
     if chars.next().is_some() { start + "…" } else { start }
 }

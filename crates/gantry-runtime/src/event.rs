@@ -5,7 +5,7 @@ use crate::clock;
 use crate::ledger_view::with_known;
 use crate::metrics::Metrics;
 use gantry_core::id::{CallId, SessionId};
-use gantry_core::shape;
+use gantry_core::truncate::truncate;
 use gantry_store::ApprovalRow;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -216,7 +216,7 @@ impl EventKind {
                 }
             }
         }
-        one_line(&shape::truncated(&line, LINE_BYTES))
+        one_line(truncate(&line, LINE_BYTES))
     }
 }
 

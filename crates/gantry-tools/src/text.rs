@@ -1,6 +1,6 @@
 //! Texts of files, programs and callers as people and models get them: bounded, and with nothing in them that misleads.
 
-use gantry_core::raw::misleads;
+use gantry_core::invisible::is_invisible;
 
 /// Characters of a text that [`display_text`] shows.
 const DISPLAYED_CHARS: usize = 200;
@@ -18,7 +18,7 @@ pub(crate) fn display_text(text: &str) -> String {
                 break;
             }
             '\\' => out.push_str("\\\\"),
-            _ if misleads(c) => out.extend(c.escape_default()),
+            _ if is_invisible(c) => out.extend(c.escape_default()),
             _ => out.push(c),
         }
     }

@@ -1,7 +1,7 @@
 //! The process of a stdio server: started by gantry-sandbox, its standard error read, its end noticed.
 
 use crate::options::ServerOptions;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use gantry_mcp::client::{Dial, Wires};
 use gantry_provider::BoxFuture;
 use gantry_provider::redact::Redactor;
@@ -177,7 +177,7 @@ async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
         line.extend(part.iter().take((LINE_BYTES + 1).saturating_sub(line.len())));
     }
     let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line));
-    let text = truncated(&text, LINE_BYTES).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = truncate(&text, LINE_BYTES).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     (!line.is_empty()).then_some(text)
 }
 

@@ -17,8 +17,8 @@ use crate::view::{Ready, ReplicaState, ServerView};
 use arc_swap::ArcSwap;
 use gantry_core::error::CallFailure;
 use gantry_core::names::Style;
-use gantry_core::shape::truncated;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
+use gantry_core::truncate::truncate;
 use gantry_core::{Permit, Tool};
 use gantry_mcp::client::{Connection, Declared, Event, Protocol, Target, Trace, Transport};
 use gantry_provider::redact::Redactor;
@@ -282,7 +282,7 @@ impl Provider for UpstreamServer {
         let listing = self.listing()?;
         let text = listing.about.instructions.as_deref().filter(|text| !text.trim().is_empty())?;
         let is_admitted = self.context.pins.admits_instructions(self.id(), text);
-        is_admitted.then(|| truncated(text, INSTRUCTIONS_BYTES).into_owned())
+        is_admitted.then(|| truncate(text, INSTRUCTIONS_BYTES).to_owned())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

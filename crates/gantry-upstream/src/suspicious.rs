@@ -5,7 +5,7 @@
 //! trust a server.
 
 use crate::duplicate_keys;
-use gantry_core::raw;
+use gantry_core::invisible;
 use serde_json::Value;
 
 /// Flags that are kept of one definition.
@@ -103,8 +103,8 @@ fn invisible_char(text: &str) -> Option<(char, &'static str)> {
                 is_variation_selector(before).then_some("a row of variation selectors")
             }
             _ if c.is_control() => Some("control characters"),
-            _ if raw::is_obeyed(c) => Some("characters that reverse the direction of text"),
-            _ if raw::is_unseen(c) => Some("characters without width"),
+            _ if invisible::is_control(c) => Some("characters that reverse the direction of text"),
+            _ if invisible::is_undrawn(c) => Some("characters without width"),
             _ => None,
         };
         if let Some(what) = what {

@@ -3,7 +3,7 @@
 //! Secrets are masked in what is emitted: values under keys that name a secret, also in JSON that a message carries as
 //! text, and values that the server's configuration gives it.
 
-use gantry_core::{redact, shape};
+use gantry_core::{redact, truncate::truncate};
 use gantry_mcp::client::Trace;
 use gantry_provider::redact::Redactor;
 use gantry_provider::server::Observer;
@@ -49,8 +49,8 @@ fn redacted(frame: &str, secrets: &Redactor) -> String {
         Err(error) => return format!("({} bytes that cannot be shown: {error})", frame.len()),
     };
     // Cut first: a frame may have megabytes. A secret that the first cut splits lies beyond the second.
-    let start = shape::truncated(&masked, FRAME_BYTES + MARGIN_BYTES);
-    shape::truncated(&secrets.mask(start.into_owned()), FRAME_BYTES).into_owned()
+    let start = truncate(&masked, FRAME_BYTES + MARGIN_BYTES);
+    truncate(&secrets.mask(start.to_owned()), FRAME_BYTES).to_owned()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod pretty;
 
 pub(crate) use pretty::{pretty, within};
 
-use gantry_core::raw;
+use gantry_core::invisible;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -86,7 +86,7 @@ impl<W: io::Write> io::Write for Visible<W> {
         let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
         let mut shown = String::with_capacity(text.len());
         for c in text.chars() {
-            if c == '\n' { shown.push(c) } else { raw::push_visible(&mut shown, c) }
+            if c == '\n' { shown.push(c) } else { invisible::push_escaped(&mut shown, c) }
         }
         self.0.write_all(shown.as_bytes()).map(|()| bytes.len())
     }
@@ -213,12 +213,12 @@ pub(crate) fn shell_word(name: &str) -> String {
 
 /// A cell on one line, with nothing in it that a terminal would obey or an eye would miss.
 pub(crate) fn clean(cell: &str) -> String {
-    cell.chars().map(|c| if raw::misleads(c) { ' ' } else { c }).collect()
+    cell.chars().map(|c| if invisible::is_invisible(c) { ' ' } else { c }).collect()
 }
 
 /// A text of several lines, with nothing in it that a terminal would obey. What joins letters or emoji stays.
 pub(crate) fn clean_lines(text: &str) -> String {
-    let kept = |c: char| if raw::is_obeyed(c) && c != '\t' { ' ' } else { c };
+    let kept = |c: char| if invisible::is_control(c) && c != '\t' { ' ' } else { c };
     text.lines().map(|line| line.chars().map(kept).collect::<String>()).collect::<Vec<_>>().join("\n")
 }
 
@@ -246,7 +246,7 @@ mod tests {
         let mut out = Visible(Vec::new());
         serde_json::to_writer_pretty(&mut out, &value).unwrap();
         let text = String::from_utf8(out.0).unwrap();
-        assert!(!text.chars().any(|c| c != '\n' && raw::misleads(c)), "{text:?}");
+        assert!(!text.chars().any(|c| c != '\n' && invisible::is_invisible(c)), "{text:?}");
         assert!(text.starts_with("{\n  \"ä\": [\n    \""), "{text:?}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }

@@ -52,7 +52,7 @@ pub(super) fn prefixes(id: &str, namespace: &str) -> Vec<String> {
 /// The same, as short as they are in a displayed name that was cut.
 pub(crate) fn cut_prefixes(id: &str, namespace: &str) -> Vec<String> {
     let cut =
-        |prefix: String| crate::shape::truncated(&prefix, TOOL_NAME_CHARS - HASH_DIGITS - 1).into_owned();
+        |prefix: String| crate::truncate::truncate(&prefix, TOOL_NAME_CHARS - HASH_DIGITS - 1).to_owned();
     prefixes(id, namespace).into_iter().map(cut).collect()
 }
 

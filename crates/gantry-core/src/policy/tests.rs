@@ -93,7 +93,7 @@ fn verdict(rules: &[RuleSpec], requires: ApprovalRules, arguments: &str, own: Pr
 
 #[test]
 fn a_schema_that_turns_out_to_be_unusable_is_no_fault_of_the_arguments() {
-    let toolset = taking(SchemaText::vouched(r#"{"type":"strin"}"#.into()));
+    let toolset = taking(SchemaText::trusted(r#"{"type":"strin"}"#.into()));
     let tool = Arc::clone(toolset.tools().next().unwrap());
     assert_eq!(tool.quarantined(), None, "nobody has looked yet");
     let refused = |rules: &[RuleSpec]| {
@@ -109,7 +109,7 @@ fn a_schema_that_turns_out_to_be_unusable_is_no_fault_of_the_arguments() {
     );
     assert!(message.ends_with(&tool.fault().unwrap()), "who asks about the tool hears the same");
     assert_eq!(refused(&[rule("true", Decide::Deny)]).error().code, ErrorCode::PermissionDenied);
-    let usable = taking(SchemaText::vouched(r#"{"type":"object"}"#.into()));
+    let usable = taking(SchemaText::trusted(r#"{"type":"object"}"#.into()));
     assert_eq!(usable.tools().next().unwrap().fault(), None);
 }
 

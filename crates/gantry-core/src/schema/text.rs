@@ -12,15 +12,15 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SchemaText {
     text: Arc<str>,
-    vouched: bool,
+    trusted: bool,
 }
 
 impl SchemaText {
-    /// A schema of which whoever made it knows that it compiles, patterns aside: it is compiled when it is first
-    /// needed.
+    /// A schema whose author (the OpenAPI importer) knows that it compiles, patterns aside. It is compiled on first
+    /// use.
     #[must_use]
-    pub fn vouched(text: Arc<str>) -> Self {
-        Self { text, vouched: true }
+    pub fn trusted(text: Arc<str>) -> Self {
+        Self { text, trusted: true }
     }
 
     /// The text.
@@ -37,14 +37,14 @@ impl SchemaText {
     }
 
     /// Whether it need not be compiled to know that it can be.
-    pub(crate) fn is_vouched(&self) -> bool {
-        self.vouched
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted
     }
 }
 
 impl From<Value> for SchemaText {
     fn from(schema: Value) -> Self {
-        Self { text: schema.to_string().into(), vouched: false }
+        Self { text: schema.to_string().into(), trusted: false }
     }
 }
 

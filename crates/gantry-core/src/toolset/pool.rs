@@ -2,7 +2,6 @@
 
 use crate::names::{Collision, NameRequest, Style, assign, expand_at_syntax, model_names};
 use crate::pattern::{Pattern, literal_prefix};
-use crate::schema::Patience;
 use crate::tool::{Origin, Settings, Status, Tool, ToolKey, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -72,11 +71,9 @@ impl Pool {
         let requests: Vec<NameRequest<'_>> = candidates.iter().map(Candidate::name_request).collect();
         let (names, collisions) = assign(&requests);
         let for_models = model_names(&requests, &names);
-        let mut patience: HashMap<Arc<str>, Patience> = HashMap::new();
         let named = names.into_iter().zip(for_models).zip(candidates).map(|(names, candidate)| {
             let objection = objection(&candidate);
-            let patience = patience.entry(Arc::clone(&candidate.origin.provider)).or_default();
-            before.tool(names, (candidate, objection), patience)
+            before.tool(names, (candidate, objection))
         });
         let mut tools: Vec<_> = named.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -89,7 +86,6 @@ impl Pool {
         &self,
         (name, model_name): (String, Option<String>),
         (candidate, objection): (Candidate, Option<String>),
-        patience: &mut Patience,
     ) -> Arc<Tool> {
         let same = |tool: &&Arc<Tool>| {
             candidate.makes(tool) && tool.model_name() == model_name.as_deref().unwrap_or(&name)
@@ -99,7 +95,7 @@ impl Pool {
             return Arc::clone(known);
         }
         let Candidate { origin, style: _, spec, settings } = candidate;
-        let mut tool = Tool::one_of_many(&origin, name, spec, settings, patience).with_model_name(model_name);
+        let mut tool = Tool::new(&origin, name, spec, settings).with_model_name(model_name);
         if let Some(reason) = objection {
             tool.status = Status::Quarantined(reason);
         }

@@ -14,8 +14,8 @@ pub(crate) const DEPTH: usize = 128;
 pub(crate) const ADDRESSES: usize = 10_000;
 /// Schemas that can be referred to by a name of their own (`$anchor`, `$id`) in one document.
 pub(crate) const ANCHORS: usize = 10_000;
-/// Nodes that the aliases of one YAML document may copy; aliases of aliases grow exponentially without it.
-pub(crate) const COPIED_NODES: usize = 200_000;
+/// What the aliases of one YAML document may copy: about 200,000 values.
+pub(crate) const COPIED_MIB: usize = 12;
 /// References that lead to references before a value is found.
 pub(crate) const HOPS: usize = 32;
 /// Operations of one document that become tools. The largest public ones have 22,000.

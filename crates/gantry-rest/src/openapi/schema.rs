@@ -90,9 +90,6 @@ const DETAILS: [Detail; 9] = [
     Detail::Levels(0),
 ];
 
-/// How deep values may be at least if kinds are told.
-const KINDS_DEPTH: usize = 16;
-
 /// How many of those differ only in kinds.
 const WITHOUT_LEVELS: usize = 3;
 
@@ -130,12 +127,12 @@ pub(crate) fn fitted(
     })
 }
 
-/// Whether a schema is small enough, and can be held against values of some depth.
-fn fits(direction: Direction, schema: &Value, depth: usize) -> bool {
+/// Whether a schema is small enough.
+fn fits(direction: Direction, schema: &Value) -> bool {
     let (nodes, bytes) = direction.limits();
     definitions::nodes(schema) <= nodes
         && schema.to_string().len() <= bytes
-        && Schema::afford(schema).is_ok_and(|affordable| affordable >= depth)
+        && Schema::check_cost(schema).is_ok()
 }
 
 /// A try to make the schema of a tool.
@@ -235,10 +232,8 @@ impl<'a> Converter<'a> {
         } else {
             definitions::assemble(root, names.zip(bodies).collect())
         };
-        // Kinds that are in each other are checked all at every level; values are refused that are too deep for that.
-        let (misfit, depth) =
-            if self.budget.kinds { (Misfit::TooManyKinds, KINDS_DEPTH) } else { (Misfit::TooLarge, 0) };
-        schema.filter(|schema| fits(self.direction, schema, depth)).ok_or(misfit)
+        let misfit = if self.budget.kinds { Misfit::TooManyKinds } else { Misfit::TooLarge };
+        schema.filter(|schema| fits(self.direction, schema)).ok_or(misfit)
     }
 }
 

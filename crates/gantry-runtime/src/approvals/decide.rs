@@ -8,7 +8,7 @@ use gantry_core::digest::Digest;
 use gantry_core::error::ToolError;
 use gantry_core::id::{ApprovalId, CallId, GrantId};
 use gantry_core::pattern::Pattern;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use gantry_core::{Role, State};
 use gantry_store::{ApprovalRow, DecisionRow, RefusedDecision, Scope, Transition, Verdict};
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Services {
         approved: Option<bool>,
         why: &str,
     ) {
-        let why = truncated(why, REASON_BYTES).into_owned();
+        let why = truncate(why, REASON_BYTES).to_owned();
         let refused = RefusedDecision {
             approval: id,
             by: by.into(),

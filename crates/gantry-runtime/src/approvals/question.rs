@@ -3,8 +3,9 @@
 use super::decide::DecisionInput;
 use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
+use gantry_core::invisible::escape_invisible;
 use gantry_core::raw;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use gantry_provider::client::{ClientRequest, ClientResponse};
 use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
@@ -93,7 +94,7 @@ fn scopes(row: &ApprovalRow) -> &'static [&'static str] {
 
 /// Whether a question shows all of the arguments.
 fn is_shown_whole(row: &ApprovalRow) -> bool {
-    raw::visible(&row.details.arguments).len() <= SHOWN_BYTES
+    escape_invisible(&row.details.arguments).len() <= SHOWN_BYTES
 }
 
 /// What is asked, in words.
@@ -103,8 +104,8 @@ fn message(row: &ApprovalRow) -> String {
         path => format!("Agent {}", path.join(" > ")),
     };
     // What the person reads must not be able to hide, or to look like words of ours.
-    let arguments = raw::visible(&row.details.arguments);
-    let shown = truncated(&arguments, SHOWN_BYTES);
+    let arguments = escape_invisible(&row.details.arguments);
+    let shown = truncate(&arguments, SHOWN_BYTES);
     let cut = if shown.len() < arguments.len() {
         format!(" … ({} bytes in all)", row.details.arguments.len())
     } else {

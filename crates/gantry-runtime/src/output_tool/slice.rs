@@ -1,6 +1,6 @@
 //! Cutting a piece out of a stored text: by page, lines, pattern, JSON path, head or tail.
 
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,7 +79,7 @@ pub(super) fn cut(text: &str, view: &View, limit: usize) -> Result<Slice, String
         }
     };
     if slice.content.len() > limit {
-        slice.content = truncated(&slice.content, limit).into_owned();
+        slice.content = truncate(&slice.content, limit).to_owned();
         slice.truncated = true;
     }
     slice.handle = view.handle.clone();

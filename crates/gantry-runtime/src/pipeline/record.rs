@@ -18,8 +18,8 @@ use gantry_core::approval::Resumed;
 use gantry_core::error::{CallFailure, EffectState, ErrorCode, Refusal, ToolError};
 use gantry_core::id::CallId;
 use gantry_core::limits::{RECORDED_ARGUMENT_BYTES, TOOL_NAME_CHARS};
-use gantry_core::shape::truncated;
 use gantry_core::tool::Tool;
+use gantry_core::truncate::truncate;
 use gantry_core::{CallError, CallRequest, Permit, ResolvedCall};
 use gantry_store::{ApprovalRow, CallHead, CalledTool, Intent, IntentOutcome, Outcome, State, WholeCall};
 use std::panic::AssertUnwindSafe;
@@ -76,7 +76,7 @@ pub(super) fn open(cx: &PipelineContext, request: &CallRequest) -> Entry {
     let now = clock::now_us();
     cx.session.mark_used(now);
     let caller = cx.caller();
-    let asked: Arc<str> = truncated(&request.tool, 2 * TOOL_NAME_CHARS).into();
+    let asked: Arc<str> = truncate(&request.tool, 2 * TOOL_NAME_CHARS).into();
     let head = CallHead {
         id: cx.id,
         session: cx.session.id(),
@@ -334,7 +334,7 @@ fn reply(cx: &PipelineContext, entry: &Entry, outcome: Result<Shaped, CallError>
 /// The error with a message that fits a conversation.
 fn short(mut error: ToolError) -> ToolError {
     if error.message.len() > MESSAGE_BYTES {
-        error.message = format!("{}…", truncated(&error.message, MESSAGE_BYTES));
+        error.message = format!("{}…", truncate(&error.message, MESSAGE_BYTES));
     }
     error
 }
@@ -345,7 +345,7 @@ fn record(entry: &Entry, reply: &Reply, characters_out: u64) -> Outcome {
         // The store has the last word on how a held call ends that is refused before it began.
         state: if reply.state == State::CancelledBySystem { State::Refused } else { reply.state },
         code: error.map(|error| error.code.as_str().into()),
-        message: error.map(|error| truncated(&error.message, RECORDED_ARGUMENT_BYTES).into_owned()),
+        message: error.map(|error| truncate(&error.message, RECORDED_ARGUMENT_BYTES).to_owned()),
         effect_state: reply.effect.as_str().into(),
         latency_us: u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX),
         characters_in: entry.characters_in,

@@ -8,7 +8,7 @@ use crate::reply::{Body, Shaped};
 use crate::runtime::Runtime;
 use gantry_core::CallError;
 use gantry_core::error::{CallFailure, EffectState, ErrorCode, ToolError};
-use gantry_core::shape::{BUDGET_MESSAGE, Measure, handle_message, tokens};
+use gantry_core::truncate::{BUDGET_MESSAGE, Measure, handle_message, tokens};
 use gantry_provider::RawOutput;
 use serde_json::json;
 use std::io;

@@ -1,7 +1,7 @@
 //! JSON as a person reads it before saying yes to it: laid out in lines, every value exactly as it was written, and
 //! nothing in it that a terminal would obey or an eye would miss.
 
-use gantry_core::raw::push_visible;
+use gantry_core::invisible::push_escaped;
 
 /// Lays JSON text out in lines. Numbers keep their text and keys their order, which a parsed value would not.
 pub(crate) fn pretty(json: &str) -> String {
@@ -35,7 +35,7 @@ pub(crate) fn pretty(json: &str) -> String {
             }
             ':' => out.push_str(": "),
             c if c.is_whitespace() => {}
-            c => push_visible(&mut out, c),
+            c => push_escaped(&mut out, c),
         }
     }
     out
@@ -45,7 +45,7 @@ pub(crate) fn pretty(json: &str) -> String {
 fn string(chars: &mut impl Iterator<Item = char>, out: &mut String) {
     let mut escaped = false;
     for c in chars {
-        push_visible(out, c);
+        push_escaped(out, c);
         match c {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
