@@ -42,7 +42,7 @@ fn found(bundle: &Bundle, document: usize, reference: &str) -> Value {
 
 #[track_caller]
 fn lost(bundle: &Bundle, document: usize, reference: &str) -> String {
-    bundle.find(document, reference).map(|spot| spot.value.clone()).expect_err("it is not there")
+    bundle.find(document, reference).map(|node| node.value.clone()).expect_err("it is not there")
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn rst_2_schemas_are_found_wherever_somebody_keeps_them() {
         *here = json!({"Pet": pet});
         let bundle = open(FILE, &document.to_string());
         for reference in ["#pet", "https://example.org/pet.json", &format!("#/{place}/Pet")] {
-            let spot = bundle.find(0, reference).expect(place);
-            let inner = bundle.find(spot.document, spot.reference().expect("a reference")).expect(place);
+            let node = bundle.find(0, reference).expect(place);
+            let inner = bundle.find(node.document, node.reference().expect("a reference")).expect(place);
             assert_eq!(inner.value["title"], "inner", "{place} {reference}");
         }
     }
@@ -253,8 +253,8 @@ fn anchors_and_ids_of_schemas_are_found() {
 /// Where the reference at a place of the root document leads, as what stands there under `title`.
 #[track_caller]
 fn title(bundle: &Bundle, place: &str) -> String {
-    let spot = bundle.find(0, place).expect("it is there").resolved().expect("it leads somewhere");
-    spot.text("title").unwrap_or_default().to_owned()
+    let node = bundle.find(0, place).expect("it is there").resolved().expect("it leads somewhere");
+    node.text("title").unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -314,8 +314,8 @@ fn rst_2_an_id_fetches_nothing_and_reaches_nothing() {
     let told = ["x.json", "passwd", "shadow", "y.json"].map(|name| format!("file:///specs/api/{name}"));
     assert_eq!(wanted(&bundle), told);
     let lead = |place: &str| {
-        let spot = bundle.find(0, &format!("#/s/{place}/not")).expect("it is there");
-        spot.resolved().map(|spot| spot.value.clone()).expect_err("it leads nowhere")
+        let node = bundle.find(0, &format!("#/s/{place}/not")).expect("it is there");
+        node.resolved().map(|node| node.value.clone()).expect_err("it leads nowhere")
     };
     let unread = "leads to a document that was not read";
     assert_eq!(lead("web"), format!(r#"the reference "x.json" in openapi.yaml {unread}"#));
@@ -349,8 +349,8 @@ fn ids_are_known_in_all_documents_that_were_read_and_no_id_hides_a_document() {
     assert_eq!(title(&bundle, "#/s/b"), "b");
     assert_eq!(title(&bundle, "#/s/c"), "c");
     let from_a = |place: &str| {
-        let spot = bundle.find(0, &format!("a.json#/properties/{place}")).expect("it is there");
-        spot.resolved().expect("it leads somewhere").value.clone()
+        let node = bundle.find(0, &format!("a.json#/properties/{place}")).expect("it is there");
+        node.resolved().expect("it leads somewhere").value.clone()
     };
     assert_eq!(from_a("c")["title"], "c");
     assert_eq!(from_a("file")["title"], "d");
@@ -395,10 +395,10 @@ fn rst_2_references_in_another_file_start_from_there() {
     bundle.add(url("file:///specs/api/parts/b.yaml"), Ok(br#"{"B": {"type": "integer"}}"#));
     assert_eq!(wanted(&bundle), [""; 0]);
 
-    let spot = bundle.find(0, "parts/a.yaml#/local").unwrap();
-    assert_eq!(spot.document, 1);
-    let spot = spot.resolved().unwrap();
-    assert_eq!((spot.document, spot.value), (2, &json!({"type": "integer"})));
+    let node = bundle.find(0, "parts/a.yaml#/local").unwrap();
+    assert_eq!(node.document, 1);
+    let node = node.resolved().unwrap();
+    assert_eq!((node.document, node.value), (2, &json!({"type": "integer"})));
     assert_eq!(found(&bundle, 1, "../openapi.yaml#/openapi"), "3.0.3");
     assert_eq!(lost(&bundle, 2, "#/A"), r##"the reference "#/A" in parts/b.yaml leads nowhere"##);
 }
@@ -467,7 +467,7 @@ fn messages_hold_no_credentials() {
 
 #[test]
 fn a_document_is_called_by_its_path_from_the_root() {
-    let name = |root: &str, place: &str| super::reach::name(&url(root), &url(place));
+    let name = |root: &str, place: &str| super::ref_policy::name(&url(root), &url(place));
     assert_eq!(name(FILE, FILE), "openapi.yaml");
     assert_eq!(name(FILE, "file:///specs/api/a%20b/c.yaml"), "a b/c.yaml");
     assert_eq!(name(FILE, "file:///etc/passwd"), "passwd");

@@ -1,14 +1,14 @@
 //! From bytes to a value, and which version of OpenAPI that is.
 
-use super::{Unusable, Version};
+use super::yaml::{self, Read};
+use super::{DocumentError, Version};
 use crate::openapi::limits::DOCUMENT_BYTES;
-use crate::openapi::yaml::{self, Read};
 use serde_json::Value;
 
 /// What is in a document. It may have as many values as `room`.
-pub(super) fn read(bytes: &[u8], room: usize) -> Result<Read, Unusable> {
+pub(super) fn read(bytes: &[u8], room: usize) -> Result<Read, DocumentError> {
     if bytes.len() > DOCUMENT_BYTES {
-        return Err(Unusable::TooLarge(DOCUMENT_BYTES));
+        return Err(DocumentError::TooLarge(DOCUMENT_BYTES));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
@@ -19,17 +19,17 @@ pub(super) fn read(bytes: &[u8], room: usize) -> Result<Read, Unusable> {
         syntax(format!("it is not UTF-8 text, from byte {place} on"))
     })?;
     match text.bytes().find(|byte| !byte.is_ascii_whitespace()) {
-        None => Err(Unusable::NotOpenApi("it is empty".to_owned())),
-        Some(b'<') => {
-            Err(Unusable::NotOpenApi("it begins with \"<\", so it is a web page or other XML".to_owned()))
-        }
+        None => Err(DocumentError::NotOpenApi("it is empty".to_owned())),
+        Some(b'<') => Err(DocumentError::NotOpenApi(
+            "it begins with \"<\", so it is a web page or other XML".to_owned(),
+        )),
         Some(b'{' | b'[') => json(text, room),
         Some(_) => yaml::parse(text, room).map_err(syntax),
     }
 }
 
 /// JSON, or YAML that looks like it: with comments or a comma too many, say.
-fn json(text: &str, room: usize) -> Result<Read, Unusable> {
+fn json(text: &str, room: usize) -> Result<Read, DocumentError> {
     let nodes = nodes(text);
     if nodes > room {
         return Err(syntax(format!("it has more than {room} values")));
@@ -67,12 +67,12 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
     }
 }
 
-fn syntax(message: impl Into<String>) -> Unusable {
-    Unusable::Syntax(message.into())
+fn syntax(message: impl Into<String>) -> DocumentError {
+    DocumentError::Syntax(message.into())
 }
 
 /// Which version of OpenAPI a document has.
-pub(super) fn version(root: &Value) -> Result<Version, Unusable> {
+pub(super) fn version(root: &Value) -> Result<Version, DocumentError> {
     let Some(members) = root.as_object() else {
         let found = match root {
             Value::Array(_) => "a list",
@@ -81,7 +81,7 @@ pub(super) fn version(root: &Value) -> Result<Version, Unusable> {
             }
         };
         let told = format!("it has {found} at its top, where an OpenAPI document has an object");
-        return Err(Unusable::NotOpenApi(told));
+        return Err(DocumentError::NotOpenApi(told));
     };
     if let Some(version) = members.get("openapi").and_then(text) {
         return match series(&version).as_str() {
@@ -96,7 +96,7 @@ pub(super) fn version(root: &Value) -> Result<Version, Unusable> {
             _ => Err(unknown("Swagger", &version)),
         };
     }
-    Err(Unusable::NotOpenApi(match other(root) {
+    Err(DocumentError::NotOpenApi(match other(root) {
         Some(other) => format!("it is {other}, not an OpenAPI document"),
         None => {
             "it has neither \"openapi\" nor \"swagger\" at its top, so it is no OpenAPI document".to_owned()
@@ -118,9 +118,9 @@ fn series(version: &str) -> String {
     version.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
-fn unknown(name: &str, version: &str) -> Unusable {
+fn unknown(name: &str, version: &str) -> DocumentError {
     let version: String = version.chars().take(20).filter(|character| !character.is_control()).collect();
-    Unusable::NotOpenApi(format!("its version is {name} {version}; 2.0, 3.0 and 3.1 are read"))
+    DocumentError::NotOpenApi(format!("its version is {name} {version}; 2.0, 3.0 and 3.1 are read"))
 }
 
 /// What else it is, if it is something that people take for OpenAPI.

@@ -1,28 +1,27 @@
 //! An OpenAPI document and the documents that it refers to.
 
-mod heirs;
+mod node;
 mod pointer;
-mod reach;
 mod read;
-mod scan;
+mod ref_policy;
+mod refs;
 mod scope;
+mod yaml;
 
-pub(crate) use heirs::{Heir, bases};
+pub(crate) use node::NodeRef;
 
 use crate::openapi::import::WARNINGS;
 use crate::openapi::limits::{BUNDLE_BYTES, BUNDLE_NODES, DOCUMENT_BYTES, DOCUMENTS};
-use crate::openapi::spot::Spot;
-use crate::openapi::yaml::Read;
-use heirs::Heirs;
 use scope::Scopes;
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use url::Url;
+use yaml::Read;
 
 /// Why a document cannot be used at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum DocumentError {
     /// It is too long.
     #[error("it has more than {0} bytes")]
     TooLarge(usize),
@@ -65,10 +64,8 @@ pub struct Bundle {
     ids: HashMap<String, usize>,
     /// Bytes that the names of parts may still have.
     names_room: usize,
-    /// Whether a document has a `discriminator`.
-    tells_kinds: bool,
-    /// Which schemas inherit from which, once somebody asks.
-    heirs: OnceLock<Heirs>,
+    /// Values that may still be read through a [`NodeRef`].
+    steps: Cell<u64>,
     /// What a person should know of how they are written.
     pub(crate) warnings: Vec<String>,
 }
@@ -92,7 +89,7 @@ impl Bundle {
     ///
     /// # Errors
     /// It cannot be used.
-    pub fn open(mut location: Url, bytes: &[u8]) -> Result<Self, Unusable> {
+    pub fn open(mut location: Url, bytes: &[u8]) -> Result<Self, DocumentError> {
         location.set_fragment(None);
         let Read { value, nodes, warnings } = read::read(bytes, BUNDLE_NODES)?;
         let version = read::version(&value)?;
@@ -104,9 +101,8 @@ impl Bundle {
             bytes: bytes.len(),
             nodes,
             ids: HashMap::new(),
-            names_room: scan::NAMES_BYTES,
-            tells_kinds: false,
-            heirs: OnceLock::new(),
+            names_room: refs::NAMES_BYTES,
+            steps: Cell::new(u64::MAX),
             warnings: Vec::new(),
         };
         bundle.keep(location, Ok(value));
@@ -159,7 +155,7 @@ impl Bundle {
         let (mut names, mut scopes) = (HashMap::new(), Scopes::default());
         if let Ok(value) = &content {
             let mut room = self.names_room;
-            let found = scan::scan(self.version, &location, value, &mut room);
+            let found = refs::scan(self.version, &location, value, &mut room);
             self.names_room = room;
             // A schema that is here by another name is not to be fetched.
             let is_here = |url: &Url| found.names.contains_key(url.as_str());
@@ -178,10 +174,7 @@ impl Bundle {
             for id in scopes.addresses() {
                 self.ids.entry(id.to_owned()).or_insert(self.documents.len());
             }
-            self.tells_kinds |= found.tells_kinds;
         }
-        // What was found before is about other documents, and places may be others now.
-        self.heirs = OnceLock::new();
         self.documents.push(Document { location, content, names, scopes });
     }
 
@@ -189,40 +182,63 @@ impl Bundle {
     fn ask(&mut self, url: Url, first: &Url) {
         let root = self.documents.first().map_or(first, |root| &root.location);
         let known = self.places.len() >= DOCUMENTS || self.places.contains_key(&url);
-        if !known && reach::check(root, &url).is_ok() {
+        if !known && ref_policy::check(root, &url).is_ok() {
             self.places.insert(url.clone(), None);
             self.asked.push(url);
         }
     }
 
+    /// Sets how many values may be read from now on.
+    pub(crate) fn set_steps(&self, steps: u64) {
+        self.steps.set(steps);
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// Whether no step is left. Values that were read since then may be missing.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.steps.get() == 0
+    }
+
+    /// Takes a step, if one is left after it.
+    fn take_step(&self) -> bool {
+        self.steps.set(self.steps.get().saturating_sub(1));
+        !self.is_exhausted()
+    }
+
     /// The root of the root document.
-    pub(crate) fn root(&self) -> Option<Spot<'_>> {
+    pub(crate) fn root(&self) -> Option<NodeRef<'_>> {
         let value = self.documents.first()?.content.as_ref().ok()?;
-        Some(Spot { bundle: self, document: 0, value })
+        Some(NodeRef { bundle: self, document: 0, value })
     }
 
     /// What a document is called in messages.
     pub(crate) fn name(&self, document: usize) -> String {
         let root = self.documents.first();
         let named = root.zip(self.documents.get(document));
-        named.map(|(root, document)| reach::name(&root.location, &document.location)).unwrap_or_default()
+        named.map(|(root, document)| ref_policy::name(&root.location, &document.location)).unwrap_or_default()
     }
 
     /// What a reference in a document leads to.
     ///
     /// # Errors
     /// It leads nowhere, or to where it must not.
-    pub(crate) fn find(&self, document: usize, reference: &str) -> Result<Spot<'_>, String> {
+    pub(crate) fn find(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
+        if !self.take_step() {
+            return Err("there are too many references".to_owned());
+        }
         let found = self.follow(document, reference);
-        found.map_err(|reason| format!("{} {reason}", self.told(document, reference)))
+        found.map_err(|reason| format!("{} {reason}", self.describe_ref(document, reference)))
     }
 
     /// A reference and where it stands, for messages.
-    pub(crate) fn told(&self, document: usize, reference: &str) -> String {
-        format!("the reference {} in {}", reach::shown(reference), self.name(document))
+    pub(crate) fn describe_ref(&self, document: usize, reference: &str) -> String {
+        format!("the reference {} in {}", ref_policy::display_ref(reference), self.name(document))
     }
 
-    fn follow(&self, document: usize, reference: &str) -> Result<Spot<'_>, String> {
+    fn follow(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
         if let Some(found) = self.scoped(document, reference) {
             return Ok(found);
         }
@@ -234,7 +250,7 @@ impl Bundle {
         if fragment.is_empty()
             && let Some(value) = pointer::named(content, address)
         {
-            return Ok(Spot { bundle: self, document, value });
+            return Ok(NodeRef { bundle: self, document, value });
         }
         let Ok(url) = here.location.join(address) else { return Err("is no address".to_owned()) };
         if let Some(found) =
@@ -252,7 +268,7 @@ impl Bundle {
 
     /// Why a place is none where documents are.
     fn refusal(&self, url: &Url) -> String {
-        let allowed = self.documents.first().map_or(Ok(()), |root| reach::check(&root.location, url));
+        let allowed = self.documents.first().map_or(Ok(()), |root| ref_policy::check(&root.location, url));
         match allowed {
             Err(reason) => reason.to_owned(),
             Ok(()) if self.places.len() < DOCUMENTS => "leads to a document that was not read".to_owned(),
@@ -261,20 +277,20 @@ impl Bundle {
     }
 
     /// What a fragment leads to in a document.
-    fn within(&self, document: usize, fragment: &str) -> Result<Spot<'_>, String> {
+    fn within(&self, document: usize, fragment: &str) -> Result<NodeRef<'_>, String> {
         let (here, content) = self.content(document)?;
         match pointer::fragment(&here.names, content, fragment) {
-            Some(value) => Ok(Spot { bundle: self, document, value }),
+            Some(value) => Ok(NodeRef { bundle: self, document, value }),
             None => Err("leads nowhere".to_owned()),
         }
     }
 
     /// A schema in a document that has this address of its own.
-    fn identified(&self, document: usize, url: &Url, fragment: &str) -> Option<Spot<'_>> {
+    fn identified(&self, document: usize, url: &Url, fragment: &str) -> Option<NodeRef<'_>> {
         let (here, content) = self.content(document).ok()?;
         let schema = content.pointer(here.names.get(url.as_str())?)?;
         let value = pointer::inside(&here.names, content, schema, url, fragment)?;
-        Some(Spot { bundle: self, document, value })
+        Some(NodeRef { bundle: self, document, value })
     }
 
     fn content(&self, document: usize) -> Result<(&Document, &Value), String> {

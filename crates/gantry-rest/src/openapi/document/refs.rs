@@ -48,8 +48,6 @@ pub(super) struct Scan<'a> {
     pub(super) names: HashMap<String, String>,
     /// Where references start from somewhere else than from the document.
     pub(super) scopes: Scopes,
-    /// Whether there is a `discriminator`.
-    pub(super) tells_kinds: bool,
 }
 
 /// Walks through a document. It is no deeper than its reader allows, so this may call itself. Only from 3.1 on does an
@@ -167,7 +165,6 @@ impl<'a> Walk<'a, '_> {
             }
             (_, value) => {
                 if key == "discriminator" {
-                    self.found.tells_kinds = true;
                     value.as_object().into_iter().for_each(|discriminator| self.mapping(discriminator));
                 }
                 let outer = self.keys;

@@ -85,7 +85,7 @@ pub(super) fn name(root: &Url, url: &Url) -> String {
 }
 
 /// A reference as it may be shown: without a user or a query.
-pub(super) fn shown(reference: &str) -> String {
+pub(super) fn display_ref(reference: &str) -> String {
     let (address, fragment) = match reference.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),
         None => (reference, None),

@@ -3,8 +3,7 @@
 //! An `$id` is a name, and nothing is ever fetched because of it: what it leads to is among the documents that were read
 //! for other reasons, or it counts for nothing.
 
-use super::{Bundle, pointer};
-use crate::openapi::spot::Spot;
+use super::{Bundle, NodeRef, pointer};
 use std::collections::HashMap;
 use url::Url;
 
@@ -67,14 +66,14 @@ fn place(reference: &str) -> usize {
 
 impl Bundle {
     /// What a reference leads to by the `$id`s around it, if there are any and that is known.
-    pub(super) fn scoped(&self, document: usize, reference: &str) -> Option<Spot<'_>> {
+    pub(super) fn scoped(&self, document: usize, reference: &str) -> Option<NodeRef<'_>> {
         let (here, content) = self.content(document).ok()?;
         let scope = here.scopes.of(reference)?;
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         if address.is_empty() {
             let schema = content.pointer(&scope.pointer)?;
             let value = pointer::inside(&here.names, content, schema, &scope.base, fragment)?;
-            return Some(Spot { bundle: self, document, value });
+            return Some(NodeRef { bundle: self, document, value });
         }
         let url = scope.base.join(address).ok()?;
         let found = self.identified(document, &url, fragment).or_else(|| self.known(&url, fragment));
@@ -82,7 +81,7 @@ impl Bundle {
     }
 
     /// A schema in any document that has this address of its own.
-    pub(super) fn known(&self, url: &Url, fragment: &str) -> Option<Spot<'_>> {
+    pub(super) fn known(&self, url: &Url, fragment: &str) -> Option<NodeRef<'_>> {
         self.identified(*self.ids.get(url.as_str())?, url, fragment)
     }
 }

@@ -1,7 +1,7 @@
 //! Documents that mean harm.
 
 use super::{FILE, WEB, found, lost, open, referring, refused, url, wanted};
-use crate::openapi::bundle::Bundle;
+use crate::openapi::document::Bundle;
 use crate::openapi::limits::{BUNDLE_BYTES, BUNDLE_NODES, DOCUMENT_BYTES, DOCUMENTS};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ proptest! {
         for (location, folder) in [(FILE, "file:///specs/api/"), (WEB, "https://api.example.com/")] {
             for text in [&reference, &tail] {
                 let bundle = referring(location, &[text]);
-                drop(bundle.find(0, text).map(|spot| spot.value.is_null()));
+                drop(bundle.find(0, text).map(|node| node.value.is_null()));
                 for place in bundle.wanted() {
                     prop_assert!(place.as_str().starts_with(folder));
                     prop_assert_eq!(place.fragment(), None);
