@@ -1,18 +1,15 @@
 //! An OpenAPI document and the documents that it refers to.
 
 mod node;
-mod pointer;
 mod read;
 mod ref_policy;
 mod refs;
-mod scope;
 mod yaml;
 
 pub(crate) use node::NodeRef;
 
 use crate::openapi::import::WARNINGS;
 use crate::openapi::limits::{BUNDLE_BYTES, BUNDLE_NODES, DOCUMENT_BYTES, DOCUMENTS};
-use scope::Scopes;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -60,10 +57,6 @@ pub struct Bundle {
     /// What all documents have together.
     bytes: usize,
     nodes: usize,
-    /// The document that has a schema with this `$id`; the first of those that have.
-    ids: HashMap<String, usize>,
-    /// Bytes that the names of parts may still have.
-    names_room: usize,
     /// Values that may still be read through a [`NodeRef`].
     steps: Cell<u64>,
     /// What a person should know of how they are written.
@@ -76,9 +69,6 @@ pub(crate) struct Document {
     pub(crate) location: Url,
     /// What is in it, or why that is not known.
     pub(crate) content: Result<Value, String>,
-    /// Parts of it that have names of their own, as JSON Pointers.
-    names: HashMap<String, String>,
-    scopes: Scopes,
 }
 
 impl Bundle {
@@ -100,8 +90,6 @@ impl Bundle {
             places: HashMap::new(),
             bytes: bytes.len(),
             nodes,
-            ids: HashMap::new(),
-            names_room: refs::NAMES_BYTES,
             steps: Cell::new(u64::MAX),
             warnings: Vec::new(),
         };
@@ -149,33 +137,16 @@ impl Bundle {
         Ok(read)
     }
 
-    /// Keeps a document, and notes what it refers to.
+    /// Keeps a document, and wants those that it refers to.
     fn keep(&mut self, location: Url, content: Result<Value, String>) {
         self.places.insert(location.clone(), Some(self.documents.len()));
-        let (mut names, mut scopes) = (HashMap::new(), Scopes::default());
-        if let Ok(value) = &content {
-            let mut room = self.names_room;
-            let found = refs::scan(self.version, &location, value, &mut room);
-            self.names_room = room;
-            // A schema that is here by another name is not to be fetched.
-            let is_here = |url: &Url| found.names.contains_key(url.as_str());
-            let is_known = |address: &str, scope: Option<usize>| {
-                let url = scope.and_then(|scope| found.scopes.get(scope)?.base.join(address).ok());
-                url.is_some_and(|url| is_here(&url) || self.known(&url, "").is_some())
-            };
-            let named = |name: &str| pointer::named(value, name).is_some();
-            let addresses = found.addresses.iter().copied();
-            let addresses =
-                addresses.filter(|(address, scope)| !named(address) && !is_known(address, *scope));
-            let urls = addresses.filter_map(|(address, _)| location.join(address).ok());
-            let urls: Vec<Url> = urls.filter(|url| !is_here(url)).collect();
-            urls.into_iter().for_each(|url| self.ask(url, &location));
-            (names, scopes) = (found.names, found.scopes);
-            for id in scopes.addresses() {
-                self.ids.entry(id.to_owned()).or_insert(self.documents.len());
+        for address in content.as_ref().map(refs::addresses).unwrap_or_default() {
+            if let Ok(mut url) = location.join(address) {
+                url.set_fragment(None);
+                self.ask(url, &location);
             }
         }
-        self.documents.push(Document { location, content, names, scopes });
+        self.documents.push(Document { location, content });
     }
 
     /// Wants a document, if it may be read and there are not too many. `first` is the root while there is none yet.
@@ -239,31 +210,29 @@ impl Bundle {
     }
 
     fn follow(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
-        if let Some(found) = self.scoped(document, reference) {
-            return Ok(found);
+        if refs::is_name(reference) {
+            return Err("names a schema; only paths in a document (#/…) are supported".to_owned());
         }
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        if address.is_empty() {
-            return self.within(document, fragment);
+        let (address, fragment) = refs::split(reference);
+        let document = if address.is_empty() { document } else { self.document_at(document, address)? };
+        match &self.documents.get(document).ok_or("leads nowhere")?.content {
+            Ok(content) => {
+                let value = refs::pointer(content, fragment).ok_or("leads nowhere")?;
+                Ok(NodeRef { bundle: self, document, value })
+            }
+            Err(reason) => Err(format!("cannot be read: {reason}")),
         }
-        let (here, content) = self.content(document)?;
-        if fragment.is_empty()
-            && let Some(value) = pointer::named(content, address)
-        {
-            return Ok(NodeRef { bundle: self, document, value });
-        }
+    }
+
+    /// The document at an address in another document.
+    fn document_at(&self, document: usize, address: &str) -> Result<usize, String> {
+        let here = self.documents.get(document).ok_or("leads nowhere")?;
         let Ok(url) = here.location.join(address) else { return Err("is no address".to_owned()) };
-        if let Some(found) =
-            self.identified(document, &url, fragment).or_else(|| self.identified(0, &url, fragment))
-        {
-            return Ok(found);
-        }
-        let found = match self.places.get(&url) {
-            Some(Some(index)) => self.within(*index, fragment),
+        match self.places.get(&url) {
+            Some(Some(index)) => Ok(*index),
             Some(None) => Err("leads to a document that was not read".to_owned()),
             None => Err(self.refusal(&url)),
-        };
-        found.or_else(|reason| self.known(&url, fragment).ok_or(reason))
+        }
     }
 
     /// Why a place is none where documents are.
@@ -273,31 +242,6 @@ impl Bundle {
             Err(reason) => reason.to_owned(),
             Ok(()) if self.places.len() < DOCUMENTS => "leads to a document that was not read".to_owned(),
             Ok(()) => format!("leads to one document more than the {DOCUMENTS} that are read"),
-        }
-    }
-
-    /// What a fragment leads to in a document.
-    fn within(&self, document: usize, fragment: &str) -> Result<NodeRef<'_>, String> {
-        let (here, content) = self.content(document)?;
-        match pointer::fragment(&here.names, content, fragment) {
-            Some(value) => Ok(NodeRef { bundle: self, document, value }),
-            None => Err("leads nowhere".to_owned()),
-        }
-    }
-
-    /// A schema in a document that has this address of its own.
-    fn identified(&self, document: usize, url: &Url, fragment: &str) -> Option<NodeRef<'_>> {
-        let (here, content) = self.content(document).ok()?;
-        let schema = content.pointer(here.names.get(url.as_str())?)?;
-        let value = pointer::inside(&here.names, content, schema, url, fragment)?;
-        Some(NodeRef { bundle: self, document, value })
-    }
-
-    fn content(&self, document: usize) -> Result<(&Document, &Value), String> {
-        let here = self.documents.get(document).ok_or_else(|| "leads nowhere".to_owned())?;
-        match &here.content {
-            Ok(content) => Ok((here, content)),
-            Err(reason) => Err(format!("cannot be read: {reason}")),
         }
     }
 }

@@ -12,8 +12,6 @@ pub(crate) const BUNDLE_NODES: usize = 3_000_000;
 pub(crate) const DEPTH: usize = 128;
 /// Places of other documents that are looked at in one document, wanted or refused.
 pub(crate) const ADDRESSES: usize = 10_000;
-/// Schemas that can be referred to by a name of their own (`$anchor`, `$id`) in one document.
-pub(crate) const ANCHORS: usize = 10_000;
 /// Nodes that the aliases of one YAML document may copy; aliases of aliases grow exponentially without it.
 pub(crate) const COPIED_NODES: usize = 200_000;
 /// References that lead to references before a value is found.
