@@ -12,8 +12,8 @@ pub(crate) const BUNDLE_NODES: usize = 3_000_000;
 pub(crate) const DEPTH: usize = 128;
 /// Places of other documents that are looked at in one document, wanted or refused.
 pub(crate) const ADDRESSES: usize = 10_000;
-/// Nodes that the aliases of one YAML document may copy; aliases of aliases grow exponentially without it.
-pub(crate) const COPIED_NODES: usize = 200_000;
+/// What the aliases of one YAML document may copy: about 200,000 values.
+pub(crate) const COPIED_MIB: usize = 12;
 /// References that lead to references before a value is found.
 pub(crate) const HOPS: usize = 32;
 /// Operations of one document that become tools. The largest public ones have 22,000.

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 
 // Limit: schemas inside each other, so that no document can overflow the stack.
 const DEPTH: usize = 64;
-// Limit: values of an enumeration that are listed where details are left out.
-const FEW_CHOICES: usize = 20;
+// Limit: values of an enumeration that are listed where details are left out, or at each place that refers to it.
+pub(super) const FEW_CHOICES: usize = 20;
 // Limit: characters of a list of values in a description.
 const CHOICES_CHARS: usize = 160;
 // Limit: characters of the description of a returned value, which helps a model less than that of an argument.

@@ -1,7 +1,7 @@
 //! Keywords that hold plain values, each dropped if its value has the wrong type.
 
 use crate::openapi::document::NodeRef;
-use gantry_core::scalar;
+use gantry_core::yaml;
 use serde_json::{Map, Number, Value};
 
 // Limit: values of an enumeration that are listed.
@@ -73,7 +73,7 @@ fn as_type(value: &Value, types: &[&str]) -> Option<Value> {
 fn number(value: &Value) -> Option<Number> {
     match value {
         Value::Number(number) => Some(number.clone()),
-        Value::String(text) => scalar::number(text),
+        Value::String(text) => yaml::number(text),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
