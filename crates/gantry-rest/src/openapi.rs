@@ -18,7 +18,7 @@ mod schema;
 mod security;
 mod servers;
 
-pub use document::{Bundle, DocumentError};
+pub use document::Bundle;
 pub use import::{Choice, Import, Skipped, import};
 pub use operation::{Method, Operation};
 pub use request::Prepared;

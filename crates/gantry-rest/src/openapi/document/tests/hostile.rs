@@ -73,7 +73,7 @@ fn rst_2_no_reference_of_a_server_leads_elsewhere() {
 #[test]
 fn another_file_is_held_to_the_folder_of_the_root() {
     let mut bundle = referring(FILE, &["a/b.yaml"]);
-    bundle.add(url("file:///specs/api/a/b.yaml"), Ok(b"[{$ref: ../../x.yaml}, {$ref: ../c.yaml}]"));
+    bundle.add(&url("file:///specs/api/a/b.yaml"), Ok(b"[{$ref: ../../x.yaml}, {$ref: ../c.yaml}]"));
     assert_eq!(wanted(&bundle), ["file:///specs/api/c.yaml"]);
     assert_eq!(lost(&bundle, 1, "../../x.yaml"), format!("the reference \"../../x.yaml\" in a/b.yaml {OUT}"));
 }
@@ -82,7 +82,7 @@ fn another_file_is_held_to_the_folder_of_the_root() {
 fn references_in_circles_end() {
     let text = r##"{"openapi": "3.0.0", "a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}, "self": {"$ref": "#/self"}, "f": {"$ref": "b.yaml"}}"##;
     let mut bundle = open(FILE, text);
-    bundle.add(url("file:///specs/api/b.yaml"), Ok(b"$ref: openapi.yaml#/f"));
+    bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"$ref: openapi.yaml#/f"));
     let endless = "leads from reference to reference without end";
     for reference in ["#/a", "#/self", "#/f"] {
         let told = bundle.find(0, reference).unwrap().resolved().unwrap_err();
@@ -106,9 +106,9 @@ fn documents_may_have_only_so_many_bytes_together() {
     let mut bundle = referring(FILE, &["a.yaml", "b.yaml", "c.yaml"]);
     // As if there had been others.
     bundle.bytes = BUNDLE_BYTES - 10;
-    bundle.add(url("file:///specs/api/a.yaml"), Ok(b"a: 1"));
-    bundle.add(url("file:///specs/api/b.yaml"), Ok(b"b: 12345"));
-    bundle.add(url("file:///specs/api/c.yaml"), Ok(b"c: 123"));
+    bundle.add(&url("file:///specs/api/a.yaml"), Ok(b"a: 1"));
+    bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"b: 12345"));
+    bundle.add(&url("file:///specs/api/c.yaml"), Ok(b"c: 123"));
     assert_eq!(found(&bundle, 0, "a.yaml#/a"), json!(1));
     let told = lost(&bundle, 0, "b.yaml");
     assert!(
@@ -122,7 +122,7 @@ fn rst_2_a_hundred_megabytes_are_refused() {
     let text = vec![b' '; 100_000_000];
     assert_eq!(refused(&text), format!("it has more than {DOCUMENT_BYTES} bytes"));
     let mut bundle = referring(FILE, &["a.yaml"]);
-    bundle.add(url("file:///specs/api/a.yaml"), Ok(&text));
+    bundle.add(&url("file:///specs/api/a.yaml"), Ok(&text));
     assert!(lost(&bundle, 0, "a.yaml").contains("bytes"));
 }
 
