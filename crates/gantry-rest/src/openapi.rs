@@ -6,23 +6,19 @@
 //! operation costs that operation only.
 
 mod body;
-mod bundle;
+mod document;
 mod import;
 mod input;
 mod limits;
 mod names;
 mod operation;
-mod output;
 mod parameter;
 mod request;
 mod schema;
 mod security;
 mod servers;
-mod spot;
-mod swagger;
-mod yaml;
 
-pub use bundle::{Bundle, Unusable};
+pub use document::Bundle;
 pub use import::{Choice, Import, Skipped, import};
 pub use operation::{Method, Operation};
 pub use request::Prepared;

@@ -1,21 +1,25 @@
 //! The operations of a bundle that somebody wants.
 
+mod budget;
 mod filter;
+pub(crate) mod output;
+pub(crate) mod swagger2;
 pub(crate) mod text;
 mod walk;
 
-use crate::openapi::bundle::Bundle;
-use crate::openapi::input::{self, Input, Work};
+pub(crate) use budget::ImportBudget;
+
+use crate::openapi::document::Bundle;
+use crate::openapi::input::{self, Input};
 use crate::openapi::limits::{OPERATIONS, SKIPPED_SHOWN};
 use crate::openapi::names;
 use crate::openapi::operation::{Method, Operation};
-use crate::openapi::output::Outputs;
 use crate::openapi::parameter::Place;
-use crate::openapi::schema::folded;
+use crate::openapi::schema::collapse;
 use crate::openapi::security::{self, KeyPlace, Need, Scheme};
 use crate::openapi::servers::Servers;
-use crate::openapi::spot::Spot;
 use gantry_core::pattern::Pattern;
+use gantry_core::schema::SchemaText;
 use gantry_core::tool::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -86,7 +90,7 @@ impl Import {
     fn skip(&mut self, method: String, path: &str, reason: &str) {
         if self.skipped.len() < SKIPPED_SHOWN {
             // A reason may quote the document.
-            let reason = folded(reason, REASON_CHARS);
+            let reason = collapse(reason, REASON_CHARS);
             self.skipped.push(Skipped { method, path: path.to_owned(), reason });
         }
     }
@@ -116,10 +120,9 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
     let names = names::assign(&origins, choice.name_chars, &choice.taken);
     let wanted = filter::wanted(&walk.found, &names, choice, &mut out.warnings);
 
-    let servers = Servers::new(root, choice);
+    let mut servers = Servers::new(root, choice);
     out.schemes = security::schemes(root, &servers);
-    let work = Work::new(wanted.iter().filter(|wanted| **wanted).count());
-    let mut shared = Shared { root, servers, work, outputs: Outputs::default() };
+    let mut budget = ImportBudget::new(wanted.iter().filter(|wanted| **wanted).count());
     let mut left_out = walk.left_out;
     let mut broken = walk.broken.into_iter().peekable();
     for (position, ((found, name), wanted)) in walk.found.iter().zip(names).zip(wanted).enumerate() {
@@ -131,7 +134,9 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
         } else if out.operations.len() == OPERATIONS {
             left_out += 1;
         } else {
-            match operation(found, name, &mut shared, &mut out) {
+            let made =
+                budget.operation(bundle, |budget| operation(found, name, &mut servers, budget, &mut out));
+            match made {
                 Ok(operation) => out.operations.push(operation),
                 Err(reason) => out.skip(found.method.to_string(), found.path, &reason),
             }
@@ -144,7 +149,7 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
         let most = "choose fewer by tags, methods or names";
         out.warnings.insert(0, format!("{left_out} operations beyond {OPERATIONS} were left out; {most}"));
     }
-    for name in shared.servers.unused() {
+    for name in servers.unused() {
         let why = match &choice.base_url {
             Some(_) => "baseUrl replaces the servers of the specification".to_owned(),
             None => format!("no address of a server has {{{name}}}"),
@@ -156,23 +161,16 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
     out
 }
 
-/// What all operations of a document have in common.
-struct Shared<'a> {
-    root: Spot<'a>,
-    servers: Servers<'a>,
-    work: Work,
-    outputs: Outputs,
-}
-
 /// One operation, or why it cannot be a tool.
 fn operation<'a>(
     found: &Found<'a>,
     name: String,
-    shared: &mut Shared<'a>,
+    servers: &mut Servers<'a>,
+    budget: &mut ImportBudget,
     out: &mut Import,
 ) -> Result<Operation, String> {
-    let Found { method, path, item, at, spot } = *found;
-    if !spot.value.is_object() {
+    let Found { method, path, item, at, node } = *found;
+    if !node.value.is_object() {
         return Err("it is not an object".to_owned());
     }
     if !path.starts_with('/') {
@@ -183,26 +181,28 @@ fn operation<'a>(
             "TRACE gives back the request, with the credentials in it, and is not supported".to_owned()
         );
     }
-    let server = shared.servers.of(at, spot)?;
-    let security = security::needs(shared.root, spot, &mut out.schemes, &mut out.warnings);
+    let server = servers.of(at, node)?;
+    let security = security::needs(node, &mut out.schemes, &mut out.warnings);
     let secret = |place: Place, name: &str| is_secret(place, name, &security, &out.schemes);
-    let Input { schema, template } = input::input(path, item, spot, &secret, &mut shared.work)?;
+    let Input { schema, template } = input::input(path, item, node, &secret, budget)?;
     // What comes back from a HEAD has no body.
     let has_body = method != Method::Head;
-    let output_schema = has_body.then(|| shared.outputs.of(spot, &mut shared.work)).flatten();
+    let output_schema = has_body.then(|| output::schema(node)).flatten().map(|schema| budget.text(&schema));
     let tags: Vec<String> = found.tags().map(str::to_owned).collect();
     let description = text::description(found);
     let keys = keys(&security, &out.schemes);
-    let key_bytes: usize = keys.iter().map(|(_, name)| name.len() + size_of::<String>()).sum();
-    shared.work.keep(words_bytes(&tags, &security) + description.len() + path.len() + key_bytes);
+    let texts = [schema.as_str(), output_schema.as_ref().map_or("", SchemaText::as_str), &description, path];
+    // A document can refer to the same names from every path.
+    let names = format!("{:?}", (&template, &tags, &security, &keys));
+    budget.keep(texts.iter().map(|text| text.len()).sum::<usize>() + names.len());
     Ok(Operation {
         method,
         path: path.to_owned(),
         id: found.id().map(str::to_owned),
         tags,
-        title: spot.text("summary").map(text::line).filter(|title| !title.is_empty()),
+        title: node.text("summary").map(text::line).filter(|title| !title.is_empty()),
         description,
-        deprecated: spot.flag("deprecated"),
+        deprecated: node.flag("deprecated"),
         input_schema: schema,
         output_schema,
         effect: effect(found, &name, &mut out.warnings),
@@ -212,14 +212,6 @@ fn operation<'a>(
         keys,
         template,
     })
-}
-
-/// How much text the tags and the needs of an operation are: a document can refer to the same ones from every path.
-fn words_bytes(tags: &[String], needs: &[Need]) -> usize {
-    let of = |word: &String| word.len() + size_of::<String>();
-    let needs = needs.iter().flat_map(|Need(all)| all);
-    let needs = needs.map(|(scheme, scopes)| of(scheme) + scopes.iter().map(of).sum::<usize>());
-    tags.iter().map(of).sum::<usize>() + needs.sum::<usize>()
 }
 
 /// Whether a parameter is the API key that a scheme of this operation puts there. Documents often have both.

@@ -9,25 +9,19 @@ mod declared;
 mod files;
 mod media;
 mod payload;
-mod work;
 
 pub(crate) use media::{essence, is_any, is_json, is_json_for_sure};
 pub(crate) use payload::{Payload, Shape, preference, sent, shape};
-pub(crate) use work::Work;
 
-use crate::openapi::body::{BodyKind, Part, Source};
+use crate::openapi::document::NodeRef;
+use crate::openapi::import::ImportBudget;
 use crate::openapi::parameter::{Parameter, Place};
 use crate::openapi::request::Template;
-use crate::openapi::schema::{Converter, Direction, fitted};
-use crate::openapi::spot::Spot;
+use crate::openapi::schema::{Converter, Direction, fit};
 use argument::{Argument, Names, What};
 use declared::Declared;
 use gantry_core::schema::SchemaText;
-use payload::Content;
 use serde_json::{Map, Value};
-
-/// What an entry of a list takes besides its text.
-const ENTRY_BYTES: usize = 24;
 
 /// What an operation takes.
 #[derive(Debug)]
@@ -44,19 +38,18 @@ pub(crate) struct Input {
 /// Says why the operation cannot be called with arguments.
 pub(crate) fn input(
     path: &str,
-    item: Spot<'_>,
-    operation: Spot<'_>,
+    item: NodeRef<'_>,
+    operation: NodeRef<'_>,
     secret: &dyn Fn(Place, &str) -> bool,
-    work: &mut Work,
+    budget: &mut ImportBudget,
 ) -> Result<Input, String> {
-    work.check()?;
-    let mut looks = 0;
-    let parts = parts(path, item, operation, &mut looks);
-    work.look(looks);
-    let (declared, content) = parts?;
-    let first = content.as_ref().and_then(|content| content.schema).map_or(0, |body| affordable(body, work));
-    let declared: Vec<Declared<'_>> =
-        declared.into_iter().filter(|parameter| !secret(parameter.place, parameter.name)).collect();
+    let all = declared::merged(item, operation)?;
+    let payload = payload::of(operation, &all)?;
+    let content = payload.map(payload::content).transpose()?;
+    let declared: Vec<Declared<'_>> = declared::read(path, &all)?
+        .into_iter()
+        .filter(|parameter| !secret(parameter.place, parameter.name))
+        .collect();
 
     let mut names = Names::default();
     if let Some(content) = &content {
@@ -81,72 +74,8 @@ pub(crate) fn input(
         all.extend(content.arguments);
         content.body
     });
-    let (schema, _) = fitted(Direction::Input, first, |detail| {
-        let converter = Converter::new(Direction::Input, detail);
-        work.tried(converter.build(|converter| object(&all, converter)))
-    })?;
-    let template = Template { parameters, body };
-    let schema = work.text(&schema);
-    work.keep(schema.as_str().len() + template_bytes(&template));
-    Ok(Input { schema, template })
-}
-
-/// How much detail of a body can be afforded where it is all that there is. With parameters beside it, it is no more, so
-/// that no operation with that body need find it out again. It must not depend on the operation: tools stay as they are
-/// when others come, go or change places.
-fn affordable(body: Spot<'_>, work: &mut Work) -> usize {
-    if let Some(known) = work.known_detail(body) {
-        return known;
-    }
-    let found = fitted(Direction::Input, 0, |detail| {
-        let converter = Converter::new(Direction::Input, detail);
-        work.tried(converter.build(|converter| {
-            let schema = converter.schema(body)?;
-            let properties = Map::from_iter([("body".to_owned(), schema)]);
-            Ok(Map::from_iter([("properties".to_owned(), Value::Object(properties))]))
-        }))
-    });
-    // What is wrong with it is said for each operation, unless it makes something else of it.
-    let detail = found.map_or(0, |(_, detail)| detail);
-    work.know_detail(body, detail);
-    detail
-}
-
-type Parts<'a> = (Vec<Declared<'a>>, Option<Content<'a>>);
-
-/// The parameters, and what becomes of the body. Counts what is looked at for it.
-fn parts<'a>(
-    path: &'a str,
-    item: Spot<'a>,
-    operation: Spot<'a>,
-    looks: &mut usize,
-) -> Result<Parts<'a>, String> {
-    let all = declared::merged(item, operation, looks)?;
-    let payload = payload::of(operation, &all, looks)?;
-    let content = payload.map(|payload| payload::content(payload, looks)).transpose()?;
-    Ok((declared::read(path, &all)?, content))
-}
-
-/// About how much text a template is.
-fn template_bytes(template: &Template) -> usize {
-    let of = |name: &String| name.len() + ENTRY_BYTES;
-    let parameters = template.parameters.iter().map(|one| of(&one.argument) + of(&one.name));
-    let body = template.body.as_ref().map_or(0, |body| {
-        let source = match &body.source {
-            Source::Whole(name) => of(name),
-            Source::Fields(names) => names.iter().map(|(name, original)| of(name) + of(original)).sum(),
-        };
-        let kind: usize = match &body.kind {
-            BodyKind::Form(forms) => forms.iter().map(|(name, _)| of(name)).sum(),
-            BodyKind::Multipart(parts) => {
-                let content = |part: &Part| part.content_type.as_ref().map_or(0, String::len);
-                parts.iter().map(|(name, part)| of(name) + content(part)).sum()
-            }
-            BodyKind::Json | BodyKind::Text | BodyKind::Binary => 0,
-        };
-        source + kind
-    });
-    parameters.sum::<usize>() + body
+    let schema = fit(Direction::Input, |converter| object(&all, converter))?;
+    Ok(Input { schema: budget.text(&schema), template: Template { parameters, body } })
 }
 
 /// The object that all arguments make.

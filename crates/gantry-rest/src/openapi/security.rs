@@ -1,9 +1,9 @@
 //! Security schemes: what a caller has to show, and where.
 
-use crate::openapi::bundle::Version;
+use crate::openapi::document::NodeRef;
+use crate::openapi::document::Version;
 use crate::openapi::import::WARNINGS;
 use crate::openapi::servers::{Servers, folder, location};
-use crate::openapi::spot::Spot;
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -42,41 +42,41 @@ pub enum Scheme {
 pub struct Need(pub Vec<(String, Vec<String>)>);
 
 /// The schemes of a document, by name.
-pub(crate) fn schemes(root: Spot<'_>, servers: &Servers<'_>) -> BTreeMap<String, Scheme> {
+pub(crate) fn schemes(root: NodeRef<'_>, servers: &Servers<'_>) -> BTreeMap<String, Scheme> {
     let all = match root.bundle.version {
         Version::V2 => root.get("securityDefinitions"),
         Version::V3 | Version::V31 => root.get("components").and_then(|parts| parts.get("securitySchemes")),
     };
-    let named = all.into_iter().flat_map(Spot::members).filter(|(name, _)| !name.starts_with("x-"));
+    let named = all.into_iter().flat_map(NodeRef::members).filter(|(name, _)| !name.starts_with("x-"));
     named
-        .map(|(name, spot)| {
-            let scheme = spot.resolved().map_or_else(Scheme::Unsupported, |spot| scheme(spot, root, servers));
+        .map(|(name, node)| {
+            let scheme = node.resolved().map_or_else(Scheme::Unsupported, |node| scheme(node, root, servers));
             (name.to_owned(), scheme)
         })
         .collect()
 }
 
-fn scheme(spot: Spot<'_>, root: Spot<'_>, servers: &Servers<'_>) -> Scheme {
-    match spot.text("type").unwrap_or_default() {
-        "apiKey" => api_key(spot),
+fn scheme(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_>) -> Scheme {
+    match node.text("type").unwrap_or_default() {
+        "apiKey" => api_key(node),
         "basic" => Scheme::Basic,
-        "http" => match spot.text("scheme").unwrap_or_default().to_ascii_lowercase().as_str() {
+        "http" => match node.text("scheme").unwrap_or_default().to_ascii_lowercase().as_str() {
             "basic" => Scheme::Basic,
             "bearer" => Scheme::Bearer,
             other => Scheme::Unsupported(format!("the http scheme {other:?} is not supported")),
         },
-        "oauth2" => client_credentials(spot, root, servers).unwrap_or(Scheme::Bearer),
+        "oauth2" => client_credentials(node, root, servers).unwrap_or(Scheme::Bearer),
         "openIdConnect" => Scheme::Bearer,
         "mutualTLS" => Scheme::Unsupported("certificates of clients are not supported".to_owned()),
         other => Scheme::Unsupported(format!("the type {other:?} is not supported")),
     }
 }
 
-fn api_key(spot: Spot<'_>) -> Scheme {
-    let Some(name) = spot.text("name").filter(|name| !name.is_empty()) else {
+fn api_key(node: NodeRef<'_>) -> Scheme {
+    let Some(name) = node.text("name").filter(|name| !name.is_empty()) else {
         return Scheme::Unsupported("the API key has no name".to_owned());
     };
-    let place = match spot.text("in").unwrap_or_default() {
+    let place = match node.text("in").unwrap_or_default() {
         "query" => KeyPlace::Query,
         "header" => KeyPlace::Header,
         "cookie" => KeyPlace::Cookie,
@@ -89,10 +89,10 @@ fn api_key(spot: Spot<'_>) -> Scheme {
 }
 
 /// OAuth 2 as a program does it, if the document offers that at an address that can be used.
-fn client_credentials(spot: Spot<'_>, root: Spot<'_>, servers: &Servers<'_>) -> Option<Scheme> {
-    let flow = match spot.bundle.version {
-        Version::V2 => Some(spot).filter(|spot| spot.text("flow") == Some("application")),
-        Version::V3 | Version::V31 => spot.get("flows").and_then(|flows| flows.get("clientCredentials")),
+fn client_credentials(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_>) -> Option<Scheme> {
+    let flow = match node.bundle.version {
+        Version::V2 => Some(node).filter(|node| node.text("flow") == Some("application")),
+        Version::V3 | Version::V31 => node.get("flows").and_then(|flows| flows.get("clientCredentials")),
     }?;
     let written = flow.text("tokenUrl")?.trim();
     let url = match Url::parse(written) {
@@ -104,13 +104,13 @@ fn client_credentials(spot: Spot<'_>, root: Spot<'_>, servers: &Servers<'_>) -> 
         && url.has_host()
         && url.username().is_empty()
         && url.password().is_none();
-    let scopes = flow.get("scopes").into_iter().flat_map(Spot::members).take(SCOPES);
+    let scopes = flow.get("scopes").into_iter().flat_map(NodeRef::members).take(SCOPES);
     let scopes = scopes.map(|(scope, _)| scope).filter(|scope| !scope.starts_with("x-")).map(str::to_owned);
     plain.then(|| Scheme::ClientCredentials { token_url: url, scopes: scopes.collect() })
 }
 
 /// What a relative address is relative to.
-fn base(root: Spot<'_>, servers: &Servers<'_>) -> Option<Url> {
+fn base(root: NodeRef<'_>, servers: &Servers<'_>) -> Option<Url> {
     match servers.root.clone() {
         Ok(server) => Some(folder(server)),
         Err(_) => location(root.bundle, root.document).cloned(),
@@ -120,14 +120,14 @@ fn base(root: Spot<'_>, servers: &Servers<'_>) -> Option<Url> {
 /// What an operation needs: any one of these. Names that no scheme has are taken for tokens where they look like that,
 /// and left out otherwise; both are said once.
 pub(crate) fn needs(
-    root: Spot<'_>,
-    operation: Spot<'_>,
+    operation: NodeRef<'_>,
     schemes: &mut BTreeMap<String, Scheme>,
     warnings: &mut Vec<String>,
 ) -> Vec<Need> {
     // Null is what YAML makes of nothing, and saying nothing is not saying that nothing is needed.
     let own = operation.get("security").filter(|wanted| !wanted.value.is_null());
-    let Some(wanted) = own.or_else(|| root.get("security")) else { return Vec::new() };
+    let of_document = || operation.bundle.root().and_then(|root| root.get("security"));
+    let Some(wanted) = own.or_else(of_document) else { return Vec::new() };
     let alternatives = wanted.elements().filter(|wanted| wanted.value.is_object()).take(ALTERNATIVES);
     alternatives
         .filter_map(|wanted| {
@@ -141,7 +141,7 @@ pub(crate) fn needs(
         .collect()
 }
 
-fn words(list: Spot<'_>) -> Vec<String> {
+fn words(list: NodeRef<'_>) -> Vec<String> {
     let words = list.elements().take(SCOPES).filter_map(|word| word.value.as_str());
     words.filter(|word| word.len() <= WORD_BYTES).map(str::to_owned).collect()
 }

@@ -3,10 +3,10 @@
 //! Credentials go with every request, so a document may not send them just anywhere: only `http` and `https`, nothing with
 //! a user in it, and, unless it is trusted to, no other origin than that of the API itself.
 
-use crate::openapi::bundle::{Bundle, Version};
+use crate::openapi::document::NodeRef;
+use crate::openapi::document::{Bundle, Version};
 use crate::openapi::import::Choice;
-use crate::openapi::spot::Spot;
-use crate::openapi::swagger;
+use crate::openapi::import::swagger2;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -36,12 +36,12 @@ pub(crate) struct Servers<'a> {
 }
 
 impl<'a> Servers<'a> {
-    pub(crate) fn new(root: Spot<'a>, choice: &'a Choice) -> Self {
+    pub(crate) fn new(root: NodeRef<'a>, choice: &'a Choice) -> Self {
         let mut variables = BTreeSet::new();
         let server = match &choice.base_url {
             Some(url) if url.query().is_some() => Err(QUERY.to_owned()),
             Some(url) => usable(url.clone()),
-            None if root.bundle.version == Version::V2 => swagger::server(root).and_then(usable),
+            None if root.bundle.version == Version::V2 => swagger2::server(root).and_then(usable),
             None => match declared(root) {
                 Some(server) => address(server, None, choice, &mut variables),
                 None => located(root, "/").and_then(usable),
@@ -54,7 +54,7 @@ impl<'a> Servers<'a> {
     ///
     /// # Errors
     /// Says what is wrong with the address, and what to do about it.
-    pub(crate) fn of(&mut self, item: Spot<'a>, operation: Spot<'a>) -> Result<Url, String> {
+    pub(crate) fn of(&mut self, item: NodeRef<'a>, operation: NodeRef<'a>) -> Result<Url, String> {
         if self.choice.base_url.is_some() {
             return self.root.clone();
         }
@@ -77,18 +77,18 @@ impl<'a> Servers<'a> {
 }
 
 /// The first server that is named here. One alone, where a list of them belongs, is taken as well.
-fn declared(spot: Spot<'_>) -> Option<Spot<'_>> {
-    if spot.bundle.version == Version::V2 {
+fn declared(node: NodeRef<'_>) -> Option<NodeRef<'_>> {
+    if node.bundle.version == Version::V2 {
         return None;
     }
-    let servers = spot.get("servers")?;
+    let servers = node.get("servers")?;
     let alone = servers.get("url").or_else(|| servers.get("$ref")).map(|_| servers);
     alone.or_else(|| servers.elements().next())
 }
 
 /// The address of a server object. `home` is what it is relative to if its document is not on the web.
 fn address(
-    server: Spot<'_>,
+    server: NodeRef<'_>,
     home: Option<&Url>,
     choice: &Choice,
     seen: &mut BTreeSet<String>,
@@ -146,7 +146,7 @@ pub(crate) fn folder(mut url: Url) -> Url {
 /// The address with its variables filled in.
 fn filled<'t>(
     template: &'t str,
-    variables: Option<Spot<'_>>,
+    variables: Option<NodeRef<'_>>,
     choice: &Choice,
 ) -> Result<Cow<'t, str>, String> {
     if !template.contains('{') {
@@ -170,12 +170,17 @@ fn filled<'t>(
 }
 
 /// What a variable stands for.
-fn value(name: &str, template: &str, variable: Option<Spot<'_>>, choice: &Choice) -> Result<String, String> {
+fn value(
+    name: &str,
+    template: &str,
+    variable: Option<NodeRef<'_>>,
+    choice: &Choice,
+) -> Result<String, String> {
     if let Some(value) = choice.variables.get(name) {
         let allowed: Vec<String> = variable
             .and_then(|v| v.get("enum"))
             .into_iter()
-            .flat_map(Spot::elements)
+            .flat_map(NodeRef::elements)
             .take(VALUES)
             .filter_map(plain)
             .collect();
@@ -194,8 +199,8 @@ fn value(name: &str, template: &str, variable: Option<Spot<'_>>, choice: &Choice
 }
 
 /// A value that YAML may have read as a number.
-fn plain(spot: Spot<'_>) -> Option<String> {
-    match spot.value {
+fn plain(node: NodeRef<'_>) -> Option<String> {
+    match node.value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(flag) => Some(flag.to_string()),
@@ -208,8 +213,8 @@ fn has_scheme(url: &str) -> bool {
 }
 
 /// An address relative to the document that it is in.
-pub(crate) fn located(spot: Spot<'_>, relative: &str) -> Result<Url, String> {
-    match location(spot.bundle, spot.document) {
+pub(crate) fn located(node: NodeRef<'_>, relative: &str) -> Result<Url, String> {
+    match location(node.bundle, node.document) {
         Some(location) => location
             .join(relative)
             .map_err(|error| format!("the server address {relative:?} is invalid: {error}; set baseUrl")),

@@ -1,18 +1,18 @@
 //! What a document says in words, as a model gets it.
 
+use crate::openapi::document::NodeRef;
 use crate::openapi::import::walk::Found;
 use crate::openapi::limits::DESCRIPTION_CHARS;
-use crate::openapi::schema::{folded, without_comments};
-use crate::openapi::spot::Spot;
-use gantry_core::invisible::is_invisible;
+use crate::openapi::schema::{collapse, without_comments};
+use gantry_core::raw::misleads;
 use serde_json::Value;
 
 /// Characters of a title.
 const TITLE_CHARS: usize = 200;
 
 /// A text, or a number that was meant as one (`version: 1.0`).
-pub(crate) fn scalar(spot: Spot<'_>) -> String {
-    match spot.value {
+pub(crate) fn scalar(node: NodeRef<'_>) -> String {
+    match node.value {
         Value::String(text) => line(text),
         Value::Number(number) => number.to_string(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
@@ -21,19 +21,19 @@ pub(crate) fn scalar(spot: Spot<'_>) -> String {
 
 /// A text in one line.
 pub(crate) fn line(text: &str) -> String {
-    folded(text, TITLE_CHARS)
+    collapse(text, TITLE_CHARS)
 }
 
 /// What an operation does.
 pub(crate) fn description(found: &Found<'_>) -> String {
-    let said = |key: &str| found.spot.text(key).map(cleaned).filter(|text| !text.is_empty());
+    let said = |key: &str| found.node.text(key).map(cleaned).filter(|text| !text.is_empty());
     let text = match (said("summary"), said("description")) {
         (Some(summary), Some(more)) if summary == more => more,
         (Some(summary), Some(more)) => format!("{summary}\n\n{more}"),
         (Some(text), None) | (None, Some(text)) => text,
         (None, None) => format!("{} {}", found.method, cleaned(found.path)),
     };
-    let text = if found.spot.flag("deprecated") { format!("Deprecated. {text}") } else { text };
+    let text = if found.node.flag("deprecated") { format!("Deprecated. {text}") } else { text };
     cut(&text, DESCRIPTION_CHARS)
 }
 
@@ -45,11 +45,8 @@ fn cleaned(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut blank = false;
     for line in text.lines() {
-        let line: String = line
-            .chars()
-            .map(|c| if c.is_whitespace() { ' ' } else { c })
-            .filter(|c| !is_invisible(*c))
-            .collect();
+        let line: String =
+            line.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !misleads(*c)).collect();
         let words = line.trim();
         if words.is_empty() {
             blank = !out.is_empty();

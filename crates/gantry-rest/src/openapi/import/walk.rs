@@ -1,9 +1,9 @@
 //! Finding the operations of a document.
 
+use crate::openapi::document::NodeRef;
 use crate::openapi::limits::HOPS;
 use crate::openapi::names::Origin;
 use crate::openapi::operation::Method;
-use crate::openapi::spot::Spot;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -23,10 +23,10 @@ pub(crate) struct Found<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     /// The path item as it stands under its path, which may refer to another one: both may have parameters for it.
-    pub(crate) item: Spot<'a>,
+    pub(crate) item: NodeRef<'a>,
     /// The path item that has servers for it.
-    pub(crate) at: Spot<'a>,
-    pub(crate) spot: Spot<'a>,
+    pub(crate) at: NodeRef<'a>,
+    pub(crate) node: NodeRef<'a>,
 }
 
 /// What should be an operation or a path of them, and why it is none.
@@ -54,9 +54,9 @@ pub(crate) struct Walk<'a> {
 }
 
 /// The operations of a document, in its order. What the API itself calls (`webhooks`, callbacks) is none of them.
-pub(crate) fn operations(root: Spot<'_>) -> Walk<'_> {
+pub(crate) fn operations(root: NodeRef<'_>) -> Walk<'_> {
     let mut out = Walk::default();
-    let nothing = match root.get("paths").map(Spot::resolved) {
+    let nothing = match root.get("paths").map(NodeRef::resolved) {
         None => Some("there are no paths in the document, and so no operations".to_owned()),
         Some(Err(reason)) => Some(format!("the paths of the document cannot be read: {reason}")),
         Some(Ok(paths)) => {
@@ -71,7 +71,7 @@ pub(crate) fn operations(root: Spot<'_>) -> Walk<'_> {
 }
 
 impl<'a> Walk<'a> {
-    fn paths(&mut self, paths: Spot<'a>) {
+    fn paths(&mut self, paths: NodeRef<'a>) {
         for (path, item) in paths.members().filter(|(path, _)| !path.starts_with("x-")) {
             if self.looked > ALL_FIELDS {
                 self.left_out += 1;
@@ -86,21 +86,21 @@ impl<'a> Walk<'a> {
 
     /// A path item: what stands beside its reference, then where that leads to. What is beside wins, since whoever wrote it
     /// there knew what the reference brings; nothing is lost by it that anybody misses.
-    fn item(&mut self, path: &'a str, layers: &[Spot<'a>]) {
+    fn item(&mut self, path: &'a str, layers: &[NodeRef<'a>]) {
         let Some(item) = layers.first().copied() else { return };
-        let has = |spot: &&Spot<'a>| spot.get("servers").is_some_and(|servers| !servers.value.is_null());
+        let has = |node: &&NodeRef<'a>| node.get("servers").is_some_and(|servers| !servers.value.is_null());
         let at = layers.iter().find(has).copied().unwrap_or(item);
         let mut seen: Vec<Method> = Vec::new();
         let mut unknown = HashSet::new();
-        for spot in layers {
+        for node in layers {
             let nearer = seen.len();
-            let fields = spot.value.as_object().map_or(0, serde_json::Map::len);
+            let fields = node.value.as_object().map_or(0, serde_json::Map::len);
             self.looked += 1 + fields.min(FIELDS);
             if fields > FIELDS {
                 self.broken("*", path, format!("the path has more than {FIELDS} fields"));
                 continue;
             }
-            for (key, operation) in spot.members() {
+            for (key, operation) in node.members() {
                 let Some(method) = Method::parse(key) else {
                     self.unknown(path, key, operation, &mut unknown);
                     continue;
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
                     self.broken(&method.to_string(), path, reason);
                 } else if self.found.len() < FOUND {
                     seen.push(method);
-                    self.found.push(Found { method, path, item, at, spot: operation });
+                    self.found.push(Found { method, path, item, at, node: operation });
                 } else {
                     self.left_out += 1;
                 }
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What is no method here, and perhaps one that OpenAPI 3.2 has. Said once for each.
-    fn unknown(&mut self, path: &'a str, key: &str, value: Spot<'a>, said: &mut HashSet<String>) {
+    fn unknown(&mut self, path: &'a str, key: &str, value: NodeRef<'a>, said: &mut HashSet<String>) {
         let reason = || "the method is one of OpenAPI 3.2, which is not supported".to_owned();
         if key.eq_ignore_ascii_case("query") {
             if said.insert("QUERY".to_owned()) {
@@ -153,37 +153,37 @@ impl<'a> Walk<'a> {
 }
 
 /// A path item, then those that its references lead to.
-fn layers(item: Spot<'_>) -> Result<Vec<Spot<'_>>, String> {
+fn layers(item: NodeRef<'_>) -> Result<Vec<NodeRef<'_>>, String> {
     let mut layers = Vec::new();
-    let mut spot = item;
-    while let Some(reference) = spot.reference() {
-        layers.push(spot);
+    let mut node = item;
+    while let Some(reference) = node.reference() {
+        layers.push(node);
         if layers.len() == HOPS {
             // Refuses it, in the words that there are for it.
-            return item.resolved().map(|spot| vec![spot]);
+            return item.resolved().map(|node| vec![node]);
         }
-        spot = spot.bundle.find(spot.document, reference)?;
+        node = node.bundle.find(node.document, reference)?;
     }
-    if !spot.value.is_object() {
+    if !node.value.is_object() {
         return Err("it is no object".to_owned());
     }
-    layers.push(spot);
+    layers.push(node);
     Ok(layers)
 }
 
 impl<'a> Found<'a> {
     pub(crate) fn tags(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let tags = self.spot.get("tags").into_iter().flat_map(Spot::elements);
+        let tags = self.node.get("tags").into_iter().flat_map(NodeRef::elements);
         tags.take(TAGS).filter_map(|tag| tag.value.as_str()).filter(|tag| tag.len() <= NAME_BYTES)
     }
 
     /// The `operationId`.
     pub(crate) fn id(&self) -> Option<&'a str> {
-        self.spot.text("operationId").filter(|id| id.len() <= NAME_BYTES)
+        self.node.text("operationId").filter(|id| id.len() <= NAME_BYTES)
     }
 
     /// What the document says of the tool itself.
-    pub(crate) fn extension(&self) -> Option<Spot<'a>> {
+    pub(crate) fn extension(&self) -> Option<NodeRef<'a>> {
         self.extensions().next()
     }
 
@@ -205,8 +205,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn extensions(&self) -> impl Iterator<Item = Spot<'a>> + use<'a> {
-        let spot = self.spot;
-        ["x-mcp", "x-speakeasy-mcp"].into_iter().filter_map(move |key| spot.get(key))
+    fn extensions(&self) -> impl Iterator<Item = NodeRef<'a>> + use<'a> {
+        let node = self.node;
+        ["x-mcp", "x-speakeasy-mcp"].into_iter().filter_map(move |key| node.get(key))
     }
 }

@@ -1,18 +1,16 @@
 //! Arguments: what they are called, and what may be in them.
 
+use crate::openapi::document::NodeRef;
 use crate::openapi::input::declared::Declared;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
 use crate::openapi::parameter::Place;
-use crate::openapi::schema::{Converter, folded};
-use crate::openapi::spot::Spot;
+use crate::openapi::schema::{Converter, collapse};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Characters that models take for the name of an argument.
 const CHARS: usize = 64;
-/// Bytes of what is around the name and the description of an argument.
-const ARGUMENT_BYTES: usize = 40;
 
 /// One argument of a tool.
 #[derive(Debug)]
@@ -29,7 +27,7 @@ pub(crate) struct Argument<'a> {
 /// What may be in an argument.
 #[derive(Debug)]
 pub(crate) enum What<'a> {
-    Schema(Spot<'a>),
+    Schema(NodeRef<'a>),
     Text,
     Anything,
     File,
@@ -40,23 +38,9 @@ pub(crate) enum What<'a> {
 
 impl<'a> Argument<'a> {
     pub(crate) fn schema(&self, converter: &mut Converter<'a>) -> Result<Value, String> {
-        let schema =
+        let mut schema =
             self.what.schema(converter).map_err(|error| format!("the argument {:?}: {error}", self.name))?;
-        let mut schema = match schema {
-            Value::Object(schema) => schema,
-            // It allows as much as an object without keywords, which can be described.
-            Value::Bool(true) => Map::new(),
-            other @ (Value::Null
-            | Value::Bool(false)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)) => {
-                return Ok(other);
-            }
-        };
-        let said = self.description.as_deref();
-        converter.read(said.map_or(0, str::len).min(PROPERTY_DESCRIPTION_CHARS * 16));
-        let text = said.map(|text| folded(text, PROPERTY_DESCRIPTION_CHARS));
+        let text = self.description.as_deref().map(|text| collapse(text, PROPERTY_DESCRIPTION_CHARS));
         let own = || schema.get("description").and_then(Value::as_str).map(str::to_owned);
         let text = text.filter(|text| !text.is_empty()).or_else(own).unwrap_or_default();
         let text = match self.original.as_deref().filter(|original| differs(original, &self.name)) {
@@ -64,7 +48,6 @@ impl<'a> Argument<'a> {
             Some(original) => format!("{text} (sent as {original:?})"),
             None => text,
         };
-        converter.tell(3, self.name.len() + text.len() + ARGUMENT_BYTES);
         if !text.is_empty() {
             schema.insert("description".to_owned(), Value::String(text));
         }
@@ -73,21 +56,22 @@ impl<'a> Argument<'a> {
 }
 
 impl<'a> What<'a> {
-    fn schema(&self, converter: &mut Converter<'a>) -> Result<Value, String> {
-        match self {
-            Self::Schema(spot) => converter.schema(*spot),
-            Self::Text => Ok(json!({"type": "string"})),
-            Self::Anything => Ok(json!({})),
-            Self::File => Ok(file()),
-            Self::Files => Ok(json!({"type": "array", "items": file()})),
+    fn schema(&self, converter: &mut Converter<'a>) -> Result<Map<String, Value>, String> {
+        let schema = match self {
+            Self::Schema(node) => return converter.schema(*node),
+            Self::Text => json!({"type": "string"}),
+            Self::Anything => json!({}),
+            Self::File => file(),
+            Self::Files => json!({"type": "array", "items": file()}),
             Self::Object(all, required) => {
                 let mut properties = Map::new();
                 for (name, what) in all {
-                    properties.insert(name.clone(), what.schema(converter)?);
+                    properties.insert(name.clone(), Value::Object(what.schema(converter)?));
                 }
-                Ok(json!({"type": "object", "properties": properties, "required": required}))
+                json!({"type": "object", "properties": properties, "required": required})
             }
-        }
+        };
+        Ok(schema.as_object().cloned().unwrap_or_default())
     }
 }
 

@@ -1,13 +1,13 @@
 //! The parameters that an operation declares, and how their values are written.
 
-use crate::openapi::bundle::Version;
+use crate::openapi::document::NodeRef;
+use crate::openapi::document::Version;
+use crate::openapi::import::swagger2;
 use crate::openapi::input::media;
 use crate::openapi::limits::{HOPS, PARAMETERS, PROPERTY_DESCRIPTION_CHARS};
 use crate::openapi::parameter::{Form, Place, Style};
 use crate::openapi::request::FRAMING;
-use crate::openapi::schema::folded;
-use crate::openapi::spot::{Spot, reading};
-use crate::openapi::swagger;
+use crate::openapi::schema::collapse;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ pub(crate) struct Declared<'a> {
     pub(crate) form: Form,
     pub(crate) required: bool,
     /// Nothing means a string.
-    pub(crate) schema: Option<Spot<'a>>,
+    pub(crate) schema: Option<NodeRef<'a>>,
     pub(crate) description: Option<Cow<'a, str>>,
 }
 
@@ -43,20 +43,15 @@ const NOT_FOR_CALLERS: [&str; 7] = [
 ];
 
 /// The parameters of the path item and of the operation, which wins. Those of Swagger that are bodies are among them.
-/// Counts what is looked at for it.
-pub(crate) fn merged<'a>(
-    item: Spot<'a>,
-    operation: Spot<'a>,
-    looks: &mut usize,
-) -> Result<Vec<Spot<'a>>, String> {
+///
+pub(crate) fn merged<'a>(item: NodeRef<'a>, operation: NodeRef<'a>) -> Result<Vec<NodeRef<'a>>, String> {
     let mut seen = HashSet::new();
     let mut out = Vec::new();
     let mut own = 0;
-    for (level, owner) in std::iter::once(operation).chain(layers(item, looks)?).enumerate() {
-        for parameter in owner.get("parameters").into_iter().flat_map(Spot::elements).take(LOOKED_AT) {
-            *looks += 1;
+    for (level, owner) in std::iter::once(operation).chain(layers(item)?).enumerate() {
+        for parameter in owner.get("parameters").into_iter().flat_map(NodeRef::elements).take(LOOKED_AT) {
             let parameter =
-                parameter.followed(looks).map_err(|error| format!("a parameter cannot be read: {error}"))?;
+                parameter.resolved().map_err(|error| format!("a parameter cannot be read: {error}"))?;
             let name = parameter.text("name").filter(|name| (1..=NAME_BYTES).contains(&name.len()));
             let Some(name) = name else {
                 if parameter.flag("required") {
@@ -79,32 +74,30 @@ pub(crate) fn merged<'a>(
         }
     }
     // Their names are compared with each other later.
-    *looks += out.len() * out.len() / 50;
     // Those of the path item come first, as they do in the document.
     out.rotate_left(own);
     Ok(out)
 }
 
-/// A path item, then those that its references lead to, which have less to say. Counts what is looked at for it.
-fn layers<'a>(item: Spot<'a>, looks: &mut usize) -> Result<Vec<Spot<'a>>, String> {
+/// A path item, then those that its references lead to, which have less to say.
+fn layers<'a>(item: NodeRef<'a>) -> Result<Vec<NodeRef<'a>>, String> {
     let mut layers = vec![item];
-    let mut spot = item;
-    while let Some(reference) = spot.reference().filter(|_| layers.len() <= HOPS) {
-        *looks += 1 + reading(reference.len());
-        spot = spot.bundle.find(spot.document, reference)?;
-        layers.push(spot);
+    let mut node = item;
+    while let Some(reference) = node.reference().filter(|_| layers.len() <= HOPS) {
+        node = node.bundle.find(node.document, reference)?;
+        layers.push(node);
     }
     Ok(layers)
 }
 
 /// The parameters that are no bodies, by place; those of the path as the path has them.
-pub(crate) fn read<'a>(path: &'a str, all: &[Spot<'a>]) -> Result<Vec<Declared<'a>>, String> {
+pub(crate) fn read<'a>(path: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<Declared<'a>>, String> {
     let mut out = Vec::new();
     for name in template_names(path, all)? {
         let declared =
-            all.iter().find(|spot| spot.text("in") == Some("path") && spot.text("name") == Some(name));
+            all.iter().find(|node| node.text("in") == Some("path") && node.text("name") == Some(name));
         let parameter = match declared {
-            Some(spot) => Declared { required: true, ..parameter(*spot, name, Place::Path)? },
+            Some(node) => Declared { required: true, ..parameter(*node, name, Place::Path)? },
             None => Declared {
                 name,
                 place: Place::Path,
@@ -117,19 +110,19 @@ pub(crate) fn read<'a>(path: &'a str, all: &[Spot<'a>]) -> Result<Vec<Declared<'
         out.push(parameter);
     }
     for (word, place) in [("query", Place::Query), ("header", Place::Header), ("cookie", Place::Cookie)] {
-        for spot in all.iter().filter(|spot| spot.text("in") == Some(word)) {
-            let name = spot.text("name").unwrap_or_default();
-            if place == Place::Header && !is_for_callers(name, spot.flag("required"))? {
+        for node in all.iter().filter(|node| node.text("in") == Some(word)) {
+            let name = node.text("name").unwrap_or_default();
+            if place == Place::Header && !is_for_callers(name, node.flag("required"))? {
                 continue;
             }
-            out.push(parameter(*spot, name, place)?);
+            out.push(parameter(*node, name, place)?);
         }
     }
-    for spot in all.iter().filter(|spot| spot.flag("required")) {
-        let place = spot.text("in").unwrap_or_default();
-        let body = spot.bundle.version == Version::V2 && matches!(place, "body" | "formData");
+    for node in all.iter().filter(|node| node.flag("required")) {
+        let place = node.text("in").unwrap_or_default();
+        let body = node.bundle.version == Version::V2 && matches!(place, "body" | "formData");
         if !body && !matches!(place, "path" | "query" | "header" | "cookie") {
-            let name = spot.text("name").unwrap_or_default();
+            let name = node.text("name").unwrap_or_default();
             return Err(format!(
                 "the parameter {name:?} is required and in {place:?}, which is not supported"
             ));
@@ -152,9 +145,9 @@ fn is_for_callers(name: &str, required: bool) -> Result<bool, String> {
 
 /// The parameters of a path, in order: what stands in braces and is not, in its query, a parameter of the query. Lists of
 /// those (`{?page,size}`) and what follows a `#` are nothing that a path is written with.
-fn template_names<'a>(path: &'a str, all: &[Spot<'a>]) -> Result<Vec<&'a str>, String> {
+fn template_names<'a>(path: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<&'a str>, String> {
     let in_query = |name: &str| {
-        all.iter().any(|spot| spot.text("in") == Some("query") && spot.text("name") == Some(name))
+        all.iter().any(|node| node.text("in") == Some("query") && node.text("name") == Some(name))
     };
     let mut names: Vec<&str> = Vec::new();
     let mut query = false;
@@ -183,15 +176,22 @@ fn template_names<'a>(path: &'a str, all: &[Spot<'a>]) -> Result<Vec<&'a str>, S
     Ok(names)
 }
 
-fn parameter<'a>(spot: Spot<'a>, name: &'a str, place: Place) -> Result<Declared<'a>, String> {
-    let required = spot.flag("required");
-    let description = spot.text("description").map(Cow::Borrowed);
-    if spot.bundle.version == Version::V2 {
+fn parameter<'a>(node: NodeRef<'a>, name: &'a str, place: Place) -> Result<Declared<'a>, String> {
+    let required = node.flag("required");
+    let description = node.text("description").map(Cow::Borrowed);
+    if node.bundle.version == Version::V2 {
         // Where a parameter has no schema of its own, it is one.
-        let schema = Some(spot.get("schema").unwrap_or(spot));
-        return Ok(Declared { name, place, form: swagger::form(spot, place), required, schema, description });
+        let schema = Some(node.get("schema").unwrap_or(node));
+        return Ok(Declared {
+            name,
+            place,
+            form: swagger2::form(node, place),
+            required,
+            schema,
+            description,
+        });
     }
-    if let Some((media, content)) = spot.get("content").and_then(|content| content.members().next()) {
+    if let Some((media, content)) = node.get("content").and_then(|content| content.members().next()) {
         let content = content.resolved()?;
         let schema = content.get("schema");
         if media::is_json(media) {
@@ -203,20 +203,20 @@ fn parameter<'a>(spot: Spot<'a>, name: &'a str, place: Place) -> Result<Declared
         return Ok(Declared { name, place, form: plain(place), required, schema, description });
     }
     // `type` beside `name` is how 2.0 had it, and what many documents still do.
-    let schema = spot.get("schema").or_else(|| spot.get("type").map(|_| spot));
-    Ok(Declared { name, place, form: styled(spot, place), required, schema, description })
+    let schema = node.get("schema").or_else(|| node.get("type").map(|_| node));
+    Ok(Declared { name, place, form: styled(node, place), required, schema, description })
 }
 
 /// Whether a schema is of a plain value, for all that it says itself.
-fn is_scalar(schema: Spot<'_>) -> bool {
+fn is_scalar(schema: NodeRef<'_>) -> bool {
     let kind = schema.resolved().ok().and_then(|schema| schema.text("type"));
     kind.is_some_and(|kind| matches!(kind, "string" | "integer" | "number" | "boolean"))
 }
 
 fn as_text<'a>(media: &str, description: Option<Cow<'a, str>>) -> Cow<'a, str> {
-    let hint = format!("As text ({}).", folded(media, MEDIA_CHARS));
+    let hint = format!("As text ({}).", collapse(media, MEDIA_CHARS));
     match description {
-        Some(said) => Cow::Owned(format!("{hint} {}", folded(&said, PROPERTY_DESCRIPTION_CHARS))),
+        Some(said) => Cow::Owned(format!("{hint} {}", collapse(&said, PROPERTY_DESCRIPTION_CHARS))),
         None => Cow::Owned(hint),
     }
 }
@@ -235,8 +235,8 @@ fn default_style(place: Place) -> Style {
 }
 
 /// How a value is written, by `style`, `explode` and `allowReserved` of a parameter or an encoding.
-pub(crate) fn styled(spot: Spot<'_>, place: Place) -> Form {
-    let style = match (spot.text("style").unwrap_or_default(), place) {
+pub(crate) fn styled(node: NodeRef<'_>, place: Place) -> Form {
+    let style = match (node.text("style").unwrap_or_default(), place) {
         ("label", Place::Path) => Style::Label,
         ("matrix", Place::Path) => Style::Matrix,
         ("spaceDelimited", Place::Query) => Style::SpaceDelimited,
@@ -245,7 +245,7 @@ pub(crate) fn styled(spot: Spot<'_>, place: Place) -> Form {
         // What a place cannot have is written as the place has it.
         _ => default_style(place),
     };
-    let explode = spot.get("explode").and_then(|explode| explode.value.as_bool());
+    let explode = node.get("explode").and_then(|explode| explode.value.as_bool());
     let explode = explode.unwrap_or(style == Style::Form);
-    Form::Styled { style, explode, allow_reserved: spot.flag("allowReserved") }
+    Form::Styled { style, explode, allow_reserved: node.flag("allowReserved") }
 }

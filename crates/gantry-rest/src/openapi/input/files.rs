@@ -1,7 +1,7 @@
 //! Which properties of a body are files.
 
+use crate::openapi::document::NodeRef;
 use crate::openapi::input::media;
-use crate::openapi::spot::Spot;
 use serde_json::Value;
 
 /// Bytes of the media types of one part.
@@ -18,42 +18,38 @@ pub(super) enum Files {
     Many,
 }
 
-/// Whether a schema stands for a file. Counts what is looked at for it.
-pub(super) fn file(spot: Spot<'_>, encoding: Option<Spot<'_>>, looks: &mut usize) -> Option<Files> {
-    let spot = core(spot, looks)?;
-    if is_file(spot, encoding) {
+/// Whether a schema stands for a file.
+pub(super) fn file(node: NodeRef<'_>, encoding: Option<NodeRef<'_>>) -> Option<Files> {
+    let node = core(node)?;
+    if is_file(node, encoding) {
         return Some(Files::One);
     }
-    let items = core(spot.get("items")?, looks)?;
+    let items = core(node.get("items")?)?;
     is_file(items, encoding).then_some(Files::Many)
 }
 
 /// Whether JSON carries bytes here, as text.
-pub(super) fn is_encoded(property: Spot<'_>, looks: &mut usize) -> bool {
-    core(property, looks).is_some_and(|property| {
+pub(super) fn is_encoded(property: NodeRef<'_>) -> bool {
+    core(property).is_some_and(|property| {
         matches!(property.text("format"), Some("byte" | "base64"))
             || property.get("contentEncoding").is_some()
     })
 }
 
 /// What is said of a property, by the schema or by what is around it.
-pub(super) fn description<'a>(property: Spot<'a>, looks: &mut usize) -> Option<&'a str> {
-    let outer = property.text("description").or_else(|| property.followed(looks).ok()?.text("description"));
-    outer.or_else(|| core(property, looks)?.text("description"))
+pub(super) fn description<'a>(property: NodeRef<'a>) -> Option<&'a str> {
+    let outer = property.text("description").or_else(|| property.resolved().ok()?.text("description"));
+    outer.or_else(|| core(property)?.text("description"))
 }
 
 /// The media types that a part may have.
-pub(super) fn content_type(
-    property: Spot<'_>,
-    encoding: Option<Spot<'_>>,
-    looks: &mut usize,
-) -> Option<String> {
+pub(super) fn content_type(property: NodeRef<'_>, encoding: Option<NodeRef<'_>>) -> Option<String> {
     if let Some(demanded) = encoding.and_then(|encoding| encoding.text("contentType")) {
         return short(demanded);
     }
-    let property = core(property, looks)?;
+    let property = core(property)?;
     let own = property.text("contentMediaType");
-    short(own.or_else(|| core(property.get("items")?, looks)?.text("contentMediaType"))?)
+    short(own.or_else(|| core(property.get("items")?)?.text("contentMediaType"))?)
 }
 
 /// A list of media types, or as much of it as is kept: the first is the one that is sent.
@@ -69,29 +65,27 @@ fn short(media: &str) -> Option<String> {
 
 /// The schema that says what a property is: behind references, behind an `allOf` of one, and behind a choice between one
 /// and null, which is how code that has optional values is put into words.
-fn core<'a>(spot: Spot<'a>, looks: &mut usize) -> Option<Spot<'a>> {
-    let mut spot = spot.followed(looks).ok()?;
+fn core<'a>(node: NodeRef<'a>) -> Option<NodeRef<'a>> {
+    let mut node = node.resolved().ok()?;
     for _ in 0..WRAPS {
-        *looks += 1;
-        let inner = ["allOf", "anyOf", "oneOf"].into_iter().find_map(|keyword| only(spot, keyword, looks));
+        let inner = ["allOf", "anyOf", "oneOf"].into_iter().find_map(|keyword| only(node, keyword));
         match inner {
-            Some(inner) => spot = inner,
-            None => return Some(spot),
+            Some(inner) => node = inner,
+            None => return Some(node),
         }
     }
     None
 }
 
 /// The one schema of a list that says something besides null.
-fn only<'a>(spot: Spot<'a>, keyword: &str, looks: &mut usize) -> Option<Spot<'a>> {
-    let list = spot.get(keyword)?;
+fn only<'a>(node: NodeRef<'a>, keyword: &str) -> Option<NodeRef<'a>> {
+    let list = node.get(keyword)?;
     if list.value.as_array()?.len() > MEMBERS {
         return None;
     }
     let mut found = None;
     for member in list.elements() {
-        *looks += 1;
-        let member = member.followed(looks).ok()?;
+        let member = member.resolved().ok()?;
         if is_null(member) {
             continue;
         }
@@ -103,32 +97,32 @@ fn only<'a>(spot: Spot<'a>, keyword: &str, looks: &mut usize) -> Option<Spot<'a>
 }
 
 /// Whether nothing but null is allowed.
-fn is_null(spot: Spot<'_>) -> bool {
+fn is_null(node: NodeRef<'_>) -> bool {
     let nothing = |value: &Value| value.as_array().is_some_and(|all| matches!(all.as_slice(), [Value::Null]));
-    let kind = spot.get("type").map(|kind| kind.value);
-    spot.value.is_null()
+    let kind = node.get("type").map(|kind| kind.value);
+    node.value.is_null()
         || kind.is_some_and(|kind| kind == "null" || kind.is_null())
-        || spot.get("const").is_some_and(|only| only.value.is_null())
-        || spot.get("enum").is_some_and(|values| nothing(values.value))
+        || node.get("const").is_some_and(|only| only.value.is_null())
+        || node.get("enum").is_some_and(|values| nothing(values.value))
 }
 
-fn is_file(spot: Spot<'_>, encoding: Option<Spot<'_>>) -> bool {
-    let kind = spot.get("type").map(|kind| kind.value);
+fn is_file(node: NodeRef<'_>, encoding: Option<NodeRef<'_>>) -> bool {
+    let kind = node.get("type").map(|kind| kind.value);
     let of = |word: &str| kind.is_some_and(|kind| is_or_has(kind, word));
     if kind.is_some() && !of("string") {
         return of("file");
     }
-    if spot.text("format") == Some("binary") || spot.text("contentEncoding") == Some("binary") {
+    if node.text("format") == Some("binary") || node.text("contentEncoding") == Some("binary") {
         return true;
     }
-    if spot.get("contentEncoding").is_some() {
+    if node.get("contentEncoding").is_some() {
         return false;
     }
-    if let Some(media) = spot.text("contentMediaType") {
+    if let Some(media) = node.text("contentMediaType") {
         return media::is_bytes(media);
     }
     // 3.1 leaves the schema of bytes empty and says in the encoding what they are.
-    let bare = spot
+    let bare = node
         .value
         .as_object()
         .is_some_and(|all| all.keys().all(|key| key == "description" || key == "title"));

@@ -7,7 +7,7 @@ mod wild;
 
 use super::*;
 use crate::openapi::body::{BodyKind, Part, Source};
-use crate::openapi::limits::{INPUT_BYTES, PARAMETERS};
+use crate::openapi::limits::PARAMETERS;
 use crate::openapi::parameter::{Form, Style};
 use crate::openapi::{Bundle, Choice, Operation, Url, import};
 use gantry_core::schema::Schema;
@@ -286,7 +286,7 @@ fn rst_2_the_best_media_type_is_sent() {
         (vec![("application/zip", &object)], "application/zip", BodyKind::Binary),
     ] {
         let content: Map<String, Value> =
-            types.iter().map(|(media, spot)| ((*media).to_owned(), (*spot).clone())).collect();
+            types.iter().map(|(media, node)| ((*media).to_owned(), (*node).clone())).collect();
         let operation = post("/a", json!({"requestBody": {"content": content}}));
         assert_eq!((body(&operation).media.as_str(), &body(&operation).kind), (expected, &kind), "{types:?}");
     }

@@ -1,470 +1,264 @@
-//! One schema at a time: references, types, properties, items.
+//! Converts one schema: type, description, properties, items.
 
-use super::definitions;
-use super::discriminator;
-use super::fields::{self, is_hidden};
-use super::keywords::{self, Choices};
-use super::parts;
+use super::keywords::{self, MAX_CHOICES};
 use super::text::{self, add_sentence};
-use super::{Converter, Detail, Direction};
+use super::{Converter, DetailLevel, Direction, composition, flatten};
+use crate::openapi::document::NodeRef;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
-use crate::openapi::spot::{Spot, reading};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Schemas inside each other, so that no document can overflow the stack.
+// Limit: schemas inside each other, so that no document can overflow the stack.
 const DEPTH: usize = 64;
-/// Values of an enumeration that are listed.
-const CHOICES: usize = 200;
-/// The same where every place that refers to it gets a copy, or where details are left out.
+// Limit: values of an enumeration that are listed where details are left out, or at each place that refers to it.
 pub(super) const FEW_CHOICES: usize = 20;
-/// Characters of a list of values in a description.
+// Limit: characters of a list of values in a description.
 const CHOICES_CHARS: usize = 160;
-/// Characters of a description of what comes back: it helps less and costs the same.
+// Limit: characters of the description of a returned value, which helps a model less than that of an argument.
 const OUTPUT_DESCRIPTION_CHARS: usize = 120;
 
-/// Where in a tool's schema something goes.
+/// Where in a tool's schema a schema goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At {
+pub(super) struct SchemaContext {
     /// Steps into child values.
     level: usize,
     /// Schemas around it.
     depth: usize,
-    /// Whether it describes the whole of what comes back, which is never null.
-    whole: bool,
-    /// Whether schemas around it describe further properties of the same value, so that it cannot refuse them.
-    open: bool,
-    role: Role,
+    /// Whether it describes the whole returned value, which is never null.
+    pub(super) whole: bool,
+    /// Whether it applies to the same value as a definition that it is in.
+    pub(super) in_definition: bool,
 }
 
-/// What a schema is to those around it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// An argument, as far as one can tell.
-    Argument,
-    /// A value in an argument.
-    Inner,
-    /// What the schema around it inherits from, and so none of its own kinds.
-    Base,
-}
-
-impl At {
-    pub(super) fn top(direction: Direction) -> Self {
-        Self { whole: direction == Direction::Output, ..Self::definition() }
+impl SchemaContext {
+    pub(super) fn root(direction: Direction) -> Self {
+        Self { level: 0, depth: 0, whole: direction == Direction::Output, in_definition: false }
     }
 
     pub(super) fn definition() -> Self {
-        Self { level: 0, depth: 0, whole: false, open: false, role: Role::Argument }
+        Self { level: 0, depth: 0, whole: false, in_definition: true }
     }
 
     fn child(self) -> Self {
-        Self { level: self.level + 1, depth: self.depth + 1, role: Role::Inner, ..Self::definition() }
+        Self { level: self.level + 1, depth: self.depth + 1, whole: false, in_definition: false }
     }
 
-    /// For the same value.
-    pub(super) fn beside(self) -> Self {
-        Self { depth: self.depth + 1, ..self }
-    }
-
-    /// For the same value, but one of several: without counting these, levels would bound nothing.
-    pub(super) fn one_of_many(self) -> Self {
-        Self { level: self.level + 1, ..self.beside() }
-    }
-
-    pub(super) fn is_open(self) -> bool {
-        self.open
-    }
-
-    pub(super) fn role(self) -> Role {
-        self.role
-    }
-
-    pub(super) fn is_whole(self) -> bool {
-        self.whole
-    }
-
-    pub(super) fn open_if(self, open: bool) -> Self {
-        Self { open: self.open || open, ..self }
-    }
-
-    pub(super) fn base(self) -> Self {
-        Self { role: Role::Base, ..self }
-    }
-
-    /// For the same value, as one of so many.
-    pub(super) fn part_of(self, n: usize) -> Self {
-        if n > 1 { self.one_of_many() } else { self.beside() }
+    /// For the same value, as one of `n` schemas. Several count as a level; otherwise levels would bound nothing.
+    pub(super) fn in_place(self, n: usize) -> Self {
+        Self { level: self.level + usize::from(n > 1), depth: self.depth + 1, ..self }
     }
 }
 
 impl<'a> Converter<'a> {
-    pub(super) fn convert(&mut self, spot: Spot<'a>, at: At) -> Result<Value, String> {
-        self.budget.spend(1, 2);
+    pub(super) fn convert(
+        &mut self,
+        node: NodeRef<'a>,
+        at: SchemaContext,
+    ) -> Result<Map<String, Value>, String> {
+        self.spend(2);
         if at.depth > DEPTH {
-            self.budget.exhaust();
+            self.room = 0;
         }
-        if self.budget.is_spent() {
-            return Ok(anything());
+        // `true` and `false` are laxer as `{}`.
+        if self.room == 0 || !node.value.is_object() {
+            return Ok(Map::new());
         }
-        match spot.value {
-            // What comes back is never refused.
-            Value::Bool(flag) if *flag || !self.is_lax() => return Ok(Value::Bool(*flag)),
-            Value::Bool(_) => return Ok(anything()),
-            Value::Object(_) => {}
-            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => return Ok(anything()),
+        match node.reference() {
+            Some(reference) => self.reference(node, reference, at),
+            None if self.is_too_deep(at) => Ok(self.outline(node, at)),
+            None => self.object(node, at),
         }
-        if let Some(reference) = spot.reference() {
-            return self.reference(spot, reference, at);
-        }
-        if self.is_too_deep(at) {
-            return Ok(Value::Object(self.bare(spot, at)));
-        }
-        self.object(spot, at).map(Value::Object)
     }
 
-    /// A schema of a child value: what leads there is behind us.
-    pub(super) fn child(&mut self, spot: Spot<'a>, at: At) -> Result<Value, String> {
+    /// A schema of a child value.
+    fn child(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Result<Value, String> {
         let chain = std::mem::take(&mut self.chain);
-        let known = std::mem::take(&mut self.known);
-        let schema = self.convert(spot, at.child());
+        let schema = self.convert(node, at.child());
         self.chain = chain;
-        self.known = known;
-        schema
+        schema.map(Value::Object)
     }
 
     pub(super) fn is_lax(&self) -> bool {
         self.direction == Direction::Output
     }
 
-    pub(super) fn is_too_deep(&self, at: At) -> bool {
-        match self.detail {
-            Detail::Full | Detail::Top | Detail::Open => false,
-            Detail::Levels(levels) => at.level >= levels,
-        }
+    pub(super) fn is_too_deep(&self, at: SchemaContext) -> bool {
+        self.detail == DetailLevel::TwoLevels && at.level >= 2
     }
 
-    pub(super) fn object(&mut self, spot: Spot<'a>, at: At) -> Result<Map<String, Value>, String> {
-        if let Some(kinds) = self.told_kinds(spot, at) {
-            return self.alternative_kinds(spot, &kinds, at);
+    /// Everything that a schema says beside a reference.
+    pub(super) fn object(
+        &mut self,
+        node: NodeRef<'a>,
+        at: SchemaContext,
+    ) -> Result<Map<String, Value>, String> {
+        let mut out = self.scalars(node, at);
+        self.properties(node, at, &mut out)?;
+        if let Some(items) = node.get("items").filter(|items| items.value.is_object()) {
+            let schema = self.child(items, at)?;
+            out.insert("items".to_owned(), schema);
         }
-        let outer = self.known.len();
-        // Of what comes back nothing is required.
-        if parts::is_composed(spot) && !self.is_lax() {
-            let names = self.visible_names(spot);
-            self.known.push(names);
+        let out = self.composition(node, at, out)?;
+        let nullable = !self.is_lax() && keywords::is_nullable(node);
+        Ok(if nullable { composition::or_null(out) } else { out })
+    }
+
+    /// Type, description and the other keywords that hold no schema.
+    fn scalars(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Map<String, Value> {
+        let mut types = keywords::declared_types(node);
+        if types.is_empty() && node.get("type").is_none() && keywords::choices(node).is_empty() {
+            types = keywords::inferred_types(node);
         }
-        let mut out = self.scalars(spot, at);
-        let merged = match self.detail {
-            Detail::Levels(_) if spot.get("allOf").is_some() => self.merged(spot, at, &mut out)?,
-            Detail::Full | Detail::Top | Detail::Open | Detail::Levels(_) => false,
+        let mut out = self.typed(&types, at);
+        let description = self.description(node);
+        insert_text(&mut out, description);
+        if node.flag("deprecated") {
+            out.insert("deprecated".to_owned(), Value::Bool(true));
+        }
+        if !self.is_lax() {
+            keywords::insert_choices(node, &types, MAX_CHOICES, &mut out);
+            keywords::insert_default(node, &types, &mut out);
+            keywords::insert_formats(node, &mut out);
+            keywords::insert_bounds(node, &mut out);
+        }
+        self.spend_all(&out);
+        out
+    }
+
+    fn typed(&self, types: &[&'static str], at: SchemaContext) -> Map<String, Value> {
+        let null = self.is_lax() && !at.whole && !types.is_empty() && !types.contains(&"null");
+        let types: Vec<&str> = types.iter().copied().chain(null.then_some("null")).collect();
+        let value = match types.as_slice() {
+            [] => return Map::new(),
+            [one] => Value::from(*one),
+            many => Value::from(many),
         };
-        if !merged {
-            self.properties(spot, at, &mut out)?;
-            self.items(spot, at, &mut out)?;
-            out = self.composition(spot, at, out)?;
-        }
-        self.known.truncate(outer);
-        if !self.is_lax() && keywords::is_nullable(spot) {
-            out = parts::or_null(out);
-        }
-        Ok(out)
+        Map::from_iter([("type".to_owned(), value)])
     }
 
-    /// What holds for all kinds of a schema, and need not be said of each.
-    pub(super) fn heading(&mut self, spot: Spot<'a>, at: At) -> Map<String, Value> {
-        let mut kinds = own_kinds(spot);
-        if keywords::is_nullable(spot) && !kinds.is_empty() && !kinds.contains(&"null") {
-            kinds.push("null");
-        }
-        let mut out = self.typed(&kinds, at);
-        out.extend(self.described(spot));
-        if spot.flag("deprecated") {
-            out.insert("deprecated".to_owned(), Value::Bool(true));
-        }
-        out
-    }
-
-    /// Type, description and what else is no schema itself.
-    fn scalars(&mut self, spot: Spot<'a>, at: At) -> Map<String, Value> {
-        let kinds = own_kinds(spot);
-        let choices = self.choices(spot, &kinds, CHOICES);
-        let mut out = self.typed(&kinds, at);
-        let description = self.description(spot, Some(&choices));
-        self.insert_text(&mut out, "description", description);
-        if spot.flag("deprecated") {
-            out.insert("deprecated".to_owned(), Value::Bool(true));
-        }
-        if self.is_lax() {
-            return out;
-        }
-        if let Choices::Listed(values) = choices {
-            self.insert_choices(&mut out, values, spot.get("const").is_some());
-        }
-        let told = out.len();
-        if let Some(value) = keywords::default_value(spot, &kinds) {
-            out.insert("default".to_owned(), value);
-        }
-        keywords::words(spot, &mut out);
-        keywords::bounds(spot, &mut out);
-        for (keyword, value) in out.iter().skip(told) {
-            self.budget.spend(1, keyword.len() + value.as_str().map_or(4, str::len));
-        }
-        out
-    }
-
-    fn typed(&mut self, kinds: &[&'static str], at: At) -> Map<String, Value> {
-        let mut kinds = kinds.to_vec();
-        if self.is_lax() && !at.whole && !kinds.is_empty() && !kinds.contains(&"null") {
-            kinds.push("null");
-        }
-        let kinds = keywords::kinds_value(&kinds);
-        let nodes = kinds.as_ref().map_or(0, definitions::nodes);
-        self.budget.spend(nodes, 10 * nodes);
-        kinds.into_iter().map(|value| ("type".to_owned(), value)).collect()
-    }
-
-    fn insert_choices(&mut self, out: &mut Map<String, Value>, mut values: Vec<Value>, only: bool) {
-        let bytes = values.iter().map(|value| value.as_str().map_or(4, str::len)).sum();
-        self.budget.spend(values.len(), bytes);
-        match values.pop() {
-            None => {}
-            Some(value) if only => drop(out.insert("const".to_owned(), value)),
-            Some(value) => {
-                values.push(value);
-                out.insert("enum".to_owned(), Value::Array(values));
-            }
+    fn spend_all(&mut self, out: &Map<String, Value>) {
+        for (keyword, value) in out {
+            let bytes = match value {
+                Value::String(text) => text.len(),
+                Value::Array(values) => values.iter().map(|value| value.as_str().map_or(4, str::len)).sum(),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => 4,
+            };
+            self.spend(keyword.len() + bytes);
         }
     }
 
-    fn insert_text(&mut self, out: &mut Map<String, Value>, keyword: &str, text: String) {
-        if !text.is_empty() {
-            self.budget.spend(1, keyword.len() + text.len());
-            out.insert(keyword.to_owned(), Value::String(text));
+    fn description(&self, node: NodeRef<'a>) -> String {
+        let mut text = self.own_description(node);
+        let choices = keywords::choices(node);
+        if choices.len() > MAX_CHOICES {
+            add_sentence(&mut text, &format!("One of {} values.", choices.len()));
+        } else if self.is_lax()
+            && let Some(listed) = text::listed(choices.iter(), CHOICES_CHARS)
+        {
+            add_sentence(&mut text, &format!("One of: {listed}."));
         }
-    }
-
-    fn choices(&mut self, spot: Spot<'a>, kinds: &[&'static str], most: usize) -> Choices {
-        self.budget.look(keywords::choices_looks(spot, most));
-        if self.budget.is_spent() {
-            return Choices::Listed(Vec::new());
-        }
-        keywords::choices(spot, kinds, most)
-    }
-
-    fn description(&mut self, spot: Spot<'a>, choices: Option<&Choices>) -> String {
-        let chars = if self.is_lax() { OUTPUT_DESCRIPTION_CHARS } else { PROPERTY_DESCRIPTION_CHARS };
-        let mut text = self.folded(spot, chars);
-        match choices {
-            Some(Choices::TooMany(n)) => add_sentence(&mut text, &format!("One of {n} values.")),
-            Some(Choices::Listed(values)) if self.is_lax() => {
-                let listed = parts::listed(values, CHOICES_CHARS);
-                listed.into_iter().for_each(|listed| add_sentence(&mut text, &format!("One of: {listed}.")));
-            }
-            Some(Choices::Listed(_)) | None => {}
-        }
-        if let Some(note) = discriminator::discriminator_note(spot, CHOICES_CHARS) {
+        if let Some(note) = discriminator_note(node) {
             add_sentence(&mut text, &note);
         }
         text
     }
 
-    fn folded(&mut self, spot: Spot<'a>, chars: usize) -> String {
-        let text = spot.text("description").unwrap_or_default();
-        self.budget.look(reading(text.len().min(chars * text::READ_PER_CHAR)));
-        text::folded(text, chars)
+    fn own_description(&self, node: NodeRef<'a>) -> String {
+        let chars = if self.is_lax() { OUTPUT_DESCRIPTION_CHARS } else { PROPERTY_DESCRIPTION_CHARS };
+        text::collapse(node.text("description").unwrap_or_default(), chars)
     }
 
-    /// Only what a reference may have beside it in every version.
-    pub(super) fn described(&mut self, spot: Spot<'a>) -> Map<String, Value> {
+    /// Only the description, which every version allows beside a reference.
+    pub(super) fn described(&mut self, node: NodeRef<'a>) -> Map<String, Value> {
         let mut out = Map::new();
-        let description = self.description(spot, None);
-        self.insert_text(&mut out, "description", description);
+        insert_text(&mut out, self.own_description(node));
+        self.spend_all(&out);
         out
     }
 
-    /// What is left of a schema below the last level that is told.
-    fn bare(&mut self, spot: Spot<'a>, at: At) -> Map<String, Value> {
-        let mut looks = 0;
-        let kinds = parts::likely_kinds(spot, &mut looks);
-        self.budget.look(looks);
-        let mut out = self.typed(&kinds, at);
-        let description = self.folded(spot, OUTPUT_DESCRIPTION_CHARS);
-        self.insert_text(&mut out, "description", description);
-        if self.is_lax() {
-            return out;
+    /// What is left of a schema below the last level that is shown.
+    fn outline(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Map<String, Value> {
+        let mut types = keywords::inferred_types(node);
+        if types.is_empty() {
+            let parts = node.get("allOf").into_iter().flat_map(NodeRef::elements);
+            let mut of_parts = parts.filter_map(|part| part.resolved().ok()).map(keywords::inferred_types);
+            types = of_parts.find(|types| !types.is_empty()).unwrap_or_default();
         }
-        if let Choices::Listed(values) = self.choices(spot, &kinds, FEW_CHOICES) {
-            self.insert_choices(&mut out, values, spot.get("const").is_some());
+        let mut out = self.typed(&types, at);
+        let description = node.text("description").unwrap_or_default();
+        insert_text(&mut out, text::collapse(description, OUTPUT_DESCRIPTION_CHARS));
+        if !self.is_lax() {
+            keywords::insert_choices(node, &types, FEW_CHOICES, &mut out);
         }
-        if keywords::is_nullable(spot) { parts::or_null(out) } else { out }
+        self.spend_all(&out);
+        if !self.is_lax() && keywords::is_nullable(node) { composition::or_null(out) } else { out }
     }
 
-    /// An object and its `allOf` as one object, where they are nothing but properties. Levels copy everything anyway, so
-    /// nothing that is shared is lost by it, and one object is easier to read.
-    fn merged(&mut self, spot: Spot<'a>, at: At, out: &mut Map<String, Value>) -> Result<bool, String> {
-        let mut looks = 0;
-        let found = fields::all_fields(spot, self.direction, &mut looks);
-        self.budget.look(looks);
-        let Ok(Some(found)) = found else { return Ok(false) };
+    fn properties(
+        &mut self,
+        node: NodeRef<'a>,
+        at: SchemaContext,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), String> {
         let mut properties = Map::new();
-        for (name, property) in found.properties {
-            self.budget.spend(1, name.len() + 4);
-            let schema = self.child(property, at)?;
-            properties.insert(name, schema);
-        }
-        if out.get("type").is_none() {
-            *out = std::mem::take(out).into_iter().chain(self.typed(&["object"], at)).collect();
-        }
-        out.insert("properties".to_owned(), Value::Object(properties));
-        if !self.is_lax() && !found.required.is_empty() {
-            out.insert("required".to_owned(), found.required.into());
-        }
-        Ok(true)
-    }
-
-    fn properties(&mut self, spot: Spot<'a>, at: At, out: &mut Map<String, Value>) -> Result<(), String> {
-        let mut properties = Map::new();
-        for (name, property) in spot.get("properties").into_iter().flat_map(Spot::members) {
-            self.budget.look(1);
-            if self.budget.is_spent() {
+        for (name, property) in node.get("properties").into_iter().flat_map(NodeRef::members) {
+            if self.room == 0 {
                 return Ok(());
             }
-            let mut looks = 0;
-            let hidden = is_hidden(property, self.direction, &mut looks);
-            self.budget.look(looks);
-            if !hidden {
-                self.budget.spend(1, name.len() + 4);
+            if !flatten::is_hidden(property, self.direction) {
+                self.spend(name.len() + 4);
                 let schema = self.child(property, at)?;
                 properties.insert(name.to_owned(), schema);
             }
         }
-        let required = if self.is_lax() { Vec::new() } else { self.required(spot, &properties) };
+        if !self.is_lax() {
+            self.required(node, &properties, out);
+        }
         if !properties.is_empty() {
             out.insert("properties".to_owned(), Value::Object(properties));
         }
-        if !required.is_empty() {
-            out.insert("required".to_owned(), Value::Array(required));
+        // A nested object accepts further properties, whatever the document says: other parts of a composition may
+        // describe them.
+        let further = node.get("additionalProperties").filter(|further| further.value.is_object());
+        if let Some(further) = further.filter(|_| !self.is_lax()) {
+            let schema = self.child(further, at)?;
+            self.spend(24);
+            out.insert("additionalProperties".to_owned(), schema);
         }
-        if self.is_lax() { Ok(()) } else { self.further_properties(spot, at, out) }
+        Ok(())
     }
 
-    /// The names that are required and known here: a demand for what the document does not describe, or what is not sent
-    /// this way, could not be met.
-    fn required(&mut self, spot: Spot<'a>, properties: &Map<String, Value>) -> Vec<Value> {
+    /// Requires the properties that this schema describes itself. A caller could not know of others, and those that are
+    /// not sent in this direction are not among them.
+    fn required(&mut self, node: NodeRef<'a>, properties: &Map<String, Value>, out: &mut Map<String, Value>) {
+        let names = node.get("required").into_iter().flat_map(NodeRef::elements);
+        let names =
+            names.filter_map(|name| name.value.as_str()).filter(|name| properties.contains_key(*name));
         let mut seen = HashSet::new();
-        let mut required = Vec::new();
-        for name in spot.get("required").into_iter().flat_map(Spot::elements) {
-            self.budget.look(1 + self.known.len());
-            if self.budget.is_spent() {
-                break;
-            }
-            let Some(name) = name.value.as_str() else { continue };
-            let known = properties.contains_key(name) || self.known.iter().any(|known| known.contains(name));
-            if known && seen.insert(name) {
-                self.budget.spend(1, name.len() + 3);
-                required.push(Value::from(name));
-            }
+        let required: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
+        self.spend(required.iter().map(|name| name.len() + 3).sum());
+        if !required.is_empty() {
+            out.insert("required".to_owned(), required.into());
         }
-        required
-    }
-
-    fn further_properties(
-        &mut self,
-        spot: Spot<'a>,
-        at: At,
-        out: &mut Map<String, Value>,
-    ) -> Result<(), String> {
-        let patterns = spot.get("patternProperties").filter(|patterns| patterns.members().next().is_some());
-        let simple = patterns.is_none_or(parts::are_simple_patterns);
-        if let Some(patterns) = patterns.filter(|_| simple) {
-            let mut kept = Map::new();
-            for (pattern, schema) in patterns.members() {
-                self.budget.spend(1, pattern.len() + 4);
-                kept.insert(pattern.to_owned(), self.child(schema, at)?);
-            }
-            out.insert("patternProperties".to_owned(), Value::Object(kept));
-        }
-        // What a pattern that is left out allows must not be refused now.
-        let Some(further) = spot.get("additionalProperties").filter(|_| simple) else { return Ok(()) };
-        if keywords::flag_value(further.value) == Some(false) && self.has_further(spot, at) {
-            return Ok(());
-        }
-        let schema = match (keywords::flag_value(further.value), further.value) {
-            (Some(flag), _) => Value::Bool(flag),
-            (None, Value::Object(members)) if members.is_empty() => Value::Bool(true),
-            (None, Value::Object(_)) => self.child(further, at)?,
-            (None, _) => return Ok(()),
-        };
-        self.budget.spend(1, 24);
-        out.insert("additionalProperties".to_owned(), schema);
-        Ok(())
-    }
-
-    /// Whether a value has properties that this schema itself does not list: those of schemas around it, of its parts, or
-    /// of the kinds that a property tells apart. Refusing these would refuse every call.
-    fn has_further(&mut self, spot: Spot<'a>, at: At) -> bool {
-        if at.open || self.has_kinds(spot) {
-            return true;
-        }
-        if !parts::is_composed(spot) {
-            return false;
-        }
-        let mut looks = 0;
-        let names = parts::visible_names(spot, self.direction, &mut looks);
-        self.budget.look(looks);
-        let own = spot.get("properties");
-        names.iter().any(|name| own.is_none_or(|own| own.get(name).is_none()))
-    }
-
-    fn items(&mut self, spot: Spot<'a>, at: At, out: &mut Map<String, Value>) -> Result<(), String> {
-        let items = spot.get("items");
-        let listed = items.filter(|items| items.value.is_array());
-        let first = spot.get("prefixItems").filter(|first| first.value.is_array()).or(listed);
-        let mut prefix = Vec::new();
-        for item in first.into_iter().flat_map(Spot::elements) {
-            if self.budget.is_spent() {
-                return Ok(());
-            }
-            prefix.push(self.child(item, at)?);
-        }
-        if !prefix.is_empty() {
-            out.insert("prefixItems".to_owned(), Value::Array(prefix));
-        }
-        if let Some(items) = items.filter(|items| items.value.is_object() || items.value.is_boolean()) {
-            self.budget.spend(1, 8);
-            let schema = self.child(items, at)?;
-            out.insert("items".to_owned(), schema);
-        }
-        Ok(())
-    }
-
-    /// The properties that a composition describes in any of its parts.
-    fn visible_names(&mut self, spot: Spot<'a>) -> HashSet<&'a str> {
-        let mut looks = 0;
-        let names = parts::visible_names(spot, self.direction, &mut looks);
-        self.budget.look(looks);
-        names
     }
 }
 
-pub(super) fn anything() -> Value {
-    Value::Object(Map::new())
+fn insert_text(out: &mut Map<String, Value>, description: String) {
+    if !description.is_empty() {
+        out.insert("description".to_owned(), Value::String(description));
+    }
 }
 
-/// The types that a schema states, or plainly means.
-pub(super) fn own_kinds(spot: Spot<'_>) -> Vec<&'static str> {
-    let kinds = keywords::kinds(spot);
-    if !kinds.is_empty()
-        || spot.get("type").is_some()
-        || spot.get("enum").is_some()
-        || spot.get("const").is_some()
-    {
-        return kinds;
-    }
-    let has = |keyword: &str| spot.get(keyword).is_some_and(|found| found.members().next().is_some());
-    match (has("properties"), has("items")) {
-        (true, _) => vec!["object"],
-        (false, true) => vec!["array"],
-        (false, false) => kinds,
-    }
+/// Names the property that tells alternatives apart, and its values if the document lists them.
+fn discriminator_note(node: NodeRef<'_>) -> Option<String> {
+    let found = node.get("discriminator")?;
+    // Swagger 2.0 has the name itself here.
+    let name = text::collapse(found.value.as_str().or_else(|| found.text("propertyName"))?, 80);
+    let mapping = found.get("mapping").and_then(|mapping| mapping.value.as_object());
+    let keys: Vec<Value> =
+        mapping.into_iter().flatten().take(50).map(|(key, _)| key.as_str().into()).collect();
+    Some(match text::listed(keys.iter(), CHOICES_CHARS) {
+        Some(values) => format!("`{name}` tells the kind: {values}."),
+        None => format!("`{name}` tells the kind."),
+    })
 }

@@ -1,19 +1,20 @@
 //! Text of a document that goes into a schema: descriptions and names.
 
-use gantry_core::invisible::is_invisible;
+use gantry_core::raw::misleads;
+use serde_json::Value;
 use std::borrow::Cow;
 
-/// Bytes that are read to find one character that is shown: a description may have megabytes.
-pub(super) const READ_PER_CHAR: usize = 16;
+// Limit: bytes that are read to find one character that is shown; a description may have megabytes.
+const READ_PER_CHAR: usize = 16;
 
-/// White space folded, comments of HTML and what no eye would notice taken out, and cut at a word.
-pub(crate) fn folded(text: &str, chars: usize) -> String {
+/// The text in one line of at most `chars` characters, without HTML comments and invisible characters. Ends at a word.
+pub(crate) fn collapse(text: &str, chars: usize) -> String {
     let readable = text.floor_char_boundary(chars.saturating_mul(READ_PER_CHAR));
     let text = without_comments(text.get(..readable).unwrap_or_default());
     let mut out = String::new();
     let mut used = 0;
     for word in text.split_whitespace() {
-        let word = seen(word);
+        let word = without_invisible(word);
         let length = word.chars().count();
         if length == 0 {
             continue;
@@ -35,7 +36,7 @@ pub(crate) fn folded(text: &str, chars: usize) -> String {
     out
 }
 
-/// A text without comments of HTML. One without an end takes the rest with it.
+/// The text without HTML comments. A comment without an end takes the rest with it.
 pub(crate) fn without_comments(text: &str) -> Cow<'_, str> {
     let Some((before, after)) = text.split_once("<!--") else { return Cow::Borrowed(text) };
     let mut out = before.to_owned();
@@ -48,15 +49,14 @@ pub(crate) fn without_comments(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A word without the characters that no eye would notice.
-fn seen(word: &str) -> Cow<'_, str> {
+fn without_invisible(word: &str) -> Cow<'_, str> {
     if word.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Cow::Borrowed(word);
     }
-    Cow::Owned(word.chars().filter(|c| !is_invisible(*c)).collect())
+    Cow::Owned(word.chars().filter(|c| !misleads(*c)).collect())
 }
 
-/// A sentence after what is there already.
+/// Appends a sentence.
 pub(super) fn add_sentence(text: &mut String, sentence: &str) {
     if !text.is_empty() {
         if !text.ends_with(['.', '!', '?', ':', '…']) {
@@ -67,7 +67,19 @@ pub(super) fn add_sentence(text: &mut String, sentence: &str) {
     text.push_str(sentence);
 }
 
-/// The name under `$defs` of what a reference leads to: the last part of its path, cleaned.
+/// Values in a row, if that is short.
+pub(super) fn listed<'v>(values: impl Iterator<Item = &'v Value> + Clone, chars: usize) -> Option<String> {
+    let is_composite = |value: &Value| value.is_array() || value.is_object();
+    let bytes: usize = values.clone().map(|value| value.as_str().map_or(1, str::len)).sum();
+    if bytes > chars * 4 || values.clone().any(is_composite) {
+        return None;
+    }
+    let words = values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let row = collapse(&words.collect::<Vec<_>>().join(", "), chars);
+    (!row.is_empty() && !row.ends_with('…')).then_some(row)
+}
+
+/// The name under `$defs` for the target of a reference: the last part of its path, cleaned.
 pub(super) fn definition_name(reference: &str) -> String {
     let last = reference.rsplit(['/', '#']).find(|part| !part.is_empty()).unwrap_or_default();
     let last = last.replace("~1", "_").replace("~0", "_");

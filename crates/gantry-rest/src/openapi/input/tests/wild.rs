@@ -98,7 +98,7 @@ fn rst_2_a_part_has_the_first_media_type_that_is_listed() {
 fn rst_2_what_has_kinds_is_one_open_body() {
     let animal = json!({"type": "object", "discriminator": "kind", "required": ["kind"],
         "additionalProperties": false, "properties": {"kind": string()}});
-    let mut dog = json!({"allOf": [{"$ref": "#/definitions/Animal"},
+    let dog = json!({"allOf": [{"$ref": "#/definitions/Animal"},
         {"type": "object", "required": ["bark"], "properties": {"bark": string()}}]});
     let with = |dog: &Value, name: &str| {
         let schema = json!({"$ref": format!("#/definitions/{name}")});
@@ -114,8 +114,6 @@ fn rst_2_what_has_kinds_is_one_open_body() {
         let text = written(&operation, json!({"body": {"kind": "Poodle", "bark": "loud", "curls": 7}}));
         assert_eq!(text, r#"{"kind":"Poodle","bark":"loud","curls":7}"#);
     }
-    dog["x-ms-discriminator-value"] = json!("dog");
-    assert_eq!(arguments(&with(&dog, "Dog")), ["kind!", "bark!"]);
 }
 
 #[test]

@@ -1,21 +1,21 @@
 //! Swagger 2.0, where it has another shape than OpenAPI 3.
 
+use crate::openapi::document::NodeRef;
 use crate::openapi::input::{Payload, Shape, essence, is_json, preference, sent, shape};
 use crate::openapi::parameter::{Form, Place, Style};
 use crate::openapi::schema::Fields;
 use crate::openapi::servers::{located, location};
-use crate::openapi::spot::Spot;
 use url::Url;
 
 /// Where the API is, by `schemes`, `host` and `basePath`.
-pub(crate) fn server(root: Spot<'_>) -> Result<Url, String> {
+pub(crate) fn server(root: NodeRef<'_>) -> Result<Url, String> {
     let path = root.text("basePath").unwrap_or("/").trim();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let Some(host) = root.text("host").map(str::trim).filter(|host| !host.is_empty()) else {
         return located(root, &path);
     };
     let schemes =
-        || root.get("schemes").into_iter().flat_map(Spot::elements).filter_map(|word| word.value.as_str());
+        || root.get("schemes").into_iter().flat_map(NodeRef::elements).filter_map(|word| word.value.as_str());
     let has = |word: &str| schemes().any(|scheme| scheme.eq_ignore_ascii_case(word));
     let came_by = || location(root.bundle, root.document).map(Url::scheme);
     let scheme = match (has("https"), has("http"), schemes().next()) {
@@ -34,17 +34,17 @@ pub(crate) fn server(root: Spot<'_>) -> Result<Url, String> {
 }
 
 /// Whether a parameter is a list, for which `collectionFormat` says something.
-pub(crate) fn is_list(spot: Spot<'_>) -> bool {
-    spot.text("type") == Some("array")
+pub(crate) fn is_list(node: NodeRef<'_>) -> bool {
+    node.text("type") == Some("array")
 }
 
 /// How the value of a parameter is written, by `collectionFormat`.
-pub(crate) fn form(spot: Spot<'_>, place: Place) -> Form {
+pub(crate) fn form(node: NodeRef<'_>, place: Place) -> Form {
     let (default, many) = match place {
         Place::Path | Place::Header => (Style::Simple, false),
         Place::Query | Place::Cookie => (Style::Form, true),
     };
-    let (style, explode) = match spot.text("collectionFormat").unwrap_or("csv") {
+    let (style, explode) = match node.text("collectionFormat").unwrap_or("csv") {
         "multi" if many => (Style::Form, true),
         "ssv" => (Style::SpaceDelimited, false),
         "tsv" => (Style::TabDelimited, false),
@@ -56,15 +56,15 @@ pub(crate) fn form(spot: Spot<'_>, place: Place) -> Form {
 
 /// The body of an operation: the parameter `in: body`, or all those `in: formData`.
 pub(crate) fn payload<'a>(
-    operation: Spot<'a>,
-    parameters: &[Spot<'a>],
+    operation: NodeRef<'a>,
+    parameters: &[NodeRef<'a>],
 ) -> Result<Option<Payload<'a>>, String> {
     let consumed = consumes(operation);
-    if let Some(body) = parameters.iter().find(|spot| spot.text("in") == Some("body")) {
+    if let Some(body) = parameters.iter().find(|node| node.text("in") == Some("body")) {
         return Ok(Some(whole(*body, &consumed)));
     }
-    let fields: Vec<Spot<'a>> =
-        parameters.iter().copied().filter(|spot| spot.text("in") == Some("formData")).collect();
+    let fields: Vec<NodeRef<'a>> =
+        parameters.iter().copied().filter(|node| node.text("in") == Some("formData")).collect();
     if fields.is_empty() {
         return Ok(None);
     }
@@ -76,7 +76,7 @@ pub(crate) fn payload<'a>(
     } else {
         (Shape::Form, "application/x-www-form-urlencoded")
     };
-    let named = |spot: &Spot<'a>| (spot.text("name").unwrap_or_default().to_owned(), *spot);
+    let named = |node: &NodeRef<'a>| (node.text("name").unwrap_or_default().to_owned(), *node);
     let required = fields.iter().filter(|field| field.flag("required"));
     let required: Vec<String> = required.map(|field| named(field).0).collect();
     Ok(Some(Payload {
@@ -91,13 +91,13 @@ pub(crate) fn payload<'a>(
 }
 
 /// The media types that an operation takes, the best first.
-fn consumes(operation: Spot<'_>) -> Vec<&str> {
+fn consumes(operation: NodeRef<'_>) -> Vec<&str> {
     let root = operation.bundle.root();
     let list = operation.get("consumes").or_else(|| root.and_then(|root| root.get("consumes")));
-    list.into_iter().flat_map(Spot::elements).filter_map(|media| media.value.as_str()).collect()
+    list.into_iter().flat_map(NodeRef::elements).filter_map(|media| media.value.as_str()).collect()
 }
 
-fn whole<'a>(body: Spot<'a>, consumed: &[&str]) -> Payload<'a> {
+fn whole<'a>(body: NodeRef<'a>, consumed: &[&str]) -> Payload<'a> {
     let schema = body.get("schema");
     let best = consumed.iter().min_by_key(|media| preference(media));
     let media = best.copied().unwrap_or("application/json");

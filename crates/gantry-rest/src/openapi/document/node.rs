@@ -1,0 +1,97 @@
+//! A value in a bundle, and following references from there.
+
+use super::Bundle;
+use crate::openapi::limits::HOPS;
+use serde_json::Value;
+
+/// A value in a document. Cheap to copy.
+///
+/// Each value that is read through it takes a step of the bundle. Without steps left, everything looks absent, so a caller
+/// must not use what it read after [`Bundle::is_exhausted`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodeRef<'a> {
+    pub(crate) bundle: &'a Bundle,
+    /// The document that the value is in.
+    pub(crate) document: usize,
+    pub(crate) value: &'a Value,
+}
+
+impl<'a> NodeRef<'a> {
+    /// Another value of the same document.
+    fn with(self, value: &'a Value) -> Self {
+        Self { value, ..self }
+    }
+
+    /// The member of this name, with its references not followed.
+    pub(crate) fn get(self, key: &str) -> Option<Self> {
+        if !self.bundle.take_step() {
+            return None;
+        }
+        self.value.get(key).map(|value| self.with(value))
+    }
+
+    /// The text under this name.
+    pub(crate) fn text(self, key: &str) -> Option<&'a str> {
+        self.get(key).and_then(|member| member.value.as_str())
+    }
+
+    /// Whether the member of this name is true, or a word that is true in YAML 1.1.
+    pub(crate) fn flag(self, key: &str) -> bool {
+        match self.get(key).map(|member| member.value) {
+            Some(Value::Bool(flag)) => *flag,
+            Some(Value::String(word)) => {
+                ["true", "yes", "on"].iter().any(|yes| word.trim().eq_ignore_ascii_case(yes))
+            }
+            None | Some(Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_)) => false,
+        }
+    }
+
+    /// The members of an object; nothing for anything else.
+    pub(crate) fn members(self) -> impl Iterator<Item = (&'a str, Self)> {
+        let members = self.value.as_object().into_iter().flatten();
+        let members = members.take_while(move |_| self.bundle.take_step());
+        members.map(move |(key, value)| (key.as_str(), self.with(value)))
+    }
+
+    /// The elements of a list; nothing for anything else.
+    pub(crate) fn elements(self) -> impl Iterator<Item = Self> {
+        let elements = self.value.as_array().into_iter().flatten();
+        elements.take_while(move |_| self.bundle.take_step()).map(move |value| self.with(value))
+    }
+
+    /// The `$ref`, as it is written.
+    pub(crate) fn reference(self) -> Option<&'a str> {
+        self.text("$ref")
+    }
+
+    /// The value after all references.
+    ///
+    /// # Errors
+    /// A reference leads nowhere, to where it must not, or in circles.
+    pub(crate) fn resolved(self) -> Result<Self, String> {
+        let mut node = self;
+        for _ in 0..HOPS {
+            let Some(reference) = node.reference() else { return Ok(node) };
+            node = node.bundle.find(node.document, reference)?;
+        }
+        let reference = self.bundle.describe_ref(self.document, self.reference().unwrap_or_default());
+        Err(format!("{reference} leads from reference to reference without end"))
+    }
+
+    /// Where a schema that is nothing but a reference leads to.
+    pub(crate) fn skip_aliases(self) -> Self {
+        let mut node = self;
+        for _ in 0..HOPS {
+            let alone = node.value.as_object().is_some_and(|members| members.len() == 1);
+            let Some(reference) = node.reference().filter(|_| alone) else { break };
+            let Ok(next) = node.bundle.find(node.document, reference) else { break };
+            node = next;
+        }
+        node
+    }
+
+    /// Equal for one and the same place of a document, and only for that.
+    pub(crate) fn address(self) -> usize {
+        std::ptr::from_ref(self.value).addr()
+    }
+}
