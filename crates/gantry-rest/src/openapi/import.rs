@@ -2,28 +2,31 @@
 
 mod budget;
 mod filter;
+pub(crate) mod input;
+pub(crate) mod names;
+mod operations;
 pub(crate) mod output;
+pub(crate) mod security;
+pub(crate) mod servers;
 pub(crate) mod swagger2;
 pub(crate) mod text;
-mod walk;
 
 pub(crate) use budget::ImportBudget;
 
 use crate::openapi::document::Bundle;
-use crate::openapi::input::{self, Input};
+use crate::openapi::import::input::Input;
+use crate::openapi::import::security::{KeyPlace, Need, Scheme};
+use crate::openapi::import::servers::Servers;
 use crate::openapi::limits::{OPERATIONS, SKIPPED_SHOWN};
-use crate::openapi::names;
 use crate::openapi::operation::{Method, Operation};
-use crate::openapi::parameter::Place;
+use crate::openapi::request::parameters::Place;
 use crate::openapi::schema::collapse;
-use crate::openapi::security::{self, KeyPlace, Need, Scheme};
-use crate::openapi::servers::Servers;
 use gantry_core::pattern::Pattern;
 use gantry_core::schema::SchemaText;
 use gantry_core::tool::Effect;
+use operations::Found;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
-use walk::Found;
 
 /// Warnings that are listed; whoever has so many does not read more.
 pub(crate) const WARNINGS: usize = 100;
@@ -113,7 +116,7 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
     if out.openapi.starts_with("3.2") {
         out.warnings.push("the document is of OpenAPI 3.2, and is read as if it were 3.1".to_owned());
     }
-    let walk = walk::operations(root);
+    let walk = operations::operations(root);
     out.warnings.extend(walk.warnings);
     out.total = walk.found.len() + walk.left_out + walk.broken.len();
     let origins: Vec<names::Origin<'_>> = walk.found.iter().map(Found::origin).collect();

@@ -1,7 +1,7 @@
 //! An operation of an API as a tool.
 
+use crate::openapi::import::security::{KeyPlace, Need};
 use crate::openapi::request::Template;
-use crate::openapi::security::{KeyPlace, Need};
 use gantry_core::digest::Digest;
 use gantry_core::schema::SchemaText;
 use gantry_core::tool::{Effect, Target};

@@ -3,16 +3,21 @@
 //! **Invariant:** no argument can end the part of the request that it is written into. Names and values are encoded for
 //! where they stand, and what cannot be encoded there (a line break in a header, a step upwards in a path) is refused.
 
+pub(crate) mod body;
+pub(crate) mod encode;
+mod file;
+mod multipart;
+pub(crate) mod parameters;
 mod path;
 
 #[cfg(test)]
 mod tests;
 
-use crate::openapi::body::Body;
+use crate::openapi::import::security::KeyPlace;
 use crate::openapi::limits::ADDRESS_BYTES;
 use crate::openapi::operation::Operation;
-use crate::openapi::parameter::{Pairs, Parameter, Place, Sheet, TooLong, in_header};
-use crate::openapi::security::KeyPlace;
+use crate::openapi::request::body::Body;
+use crate::openapi::request::parameters::{Pairs, Parameter, Place, Sheet, TooLong, in_header};
 use http::HeaderName;
 use serde_json::{Map, Value};
 

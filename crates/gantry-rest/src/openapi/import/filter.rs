@@ -1,7 +1,7 @@
 //! Which operations are wanted, and what a filter asks for in vain.
 
 use crate::openapi::import::Choice;
-use crate::openapi::import::walk::Found;
+use crate::openapi::import::operations::Found;
 use gantry_core::pattern::Pattern;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@
 //! an output schema has to fit it.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::{essence, is_any, is_json_for_sure};
+use crate::openapi::media::{essence, is_any, is_json_for_sure};
 use crate::openapi::schema::{Direction, fit};
 use serde_json::{Map, Value};
 use std::collections::HashSet;

@@ -1,10 +1,11 @@
 //! Swagger 2.0, where it has another shape than OpenAPI 3.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::{Payload, Shape, essence, is_json, preference, sent, shape};
-use crate::openapi::parameter::{Form, Place, Style};
+use crate::openapi::import::input::{Payload, Shape, preference, sent, shape};
+use crate::openapi::import::servers::{located, location};
+use crate::openapi::media::{essence, is_json};
+use crate::openapi::request::parameters::{Form, Place, Style};
 use crate::openapi::schema::Fields;
-use crate::openapi::servers::{located, location};
 use url::Url;
 
 /// Where the API is, by `schemes`, `host` and `basePath`.

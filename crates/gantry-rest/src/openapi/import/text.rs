@@ -1,7 +1,7 @@
 //! What a document says in words, as a model gets it.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::import::walk::Found;
+use crate::openapi::import::operations::Found;
 use crate::openapi::limits::DESCRIPTION_CHARS;
 use crate::openapi::schema::{collapse, without_comments};
 use gantry_core::raw::misleads;

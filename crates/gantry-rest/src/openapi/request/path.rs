@@ -2,8 +2,8 @@
 
 use super::too_long;
 use crate::openapi::limits::ADDRESS_BYTES;
-use crate::openapi::parameter::encode::{Script, push};
-use crate::openapi::parameter::{Parameter, Place, TooLong, in_path};
+use crate::openapi::request::encode::{Script, push};
+use crate::openapi::request::parameters::{Parameter, Place, TooLong, in_path};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 

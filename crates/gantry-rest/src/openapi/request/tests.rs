@@ -1,8 +1,8 @@
 //! Whole requests, and that no argument can leave its place.
 
 use super::*;
-use crate::openapi::body::{BodyKind, Source};
-use crate::openapi::parameter::{Form, Style};
+use crate::openapi::request::body::{BodyKind, Source};
+use crate::openapi::request::parameters::{Form, Style};
 use proptest::prelude::*;
 use serde_json::json;
 use url::Url;

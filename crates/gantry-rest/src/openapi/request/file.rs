@@ -1,6 +1,6 @@
 //! Files: arguments with content, and what is said about it.
 
-use super::media;
+use super::body::media;
 use crate::openapi::limits::BODY_BYTES;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -75,7 +75,7 @@ fn member<'a>(
 fn decode(whose: &dyn Display, text: &str) -> Result<Vec<u8>, String> {
     // Limit: base64 has four bytes for three; half as much again is for line breaks.
     if text.len() / 2 > BODY_BYTES {
-        return Err(super::too_large(crate::openapi::parameter::TooLong));
+        return Err(super::body::too_large(crate::openapi::request::parameters::TooLong));
     }
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     BASE64.decode(digits).map_err(|error| format!("the {whose} has \"content\" that is not base64: {error}"))

@@ -1,8 +1,8 @@
 //! Finding the operations of a document.
 
 use crate::openapi::document::NodeRef;
+use crate::openapi::import::names::Origin;
 use crate::openapi::limits::HOPS;
-use crate::openapi::names::Origin;
 use crate::openapi::operation::Method;
 use serde_json::Value;
 use std::collections::HashSet;

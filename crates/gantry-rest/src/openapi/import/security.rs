@@ -3,7 +3,7 @@
 use crate::openapi::document::NodeRef;
 use crate::openapi::document::Version;
 use crate::openapi::import::WARNINGS;
-use crate::openapi::servers::{Servers, folder, location};
+use crate::openapi::import::servers::{Servers, folder, location};
 use std::collections::BTreeMap;
 use url::Url;
 

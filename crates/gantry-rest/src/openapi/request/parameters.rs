@@ -12,14 +12,13 @@
 //! - Any other list or object in a list, or in an object of another style, is JSON.
 //! - Null is undefined: it is left out, like a list or an object without members.
 
-pub(crate) mod encode;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
 use crate::openapi::limits::ADDRESS_BYTES;
-use encode::{Script, encode, push};
+use crate::openapi::request::encode::{Script, encode, push};
 use serde_json::Value;
 use std::borrow::Cow;
 pub(crate) use text::text;

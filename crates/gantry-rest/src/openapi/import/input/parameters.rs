@@ -3,10 +3,10 @@
 use crate::openapi::document::NodeRef;
 use crate::openapi::document::Version;
 use crate::openapi::import::swagger2;
-use crate::openapi::input::media;
 use crate::openapi::limits::{HOPS, PARAMETERS, PROPERTY_DESCRIPTION_CHARS};
-use crate::openapi::parameter::{Form, Place, Style};
+use crate::openapi::media;
 use crate::openapi::request::FRAMING;
+use crate::openapi::request::parameters::{Form, Place, Style};
 use crate::openapi::schema::collapse;
 use std::borrow::Cow;
 use std::collections::HashSet;

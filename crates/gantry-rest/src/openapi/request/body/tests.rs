@@ -184,11 +184,15 @@ fn a_boundary_comes_from_the_parts_and_occurs_in_none() {
     let other = write(&body, &json!({"body": {"a": "2"}})).unwrap();
     assert_ne!(once.unwrap().0, other.unwrap().0);
     let seed = gantry_core::digest::Digest::of(b"x");
-    let first = multipart::boundary(&[], seed).unwrap();
+    let first = crate::openapi::request::multipart::boundary(&[], seed).unwrap();
     let within = format!("ggg{first}!");
-    let second = multipart::boundary(&[b"other", within.as_bytes()], seed).unwrap();
+    let second = crate::openapi::request::multipart::boundary(&[b"other", within.as_bytes()], seed).unwrap();
     assert_ne!(first, second);
-    assert_eq!(second, multipart::boundary(&[], gantry_core::digest::Digest::of(seed.as_bytes())).unwrap());
+    assert_eq!(
+        second,
+        crate::openapi::request::multipart::boundary(&[], gantry_core::digest::Digest::of(seed.as_bytes()))
+            .unwrap()
+    );
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! Request bodies: JSON, forms, multipart with files, text, binary.
 
-mod file;
-mod media;
-mod multipart;
+pub(super) mod media;
 
 #[cfg(test)]
 mod tests;
 
+use super::file::File;
+use super::multipart::Parts;
 use crate::openapi::limits::BODY_BYTES;
-use crate::openapi::parameter::{Form, Pairs, Sheet, Style, TooLong, text};
-use file::File;
-use multipart::Parts;
+use crate::openapi::request::parameters::{Form, Pairs, Sheet, Style, TooLong, text};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -179,12 +177,12 @@ fn usual_form(value: &Value) -> Form {
 }
 
 /// A property of a form. Shown, it says where its value came from.
-struct Field<'a> {
+pub(super) struct Field<'a> {
     /// The argument that it is a property of, if the body is one.
-    owner: Option<&'a str>,
-    argument: &'a str,
-    name: &'a str,
-    value: &'a Value,
+    pub(super) owner: Option<&'a str>,
+    pub(super) argument: &'a str,
+    pub(super) name: &'a str,
+    pub(super) value: &'a Value,
 }
 
 impl fmt::Display for Field<'_> {
@@ -232,6 +230,6 @@ pub(crate) struct Part {
 }
 
 /// The words for a body that is larger than may be sent.
-fn too_large(TooLong: TooLong) -> String {
+pub(super) fn too_large(TooLong: TooLong) -> String {
     format!("the body would have more than {BODY_BYTES} bytes, which is the most that is sent; send less")
 }

@@ -6,9 +6,9 @@ mod kinds;
 mod wild;
 
 use super::*;
-use crate::openapi::body::{BodyKind, Part, Source};
 use crate::openapi::limits::PARAMETERS;
-use crate::openapi::parameter::{Form, Style};
+use crate::openapi::request::body::{BodyKind, Part, Source};
+use crate::openapi::request::parameters::{Form, Style};
 use crate::openapi::{Bundle, Choice, Operation, Url, import};
 use gantry_core::schema::Schema;
 use serde_json::json;
@@ -62,7 +62,7 @@ fn styled(style: Style, explode: bool) -> Form {
     Form::Styled { style, explode, allow_reserved: false }
 }
 
-fn body(operation: &Operation) -> &crate::openapi::body::Body {
+fn body(operation: &Operation) -> &crate::openapi::request::body::Body {
     operation.template.body.as_ref().unwrap()
 }
 

@@ -1,9 +1,9 @@
 //! Bodies of several parts, as RFC 7578 has them.
 
+use super::body::{Field, Part, media, too_large};
 use super::file::File;
-use super::{Field, Part, media, too_large};
 use crate::openapi::limits::BODY_BYTES;
-use crate::openapi::parameter::{Form, Pairs, Sheet, TooLong, text};
+use crate::openapi::request::parameters::{Form, Pairs, Sheet, TooLong, text};
 use gantry_core::digest::Digest;
 use serde_json::Value;
 use std::fmt::Write as _;

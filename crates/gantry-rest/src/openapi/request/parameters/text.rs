@@ -1,6 +1,6 @@
 //! Values as texts, before they are encoded.
 
-use super::encode::{Script, encode};
+use crate::openapi::request::encode::{Script, encode};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
 use std::fmt::Write as _;

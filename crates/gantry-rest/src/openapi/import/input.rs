@@ -4,23 +4,21 @@
 //! properties; any other body is the argument `body`. A model should not have to know where in a request a value goes, so
 //! places only show in names where two arguments would have the same one.
 
-mod argument;
-mod declared;
+mod arguments;
 mod files;
-mod media;
-mod payload;
+pub(crate) mod parameters;
+pub(crate) mod request_body;
 
-pub(crate) use media::{essence, is_any, is_json, is_json_for_sure};
-pub(crate) use payload::{Payload, Shape, preference, sent, shape};
+pub(crate) use request_body::{Payload, Shape, preference, sent, shape};
 
 use crate::openapi::document::NodeRef;
 use crate::openapi::import::ImportBudget;
-use crate::openapi::parameter::{Parameter, Place};
 use crate::openapi::request::Template;
+use crate::openapi::request::parameters::{Parameter, Place};
 use crate::openapi::schema::{Converter, Direction, fit};
-use argument::{Argument, Names, What};
-use declared::Declared;
+use arguments::{Argument, Names, What};
 use gantry_core::schema::SchemaText;
+use parameters::Declared;
 use serde_json::{Map, Value};
 
 /// What an operation takes.
@@ -43,10 +41,10 @@ pub(crate) fn input(
     secret: &dyn Fn(Place, &str) -> bool,
     budget: &mut ImportBudget,
 ) -> Result<Input, String> {
-    let all = declared::merged(item, operation)?;
-    let payload = payload::of(operation, &all)?;
-    let content = payload.map(payload::content).transpose()?;
-    let declared: Vec<Declared<'_>> = declared::read(path, &all)?
+    let all = parameters::merged(item, operation)?;
+    let payload = request_body::of(operation, &all)?;
+    let content = payload.map(request_body::content).transpose()?;
+    let declared: Vec<Declared<'_>> = parameters::read(path, &all)?
         .into_iter()
         .filter(|parameter| !secret(parameter.place, parameter.name))
         .collect();

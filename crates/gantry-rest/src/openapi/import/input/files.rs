@@ -1,7 +1,7 @@
 //! Which properties of a body are files.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::media;
+use crate::openapi::media;
 use serde_json::Value;
 
 /// Bytes of the media types of one part.

@@ -1,15 +1,15 @@
 //! The body of a request: which of its media types is sent, and which arguments make it.
 
-use crate::openapi::body::{Body, BodyKind, Part, Source};
 use crate::openapi::document::NodeRef;
 use crate::openapi::document::Version;
+use crate::openapi::import::input::arguments::{Argument, What, cleaned};
+use crate::openapi::import::input::files::{self, Files, file};
+use crate::openapi::import::input::parameters::styled;
 use crate::openapi::import::swagger2;
-use crate::openapi::input::argument::{Argument, What, cleaned};
-use crate::openapi::input::declared::styled;
-use crate::openapi::input::files::{self, Files, file};
-use crate::openapi::input::media;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
-use crate::openapi::parameter::{Form, Place};
+use crate::openapi::media;
+use crate::openapi::request::body::{Body, BodyKind, Part, Source};
+use crate::openapi::request::parameters::{Form, Place};
 use crate::openapi::schema::{Fields, collapse, fields, loose_fields};
 use std::borrow::Cow;
 use std::collections::HashSet;

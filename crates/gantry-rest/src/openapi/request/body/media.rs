@@ -4,7 +4,7 @@
 ///
 /// # Errors
 /// The document has none that could be a header.
-pub(super) fn sent(media: &str, instead: &str) -> Result<String, String> {
+pub(in crate::openapi::request) fn sent(media: &str, instead: &str) -> Result<String, String> {
     let media = media.trim();
     if is_range(media) {
         return Ok(instead.to_owned());
@@ -16,12 +16,12 @@ pub(super) fn sent(media: &str, instead: &str) -> Result<String, String> {
 }
 
 /// The first of a list of media types (`image/png, image/jpeg`) that is one and not a range.
-pub(super) fn first(list: &str) -> Option<&str> {
+pub(in crate::openapi::request) fn first(list: &str) -> Option<&str> {
     list.split(',').map(str::trim).find(|media| is_valid(media))
 }
 
 /// Whether it is `type/subtype`, with or without parameters, and can stand in a header.
-pub(super) fn is_valid(media: &str) -> bool {
+pub(in crate::openapi::request) fn is_valid(media: &str) -> bool {
     let is_token = |text: &str| {
         let is_mark = |byte: u8| b"!#$&'+-.^_`|~".contains(&byte);
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
@@ -32,18 +32,18 @@ pub(super) fn is_valid(media: &str) -> bool {
 }
 
 /// Without parameters.
-pub(super) fn essence(media: &str) -> &str {
+pub(in crate::openapi::request) fn essence(media: &str) -> &str {
     media.split(';').next().unwrap_or_default().trim()
 }
 
 /// Whether what is sent as this is JSON.
-pub(super) fn is_json(media: &str) -> bool {
+pub(in crate::openapi::request) fn is_json(media: &str) -> bool {
     let essence = essence(media).to_ascii_lowercase();
     essence.ends_with("/json") || essence.ends_with("+json")
 }
 
 /// The character set that it names.
-pub(super) fn charset(media: &str) -> Option<&str> {
+pub(in crate::openapi::request) fn charset(media: &str) -> Option<&str> {
     media.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"'))

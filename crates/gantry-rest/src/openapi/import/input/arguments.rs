@@ -1,9 +1,9 @@
 //! Arguments: what they are called, and what may be in them.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::declared::Declared;
+use crate::openapi::import::input::parameters::Declared;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
-use crate::openapi::parameter::Place;
+use crate::openapi::request::parameters::Place;
 use crate::openapi::schema::{Converter, collapse};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
