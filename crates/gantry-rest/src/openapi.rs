@@ -14,8 +14,8 @@ mod request;
 mod schema;
 
 pub use document::{Bundle, DocumentError};
-pub use import::security::{KeyPlace, Need, Scheme};
-pub use import::{Choice, Import, Skipped, import};
+pub use import::security::{KeyPlace, Scheme, SecurityRequirement};
+pub use import::{Import, ImportOptions, SkippedOperation, import};
 pub use operation::{Method, Operation};
 pub use request::Prepared;
 pub use url::Url;

@@ -1,101 +1,56 @@
-//! Percent-encoding, by what may stand where.
+//! Percent-encoding.
 
 use percent_encoding::percent_encode_byte;
 
-/// Where a text is written, which says what of it may stand there as it is.
+/// The characters that are not encoded. Letters, digits and `-._~` never are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Script {
-    /// Only what means nothing anywhere.
-    Strict,
-    /// A value in a query with `allowReserved`. What would end the value, or what no query may have (`& # + [ ]`), is
-    /// encoded all the same.
+pub(crate) enum EncodeSet {
+    /// None.
+    Component,
+    /// The reserved characters of a value with `allowReserved`, but for those that would end the value and those that no
+    /// query may have (`& # + [ ]`). What is encoded already stays so.
     Reserved,
-    /// A value in a path with `allowReserved`: `/ ? #` would lead elsewhere and are encoded all the same.
-    ReservedInPath,
-    /// What a document has in its path.
-    FixedPath,
-    /// What a document has in the query of its path.
-    FixedQuery,
-    /// `application/x-www-form-urlencoded`: a space is `+`.
-    Form,
-    /// The same with `allowReserved`.
-    FormReserved,
-    /// The name of a cookie.
-    CookieName,
-    /// The value of a cookie: what its syntax has no room for is encoded, and `%`, so that it can be decoded.
-    CookieValue,
-    /// As it is. Whoever reads this looks at what comes.
+    /// Those that the fixed parts of a path and of its query may have. What is encoded already stays so.
+    Fixed,
+    /// All. The caller checks or escapes the text.
     Plain,
 }
 
-impl Script {
-    /// Whether this byte stands as it is.
+impl EncodeSet {
     fn keeps(self, byte: u8) -> bool {
         let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         unreserved
             || match self {
-                Self::Strict | Self::Form => false,
-                Self::Reserved | Self::FormReserved => b":/?@!$'()*,;=".contains(&byte),
-                Self::ReservedInPath => b":@!$&'()*+,;=".contains(&byte),
-                Self::FixedPath => b":@!$&'()*+,;=/".contains(&byte),
-                Self::FixedQuery => b":@!$&'()*+,;=/?".contains(&byte),
-                Self::CookieName => b"!#$&'*+^`|".contains(&byte),
-                Self::CookieValue => byte.is_ascii_graphic() && !b"\",;\\%".contains(&byte),
+                Self::Component => false,
+                Self::Reserved => b":/?@!$'()*,;=".contains(&byte),
+                Self::Fixed => b":@!$&'()*+,;=/?".contains(&byte),
                 Self::Plain => true,
             }
     }
-
-    /// Whether what is encoded already stays so.
-    fn keeps_encoded(self) -> bool {
-        match self {
-            Self::Reserved
-            | Self::FormReserved
-            | Self::ReservedInPath
-            | Self::FixedPath
-            | Self::FixedQuery => true,
-            Self::Strict | Self::Form | Self::CookieName | Self::CookieValue | Self::Plain => false,
-        }
-    }
-
-    /// What a space becomes.
-    fn space(self) -> &'static str {
-        match self {
-            Self::Form | Self::FormReserved => "+",
-            Self::Strict
-            | Self::Reserved
-            | Self::ReservedInPath
-            | Self::FixedPath
-            | Self::FixedQuery
-            | Self::CookieName
-            | Self::CookieValue => "%20",
-            Self::Plain => " ",
-        }
-    }
 }
 
-/// Writes a text at the end of another.
-pub(crate) fn push(out: &mut String, text: &str, script: Script) {
-    if script == Script::Plain {
+/// Appends a text in this encoding.
+pub(crate) fn push(out: &mut String, text: &str, set: EncodeSet) {
+    if set == EncodeSet::Plain {
         out.push_str(text);
         return;
     }
+    let keeps_encoded = matches!(set, EncodeSet::Reserved | EncodeSet::Fixed);
     let bytes = text.as_bytes();
     for (at, byte) in bytes.iter().copied().enumerate() {
-        let encoded = byte == b'%' && script.keeps_encoded() && is_encoded(bytes, at);
-        if encoded || script.keeps(byte) {
+        let encoded = byte == b'%' && keeps_encoded && is_encoded(bytes, at);
+        if encoded || set.keeps(byte) {
             out.push(char::from(byte));
-        } else if byte == b' ' {
-            out.push_str(script.space());
         } else {
             out.push_str(percent_encode_byte(byte));
         }
     }
 }
 
-/// The text as it is written there.
-pub(crate) fn encode(text: &str, script: Script) -> String {
+/// A text in this encoding.
+pub(crate) fn encode(text: &str, set: EncodeSet) -> String {
     let mut out = String::with_capacity(text.len());
-    push(&mut out, text, script);
+    push(&mut out, text, set);
     out
 }
 

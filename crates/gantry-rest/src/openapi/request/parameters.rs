@@ -1,287 +1,172 @@
-//! How a value is written into a path, a query, a header or a cookie: `style` and `explode`.
+//! How a value is written into a path, a query, a header or a form.
 //!
-//! By the table of OpenAPI 3.0.4 and 3.1.1, which is RFC 6570 where that has the style. What the table leaves open is
-//! decided here:
-//! - A style that the place does not have (a label in a query) is written as the usual one of the place.
-//! - `spaceDelimited` and the like, exploded, are `form`, exploded, as OpenAPI 3.0.3 has it.
-//! - `deepObject` is exploded whatever the document says. Objects in it go on in brackets (`a[b][c]`), and lists have
-//!   their index there (`a[b][0]`): that alone keeps the members of an object in a list together, and the APIs which
-//!   have the style in public documents read it.
-//! - `spaceDelimited` and the like in a path or a header are what Swagger 2.0 has there by `collectionFormat`.
-//! - A list in an object of `form`, exploded, repeats the name of its property, if all in it is plain.
+//! By the table of OpenAPI 3.0.4 and 3.1.1, for its styles `simple` (in paths and headers), `form` (elsewhere) and
+//! `deepObject`; the importer refuses operations with other styles. What the table leaves open is decided here:
+//! - `deepObject` is always exploded. Objects in it go on in brackets (`a[b][c]`), and lists have their index there
+//!   (`a[b][0]`): that alone keeps the members of an object in a list together, and the APIs which have the style in
+//!   public documents read it.
+//! - A list in an exploded object of `form` repeats the name of its property, if it has no lists or objects in it.
 //! - Any other list or object in a list, or in an object of another style, is JSON.
-//! - Null is undefined: it is left out, like a list or an object without members.
-
-mod text;
+//! - Null is left out, like a list or an object without members.
 
 #[cfg(test)]
 mod tests;
 
-use crate::openapi::limits::ADDRESS_BYTES;
-use crate::openapi::request::encode::{Script, encode, push};
-use serde_json::Value;
+use crate::openapi::request::encode::{EncodeSet, encode, push};
+use serde_json::{Number, Value};
 use std::borrow::Cow;
-pub(crate) use text::text;
-use text::{Shape, ascii, items, shape};
+use std::fmt::Write as _;
 
 /// Where a parameter goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Path,
     Query,
     Header,
-    Cookie,
 }
 
-/// How a value is written.
+/// How lists and objects are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    Simple,
-    Label,
-    Matrix,
-    Form,
-    SpaceDelimited,
-    PipeDelimited,
-    /// `tsv` of Swagger 2.0.
-    TabDelimited,
+    /// As one text with commas.
+    Joined,
+    /// Each element and each member by itself (`explode`); in paths and headers with commas between them.
+    Exploded,
     DeepObject,
-}
-
-impl Style {
-    /// What stands between the elements of a list that is not exploded.
-    fn delimiter(self) -> &'static str {
-        match self {
-            Self::SpaceDelimited => " ",
-            Self::PipeDelimited => "|",
-            Self::TabDelimited => "\t",
-            Self::Simple | Self::Label | Self::Matrix | Self::Form | Self::DeepObject => ",",
-        }
-    }
-}
-
-/// The way from a value to its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// By style.
-    Styled { style: Style, explode: bool, allow_reserved: bool },
     /// As JSON (`content: application/json`).
     Json,
 }
 
-impl Form {
-    /// The properties of this value that become parameters under their own names.
-    pub(crate) fn spread<'a>(&self, value: &'a Value) -> impl Iterator<Item = &'a str> {
-        let spreads = match self {
-            Self::Styled { style, explode, .. } => *explode && *style != Style::DeepObject,
-            Self::Json => false,
-        };
-        let members = value.as_object().filter(|_| spreads).into_iter().flatten();
-        members.filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str())
+/// How a value becomes text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Serialization {
+    pub(crate) style: Style,
+    pub(crate) allow_reserved: bool,
+}
+
+impl Serialization {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, allow_reserved: false }
     }
 
-    /// Whether elements have tabs between them.
-    pub(crate) fn has_tabs(&self) -> bool {
-        matches!(self, Self::Styled { style: Style::TabDelimited, explode: false, .. })
+    /// The properties of this value that become parameters under their own names.
+    pub(crate) fn spread(self, value: &Value) -> impl Iterator<Item = &str> {
+        let members = value.as_object().filter(|_| self.style == Style::Exploded).into_iter().flatten();
+        members.filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str())
     }
 }
 
 /// One parameter of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameter {
-    /// The argument of the tool that holds its value.
+    /// The argument of the tool that has its value.
     pub(crate) argument: String,
     /// Its name in the request.
     pub(crate) name: String,
     pub(crate) place: Place,
-    pub(crate) form: Form,
+    pub(crate) serialization: Serialization,
 }
 
 /// More text than may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// What a parameter is in a path; nothing if the value has nothing to write there.
-pub(crate) fn in_path(parameter: &Parameter, value: &Value) -> Result<Option<String>, TooLong> {
-    let (style, explode, script) = match &parameter.form {
-        Form::Json if value.is_null() => return Ok(None),
-        Form::Json => return Ok(Some(encode(&value.to_string(), Script::Strict))),
-        Form::Styled { style, explode, allow_reserved: false } => (*style, *explode, Script::Strict),
-        Form::Styled { style, explode, allow_reserved: true } => (*style, *explode, Script::ReservedInPath),
-    };
-    let shape = shape(value);
-    if shape == Shape::Nothing {
-        return Ok(None);
-    }
-    Ok(match style {
-        Style::Matrix => Some(matrix(&parameter.name, shape, explode, script)?),
-        Style::Label => {
-            let delimiter = if explode { "." } else { "," };
-            let text = items(shape, explode, script).join(delimiter);
-            (!text.is_empty()).then(|| format!(".{text}"))
-        }
-        Style::SpaceDelimited | Style::PipeDelimited | Style::TabDelimited if !explode => {
-            let delimiter = encode(style.delimiter(), Script::Strict);
-            let text = items(shape, explode, script).join(&delimiter);
-            (!text.is_empty()).then_some(text)
-        }
-        Style::Simple
-        | Style::Form
-        | Style::SpaceDelimited
-        | Style::PipeDelimited
-        | Style::TabDelimited
-        | Style::DeepObject => {
-            let text = items(shape, explode, script).join(",");
-            (!text.is_empty()).then_some(text)
-        }
-    })
-}
-
-/// `;color=blue;color=black`. An empty value has no `=`.
-fn matrix(name: &str, shape: Shape<'_>, explode: bool, script: Script) -> Result<String, TooLong> {
-    let name = encode(name, Script::Strict);
-    let pairs: Vec<(Cow<'_, str>, String)> = match shape {
-        Shape::Many(texts) if explode => {
-            texts.iter().map(|text| (Cow::Borrowed(name.as_str()), encode(text, script))).collect()
-        }
-        Shape::Named(members) if explode => members
-            .iter()
-            .map(|(name, text)| (Cow::Owned(encode(name, Script::Strict)), encode(text, script)))
-            .collect(),
-        other @ (Shape::Nothing | Shape::One(_) | Shape::Many(_) | Shape::Named(_)) => {
-            vec![(Cow::Borrowed(name.as_str()), items(other, false, script).join(","))]
+/// A value in a path; `None` if that would be no text.
+pub(crate) fn in_path(style: Style, value: &Value) -> Option<String> {
+    let text = match style {
+        Style::Json if !value.is_null() => encode(&value.to_string(), EncodeSet::Component),
+        Style::Json | Style::Joined | Style::Exploded | Style::DeepObject => {
+            items(value, style, EncodeSet::Component).join(",")
         }
     };
-    let mut out = String::new();
-    for (name, value) in pairs {
-        let equals = if value.is_empty() { "" } else { "=" };
-        out.extend([";", &*name, equals, value.as_str()]);
-        // Limit: a long name that is repeated for each element grows faster than the arguments.
-        if out.len() > ADDRESS_BYTES {
-            return Err(TooLong);
-        }
-    }
-    Ok(out)
+    (!text.is_empty()).then_some(text)
 }
 
-/// What a parameter is in a header, where nothing is encoded; nothing if there is no value.
-pub(crate) fn in_header(form: &Form, value: &Value) -> Option<String> {
-    match form {
-        Form::Json => (!value.is_null()).then(|| ascii(&value.to_string())),
-        Form::Styled { style, explode, .. } => match shape(value) {
-            Shape::Nothing => None,
-            shape @ (Shape::One(_) | Shape::Many(_) | Shape::Named(_)) => {
-                let delimiter = if *explode { "," } else { style.delimiter() };
-                Some(items(shape, *explode, Script::Plain).join(delimiter))
+/// A value in a header, where nothing is encoded; `None` if there is no value.
+pub(crate) fn in_header(style: Style, value: &Value) -> Option<String> {
+    if style == Style::Json {
+        return (!value.is_null()).then(|| ascii(&value.to_string()));
+    }
+    let items = items(value, style, EncodeSet::Plain);
+    (!items.is_empty()).then(|| items.join(","))
+}
+
+/// The texts that commas separate in `simple`, and in `form` without `explode`.
+fn items(value: &Value, style: Style, set: EncodeSet) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![encode(&text(value), set)],
+        Value::Array(elements) => {
+            let given = elements.iter().filter(|element| !element.is_null());
+            given.map(|element| encode(&text(element), set)).collect()
+        }
+        Value::Object(members) => {
+            let given = members.iter().filter(|(_, value)| !value.is_null());
+            let pairs = given.map(|(name, value)| (encode(name, name_set(set)), encode(&text(value), set)));
+            if style == Style::Exploded {
+                pairs.map(|(name, text)| format!("{name}={text}")).collect()
+            } else {
+                pairs.flat_map(|(name, text)| [name, text]).collect()
             }
-        },
-    }
-}
-
-/// What names and values are written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sheet {
-    Query,
-    Cookie,
-    /// A body of `application/x-www-form-urlencoded`.
-    Form,
-    /// The parts of a multipart body, which are not encoded.
-    Parts,
-}
-
-impl Sheet {
-    fn names(self) -> Script {
-        match self {
-            Self::Query => Script::Strict,
-            Self::Cookie => Script::CookieName,
-            Self::Form => Script::Form,
-            Self::Parts => Script::Plain,
-        }
-    }
-
-    fn values(self, form: &Form) -> Script {
-        let reserved = match form {
-            Form::Styled { allow_reserved, .. } => *allow_reserved,
-            Form::Json => false,
-        };
-        match self {
-            Self::Query if reserved => Script::Reserved,
-            Self::Query => Script::Strict,
-            Self::Form if reserved => Script::FormReserved,
-            Self::Form => Script::Form,
-            Self::Cookie => Script::CookieValue,
-            Self::Parts => Script::Plain,
         }
     }
 }
 
-/// Encoded names and values, up to a limit.
+/// The encoding of names beside values of this encoding: `allowReserved` is about values only.
+fn name_set(set: EncodeSet) -> EncodeSet {
+    if set == EncodeSet::Plain { EncodeSet::Plain } else { EncodeSet::Component }
+}
+
+/// Names and values, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Pairs {
-    sheet: Sheet,
+    encoded: bool,
     pairs: Vec<(String, String)>,
     bytes: usize,
     limit: usize,
 }
 
 impl Pairs {
-    pub(crate) fn new(sheet: Sheet, limit: usize) -> Self {
-        Self { sheet, pairs: Vec::new(), bytes: 0, limit }
+    /// For a query or a form.
+    pub(crate) fn encoded(limit: usize) -> Self {
+        Self { encoded: true, pairs: Vec::new(), bytes: 0, limit }
+    }
+
+    /// For the parts of a multipart body, which are not encoded.
+    pub(crate) fn plain(limit: usize) -> Self {
+        Self { encoded: false, ..Self::encoded(limit) }
     }
 
     /// Writes a value under its name, or under those of its members.
-    pub(crate) fn write(&mut self, name: &str, value: &Value, form: &Form) -> Result<(), TooLong> {
-        let names = self.sheet.names();
-        let script = self.sheet.values(form);
-        let encoded = encode(name, names);
-        let (style, explode) = match form {
-            Form::Json if value.is_null() => return Ok(()),
-            Form::Json => return self.add(&encoded, encode(&value.to_string(), script)),
-            Form::Styled { style: Style::DeepObject, .. } => {
-                return self.deep(&mut encoded.clone(), value, script);
-            }
-            Form::Styled { style, explode, .. } => (*style, *explode),
+    pub(crate) fn write(&mut self, name: &str, value: &Value, how: Serialization) -> Result<(), TooLong> {
+        let set = match (self.encoded, how.allow_reserved) {
+            (false, _) => EncodeSet::Plain,
+            (true, true) => EncodeSet::Reserved,
+            (true, false) => EncodeSet::Component,
         };
-        if let (Value::Object(members), true) = (value, explode) {
-            return members.iter().try_for_each(|(name, value)| self.member(name, value, script));
-        }
-        match shape(value) {
-            Shape::Nothing => Ok(()),
-            Shape::One(text) => self.add(&encoded, encode(&text, script)),
-            Shape::Many(texts) if explode => {
-                texts.iter().try_for_each(|text| self.add(&encoded, encode(text, script)))
+        let mut encoded = encode(name, name_set(set));
+        match (how.style, value) {
+            (_, Value::Null) => Ok(()),
+            (Style::Json, _) => self.add(&encoded, encode(&value.to_string(), set)),
+            (Style::DeepObject, _) => self.deep(&mut encoded, value, set),
+            (Style::Exploded, Value::Object(members)) => members.iter().try_for_each(|(name, value)| {
+                let style = if is_nested(value) { Style::Json } else { Style::Exploded };
+                self.write(name, value, Serialization { style, ..how })
+            }),
+            (Style::Exploded, Value::Array(_)) => {
+                let mut items = items(value, how.style, set).into_iter();
+                items.try_for_each(|item| self.add(&encoded, item))
             }
-            shape @ (Shape::Many(_) | Shape::Named(_)) => {
-                let delimiter = match style.delimiter() {
-                    "," => ",".to_owned(),
-                    other => encode(other, script),
-                };
-                self.add(&encoded, items(shape, false, script).join(&delimiter))
+            (Style::Joined | Style::Exploded, _) => {
+                let items = items(value, how.style, set);
+                if items.is_empty() { Ok(()) } else { self.add(&encoded, items.join(",")) }
             }
-        }
-    }
-
-    /// Writes a property of an object that is spread: a list of plain values as often as it has some.
-    fn member(&mut self, name: &str, value: &Value, script: Script) -> Result<(), TooLong> {
-        let name = encode(name, self.sheet.names());
-        match value {
-            Value::Null => Ok(()),
-            Value::Array(elements) if elements.iter().all(|one| !one.is_array() && !one.is_object()) => {
-                elements
-                    .iter()
-                    .filter(|one| !one.is_null())
-                    .try_for_each(|one| self.add(&name, encode(&text(one), script)))
-            }
-            one @ (Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_)) => self.add(&name, encode(&text(one), script)),
         }
     }
 
     /// Writes a value with the way to it in brackets. The name grows and shrinks in place, so that a long one with many
     /// members costs no more than what is written of it.
-    fn deep(&mut self, name: &mut String, value: &Value, script: Script) -> Result<(), TooLong> {
+    fn deep(&mut self, name: &mut String, value: &Value, set: EncodeSet) -> Result<(), TooLong> {
         let length = name.len();
         let members: Box<dyn Iterator<Item = (Cow<'_, str>, &Value)>> = match value {
             Value::Null => return Ok(()),
@@ -294,22 +179,21 @@ impl Pairs {
                 Box::new(given.map(|(at, value)| (Cow::from(at.to_string()), value)))
             }
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                return self.add(name, encode(&text(value), script));
+                return self.add(name, encode(&text(value), set));
             }
         };
-        let names = self.sheet.names();
         for (key, value) in members {
-            push(name, "[", names);
-            push(name, &key, names);
-            push(name, "]", names);
-            self.deep(name, value, script)?;
+            for piece in ["[", &*key, "]"] {
+                push(name, piece, name_set(set));
+            }
+            self.deep(name, value, set)?;
             name.truncate(length);
         }
         Ok(())
     }
 
-    /// Adds what is encoded already.
-    pub(crate) fn add(&mut self, name: &str, value: String) -> Result<(), TooLong> {
+    /// Adds a pair that is encoded already.
+    fn add(&mut self, name: &str, value: String) -> Result<(), TooLong> {
         // The `=` and the `&` count too.
         self.bytes = self.bytes.saturating_add(name.len()).saturating_add(value.len()).saturating_add(2);
         if self.bytes > self.limit {
@@ -319,18 +203,14 @@ impl Pairs {
         Ok(())
     }
 
-    /// As one text, with this between the pairs.
-    pub(crate) fn join(&self, between: &str) -> String {
+    /// `name=value` for each, with `&` between them.
+    pub(crate) fn join(&self) -> String {
         let mut out = String::with_capacity(self.bytes);
         for (name, value) in &self.pairs {
-            let before = if out.is_empty() { "" } else { between };
+            let before = if out.is_empty() { "" } else { "&" };
             out.extend([before, name, "=", value]);
         }
         out
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -340,4 +220,43 @@ impl Pairs {
     pub(crate) fn into_pairs(self) -> Vec<(String, String)> {
         self.pairs
     }
+}
+
+/// Whether a value is an object, or a list with lists or objects in it.
+fn is_nested(value: &Value) -> bool {
+    let elements = value.as_array().into_iter().flatten();
+    value.is_object() || elements.into_iter().any(|element| element.is_array() || element.is_object())
+}
+
+/// A value as one text: strings as they are, lists and objects as JSON.
+pub(crate) fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Number(number) => Cow::Owned(digits(number)),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Cow::Owned(value.to_string()),
+    }
+}
+
+/// A number without an exponent: readers of queries and forms often take digits only.
+fn digits(number: &Number) -> String {
+    let text = number.to_string();
+    match number.as_f64() {
+        Some(number) if text.contains(['e', 'E']) => number.to_string(),
+        Some(_) | None => text,
+    }
+}
+
+/// JSON in ASCII, for headers.
+fn ascii(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() && character != '\x7f' {
+            out.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}").ok(); // A `String` takes everything.
+        }
+    }
+    out
 }

@@ -1,55 +1,39 @@
 //! The parameters that an operation declares, and how their values are written.
 
-use crate::openapi::document::NodeRef;
-use crate::openapi::document::Version;
+use crate::openapi::document::{NodeRef, Version};
+use crate::openapi::import::security::KeyPlace;
 use crate::openapi::import::swagger2;
-use crate::openapi::limits::{HOPS, PARAMETERS, PROPERTY_DESCRIPTION_CHARS};
+use crate::openapi::limits::PARAMETERS;
 use crate::openapi::media;
-use crate::openapi::request::FRAMING;
-use crate::openapi::request::parameters::{Form, Place, Style};
-use crate::openapi::schema::collapse;
-use std::borrow::Cow;
-use std::collections::HashSet;
+use crate::openapi::request::parameters::{Place, Serialization, Style};
+use crate::openapi::request::{may_be_argument, path};
+use std::collections::{BTreeSet, HashSet};
 
-/// Parameters that are read, those included that turn out to be none.
-const LOOKED_AT: usize = PARAMETERS * 4;
-/// Bytes of the name of a parameter.
+// Limit: parameters that are read, those included that are left out.
+const READ: usize = PARAMETERS * 4;
+// Limit: bytes of the name of a parameter.
 const NAME_BYTES: usize = 1000;
-/// Characters of a media type that are told.
-const MEDIA_CHARS: usize = 80;
 
-/// A parameter as the document has it.
+/// A parameter in the document.
 #[derive(Debug)]
-pub(crate) struct Declared<'a> {
+pub(crate) struct ParameterDecl<'a> {
     pub(crate) name: &'a str,
     pub(crate) place: Place,
-    pub(crate) form: Form,
+    pub(crate) serialization: Serialization,
     pub(crate) required: bool,
-    /// Nothing means a string.
+    /// `None` means a string.
     pub(crate) schema: Option<NodeRef<'a>>,
-    pub(crate) description: Option<Cow<'a, str>>,
+    pub(crate) description: Option<&'a str>,
 }
 
-/// Headers besides those that frame a request which no caller sets; OpenAPI ignores the first three.
-const NOT_FOR_CALLERS: [&str; 7] = [
-    "accept",
-    "content-type",
-    "authorization",
-    "cookie",
-    // With these a call is of another method than the one that its effect was told from.
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-];
-
-/// The parameters of the path item and of the operation, which wins. Those of Swagger that are bodies are among them.
-///
+/// The parameters of the path item and of the operation, which wins. Bodies of Swagger are among them.
 pub(crate) fn merged<'a>(item: NodeRef<'a>, operation: NodeRef<'a>) -> Result<Vec<NodeRef<'a>>, String> {
     let mut seen = HashSet::new();
     let mut out = Vec::new();
-    let mut own = 0;
-    for (level, owner) in std::iter::once(operation).chain(layers(item)?).enumerate() {
-        for parameter in owner.get("parameters").into_iter().flat_map(NodeRef::elements).take(LOOKED_AT) {
+    let mut of_operation = 0;
+    for owner in [operation, item] {
+        of_operation = out.len();
+        for parameter in owner.get("parameters").into_iter().flat_map(NodeRef::elements).take(READ) {
             let parameter =
                 parameter.resolved().map_err(|error| format!("a parameter cannot be read: {error}"))?;
             let name = parameter.text("name").filter(|name| (1..=NAME_BYTES).contains(&name.len()));
@@ -69,183 +53,145 @@ pub(crate) fn merged<'a>(item: NodeRef<'a>, operation: NodeRef<'a>) -> Result<Ve
             }
             out.push(parameter);
         }
-        if level == 0 {
-            own = out.len();
-        }
     }
-    // Their names are compared with each other later.
     // Those of the path item come first, as they do in the document.
-    out.rotate_left(own);
+    out.rotate_left(of_operation);
     Ok(out)
 }
 
-/// A path item, then those that its references lead to, which have less to say.
-fn layers<'a>(item: NodeRef<'a>) -> Result<Vec<NodeRef<'a>>, String> {
-    let mut layers = vec![item];
-    let mut node = item;
-    while let Some(reference) = node.reference().filter(|_| layers.len() <= HOPS) {
-        node = node.bundle.find(node.document, reference)?;
-        layers.push(node);
-    }
-    Ok(layers)
-}
-
-/// The parameters that are no bodies, by place; those of the path as the path has them.
-pub(crate) fn read<'a>(path: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<Declared<'a>>, String> {
+/// The parameters that are neither bodies nor API keys, by place; those of the path in the order of its template.
+pub(crate) fn read<'a>(
+    path: &'a str,
+    all: &[NodeRef<'a>],
+    keys: &BTreeSet<(KeyPlace, &str)>,
+) -> Result<Vec<ParameterDecl<'a>>, String> {
     let mut out = Vec::new();
-    for name in template_names(path, all)? {
-        let declared =
-            all.iter().find(|node| node.text("in") == Some("path") && node.text("name") == Some(name));
-        let parameter = match declared {
-            Some(node) => Declared { required: true, ..parameter(*node, name, Place::Path)? },
-            None => Declared {
+    for name in path_names(path, all)? {
+        let mut declared = all.iter().filter(|node| node.text("in") == Some("path"));
+        out.push(match declared.find(|node| node.text("name") == Some(name)) {
+            Some(node) => ParameterDecl { required: true, ..parameter(*node, name, Place::Path)? },
+            None => ParameterDecl {
                 name,
                 place: Place::Path,
-                form: plain(Place::Path),
+                serialization: usual(Place::Path),
                 required: true,
                 schema: None,
                 description: None,
             },
-        };
-        out.push(parameter);
+        });
     }
-    for (word, place) in [("query", Place::Query), ("header", Place::Header), ("cookie", Place::Cookie)] {
-        for node in all.iter().filter(|node| node.text("in") == Some(word)) {
-            let name = node.text("name").unwrap_or_default();
-            if place == Place::Header && !is_for_callers(name, node.flag("required"))? {
-                continue;
-            }
-            out.push(parameter(*node, name, place)?);
+    let named = || all.iter().map(|node| (*node, node.text("name").unwrap_or_default()));
+    for (node, name) in named().filter(|(node, _)| node.text("in") == Some("query")) {
+        if !keys.contains(&(KeyPlace::Query, name)) {
+            out.push(parameter(node, name, Place::Query)?);
         }
     }
-    for node in all.iter().filter(|node| node.flag("required")) {
-        let place = node.text("in").unwrap_or_default();
-        let body = node.bundle.version == Version::V2 && matches!(place, "body" | "formData");
-        if !body && !matches!(place, "path" | "query" | "header" | "cookie") {
-            let name = node.text("name").unwrap_or_default();
-            return Err(format!(
-                "the parameter {name:?} is required and in {place:?}, which is not supported"
-            ));
+    for (node, name) in named().filter(|(node, _)| node.text("in") == Some("header")) {
+        let is_key =
+            keys.iter().any(|(place, key)| *place == KeyPlace::Header && key.eq_ignore_ascii_case(name));
+        if is_key || !may_be_argument(name) {
+            continue;
+        }
+        if http::HeaderName::from_bytes(name.as_bytes()).is_ok() {
+            out.push(parameter(node, name, Place::Header)?);
+        } else if node.flag("required") {
+            return Err(format!("the parameter {name:?} is required and no name of a header"));
+        }
+    }
+    for (node, name) in named() {
+        match node.text("in").unwrap_or_default() {
+            "path" | "query" | "header" => {}
+            "body" | "formData" if node.bundle.version == Version::V2 => {}
+            "cookie" if keys.contains(&(KeyPlace::Cookie, name)) => {}
+            "cookie" => {
+                return Err(format!("the parameter {name:?} goes into a cookie, which is not supported"));
+            }
+            place if node.flag("required") => {
+                return Err(format!(
+                    "the parameter {name:?} is required and in {place:?}, which is not supported"
+                ));
+            }
+            _ => {}
         }
     }
     Ok(out)
 }
 
-/// Whether somebody who calls the operation may say what is in this header.
-fn is_for_callers(name: &str, required: bool) -> Result<bool, String> {
-    if FRAMING.iter().chain(&NOT_FOR_CALLERS).any(|other| other.eq_ignore_ascii_case(name)) {
-        return Ok(false);
+/// The names of the path parameters, in the order of the template. A placeholder in its query may stand for a query
+/// parameter instead.
+fn path_names<'a>(template: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<&'a str>, String> {
+    let (path, query) = path::split(template);
+    for part in [path, query] {
+        let (opening, closing) = (part.matches('{').count(), path::placeholders(part).count());
+        if opening != closing || path::placeholders(part).any(|name| name.is_empty() || name.contains('{')) {
+            return Err("its path has braces that do not match, or nothing between them".to_owned());
+        }
     }
-    let legal = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
-    if !legal && required {
-        return Err(format!("the parameter {name:?} is required and no name of a header"));
-    }
-    Ok(legal)
-}
-
-/// The parameters of a path, in order: what stands in braces and is not, in its query, a parameter of the query. Lists of
-/// those (`{?page,size}`) and what follows a `#` are nothing that a path is written with.
-fn template_names<'a>(path: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<&'a str>, String> {
     let in_query = |name: &str| {
         all.iter().any(|node| node.text("in") == Some("query") && node.text("name") == Some(name))
     };
-    let mut names: Vec<&str> = Vec::new();
-    let mut query = false;
-    let mut rest = path;
-    while let Some((before, after)) = rest.split_once('{') {
-        if before.contains('#') {
-            return Ok(names);
-        }
-        query |= before.contains('?');
-        let (name, after) = after.split_once('}').ok_or("its path has a { without its }")?;
-        if before.contains('}') || name.contains('{') {
-            return Err("its path has braces that do not match".to_owned());
-        }
-        if name.is_empty() {
-            return Err("its path has a parameter without a name".to_owned());
-        }
-        let other = name.starts_with(['?', '&', '#']) || query && in_query(name) || names.contains(&name);
-        if !other {
-            names.push(name);
-        }
-        if names.len() > PARAMETERS {
-            return Err(format!("its path has more than {PARAMETERS} parameters"));
-        }
-        rest = after;
+    let mut seen = HashSet::new();
+    let names = path::placeholders(path).chain(path::placeholders(query).filter(|name| !in_query(name)));
+    let names: Vec<&str> = names.filter(|name| seen.insert(*name)).take(PARAMETERS + 1).collect();
+    if names.len() > PARAMETERS {
+        return Err(format!("its path has more than {PARAMETERS} parameters"));
     }
     Ok(names)
 }
 
-fn parameter<'a>(node: NodeRef<'a>, name: &'a str, place: Place) -> Result<Declared<'a>, String> {
+fn parameter<'a>(node: NodeRef<'a>, name: &'a str, place: Place) -> Result<ParameterDecl<'a>, String> {
+    let (schema, serialization) =
+        shape(node, place).map_err(|error| format!("the parameter {name:?}: {error}"))?;
     let required = node.flag("required");
-    let description = node.text("description").map(Cow::Borrowed);
+    Ok(ParameterDecl { name, place, serialization, required, schema, description: node.text("description") })
+}
+
+fn shape(node: NodeRef<'_>, place: Place) -> Result<(Option<NodeRef<'_>>, Serialization), String> {
     if node.bundle.version == Version::V2 {
-        // Where a parameter has no schema of its own, it is one.
-        let schema = Some(node.get("schema").unwrap_or(node));
-        return Ok(Declared {
-            name,
-            place,
-            form: swagger2::form(node, place),
-            required,
-            schema,
-            description,
-        });
+        // A parameter without a schema is one itself.
+        return Ok((Some(node.get("schema").unwrap_or(node)), swagger2::serialization(node, place)?));
     }
-    if let Some((media, content)) = node.get("content").and_then(|content| content.members().next()) {
-        let content = content.resolved()?;
-        let schema = content.get("schema");
-        if media::is_json(media) {
-            return Ok(Declared { name, place, form: Form::Json, required, schema, description });
-        }
-        let schema = schema.filter(|schema| is_scalar(*schema));
-        // Only who calls it can write what is no plain value, as the one text that it is.
-        let description = if schema.is_some() { description } else { Some(as_text(media, description)) };
-        return Ok(Declared { name, place, form: plain(place), required, schema, description });
+    let Some((media, content)) = node.get("content").and_then(|content| content.members().next()) else {
+        // `type` beside `name` is the form of 2.0, which documents of 3.0 have too.
+        let schema = node.get("schema").or_else(|| node.get("type").map(|_| node));
+        return Ok((schema, serialization(node, place)?));
+    };
+    let schema = content.resolved()?.get("schema");
+    if media::is_json(media) {
+        return Ok((schema, Serialization::new(Style::Json)));
     }
-    // `type` beside `name` is how 2.0 had it, and what many documents still do.
-    let schema = node.get("schema").or_else(|| node.get("type").map(|_| node));
-    Ok(Declared { name, place, form: styled(node, place), required, schema, description })
+    let type_name = schema.and_then(|schema| schema.resolved().ok()?.text("type"));
+    if schema.is_some() && !matches!(type_name, Some("string" | "integer" | "number" | "boolean")) {
+        return Err(format!("the media type {media:?} is not supported"));
+    }
+    Ok((schema, usual(place)))
 }
 
-/// Whether a schema is of a plain value, for all that it says itself.
-fn is_scalar(schema: NodeRef<'_>) -> bool {
-    let kind = schema.resolved().ok().and_then(|schema| schema.text("type"));
-    kind.is_some_and(|kind| matches!(kind, "string" | "integer" | "number" | "boolean"))
-}
-
-fn as_text<'a>(media: &str, description: Option<Cow<'a, str>>) -> Cow<'a, str> {
-    let hint = format!("As text ({}).", collapse(media, MEDIA_CHARS));
-    match description {
-        Some(said) => Cow::Owned(format!("{hint} {}", collapse(&said, PROPERTY_DESCRIPTION_CHARS))),
-        None => Cow::Owned(hint),
-    }
-}
-
-/// How a value is written where nothing is said.
-pub(crate) fn plain(place: Place) -> Form {
-    let style = default_style(place);
-    Form::Styled { style, explode: style == Style::Form, allow_reserved: false }
-}
-
-fn default_style(place: Place) -> Style {
-    match place {
-        Place::Path | Place::Header => Style::Simple,
-        Place::Query | Place::Cookie => Style::Form,
-    }
+/// How a value is written where the document does not say it.
+fn usual(place: Place) -> Serialization {
+    Serialization::new(match place {
+        Place::Path | Place::Header => Style::Joined,
+        Place::Query => Style::Exploded,
+    })
 }
 
 /// How a value is written, by `style`, `explode` and `allowReserved` of a parameter or an encoding.
-pub(crate) fn styled(node: NodeRef<'_>, place: Place) -> Form {
-    let style = match (node.text("style").unwrap_or_default(), place) {
-        ("label", Place::Path) => Style::Label,
-        ("matrix", Place::Path) => Style::Matrix,
-        ("spaceDelimited", Place::Query) => Style::SpaceDelimited,
-        ("pipeDelimited", Place::Query) => Style::PipeDelimited,
-        ("deepObject", Place::Query) => Style::DeepObject,
-        // What a place cannot have is written as the place has it.
-        _ => default_style(place),
-    };
+///
+/// # Errors
+/// The style is not supported.
+pub(crate) fn serialization(node: NodeRef<'_>, place: Place) -> Result<Serialization, String> {
+    let usual = usual(place);
     let explode = node.get("explode").and_then(|explode| explode.value.as_bool());
-    let explode = explode.unwrap_or(style == Style::Form);
-    Form::Styled { style, explode, allow_reserved: node.flag("allowReserved") }
+    let style = match (node.text("style").unwrap_or_default(), explode) {
+        (style @ ("label" | "matrix" | "spaceDelimited" | "pipeDelimited"), _) => {
+            return Err(format!("the style {style:?} is not supported"));
+        }
+        ("deepObject", _) if place == Place::Query => Style::DeepObject,
+        // Every place has one other style, so a word that does not fit it means that one.
+        (_, Some(true)) => Style::Exploded,
+        (_, Some(false)) => Style::Joined,
+        (_, None) => usual.style,
+    };
+    // `allowReserved` is about queries and forms only.
+    Ok(Serialization { style, allow_reserved: place == Place::Query && node.flag("allowReserved") })
 }
