@@ -13,7 +13,7 @@ use super::options::{ApiOptions, Credential, SpecPlace};
 use super::response::{self, RestCall, reading_end};
 use super::token::{TokenRequest, Tokens};
 use super::{NAMESPACE, provider_id, warn_about_cleartext};
-use crate::openapi::{Choice, Import, Operation};
+use crate::openapi::{Import, ImportOptions, Operation};
 use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
 use gantry_core::tool::{Origin, ToolSpec};
@@ -55,7 +55,7 @@ pub(super) struct Api {
 struct Shared {
     origin: Origin,
     options: Arc<ApiOptions>,
-    choice: Choice,
+    import_options: ImportOptions,
     client: Arc<RestClient>,
     loaded: ArcSwapOption<Loaded>,
     version: watch::Sender<u64>,
@@ -99,17 +99,17 @@ impl Api {
         client: &Arc<RestClient>,
     ) -> Result<Self, String> {
         check(&options).map_err(|error| format!("openapiSpecs.{}{error}", options.id))?;
-        let choice = options.choice(inline.iter().map(String::as_str));
+        let import_options = options.import_options(inline.iter().map(String::as_str));
         let mut secrets = Redactor::default();
         options.headers.iter().for_each(|(name, value)| secrets.add_header(name, value));
         options.auth.values().for_each(|credential| credential.add_to(&mut secrets));
         let provider = provider_id(&options.id).into();
-        let others = format!("{:?}{:?}", choice.taken, client.private);
+        let others = format!("{:?}{:?}", import_options.taken, client.private);
         let shared = Shared {
             set_up: Digest::of_parts(&[options.digest().to_string().as_bytes(), others.as_bytes()]),
             origin: Origin { provider, namespace: NAMESPACE.into(), kind: ToolKind::Rest },
             options: Arc::new(options),
-            choice,
+            import_options,
             client: Arc::clone(client),
             loaded: ArcSwapOption::empty(),
             version: watch::Sender::new(0),
@@ -194,9 +194,9 @@ impl Shared {
     /// Reads the document once.
     async fn read(&self) -> Result<(), String> {
         let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
-        let (choice, options) = (self.choice.clone(), Arc::clone(&self.options));
+        let (import_options, options) = (self.import_options.clone(), Arc::clone(&self.options));
         let importing = load::blocking(move || {
-            let import = crate::openapi::import(&bundle, &choice);
+            let import = crate::openapi::import(&bundle, &import_options);
             // Freed before memory for the tools is taken.
             drop(bundle);
             let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();

@@ -4,7 +4,7 @@ use super::api::request::add_credential;
 use super::error;
 use super::options::{ApiOptions, Credential};
 use super::token::{TokenRequest, Tokens};
-use crate::openapi::{Import, KeyPlace, Need, Operation, Scheme};
+use crate::openapi::{Import, KeyPlace, Operation, Scheme, SecurityRequirement};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::CallFailure;
@@ -54,7 +54,7 @@ pub(super) fn met<'a>(
     import: &Import,
     options: &ApiOptions,
 ) -> &'a [(String, Vec<String>)] {
-    let is_met = |need: &&Need| {
+    let is_met = |need: &&SecurityRequirement| {
         !need.0.is_empty() && need.0.iter().all(|(name, _)| credential(name, import, options).is_some())
     };
     operation.security.iter().find(is_met).map(|need| need.0.as_slice()).unwrap_or_default()

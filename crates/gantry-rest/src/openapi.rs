@@ -5,22 +5,17 @@
 //! request. Documents come from anybody, so all that they can cost is bounded (`limits.rs`), and what is wrong with one
 //! operation costs that operation only.
 
-mod body;
 mod document;
 mod import;
-mod input;
 mod limits;
-mod names;
+mod media;
 mod operation;
-mod parameter;
 mod request;
 mod schema;
-mod security;
-mod servers;
 
 pub use document::Bundle;
-pub use import::{Choice, Import, Skipped, import};
+pub use import::security::{KeyPlace, Scheme, SecurityRequirement};
+pub use import::{Import, ImportOptions, SkippedOperation, import};
 pub use operation::{Method, Operation};
 pub use request::Prepared;
-pub use security::{KeyPlace, Need, Scheme};
 pub use url::Url;

@@ -2,7 +2,7 @@
 
 use super::NAMESPACE;
 use super::options::{ApiOptions, SpecPlace};
-use crate::openapi::{Choice, Method, Operation};
+use crate::openapi::{ImportOptions, Method, Operation};
 use gantry_core::Effect;
 use gantry_core::limits::TOOL_NAME_CHARS;
 use gantry_core::names::SEPARATOR;
@@ -10,11 +10,11 @@ use gantry_core::tool::{Annotations, ApprovalRule, ToolSpec};
 
 impl ApiOptions {
     /// The operations to import, beside inline tools of these names.
-    pub fn choice<'a>(&self, inline: impl IntoIterator<Item = &'a str>) -> Choice {
+    pub fn import_options<'a>(&self, inline: impl IntoIterator<Item = &'a str>) -> ImportOptions {
         let prefix = self.prefix();
         // An inline tool may have the name that an operation would have.
         let taken = inline.into_iter().filter_map(|name| name.strip_prefix(&prefix));
-        Choice {
+        ImportOptions {
             methods: self.include_methods.clone(),
             tags: self.tag_filter.clone(),
             include: self.include.clone(),

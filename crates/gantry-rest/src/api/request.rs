@@ -5,10 +5,7 @@ use crate::encode;
 use crate::openapi::{KeyPlace, Operation, Prepared};
 use crate::options::ApiOptions;
 use gantry_egress::{OutboundRequest, Url};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-
-/// Headers that no argument sets.
-const NOT_BY_ARGUMENT: [HeaderName; 3] = [header::HOST, header::COOKIE, header::CONTENT_LENGTH];
+use http::header::{self, HeaderMap, HeaderValue};
 
 /// The request, without credentials.
 ///
@@ -19,21 +16,15 @@ pub(super) fn build(
     prepared: Prepared,
     options: &ApiOptions,
 ) -> Result<OutboundRequest, String> {
-    let Prepared { path, query, headers: own, cookies, body } = prepared;
+    let Prepared { path, query, headers: own, body } = prepared;
     let url = address(&operation.server, &path, &query)?;
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
-    let is_left_out = |name: &str| NOT_BY_ARGUMENT.iter().any(|it| name.eq_ignore_ascii_case(it.as_str()));
-    for (name, value) in own.iter().filter(|(name, _)| !is_left_out(name)) {
+    for (name, value) in &own {
         headers.insert(header_name(name)?, header_value(name, value)?);
     }
-    if !cookies.is_empty() {
-        headers.insert(header::COOKIE, header_value("Cookie", &cookies)?);
-    }
     for (name, value) in &options.headers {
-        let (parsed, value) = (header_name(name)?, header_value(name, value)?);
-        let value = if parsed == header::COOKIE { cookies_with(&headers, &value)? } else { value };
-        headers.insert(parsed, value);
+        headers.insert(header_name(name)?, header_value(name, value)?);
     }
     if let Some((media, _)) = &body {
         // It may hold the boundary of a multipart body, so neither arguments nor options set it.

@@ -1,48 +1,50 @@
-//! The operations of a bundle that somebody wants.
+//! The import of a document: its operations become tools.
 
 mod budget;
 mod filter;
+pub(crate) mod input;
+pub(crate) mod names;
+mod operations;
 pub(crate) mod output;
+pub(crate) mod security;
+pub(crate) mod servers;
 pub(crate) mod swagger2;
 pub(crate) mod text;
-mod walk;
 
 pub(crate) use budget::ImportBudget;
 
 use crate::openapi::document::Bundle;
-use crate::openapi::input::{self, Input};
+use crate::openapi::import::input::Input;
+use crate::openapi::import::security::Scheme;
+use crate::openapi::import::servers::Servers;
 use crate::openapi::limits::{OPERATIONS, SKIPPED_SHOWN};
-use crate::openapi::names;
 use crate::openapi::operation::{Method, Operation};
-use crate::openapi::parameter::Place;
 use crate::openapi::schema::collapse;
-use crate::openapi::security::{self, KeyPlace, Need, Scheme};
-use crate::openapi::servers::Servers;
 use gantry_core::pattern::Pattern;
 use gantry_core::schema::SchemaText;
 use gantry_core::tool::Effect;
+use operations::OperationRef;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
-use walk::Found;
 
-/// Warnings that are listed; whoever has so many does not read more.
+// Limit: warnings that are listed.
 pub(crate) const WARNINGS: usize = 100;
 
-/// Characters of the reason why an operation was skipped.
+// Limit: characters of the reason why an operation was skipped.
 const REASON_CHARS: usize = 500;
 
-/// What of an API is wanted, and how it is reached.
+/// The operations to import, and how the API is reached.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub struct ImportOptions {
     /// Only these methods; empty means all.
     pub methods: Vec<Method>,
     /// Only operations with one of these tags; empty means all.
     pub tags: Vec<String>,
-    /// Only these: by name, `operationId` or `METHOD /path`, with globs; nothing means all.
+    /// Only these: by name, `operationId` or `METHOD /path`, with globs; `None` means all.
     pub include: Option<Vec<Pattern>>,
-    /// None of these, whatever else is said.
+    /// None of these, also where `include` names them.
     pub exclude: Vec<Pattern>,
-    /// Where the API is, instead of all that the document says: of its paths and operations as well.
+    /// The address of the API, instead of all servers in the document.
     pub base_url: Option<Url>,
     /// Values of the variables in the addresses of servers.
     pub variables: BTreeMap<String, String>,
@@ -51,11 +53,11 @@ pub struct Choice {
     pub other_origins: bool,
     /// Characters that a name may have.
     pub name_chars: usize,
-    /// Names that are somebody else's.
+    /// Names that other tools have.
     pub taken: BTreeSet<String>,
 }
 
-/// What became of a document.
+/// An imported document.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Import {
     pub title: String,
@@ -65,21 +67,20 @@ pub struct Import {
     pub openapi: String,
     /// By name.
     pub operations: Vec<Operation>,
-    /// In the order of the document.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedOperation>,
     /// How many operations the document has.
     pub total: usize,
-    /// How many of them were not wanted.
+    /// How many of them the options leave out.
     pub filtered: usize,
     /// By name.
     pub schemes: BTreeMap<String, Scheme>,
-    /// What a person should know although it stops nothing.
+    /// Problems that stop nothing.
     pub warnings: Vec<String>,
 }
 
 /// An operation that cannot be a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedOperation {
     /// The method in capitals.
     pub method: String,
     pub path: String,
@@ -91,14 +92,14 @@ impl Import {
         if self.skipped.len() < SKIPPED_SHOWN {
             // A reason may quote the document.
             let reason = collapse(reason, REASON_CHARS);
-            self.skipped.push(Skipped { method, path: path.to_owned(), reason });
+            self.skipped.push(SkippedOperation { method, path: path.to_owned(), reason });
         }
     }
 }
 
-/// The operations of a bundle that are wanted. What is wrong with one is said and costs that one only.
+/// Imports the operations of a bundle that the options choose. An operation with a problem is skipped with the reason.
 #[must_use]
-pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
+pub fn import(bundle: &Bundle, options: &ImportOptions) -> Import {
     let mut out = Import::default();
     let Some(root) = bundle.root() else {
         out.warnings.push("there is no document".to_owned());
@@ -113,23 +114,16 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
     if out.openapi.starts_with("3.2") {
         out.warnings.push("the document is of OpenAPI 3.2, and is read as if it were 3.1".to_owned());
     }
-    let walk = walk::operations(root);
-    out.warnings.extend(walk.warnings);
-    out.total = walk.found.len() + walk.left_out + walk.broken.len();
-    let origins: Vec<names::Origin<'_>> = walk.found.iter().map(Found::origin).collect();
-    let names = names::assign(&origins, choice.name_chars, &choice.taken);
-    let wanted = filter::wanted(&walk.found, &names, choice, &mut out.warnings);
+    let (found, mut left_out) = operations::find(root, &mut out);
+    let origins: Vec<names::Origin<'_>> = found.iter().map(OperationRef::origin).collect();
+    let names = names::assign(&origins, options.name_chars, &options.taken);
+    let chosen = filter::chosen(&found, &names, options, &mut out.warnings);
 
-    let mut servers = Servers::new(root, choice);
+    let mut servers = Servers::new(root, options);
     out.schemes = security::schemes(root, &servers);
-    let mut budget = ImportBudget::new(wanted.iter().filter(|wanted| **wanted).count());
-    let mut left_out = walk.left_out;
-    let mut broken = walk.broken.into_iter().peekable();
-    for (position, ((found, name), wanted)) in walk.found.iter().zip(names).zip(wanted).enumerate() {
-        while let Some(broken) = broken.next_if(|broken| broken.before <= position) {
-            out.skip(broken.method, broken.path, &broken.reason);
-        }
-        if !wanted {
+    let mut budget = ImportBudget::new(chosen.iter().filter(|chosen| **chosen).count());
+    for ((found, name), chosen) in found.iter().zip(names).zip(chosen) {
+        if !chosen {
             out.filtered += 1;
         } else if out.operations.len() == OPERATIONS {
             left_out += 1;
@@ -142,15 +136,12 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
             }
         }
     }
-    for broken in broken {
-        out.skip(broken.method, broken.path, &broken.reason);
-    }
     if left_out > 0 {
         let most = "choose fewer by tags, methods or names";
         out.warnings.insert(0, format!("{left_out} operations beyond {OPERATIONS} were left out; {most}"));
     }
     for name in servers.unused() {
-        let why = match &choice.base_url {
+        let why = match &options.base_url {
             Some(_) => "baseUrl replaces the servers of the specification".to_owned(),
             None => format!("no address of a server has {{{name}}}"),
         };
@@ -163,13 +154,13 @@ pub fn import(bundle: &Bundle, choice: &Choice) -> Import {
 
 /// One operation, or why it cannot be a tool.
 fn operation<'a>(
-    found: &Found<'a>,
+    found: &OperationRef<'a>,
     name: String,
     servers: &mut Servers<'a>,
     budget: &mut ImportBudget,
     out: &mut Import,
 ) -> Result<Operation, String> {
-    let Found { method, path, item, at, node } = *found;
+    let OperationRef { method, path, item, node } = *found;
     if !node.value.is_object() {
         return Err("it is not an object".to_owned());
     }
@@ -181,19 +172,18 @@ fn operation<'a>(
             "TRACE gives back the request, with the credentials in it, and is not supported".to_owned()
         );
     }
-    let server = servers.of(at, node)?;
-    let security = security::needs(node, &mut out.schemes, &mut out.warnings);
-    let secret = |place: Place, name: &str| is_secret(place, name, &security, &out.schemes);
-    let Input { schema, template } = input::input(path, item, node, &secret, budget)?;
-    // What comes back from a HEAD has no body.
+    let server = servers.of(item, node)?;
+    let security = security::requirements(node, &mut out.schemes, &mut out.warnings);
+    let keys = security::api_keys(&security, &out.schemes);
+    let Input { schema, template } = input::input(path, item, node, &keys, budget)?;
+    // The answer to a HEAD has no body.
     let has_body = method != Method::Head;
     let output_schema = has_body.then(|| output::schema(node)).flatten().map(|schema| budget.text(&schema));
     let tags: Vec<String> = found.tags().map(str::to_owned).collect();
     let description = text::description(found);
-    let keys = keys(&security, &out.schemes);
     let texts = [schema.as_str(), output_schema.as_ref().map_or("", SchemaText::as_str), &description, path];
     // A document can refer to the same names from every path.
-    let names = format!("{:?}", (&template, &tags, &security, &keys));
+    let names = format!("{:?}", (&template, &tags, &security));
     budget.keep(texts.iter().map(|text| text.len()).sum::<usize>() + names.len());
     Ok(Operation {
         method,
@@ -209,39 +199,12 @@ fn operation<'a>(
         name,
         server,
         security,
-        keys,
         template,
     })
 }
 
-/// Whether a parameter is the API key that a scheme of this operation puts there. Documents often have both.
-fn is_secret(place: Place, name: &str, needs: &[Need], schemes: &BTreeMap<String, Scheme>) -> bool {
-    needed_keys(needs, schemes).any(|(key_place, key)| match (key_place, place) {
-        (KeyPlace::Header, Place::Header) => key.eq_ignore_ascii_case(name),
-        (KeyPlace::Query, Place::Query) | (KeyPlace::Cookie, Place::Cookie) => key == name,
-        (KeyPlace::Query | KeyPlace::Header | KeyPlace::Cookie, _) => false,
-    })
-}
-
-/// The API keys that may go with an operation, each once.
-fn keys(needs: &[Need], schemes: &BTreeMap<String, Scheme>) -> Vec<(KeyPlace, String)> {
-    let keys: BTreeSet<(KeyPlace, &str)> = needed_keys(needs, schemes).collect();
-    keys.into_iter().map(|(place, name)| (place, name.to_owned())).collect()
-}
-
-fn needed_keys<'s>(
-    needs: &'s [Need],
-    schemes: &'s BTreeMap<String, Scheme>,
-) -> impl Iterator<Item = (KeyPlace, &'s str)> {
-    let needed = needs.iter().flat_map(|Need(all)| all).filter_map(|(scheme, _)| schemes.get(scheme));
-    needed.filter_map(|scheme| match scheme {
-        Scheme::ApiKey { place, name } => Some((*place, name.as_str())),
-        Scheme::Basic | Scheme::Bearer | Scheme::ClientCredentials { .. } | Scheme::Unsupported(_) => None,
-    })
-}
-
-/// What calling it may change. A document may say that it is worse than its method, never that it is better.
-fn effect(found: &Found<'_>, name: &str, warnings: &mut Vec<String>) -> Effect {
+/// The effect of an operation. The document may make it worse than that of its method, never better.
+fn effect(found: &OperationRef<'_>, name: &str, warnings: &mut Vec<String>) -> Effect {
     let by_method = found.method.effect();
     let Some(word) = found.extension().and_then(|extension| extension.text("effect")) else {
         return by_method;

@@ -1,7 +1,7 @@
 //! An operation of an API as a tool.
 
+use crate::openapi::import::security::SecurityRequirement;
 use crate::openapi::request::Template;
-use crate::openapi::security::{KeyPlace, Need};
 use gantry_core::digest::Digest;
 use gantry_core::schema::SchemaText;
 use gantry_core::tool::{Effect, Target};
@@ -43,7 +43,7 @@ impl Method {
         }
     }
 
-    /// The method of that word, in whatever case.
+    /// The method of that word, in any case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(word))
@@ -59,7 +59,7 @@ impl Method {
         }
     }
 
-    /// Whether doing it twice comes to the same as doing it once.
+    /// Whether sending it twice has the same effect as sending it once.
     #[must_use]
     pub fn is_idempotent(self) -> bool {
         match self {
@@ -97,25 +97,23 @@ pub struct Operation {
     pub tags: Vec<String>,
     /// The summary.
     pub title: Option<String>,
-    /// What it does, for a model.
+    /// For a model.
     pub description: String,
     pub deprecated: bool,
     /// JSON Schema 2020-12; an object without further properties.
     pub input_schema: SchemaText,
-    /// What a success gives back, where the document says so.
+    /// The schema of successes, where the document describes them.
     pub output_schema: Option<SchemaText>,
     pub effect: Effect,
-    /// Where it is sent, without a `/` at the end of the path.
+    /// Its server, without a `/` at the end of the path.
     pub server: Url,
-    /// What a caller needs: any one of these. Empty means nothing.
-    pub security: Vec<Need>,
-    /// The names of the API keys that may go with it.
-    pub(crate) keys: Vec<(KeyPlace, String)>,
+    /// The credentials that it needs: any one of these. Empty means none.
+    pub security: Vec<SecurityRequirement>,
     pub(crate) template: Template,
 }
 
 impl Operation {
-    /// Where its calls go, and by which rules arguments become a request. Another one of these is another thing to agree to.
+    /// The address of its calls, and the rules by which arguments become a request. An approval is void when they change.
     #[must_use]
     pub fn target(&self) -> Target {
         let Self { method, path, server, security, template, .. } = self;

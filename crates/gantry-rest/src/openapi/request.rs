@@ -3,21 +3,26 @@
 //! **Invariant:** no argument can end the part of the request that it is written into. Names and values are encoded for
 //! where they stand, and what cannot be encoded there (a line break in a header, a step upwards in a path) is refused.
 
-mod path;
+pub(crate) mod body;
+pub(crate) mod encode;
+mod file;
+mod multipart;
+pub(crate) mod parameters;
+pub(crate) mod path;
 
 #[cfg(test)]
 mod tests;
 
-use crate::openapi::body::Body;
 use crate::openapi::limits::ADDRESS_BYTES;
 use crate::openapi::operation::Operation;
-use crate::openapi::parameter::{Pairs, Parameter, Place, Sheet, TooLong, in_header};
-use crate::openapi::security::KeyPlace;
+use body::Body;
 use http::HeaderName;
+use parameters::{Pairs, Parameter, Place, TooLong, in_header};
 use serde_json::{Map, Value};
 
-/// Headers that say where a request goes and where it ends, and so are never an argument.
-pub(crate) const FRAMING: [&str; 11] = [
+/// Headers that are never an argument.
+const NOT_ARGUMENTS: [&str; 18] = [
+    // They say where a request goes and where it ends.
     "connection",
     "content-length",
     "expect",
@@ -29,14 +34,30 @@ pub(crate) const FRAMING: [&str; 11] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+    // OpenAPI ignores the first three, and credentials go into the last two.
+    "accept",
+    "content-type",
+    "authorization",
+    "cookie",
+    // With these a call is of another method than the one that its effect comes from.
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
 ];
 
+/// Whether an argument may set this header.
+pub(crate) fn may_be_argument(header: &str) -> bool {
+    !NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
+}
+
 /// How the arguments of an operation become a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Template {
     /// In the order in which they are written.
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
+    /// The names of the API keys that may go into the query.
+    pub(crate) query_keys: Vec<String>,
 }
 
 /// What of a request comes from the arguments. All of it is encoded.
@@ -48,8 +69,6 @@ pub struct Prepared {
     pub query: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
-    /// What the `Cookie` header holds; empty for none.
-    pub cookies: String,
     /// The media type and the bytes.
     pub body: Option<(String, Vec<u8>)>,
 }
@@ -60,21 +79,13 @@ impl Operation {
     /// # Errors
     /// Says which argument cannot be sent, and why.
     pub fn prepare(&self, arguments: &Map<String, Value>) -> Result<Prepared, String> {
-        let request = Request { template: &self.template, keys: &self.keys };
-        request.prepare(&self.path, arguments)
+        self.template.prepare(&self.path, arguments)
     }
 }
 
-/// What a request is made of, but for its arguments.
-struct Request<'t> {
-    template: &'t Template,
-    /// The API keys that may go with it.
-    keys: &'t [(KeyPlace, String)],
-}
-
-impl Request<'_> {
+impl Template {
     fn prepare(&self, path: &str, arguments: &Map<String, Value>) -> Result<Prepared, String> {
-        let (path, fixed) = path::write(path, &self.template.parameters, arguments)?;
+        let (path, fixed) = path::write(path, &self.parameters, arguments)?;
         let query = self.query(&fixed, arguments)?;
         let length = path.len().saturating_add(query.len());
         if length > ADDRESS_BYTES {
@@ -82,62 +93,44 @@ impl Request<'_> {
                 "the path and the query would have {length} bytes, and {ADDRESS_BYTES} is the most; send less"
             ));
         }
-        let body = match &self.template.body {
+        let body = match &self.body {
             Some(body) => body.write(arguments)?,
             None => None,
         };
-        Ok(Prepared {
-            path,
-            query,
-            headers: self.headers(arguments)?,
-            cookies: self.cookies(arguments)?,
-            body,
-        })
+        Ok(Prepared { path, query, headers: self.headers(arguments)?, body })
     }
 
-    /// The query: what the path of the document has of one, then the parameters.
-    fn query(&self, fixed: &[path::Fixed], arguments: &Map<String, Value>) -> Result<String, String> {
-        let mut pairs = Pairs::new(Sheet::Query, ADDRESS_BYTES);
+    /// The pairs of the path's own query, then the parameters.
+    fn query(
+        &self,
+        fixed: &[path::FixedQueryPair],
+        arguments: &Map<String, Value>,
+    ) -> Result<String, String> {
+        let mut pairs = Pairs::encoded(ADDRESS_BYTES);
         let mut written: Vec<&str> = Vec::new();
         for (parameter, value) in self.given(Place::Query, arguments) {
             let before = pairs.len();
-            self.write(&mut pairs, parameter, value)?;
+            self.check_spread(parameter, value)?;
+            pairs
+                .write(&parameter.name, value, parameter.serialization)
+                .map_err(|error| too_long(parameter, error))?;
             if pairs.len() > before {
                 written.push(&parameter.name);
             }
         }
-        // A parameter that is written says the same again, or better.
+        // A parameter that is written replaces a fixed pair of its name.
         let kept = fixed.iter().filter(|pair| !written.contains(&pair.name.as_str()));
         let fixed: Vec<&str> = kept.map(|pair| pair.text.as_str()).collect();
-        let between = if fixed.is_empty() || pairs.is_empty() { "" } else { "&" };
-        Ok(format!("{}{between}{}", fixed.join("&"), pairs.join("&")))
-    }
-
-    /// The table of the specification has `&` between exploded cookies, which no server splits at; a cookie of its own
-    /// for each is what can be meant.
-    fn cookies(&self, arguments: &Map<String, Value>) -> Result<String, String> {
-        let mut pairs = Pairs::new(Sheet::Cookie, ADDRESS_BYTES);
-        for (parameter, value) in self.given(Place::Cookie, arguments) {
-            self.write(&mut pairs, parameter, value)?;
-        }
-        Ok(pairs.join("; "))
+        let between = if fixed.is_empty() || pairs.len() == 0 { "" } else { "&" };
+        Ok(format!("{}{between}{}", fixed.join("&"), pairs.join()))
     }
 
     fn headers(&self, arguments: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
         let mut headers = Vec::new();
         let mut bytes: usize = 0;
         for (parameter, value) in self.given(Place::Header, arguments) {
-            let Some(text) = in_header(&parameter.form, value) else { continue };
-            let argument = &parameter.argument;
-            check_header(&parameter.name, argument, &text, parameter.form.has_tabs())?;
-            let mut cookies = text.split(';').map(|pair| pair.split('=').next().unwrap_or_default().trim());
-            let key = cookies.find(|name| self.is_key(Place::Cookie, name));
-            if let Some(key) = key.filter(|_| parameter.name.eq_ignore_ascii_case("cookie")) {
-                return Err(format!(
-                    "the argument {argument:?} has the cookie {key:?}, which is the API key of the operation and no \
-                     argument; leave it out"
-                ));
-            }
+            let Some(text) = in_header(parameter.serialization.style, value) else { continue };
+            check_header(&parameter.name, &parameter.argument, &text)?;
             bytes = bytes.saturating_add(parameter.name.len()).saturating_add(text.len());
             if bytes > ADDRESS_BYTES {
                 return Err(too_long(parameter, TooLong));
@@ -153,67 +146,52 @@ impl Request<'_> {
         place: Place,
         arguments: &'a Map<String, Value>,
     ) -> impl Iterator<Item = (&'a Parameter, &'a Value)> {
-        let there = self.template.parameters.iter().filter(move |parameter| parameter.place == place);
+        let there = self.parameters.iter().filter(move |parameter| parameter.place == place);
         there.filter_map(|parameter| {
             let value = arguments.get(&parameter.argument).filter(|value| !value.is_null())?;
             Some((parameter, value))
         })
     }
 
-    /// Writes one parameter. A property of an object that is spread must not pass for another parameter, nor for a
-    /// credential.
-    fn write(&self, pairs: &mut Pairs, parameter: &Parameter, value: &Value) -> Result<(), String> {
-        for property in parameter.form.spread(value) {
-            if self.is_key(parameter.place, property) {
+    /// Refuses an exploded object with a property that would pass for another parameter or for an API key. Servers may
+    /// ignore the case of a key's name.
+    fn check_spread(&self, parameter: &Parameter, value: &Value) -> Result<(), String> {
+        let argument = &parameter.argument;
+        for property in parameter.serialization.spread(value) {
+            if self.query_keys.iter().any(|key| key.eq_ignore_ascii_case(property)) {
                 return Err(format!(
-                    "the argument {:?} has the property {property:?}, which is the API key of the operation and no \
-                     argument; leave it out",
-                    parameter.argument
+                    "the argument {argument:?} has the property {property:?}, which is the API key of the \
+                     operation and no argument; leave it out"
                 ));
             }
-            let other = self.template.parameters.iter().find(|other| {
-                other.place == parameter.place
-                    && other.name == property
-                    && other.argument != parameter.argument
+            let other = self.parameters.iter().find(|other| {
+                other.place == Place::Query && other.name == property && other.argument != *argument
             });
             if let Some(other) = other {
                 return Err(format!(
-                    "the argument {:?} has the property {property:?}, which is a parameter of its own; give it as \
-                     the argument {:?}",
-                    parameter.argument, other.argument
+                    "the argument {argument:?} has the property {property:?}, which is a parameter of its own; \
+                     give it as the argument {:?}",
+                    other.argument
                 ));
             }
         }
-        pairs.write(&parameter.name, value, &parameter.form).map_err(|error| too_long(parameter, error))
-    }
-
-    /// Whether an API key has this name there. Servers may not care for its case.
-    fn is_key(&self, place: Place, name: &str) -> bool {
-        self.keys.iter().any(|(key_place, key)| {
-            let same = match key_place {
-                KeyPlace::Query => place == Place::Query,
-                KeyPlace::Header => place == Place::Header,
-                KeyPlace::Cookie => place == Place::Cookie,
-            };
-            same && key.eq_ignore_ascii_case(name)
-        })
+        Ok(())
     }
 }
 
-/// What a header may be called and hold.
-fn check_header(name: &str, argument: &str, text: &str, tabs: bool) -> Result<(), String> {
-    let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
+/// Refuses names and values that a header cannot have.
+fn check_header(name: &str, argument: &str, text: &str) -> Result<(), String> {
+    if HeaderName::from_bytes(name.as_bytes()).is_err() {
         return Err(format!(
             "the argument {argument:?} would be the header {name:?}, which is no name of a header"
         ));
-    };
-    if FRAMING.contains(&header.as_str()) {
+    }
+    if !may_be_argument(name) {
         return Err(format!(
-            "the argument {argument:?} would be the header {name:?}, which belongs to the connection; leave it out"
+            "the argument {argument:?} would be the header {name:?}, which no argument sets; leave it out"
         ));
     }
-    let is_bad = |character: &char| character.is_ascii_control() && !(tabs && *character == '\t');
-    if let Some(bad) = text.chars().find(is_bad) {
+    if let Some(bad) = text.chars().find(char::is_ascii_control) {
         return Err(format!("the argument {argument:?} has the character {bad:?}, which no header may have"));
     }
     if let Some(bad) = text.chars().find(|character| !character.is_ascii()) {
@@ -224,12 +202,11 @@ fn check_header(name: &str, argument: &str, text: &str, tabs: bool) -> Result<()
     Ok(())
 }
 
-/// The words for a parameter that no request has room for.
+/// The error for a parameter that no request has room for.
 fn too_long(parameter: &Parameter, TooLong: TooLong) -> String {
     let place = match parameter.place {
         Place::Path | Place::Query => "address",
         Place::Header => "headers",
-        Place::Cookie => "cookies",
     };
     format!(
         "the argument {:?} makes the {place} longer than {ADDRESS_BYTES} bytes; send less",

@@ -18,7 +18,7 @@ use gantry_core::State;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId};
 use gantry_core::limits::{ARGUMENT_BYTES, RECORDED_ARGUMENT_BYTES};
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use std::sync::Arc;
 
 statements! {
@@ -350,7 +350,7 @@ fn outcome_of(row: &ApprovalRow, step: &Transition) -> Outcome {
     } else {
         ("CANCELED", "it was withdrawn before it ran".to_owned())
     };
-    let message = truncated(step.message.as_deref().unwrap_or(&usual), RECORDED_ARGUMENT_BYTES).into_owned();
+    let message = truncate(step.message.as_deref().unwrap_or(&usual), RECORDED_ARGUMENT_BYTES).to_owned();
     Outcome { attempts: row.attempts, ..Outcome::unmeasured(step.to, code, message, step.at_us) }
 }
 
@@ -363,5 +363,5 @@ fn denial(decision: Option<&DecisionRow>) -> String {
 }
 
 fn cut(message: &str) -> Arc<str> {
-    truncated(message, RECORDED_ARGUMENT_BYTES).into()
+    truncate(message, RECORDED_ARGUMENT_BYTES).into()
 }

@@ -20,7 +20,7 @@ use crate::sessions::SessionKey;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, ProcessId, SessionId};
 use gantry_core::limits::RECORDED_ARGUMENT_BYTES;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use gantry_core::{State, json, redact};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -240,7 +240,7 @@ impl<'a> TransitionBody<'a> {
             let modified = decision.modified_args.as_deref();
             DecisionBody { decision, arguments: modified.map(|text| masked(text, RECORDED_ARGUMENT_BYTES)) }
         });
-        let message = step.message.as_deref().map(|text| truncated(text, RECORDED_ARGUMENT_BYTES));
+        let message = step.message.as_deref().map(|text| truncate(text, RECORDED_ARGUMENT_BYTES).into());
         Self { approval, decision, deadline_us: step.deadline_us, message, outcome }
     }
 }
@@ -272,7 +272,7 @@ fn is_zero(number: &u32) -> bool {
 /// The arguments without their secrets, at most `limit` bytes long.
 pub(crate) fn masked(arguments: &str, limit: usize) -> String {
     match json::canonical(arguments) {
-        Ok(arguments) => redact::shown(&arguments, limit),
+        Ok(arguments) => redact::redacted(&arguments, limit),
         // A text that cannot be parsed may hold anything.
         Err(_) => format!("{{\"arguments\":\"{}\"}}", redact::MASK),
     }

@@ -23,8 +23,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// How long something may take before a person hears that it goes on, and how often they hear it.
-const PATIENCE: Duration = Duration::from_secs(1);
-const AGAIN: Duration = Duration::from_secs(10);
+const FIRST_NOTICE: Duration = Duration::from_secs(1);
+const NEXT_NOTICE: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Done> {
     let OpenapiAction::Inspect(asked) = action;
@@ -34,7 +34,7 @@ pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Don
     let project = project.ok_or_else(|| Usage(format!("there is no project {:?}", asked.place.name())))?;
     let subject = Subject::of(asked, project)?;
     let shown = subject.shown();
-    let look = match patiently(&shown, look(&subject.options, project)).await {
+    let look = match with_notices(&shown, look(&subject.options, project)).await {
         Ok(look) => look,
         Err(reason) => {
             output::talk(&format!("error: {}", output::clean_lines(&unusable(&shown, &reason))));
@@ -179,17 +179,17 @@ fn without_entry(asked: &Inspect, project: &Project) -> anyhow::Result<ApiOption
 }
 
 /// Does something, and tells a person that it goes on where it takes long.
-async fn patiently<T>(what: &str, work: impl Future<Output = T>) -> T {
+async fn with_notices<T>(what: &str, work: impl Future<Output = T>) -> T {
     let begun = Instant::now();
     let mut work = std::pin::pin!(work);
-    let mut patience = PATIENCE;
+    let mut wait = FIRST_NOTICE;
     loop {
-        match timeout(patience, &mut work).await {
+        match timeout(wait, &mut work).await {
             Ok(done) => return done,
             Err(_) => {
                 let seconds = begun.elapsed().as_secs();
                 output::talk(&format!("Reading {} … {seconds} s", output::clean(what)));
-                patience = AGAIN;
+                wait = NEXT_NOTICE;
             }
         }
     }

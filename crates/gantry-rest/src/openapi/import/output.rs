@@ -4,7 +4,7 @@
 //! an output schema has to fit it.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::{essence, is_any, is_json_for_sure};
+use crate::openapi::media::{essence, is_any, is_only_json};
 use crate::openapi::schema::{Direction, fit};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -92,7 +92,7 @@ fn returns_json(operation: NodeRef<'_>) -> bool {
 
 /// Whether this is one JSON value, and not a stream of lines of which each is one.
 fn is_one_json(media: &str) -> bool {
-    is_json_for_sure(media) && !essence(media).ends_with("/stream+json")
+    is_only_json(media) && !essence(media).ends_with("/stream+json")
 }
 
 fn any_of(mut parts: Vec<Map<String, Value>>) -> Map<String, Value> {

@@ -1,10 +1,12 @@
 //! Swagger 2.0, where it has another shape than OpenAPI 3.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::{Payload, Shape, essence, is_json, preference, sent, shape};
-use crate::openapi::parameter::{Form, Place, Style};
+use crate::openapi::import::input::request_body::{RequestBody, format_of, preference, sendable};
+use crate::openapi::import::servers::{located, location};
+use crate::openapi::media;
+use crate::openapi::request::body::BodyFormat;
+use crate::openapi::request::parameters::{Place, Serialization, Style};
 use crate::openapi::schema::Fields;
-use crate::openapi::servers::{located, location};
 use url::Url;
 
 /// Where the API is, by `schemes`, `host` and `basePath`.
@@ -39,55 +41,54 @@ pub(crate) fn is_list(node: NodeRef<'_>) -> bool {
 }
 
 /// How the value of a parameter is written, by `collectionFormat`.
-pub(crate) fn form(node: NodeRef<'_>, place: Place) -> Form {
-    let (default, many) = match place {
-        Place::Path | Place::Header => (Style::Simple, false),
-        Place::Query | Place::Cookie => (Style::Form, true),
+///
+/// # Errors
+/// The format is not supported.
+pub(crate) fn serialization(node: NodeRef<'_>, place: Place) -> Result<Serialization, String> {
+    let style = match node.text("collectionFormat").unwrap_or("csv") {
+        format @ ("ssv" | "tsv" | "pipes") if is_list(node) => {
+            return Err(format!("the collectionFormat {format:?} is not supported"));
+        }
+        "multi" if place == Place::Query => Style::Exploded,
+        _ => Style::Joined,
     };
-    let (style, explode) = match node.text("collectionFormat").unwrap_or("csv") {
-        "multi" if many => (Style::Form, true),
-        "ssv" => (Style::SpaceDelimited, false),
-        "tsv" => (Style::TabDelimited, false),
-        "pipes" => (Style::PipeDelimited, false),
-        _ => (default, false),
-    };
-    Form::Styled { style, explode, allow_reserved: false }
+    Ok(Serialization::new(style))
 }
 
 /// The body of an operation: the parameter `in: body`, or all those `in: formData`.
-pub(crate) fn payload<'a>(
+pub(crate) fn request_body<'a>(
     operation: NodeRef<'a>,
     parameters: &[NodeRef<'a>],
-) -> Result<Option<Payload<'a>>, String> {
+) -> Option<RequestBody<'a>> {
     let consumed = consumes(operation);
     if let Some(body) = parameters.iter().find(|node| node.text("in") == Some("body")) {
-        return Ok(Some(whole(*body, &consumed)));
+        return Some(whole(*body, &consumed));
     }
     let fields: Vec<NodeRef<'a>> =
         parameters.iter().copied().filter(|node| node.text("in") == Some("formData")).collect();
     if fields.is_empty() {
-        return Ok(None);
+        return None;
     }
     let file = fields.iter().any(|field| field.text("type") == Some("file"));
-    let multipart = consumed.iter().any(|media| essence(media) == "multipart/form-data");
-    let urlencoded = consumed.iter().any(|media| essence(media) == "application/x-www-form-urlencoded");
-    let (shape, media) = if file || multipart && !urlencoded {
-        (Shape::Multipart, "multipart/form-data")
+    let multipart = consumed.iter().any(|media| media::is_multipart(media));
+    let urlencoded = consumed.iter().any(|media| media::is_form(media));
+    let (format, media) = if file || multipart && !urlencoded {
+        (BodyFormat::Multipart, "multipart/form-data")
     } else {
-        (Shape::Form, "application/x-www-form-urlencoded")
+        (BodyFormat::Form, "application/x-www-form-urlencoded")
     };
     let named = |node: &NodeRef<'a>| (node.text("name").unwrap_or_default().to_owned(), *node);
     let required = fields.iter().filter(|field| field.flag("required"));
     let required: Vec<String> = required.map(|field| named(field).0).collect();
-    Ok(Some(Payload {
+    Some(RequestBody {
         media: media.to_owned(),
         required: !required.is_empty(),
-        shape,
+        format,
         schema: None,
         fields: Some(Fields { properties: fields.iter().map(named).collect(), required }),
         encoding: None,
         description: None,
-    }))
+    })
 }
 
 /// The media types that an operation takes, the best first.
@@ -97,20 +98,20 @@ fn consumes(operation: NodeRef<'_>) -> Vec<&str> {
     list.into_iter().flat_map(NodeRef::elements).filter_map(|media| media.value.as_str()).collect()
 }
 
-fn whole<'a>(body: NodeRef<'a>, consumed: &[&str]) -> Payload<'a> {
+fn whole<'a>(body: NodeRef<'a>, consumed: &[&str]) -> RequestBody<'a> {
     let schema = body.get("schema");
     let best = consumed.iter().min_by_key(|media| preference(media));
     let media = best.copied().unwrap_or("application/json");
-    // Only a form parameter is a form; a body is what its schema says.
-    let shape = match shape(media, schema) {
-        Shape::Form | Shape::Multipart => Shape::Json,
-        shape @ (Shape::Json | Shape::Text | Shape::Binary) => shape,
+    // Only parameters in `formData` make a form.
+    let format = match format_of(media, schema) {
+        BodyFormat::Form | BodyFormat::Multipart => BodyFormat::Json,
+        format @ (BodyFormat::Json | BodyFormat::Text | BodyFormat::Binary) => format,
     };
-    let media = if shape == Shape::Json && !is_json(media) { "application/json" } else { media };
-    Payload {
-        media: sent(media, shape),
+    let media = if format == BodyFormat::Json && !media::is_json(media) { "application/json" } else { media };
+    RequestBody {
+        media: sendable(media, format),
         required: body.flag("required"),
-        shape,
+        format,
         schema,
         fields: None,
         encoding: None,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What becomes of a document in a file.
 #[track_caller]
-fn imported(document: &Value, choice: &Choice) -> Import {
+fn imported(document: &Value, choice: &ImportOptions) -> Import {
     let location = Url::parse("file:///spec/api.json").unwrap();
     let bundle = Bundle::open(location, document.to_string().as_bytes()).unwrap();
     let out = import(&bundle, choice);
@@ -53,7 +53,7 @@ fn three() -> Value {
 
 #[test]
 fn rst_2_a_simple_document_becomes_operations() {
-    let out = imported(&three(), &Choice::default());
+    let out = imported(&three(), &ImportOptions::default());
     assert_eq!(
         (out.title.as_str(), out.api_version.as_str(), out.openapi.as_str()),
         ("Things", "1.2", "3.0.3")
@@ -72,30 +72,36 @@ fn rst_2_a_simple_document_becomes_operations() {
 #[test]
 fn rst_3_filters_take_what_they_say() {
     #[track_caller]
-    fn check(choice: Choice, expected: &[&str]) {
+    fn check(choice: ImportOptions, expected: &[&str]) {
         let out = imported(&three(), &choice);
         assert_eq!(names(&out), expected);
         assert_eq!(out.filtered, 3 - expected.len());
         assert!(out.skipped.is_empty() && out.warnings.is_empty(), "{out:?}");
     }
     let include = |texts: &[&str]| Some(texts.iter().map(|text| pattern(text)).collect());
-    check(Choice { methods: vec![Method::Get], ..Choice::default() }, &["list_things"]);
-    check(Choice { tags: vec!["things".into()], ..Choice::default() }, &["list_things", "makeThing"]);
-    check(Choice { include: include(&["list_*"]), ..Choice::default() }, &["list_things"]);
-    check(Choice { include: include(&["list-things"]), ..Choice::default() }, &["list_things"]);
-    check(Choice { include: include(&["* /others/*"]), ..Choice::default() }, &["delete_others_id"]);
-    check(Choice { include: include(&[]), ..Choice::default() }, &[]);
+    check(ImportOptions { methods: vec![Method::Get], ..ImportOptions::default() }, &["list_things"]);
+    check(
+        ImportOptions { tags: vec!["things".into()], ..ImportOptions::default() },
+        &["list_things", "makeThing"],
+    );
+    check(ImportOptions { include: include(&["list_*"]), ..ImportOptions::default() }, &["list_things"]);
+    check(ImportOptions { include: include(&["list-things"]), ..ImportOptions::default() }, &["list_things"]);
+    check(
+        ImportOptions { include: include(&["* /others/*"]), ..ImportOptions::default() },
+        &["delete_others_id"],
+    );
+    check(ImportOptions { include: include(&[]), ..ImportOptions::default() }, &[]);
     let exclude = vec![pattern("DELETE *"), pattern("makeThing")];
-    check(Choice { exclude, ..Choice::default() }, &["list_things"]);
+    check(ImportOptions { exclude, ..ImportOptions::default() }, &["list_things"]);
 }
 
 #[test]
 fn rst_3_a_filter_that_finds_nothing_says_what_there_is() {
-    let choice = Choice {
+    let choice = ImportOptions {
         tags: vec!["thing".into()],
         include: Some(vec![pattern("listThings")]),
         exclude: vec![pattern("nothing")],
-        ..Choice::default()
+        ..ImportOptions::default()
     };
     let out = imported(&three(), &choice);
     assert_eq!(
@@ -103,7 +109,7 @@ fn rst_3_a_filter_that_finds_nothing_says_what_there_is() {
         [
             r#"no operation has the tag "thing"; there are "things", "writing", "others""#,
             r#"include: "listThings" matches no operation; there are "list_things", "makeThing", "delete_others_id""#,
-            r#"exclude: "nothing" matches no operation; there are "list_things", "makeThing", "delete_others_id""#,
+            r#"exclude: "nothing" matches no operation; there are "makeThing", "list_things", "delete_others_id""#,
         ]
     );
 }
@@ -118,7 +124,7 @@ fn a_document_can_keep_operations_from_being_tools_and_name_them() {
             "/d": {"get": {"x-mcp": {"name": "look up"}}, "put": {"x-speakeasy-mcp": {"name": "put-down"}}},
             "/e": {"post": {"x-mcp": true}},
         })),
-        &Choice::default(),
+        &ImportOptions::default(),
     );
     assert_eq!(names(&out), ["look_up", "post_e", "put_down"]);
     assert_eq!((out.total, out.filtered), (6, 3));
@@ -133,7 +139,7 @@ fn a_document_can_make_an_effect_worse_but_not_better() {
             "delete": {"x-mcp": {"effect": "read"}},
             "put": {"x-mcp": {"effect": "harmless"}},
         }})),
-        &Choice::default(),
+        &ImportOptions::default(),
     );
     let effects: Vec<(&str, Effect)> = out.operations.iter().map(|o| (o.name.as_str(), o.effect)).collect();
     let expected = [
@@ -164,22 +170,22 @@ fn rst_2_one_bad_operation_costs_no_other() {
             ]}},
             "/list": [],
         })),
-        &Choice::default(),
+        &ImportOptions::default(),
     );
     assert_eq!(names(&out), ["get_good"]);
     assert_eq!(out.total, 11);
     let paths: Vec<&str> = out.skipped.iter().map(|skipped| skipped.path.as_str()).collect();
     let expected = [
+        "/nowhere",
+        "/list",
         "/word",
         "/open{brace",
         "relative",
-        "/nowhere",
         "/parameter",
         "/nameless",
         "/odd",
         "/body",
         "/schema",
-        "/list",
     ];
     assert_eq!(paths, expected, "{:?}", out.skipped);
     assert!(out.skipped.iter().all(|skipped| !skipped.reason.is_empty()));
@@ -198,11 +204,12 @@ fn a_document_without_paths_has_no_operations() {
             "the paths of the document cannot be read: the reference \"#/none\" in api.json leads nowhere",
         ),
     ] {
-        let out = imported(&document, &Choice::default());
+        let out = imported(&document, &ImportOptions::default());
         assert_eq!((out.total, out.operations.len(), out.skipped.len()), (0, 0, 0), "{document}");
         assert_eq!(out.warnings, [warning]);
     }
-    let out = imported(&json!({"swagger": "2.0", "info": 3, "paths": {"/a": null}}), &Choice::default());
+    let out =
+        imported(&json!({"swagger": "2.0", "info": 3, "paths": {"/a": null}}), &ImportOptions::default());
     assert_eq!((out.skipped.len(), out.warnings.len()), (1, 0));
     assert_eq!(out.skipped[0].reason, "the path cannot be read: it is no object");
 }
@@ -219,7 +226,7 @@ fn rst_2_no_operation_is_lost_without_a_word() {
         "/b": {"query": {}, "additionalOperations": {"COPY": {}, "LI\nNK": {}}, "trace": {}, "put": {}},
     }));
     document["openapi"] = json!("3.2.0");
-    let out = imported(&document, &Choice::default());
+    let out = imported(&document, &ImportOptions::default());
     assert_eq!(names(&out), ["caps", "post_a", "put_b"]);
     let twice = "the path has this method twice; only one of them is read";
     let new = "the method is one of OpenAPI 3.2, which is not supported";
@@ -237,97 +244,51 @@ fn rst_2_no_operation_is_lost_without_a_word() {
 }
 
 #[test]
-fn rst_2_what_stands_beside_the_reference_of_a_path_counts() {
-    let tenant =
-        json!([{"in": "header", "name": "X-Tenant", "required": true, "schema": {"type": "string"}}]);
+fn rst_2_what_stands_beside_the_reference_of_a_path_is_ignored() {
     let mut document = v3(json!({
-        "/a": {
-            "$ref": "#/components/pathItems/a",
-            "parameters": tenant,
+        "/a/{id}": {
+            "$ref": "#/components/pathItems/middle",
+            "parameters": [{"in": "header", "name": "X-Tenant", "required": true}],
             "servers": [{"url": "https://api.example.com/other"}],
             "post": {},
-            "get": {"operationId": "mine"},
-            "query": {},
+            "get": {"operationId": "hidden"},
         },
-        "/b/{id}": {"$ref": "#/components/pathItems/b", "servers": null, "parameters": null, "get": null},
     }));
     document["components"] = json!({"pathItems": {
-        "a": {"get": {"operationId": "hidden"}, "query": {}, "PUT": {"operationId": "put"}, "put": {}},
-        "b": {
-            "get": {"operationId": "b"},
+        "middle": {"$ref": "#/components/pathItems/last", "put": {}},
+        "last": {
+            "get": {"operationId": "get"},
             "parameters": [{"in": "path", "name": "id", "required": true, "schema": {"type": "integer"}}],
             "servers": [{"url": "/yes"}],
         },
     }});
-    let out = imported(&document, &Choice::default());
-    assert_eq!(names(&out), ["b", "mine", "post_a", "put"]);
-    for operation in &out.operations[1..] {
-        assert_eq!(operation.input_schema.value()["required"], json!(["X-Tenant"]));
-        assert_eq!(operation.server.as_str(), "https://api.example.com/other");
-    }
-    assert_eq!(out.operations[0].server.as_str(), "https://api.example.com/yes");
-    assert_eq!(out.operations[0].input_schema.value()["properties"]["id"]["type"], "integer");
-    // The one that is hidden is hidden on purpose, and what cannot be read is said once.
-    let new = "the method is one of OpenAPI 3.2, which is not supported";
-    let twice = "the path has this method twice; only one of them is read";
-    assert_eq!(skipped(&out), [("QUERY", "/a", new), ("PUT", "/a", twice)]);
-    assert_eq!(out.total, 6);
-    assert_eq!(out.warnings, [""; 0]);
+    let out = imported(&document, &ImportOptions::default());
+    assert_eq!((names(&out), out.total, out.warnings.len()), (vec!["get"], 1, 0));
+    let operation = &out.operations[0];
+    assert_eq!(operation.server.as_str(), "https://api.example.com/yes");
+    let schema = operation.input_schema.value();
+    assert_eq!(
+        (&schema["properties"]["id"]["type"], &schema["required"]),
+        (&json!("integer"), &json!(["id"]))
+    );
 }
 
 #[test]
-fn rst_2_parameters_beside_the_reference_of_a_path_join_those_where_it_leads() {
-    let parameter = |place: &str, name: &str, kind: &str| {
-        let required = place == "path";
-        json!({"in": place, "name": name, "required": required, "schema": {"type": kind}})
-    };
-    let mut document = v3(json!({
-        "/a/{id}": {
-            "$ref": "#/components/pathItems/middle",
-            "parameters": [parameter("query", "page", "string"), parameter("header", "id", "boolean")],
-            "get": {"operationId": "get", "parameters": [parameter("query", "own", "number")]},
-        },
-    }));
-    document["components"] = json!({"pathItems": {
-        "middle": {"$ref": "#/components/pathItems/last", "parameters": [parameter("query", "size", "integer")]},
-        "last": {
-            "parameters": [
-                parameter("path", "id", "integer"), parameter("query", "page", "integer"), parameter("query", "size", "string"),
-                parameter("query", "own", "string"),
-            ],
-            "put": {"operationId": "put"},
-        },
-    }});
-    let out = imported(&document, &Choice::default());
-    assert_eq!(names(&out), ["get", "put"]);
-    let kind = |operation: usize, name: &str| {
-        out.operations[operation].input_schema.value()["properties"][name]["type"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    for (name, get, put) in [
-        ("id_path", "integer", "integer"),
-        ("id_header", "boolean", "boolean"),
-        ("page", "string", "string"),
-        ("size", "integer", "integer"),
-        ("own", "number", "string"),
-    ] {
-        assert_eq!((kind(0, name), kind(1, name)), (get.to_owned(), put.to_owned()), "{name}");
-    }
-    assert_eq!(out.operations[0].input_schema.value()["properties"].as_object().unwrap().len(), 5);
-    assert_eq!((skipped(&out).len(), out.warnings.len()), (0, 0));
+fn a_path_that_refers_in_circles_is_skipped() {
+    let document = v3(json!({"/a": {"$ref": "#/paths/~1a", "get": {}}}));
+    let out = imported(&document, &ImportOptions::default());
+    assert!(out.skipped[0].reason.contains("without end"), "{:?}", out.skipped);
 }
 
 #[test]
-fn a_path_that_refers_in_circles_or_has_too_many_fields_is_skipped() {
-    let many: serde_json::Map<String, Value> =
-        (0..1001).map(|number| (format!("x-{number}"), json!(1))).collect();
-    let out =
-        imported(&v3(json!({"/a": {"$ref": "#/paths/~1a", "get": {}}, "/b": many})), &Choice::default());
-    let reasons: Vec<&str> = out.skipped.iter().map(|one| one.reason.as_str()).collect();
-    assert!(reasons[0].contains("without end"), "{reasons:?}");
-    assert_eq!(reasons[1..], ["the path has more than 1000 fields"]);
+fn paths_that_refer_to_the_same_large_item_are_bounded() {
+    let item: serde_json::Map<String, Value> = (0..20_000).map(|n| (format!("x-{n}"), json!(1))).collect();
+    let paths: serde_json::Map<String, Value> =
+        (0..2000).map(|n| (format!("/{n}"), json!({"$ref": "#/components/pathItems/a"}))).collect();
+    let mut document = v3(Value::Object(paths));
+    document["components"] = json!({"pathItems": {"a": item}});
+    let out = imported(&document, &ImportOptions::default());
+    assert_eq!(out.warnings, ["the paths of the document take too many steps to read; some are left out"]);
 }
 
 #[test]
@@ -335,7 +296,8 @@ fn rst_2_words_that_mean_yes_are_read_as_such() {
     let flags = |required: Value| {
         let parameter =
             json!({"in": "query", "name": "q", "required": required, "schema": {"type": "string"}});
-        let out = imported(&v3(json!({"/a": {"get": {"parameters": [parameter]}}})), &Choice::default());
+        let out =
+            imported(&v3(json!({"/a": {"get": {"parameters": [parameter]}}})), &ImportOptions::default());
         out.operations[0].input_schema.value().get("required").is_some()
     };
     for yes in [json!(true), json!("true"), json!("yes"), json!("True"), json!("on")] {
@@ -354,32 +316,32 @@ fn rst_2_an_api_key_cannot_be_an_argument_in_disguise() {
     document["security"] = json!([{"key": []}, {}]);
     document["components"] =
         json!({"securitySchemes": {"key": {"type": "apiKey", "in": "query", "name": "kk"}}});
-    let out = imported(&document, &Choice::default());
+    let out = imported(&document, &ImportOptions::default());
     let prepare = |value: Value| out.operations[0].prepare(json!({"free": value}).as_object().unwrap());
     assert_eq!(prepare(json!({"a": 1})).unwrap().query, "a=1");
     assert!(prepare(json!({"kk": 1})).unwrap_err().contains("which is the API key of the operation"));
 }
 
 #[test]
-fn rst_2_swagger_lists_in_paths_and_headers_have_their_delimiter() {
+fn rst_2_swagger_lists_in_paths_and_headers_have_commas() {
     let parameter = |place: &str, name: &str, format: &str| {
         json!({"in": place, "name": name, "required": true, "type": "array", "items": {"type": "integer"},
             "collectionFormat": format})
     };
     let parameters = [
-        parameter("path", "ids", "pipes"),
-        parameter("header", "X-Ids", "ssv"),
+        parameter("path", "ids", "csv"),
+        parameter("header", "X-Ids", "csv"),
         parameter("header", "X-M", "multi"),
     ];
     let document = json!({
         "swagger": "2.0", "info": {}, "host": "a.example",
         "paths": {"/a/{ids}": {"get": {"parameters": parameters}}},
     });
-    let out = imported(&document, &Choice::default());
+    let out = imported(&document, &ImportOptions::default());
     let arguments = json!({"ids": [1, 2], "X-Ids": [3, 4], "X-M": [5, 6]});
     let prepared = out.operations[0].prepare(arguments.as_object().unwrap()).unwrap();
-    assert_eq!(prepared.path, "/a/1%7C2");
-    let headers = [("X-Ids", "3 4"), ("X-M", "5,6")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(prepared.path, "/a/1,2");
+    let headers = [("X-Ids", "3,4"), ("X-M", "5,6")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(prepared.headers, headers);
 }
 
@@ -390,14 +352,14 @@ fn rst_2_path_items_can_be_referred_to() {
         "parameters": [{"in": "path", "name": "id", "required": true, "schema": {"type": "integer"}}],
         "get": {"operationId": "a"},
     }}});
-    let out = imported(&document, &Choice::default());
+    let out = imported(&document, &ImportOptions::default());
     assert_eq!(out.operations[0].input_schema.value()["properties"]["id"]["type"], "integer");
 }
 
 #[test]
 fn descriptions_are_for_reading() {
     let said = |operation: Value| {
-        let out = imported(&v3(json!({"/a": {"get": operation}})), &Choice::default());
+        let out = imported(&v3(json!({"/a": {"get": operation}})), &ImportOptions::default());
         out.operations[0].description.clone()
     };
     assert_eq!(
@@ -424,13 +386,13 @@ fn more_operations_than_the_limit_are_counted() {
         .map(|number| (format!("/{number}"), json!({"get": {"tags": [number.to_string()]}})))
         .collect();
     document["paths"] = Value::Object(paths);
-    let out = imported(&document, &Choice { base_url: None, ..Choice::default() });
+    let out = imported(&document, &ImportOptions { base_url: None, ..ImportOptions::default() });
     assert_eq!((out.total, out.filtered, out.operations.len()), (OPERATIONS + 7, 0, OPERATIONS));
     assert_eq!(out.warnings.len(), 1);
     assert!(out.warnings[0].starts_with("7 operations beyond 25000 were left out"), "{:?}", out.warnings);
     // What is beyond it can be chosen.
     let tags = vec![(OPERATIONS + 6).to_string()];
-    let out = imported(&document, &Choice { tags, ..Choice::default() });
+    let out = imported(&document, &ImportOptions { tags, ..ImportOptions::default() });
     assert_eq!((out.operations.len(), out.warnings.len()), (1, 0));
 }
 
@@ -447,7 +409,7 @@ fn credentials_are_no_arguments() {
     }}}));
     document["components"] =
         json!({"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"}}});
-    let out = imported(&document, &Choice::default());
+    let out = imported(&document, &ImportOptions::default());
     let schema = &out.operations[0].input_schema.value();
     assert_eq!(schema["properties"].as_object().unwrap().len(), 1, "{schema}");
     assert!(schema["properties"]["X-Api-Key"].is_object() && schema.get("required").is_none());
@@ -471,13 +433,13 @@ proptest! {
         let by_path = |import: &Import| -> BTreeMap<String, String> {
             import.operations.iter().map(|o| (o.path.clone(), o.name.clone())).collect()
         };
-        let expected = by_path(&imported(&document, &Choice::default()));
+        let expected = by_path(&imported(&document, &ImportOptions::default()));
 
         let keys: BTreeMap<String, u32> = items.iter().map(|(path, _)| path.clone()).zip(order).collect();
         items.sort_by_key(|(path, _)| keys[path]);
         let shuffled = v3(Value::Object(items.into_iter().collect()));
-        prop_assert_eq!(&by_path(&imported(&shuffled, &Choice::default())), &expected);
-        let choice = Choice { tags: vec![ids[0].clone()], ..Choice::default() };
+        prop_assert_eq!(&by_path(&imported(&shuffled, &ImportOptions::default())), &expected);
+        let choice = ImportOptions { tags: vec![ids[0].clone()], ..ImportOptions::default() };
         for (path, name) in by_path(&imported(&document, &choice)) {
             prop_assert_eq!(&expected[&path], &name);
         }

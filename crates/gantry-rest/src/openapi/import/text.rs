@@ -1,7 +1,7 @@
-//! What a document says in words, as a model gets it.
+//! Titles and descriptions for models.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::import::walk::Found;
+use crate::openapi::import::operations::OperationRef;
 use crate::openapi::limits::DESCRIPTION_CHARS;
 use crate::openapi::schema::{collapse, without_comments};
 use gantry_core::raw::misleads;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Characters of a title.
 const TITLE_CHARS: usize = 200;
 
-/// A text, or a number that was meant as one (`version: 1.0`).
+/// A text, which YAML may have read as a number (`version: 1.0`).
 pub(crate) fn scalar(node: NodeRef<'_>) -> String {
     match node.value {
         Value::String(text) => line(text),
@@ -24,8 +24,8 @@ pub(crate) fn line(text: &str) -> String {
     collapse(text, TITLE_CHARS)
 }
 
-/// What an operation does.
-pub(crate) fn description(found: &Found<'_>) -> String {
+/// The description of an operation.
+pub(crate) fn description(found: &OperationRef<'_>) -> String {
     let said = |key: &str| found.node.text(key).map(cleaned).filter(|text| !text.is_empty());
     let text = match (said("summary"), said("description")) {
         (Some(summary), Some(more)) if summary == more => more,
@@ -37,9 +37,9 @@ pub(crate) fn description(found: &Found<'_>) -> String {
     cut(&text, DESCRIPTION_CHARS)
 }
 
-/// Without comments of HTML, without what no eye would notice, and with white space folded; lines stay lines.
+/// A text without comments of HTML and without invisible characters, its white space collapsed within lines.
 fn cleaned(text: &str) -> String {
-    // Nothing far beyond this could be shown; a description may have megabytes.
+    // Limit: a description may have megabytes, and the rest would not be shown.
     let text: String = text.chars().take(DESCRIPTION_CHARS * 16).collect();
     let text = without_comments(&text);
     let mut out = String::with_capacity(text.len());
@@ -54,7 +54,7 @@ fn cleaned(text: &str) -> String {
         }
         if !out.is_empty() {
             out.push_str(if blank { "\n\n" } else { "\n" });
-            // What is indented is a list or code.
+            // An indented line is part of a list or code.
             let indent = line.len() - line.trim_start().len();
             out.extend(std::iter::repeat_n(' ', indent.min(8)));
         }
@@ -71,11 +71,10 @@ fn cleaned(text: &str) -> String {
     out
 }
 
-/// The beginning of a text, to the end of a word, and a sign that there was more.
+/// The beginning of a text, to the end of a word, with an ellipsis.
 fn cut(text: &str, chars: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(chars) else { return text.to_owned() };
     let start: String = text.chars().take(chars.saturating_sub(1)).collect();
-    // A word that is the whole text is cut within.
     let word = start.rfind(char::is_whitespace).filter(|at| *at > end / 2);
     let start = word.and_then(|at| start.get(..at)).unwrap_or(&start);
     format!("{}…", start.trim_end())

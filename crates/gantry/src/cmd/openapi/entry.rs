@@ -167,8 +167,8 @@ pub(super) fn id_of(spec: &SpecPlace) -> String {
     };
     // What tells it from others is neither its extension nor a word that half of all documents are called by.
     let parts = name.rsplit_once('.').map_or(&*name, |(stem, _)| stem).split('.');
-    let telling = parts.filter(|part| !COMMON.contains(&part.to_lowercase().as_str()));
-    let found = telling.chain([&*around]).map(id).find(|id| is_api_id(id));
+    let specific = parts.filter(|part| !COMMON.contains(&part.to_lowercase().as_str()));
+    let found = specific.chain([&*around]).map(id).find(|id| is_api_id(id));
     found.unwrap_or_else(|| "api".to_owned())
 }
 

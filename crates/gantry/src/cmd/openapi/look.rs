@@ -29,7 +29,7 @@ pub(super) struct Shown {
     /// The name as the provider has it.
     pub(super) own_name: String,
     pub(super) effect: Effect,
-    /// What its definition costs whoever reads the list.
+    /// The tokens of its definition in the list of tools.
     pub(super) tokens: u64,
     /// The same without its output schema.
     pub(super) without_output: u64,
@@ -42,7 +42,7 @@ impl Look {
         self.import.operations.iter().zip(&self.tools)
     }
 
-    /// How many operations are wanted and are no tools, those beyond the limit included, which nobody lists.
+    /// How many chosen operations are no tools, those beyond the limit included.
     pub(super) fn skipped(&self) -> usize {
         let Import { operations, total, filtered, .. } = &self.import;
         total.saturating_sub(operations.len() + filtered)
@@ -68,10 +68,10 @@ pub(in crate::cmd) async fn look(options: &ApiOptions, project: &Project) -> Res
         SpecPlace::Url(_) => None,
     };
     let spelled_out = project.rest.tools.iter().filter(|(_, tool)| tool.off.is_none());
-    let choice = options.choice(spelled_out.map(|(name, _)| name.as_str()));
+    let import_options = options.import_options(spelled_out.map(|(name, _)| name.as_str()));
     let options = options.clone();
     let work = move || {
-        let import = import(&bundle, &choice);
+        let import = import(&bundle, &import_options);
         let elapsed = begun.elapsed();
         drop(bundle);
         let tools = shown(&options, &import.operations);
@@ -104,7 +104,7 @@ fn one(origin: &Origin, spec: ToolSpec, name: String, verdicts: &mut Verdicts) -
     let output = tool.spec.output_schema.as_ref().map_or(0, |schema| schema.as_str().len() + around);
     let definition = tool.definition();
     let without_output = (definition.len().saturating_sub(output) as u64).div_ceil(4);
-    // It is compiled for the first call only, but whoever looks at a document wants to know now.
+    // The server compiles it for the first call only; here its problems are shown.
     let schema = &tool.spec.input_schema;
     let verdict = || Schema::compile(&schema.value()).err().map(|error| error.to_string());
     let verdict = verdicts.entry(schema.clone()).or_insert_with(verdict);

@@ -89,7 +89,7 @@ pub(super) fn tool(operation: &Operation, shown: &Shown) -> Value {
 }
 
 fn scheme(scheme: &Scheme, configured: bool) -> Value {
-    let mut told = match scheme {
+    let mut report = match scheme {
         Scheme::ApiKey { place, name } => json!({ "type": "apiKey", "in": place_word(*place), "name": name }),
         Scheme::Basic => json!({ "type": "basic" }),
         Scheme::Bearer => json!({ "type": "bearer" }),
@@ -98,10 +98,10 @@ fn scheme(scheme: &Scheme, configured: bool) -> Value {
         }
         Scheme::Unsupported(why) => json!({ "type": "unsupported", "reason": why }),
     };
-    if let Some(told) = told.as_object_mut() {
-        told.insert("configured".into(), configured.into());
+    if let Some(report) = report.as_object_mut() {
+        report.insert("configured".into(), configured.into());
     }
-    told
+    report
 }
 
 /// The most memory that this process has had, where the system says so.

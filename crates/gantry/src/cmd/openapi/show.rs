@@ -4,7 +4,7 @@ use super::Subject;
 use super::look::Look;
 use crate::cmd::policy::{counted, several};
 use crate::output;
-use gantry_rest::openapi::{KeyPlace, Scheme, Skipped};
+use gantry_rest::openapi::{KeyPlace, Scheme, SkippedOperation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations that are named under one reason.
@@ -57,8 +57,8 @@ pub(super) fn skipped(look: &Look, named: usize) {
 }
 
 /// The commonest reason first.
-fn grouped(skipped: &[Skipped]) -> Vec<(&str, Vec<&Skipped>)> {
-    let mut groups: BTreeMap<&str, Vec<&Skipped>> = BTreeMap::new();
+fn grouped(skipped: &[SkippedOperation]) -> Vec<(&str, Vec<&SkippedOperation>)> {
+    let mut groups: BTreeMap<&str, Vec<&SkippedOperation>> = BTreeMap::new();
     for it in skipped {
         groups.entry(&it.reason).or_default().push(it);
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn skipped_operations_are_grouped_by_reason() {
-        let skipped = |path: &str, reason: &str| Skipped {
+        let skipped = |path: &str, reason: &str| SkippedOperation {
             method: "GET".to_owned(),
             path: path.to_owned(),
             reason: reason.to_owned(),

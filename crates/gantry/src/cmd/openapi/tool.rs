@@ -5,7 +5,7 @@ use super::look::{Look, Shown};
 use super::{report, sample, show};
 use crate::exit::Usage;
 use crate::output;
-use gantry_rest::openapi::{Operation, Prepared};
+use gantry_rest::openapi::{Operation, Prepared, SecurityRequirement};
 use serde_json::{Map, Value, json};
 
 /// Characters of a body that are shown.
@@ -19,17 +19,17 @@ pub(super) fn show(subject: &Subject, look: &Look, name: &str, as_json: bool) ->
     let arguments = sample::arguments(&operation.input_schema.value());
     let request = operation.prepare(&arguments);
     if as_json {
-        let mut told = report::tool(operation, shown);
-        if let Some(told) = told.as_object_mut() {
-            told.insert("title".into(), json!(operation.title));
-            told.insert("security".into(), json!(needs(operation)));
+        let mut report = report::tool(operation, shown);
+        if let Some(report) = report.as_object_mut() {
+            report.insert("title".into(), json!(operation.title));
+            report.insert("security".into(), json!(needs(operation)));
             let sample = match &request {
                 Ok(prepared) => sent(operation, prepared, &arguments),
                 Err(reason) => json!({ "arguments": arguments, "error": reason }),
             };
-            told.insert("sample".into(), sample);
+            report.insert("sample".into(), sample);
         }
-        output::json(&told);
+        output::json(&report);
         return Ok(());
     }
     head(subject, look, operation, shown);
@@ -96,7 +96,7 @@ fn head(subject: &Subject, look: &Look, operation: &Operation, shown: &Shown) {
 
 /// The schemes that are needed together, for each way to be let in.
 fn needs(operation: &Operation) -> Vec<Vec<String>> {
-    let names = |need: &gantry_rest::openapi::Need| need.0.iter().map(|(name, _)| name.clone()).collect();
+    let names = |needed: &SecurityRequirement| needed.0.iter().map(|(name, _)| name.clone()).collect();
     operation.security.iter().map(names).collect()
 }
 
@@ -104,9 +104,6 @@ fn needs(operation: &Operation) -> Vec<Vec<String>> {
 fn lines(operation: &Operation, prepared: &Prepared) -> Vec<String> {
     let mut lines = vec![format!("{} {}", operation.method, address(operation, prepared))];
     lines.extend(prepared.headers.iter().map(|(name, value)| format!("{name}: {value}")));
-    if !prepared.cookies.is_empty() {
-        lines.push(format!("Cookie: {}", prepared.cookies));
-    }
     if let Some((media, bytes)) = &prepared.body {
         lines.push(format!("Content-Type: {media}"));
         lines.push(String::new());
@@ -128,7 +125,6 @@ fn sent(operation: &Operation, prepared: &Prepared, arguments: &Map<String, Valu
         "method": operation.method.to_string(),
         "url": address(operation, prepared),
         "headers": headers,
-        "cookies": prepared.cookies,
         "body": body,
     })
 }

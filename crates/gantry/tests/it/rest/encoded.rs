@@ -21,7 +21,6 @@ fn rig() -> Rig {
         parameter("list", "query", json!({ "explode": false, "schema": list })),
         parameter("deep", "query", json!({ "style": "deepObject", "explode": true, "schema": { "type": "object" } })),
         parameter("X-H", "header", json!({})),
-        parameter("c", "cookie", json!({})),
     ], "responses": { "200": { "description": "done" } } } } })))
 }
 
@@ -60,14 +59,11 @@ fn rst_2_dots_do_not_climb() {
 }
 
 #[test]
-fn rst_2_headers_and_cookies_hold_one_value() {
+fn rst_2_headers_hold_one_value() {
     let rig = rig();
     for value in ["a\r\nX-Evil: 1", "a\nb", "\u{0}"] {
         rig.refused("rest__api_get", &json!({ "p": "1", "X-H": value }), "INVALID_ARGUMENTS", "X-H");
     }
     let sent = rig.sent("rest__api_get", &json!({ "p": "1", "X-H": "a/b?c=d" }));
     assert_eq!(sent["headers"]["x-h"], json!(["a/b?c=d"]));
-    let sent = rig.sent("rest__api_get", &json!({ "p": "1", "c": "a; session=evil\r\nX-Evil: 1" }));
-    assert!(sent["cookies"].as_array().is_some_and(|cookies| cookies.len() == 1), "{sent}");
-    assert_eq!(sent["headers"].get("x-evil"), None, "{sent}");
 }

@@ -16,7 +16,7 @@ fn secured(token_url: &str) -> Value {
             "parameters": [{ "name": "q", "in": "query", "schema": { "type": "string" } }],
         })) },
         "/in-cookie": { "get": with(needs("in_cookie", json!([{ "cookie": [] }])), &json!({
-            "parameters": [{ "name": "c", "in": "cookie", "schema": { "type": "string" } }],
+            "parameters": [{ "name": "sid", "in": "cookie", "schema": { "type": "string" } }],
         })) },
         "/basic": { "get": needs("basic", json!([{ "basic": [] }])) },
         "/bearer": { "get": needs("bearer", json!([{ "bearer": [] }])) },
@@ -78,8 +78,8 @@ fn rst_2_api_keys_arrive_in_header_query_and_cookie() {
     let sent = rig.sent("rest__api_in_query", &json!({ "q": "x" }));
     assert_eq!(sent["query"], "q=x&key=s3cret%20query%26", "{sent}");
     assert_eq!(header(&sent, "x-key"), Value::Null, "only what the operation needs");
-    let sent = rig.sent("rest__api_in_cookie", &json!({ "c": "y" }));
-    assert_eq!(sent["cookies"], json!([["c", "y"], ["sid", "s3cret-cookie"]]), "{sent}");
+    let sent = rig.sent("rest__api_in_cookie", &json!({}));
+    assert_eq!(sent["cookies"], json!([["sid", "s3cret-cookie"]]), "{sent}");
 }
 
 #[test]

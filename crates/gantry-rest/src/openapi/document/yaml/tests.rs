@@ -66,7 +66,7 @@ fn a_key_that_stands_twice_is_said() {
     let text = "swagger: 2.0\npaths: {/a: {get: {}}}\npaths:\n  /b: {get: {}}\n";
     let location = url::Url::parse("file:///spec/api.yaml").unwrap();
     let bundle = crate::openapi::Bundle::open(location, text.as_bytes()).unwrap();
-    let out = crate::openapi::import(&bundle, &crate::openapi::Choice::default());
+    let out = crate::openapi::import(&bundle, &crate::openapi::ImportOptions::default());
     let expected = "api.yaml: the last \"paths\" counts, as there is another before it, at line 3 column 1";
     assert_eq!(out.warnings, [expected]);
     let many: String = (0..50).map(|_| "a: 1\n").collect();
@@ -257,7 +257,7 @@ fn a_schema_makes_numbers_of_texts_where_it_needs_them() {
     let location = url::Url::parse("file:///spec/api.yaml").unwrap();
     let out = crate::openapi::import(
         &crate::openapi::Bundle::open(location, text.as_bytes()).unwrap(),
-        &crate::openapi::Choice::default(),
+        &crate::openapi::ImportOptions::default(),
     );
     assert_eq!(out.api_version, "1.10");
     assert_eq!(out.operations[0].server.as_str(), "https://a.example/1.10");

@@ -1,17 +1,16 @@
-//! Bodies of several parts, as RFC 7578 has them.
+//! Multipart bodies (RFC 7578).
 
+use super::body::{Field, PropertyEncoding, too_large};
 use super::file::File;
-use super::{Field, Part, media, too_large};
 use crate::openapi::limits::BODY_BYTES;
-use crate::openapi::parameter::{Form, Pairs, Sheet, TooLong, text};
+use crate::openapi::media;
+use crate::openapi::request::parameters::{Pairs, TooLong, text};
 use gantry_core::digest::Digest;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What each part has beside its headers and its content: the boundary and line breaks.
+/// Bytes of each part beside its headers and its content: the boundary and line breaks.
 const FRAME_BYTES: usize = 64;
-/// How often another boundary is tried. One that comes from the digest of a content does not occur in it.
-const BOUNDARIES: usize = 8;
 
 /// The parts of a body.
 #[derive(Debug, Default)]
@@ -30,31 +29,27 @@ impl Parts {
     ///
     /// # Errors
     /// It is no file although one is wanted, or it is too large.
-    pub(super) fn write(&mut self, field: &Field<'_>, part: Option<&Part>) -> Result<(), String> {
-        let demanded = part.and_then(|part| part.content_type.as_deref());
-        if part.is_some_and(|part| part.file) {
+    pub(super) fn write(&mut self, field: &Field<'_>, encoding: &PropertyEncoding) -> Result<(), String> {
+        let content_type = encoding.content_type.as_deref();
+        if encoding.file {
             // Several files are several parts of one name.
-            return elements(field.value).try_for_each(|value| self.file(field, value, demanded));
+            return elements(field.value).try_for_each(|value| {
+                let file = File::read(&field.whose, value, content_type)?;
+                self.add(field.name, Some(&file.filename), Some(&file.content_type), file.content)
+            });
         }
-        let content_type = demanded.and_then(media::first);
-        match part.and_then(|part| part.form.as_ref()) {
-            Some(Form::Json) => {
-                let content_type = content_type.unwrap_or("application/json");
-                self.add(field.name, None, Some(content_type), json(field.value).into_bytes())
-            }
-            Some(form @ Form::Styled { .. }) => {
-                let mut pairs = Pairs::new(Sheet::Parts, BODY_BYTES);
-                pairs.write(field.name, field.value, form).map_err(too_large)?;
-                let mut pairs = pairs.into_pairs().into_iter();
-                pairs.try_for_each(|(name, text)| self.add(&name, None, content_type, text.into_bytes()))
-            }
-            None => elements(field.value).try_for_each(|value| self.value(field.name, value, content_type)),
-        }
+        let Some(how) = encoding.serialization else {
+            return elements(field.value).try_for_each(|value| self.value(field.name, value, content_type));
+        };
+        let mut pairs = Pairs::plain(BODY_BYTES);
+        pairs.write(field.name, field.value, how).map_err(too_large)?;
+        let mut pairs = pairs.into_pairs().into_iter();
+        pairs.try_for_each(|(name, text)| self.add(&name, None, content_type, text.into_bytes()))
     }
 
     /// A part that the document says no more of than, at most, its media type.
     fn value(&mut self, name: &str, value: &Value, content_type: Option<&str>) -> Result<(), String> {
-        let is_json = content_type.is_some_and(media::is_json);
+        let is_json = content_type.is_some_and(media::is_only_json);
         match value {
             Value::Null => Ok(()),
             Value::Array(_) | Value::Object(_) => {
@@ -66,11 +61,6 @@ impl Parts {
                 self.add(name, None, content_type, text.into_bytes())
             }
         }
-    }
-
-    fn file(&mut self, field: &Field<'_>, value: &Value, demanded: Option<&str>) -> Result<(), String> {
-        let file = File::read(field, value, demanded)?;
-        self.add(field.name, Some(&file.filename), Some(&file.content_type), file.content)
     }
 
     fn add(
@@ -96,16 +86,12 @@ impl Parts {
         Ok(())
     }
 
-    /// The boundary, and the body with it. The same parts have the same boundary, so that a request can be compared
-    /// with another.
-    ///
-    /// # Errors
-    /// There is no boundary, which does not happen.
-    pub(super) fn finish(self) -> Result<(String, Vec<u8>), String> {
+    /// The boundary, and the body with it. The boundary is a digest of the parts, so it does not occur in them, and equal
+    /// requests have equal ones.
+    pub(super) fn finish(self) -> (String, Vec<u8>) {
         let contents: Vec<&[u8]> =
             self.parts.iter().flat_map(|(head, content)| [head.as_bytes(), content]).collect();
-        let boundary = boundary(&contents, Digest::of_parts(&contents))
-            .ok_or("the parts hold every boundary that could stand between them")?;
+        let boundary = format!("gantry-{}", Digest::of_parts(&contents).short(40));
         let mut body = Vec::with_capacity(self.bytes.saturating_add(FRAME_BYTES));
         for (head, content) in &self.parts {
             for piece in ["--", &boundary, "\r\n", head, "\r\n\r\n"] {
@@ -115,28 +101,8 @@ impl Parts {
             body.extend_from_slice(b"\r\n");
         }
         body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-        Ok((boundary, body))
+        (boundary, body)
     }
-}
-
-/// A boundary that occurs in none of these.
-pub(super) fn boundary(contents: &[&[u8]], seed: Digest) -> Option<String> {
-    let digests = std::iter::successors(Some(seed), |digest| Some(Digest::of(digest.as_bytes())));
-    let mut boundaries = digests.take(BOUNDARIES).map(|digest| format!("gantry-{}", digest.short(40)));
-    boundaries.find(|boundary| !contents.iter().any(|content| occurs(boundary.as_bytes(), content)))
-}
-
-fn occurs(needle: &[u8], content: &[u8]) -> bool {
-    let Some(first) = needle.first() else { return true };
-    let mut rest = content;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        rest = rest.get(at..).unwrap_or_default();
-        if rest.starts_with(needle) {
-            return true;
-        }
-        rest = rest.get(1..).unwrap_or_default();
-    }
-    false
 }
 
 /// The elements of a list, or the value itself.
@@ -149,8 +115,8 @@ fn elements(value: &Value) -> std::slice::Iter<'_, Value> {
     }
 }
 
-/// A value as JSON. Where a document has a text whose media type is JSON, what is given is often the JSON itself; it is
-/// not made a text of JSON again.
+/// A value as JSON. A text that is an object or a list in JSON already stays as it is: callers give it so where the
+/// document has a text whose media type is JSON.
 fn json(value: &Value) -> String {
     if let Value::String(text) = value {
         let is_json = || serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
@@ -161,7 +127,7 @@ fn json(value: &Value) -> String {
     value.to_string()
 }
 
-/// A name between quotes, as browsers write it. They leave other control characters as they are; nobody misses those.
+/// A name between quotes, escaped as browsers do it, and other control characters too.
 fn escaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for character in name.chars() {

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn named(id: &'static str, path: &'static str) -> Origin<'static> {
-    Origin { method: Method::Get, path, wish: None, id: (!id.is_empty()).then_some(id) }
+    Origin { method: Method::Get, path, given: None, id: (!id.is_empty()).then_some(id) }
 }
 
 #[track_caller]
@@ -14,7 +14,7 @@ fn check(origins: &[Origin<'_>], expected: &[&str]) {
 
 #[test]
 fn a_name_comes_from_a_wish_or_the_id_or_the_path() {
-    check(&[Origin { wish: Some("look it up"), ..named("x", "/a") }], &["look_it_up"]);
+    check(&[Origin { given: Some("look it up"), ..named("x", "/a") }], &["look_it_up"]);
     check(&[named("repos/list-for.user", "/a")], &["repos_list_for_user"]);
     check(&[named("  Keep_Case__here! ", "/a")], &["Keep_Case__here"]);
     check(&[named("", "/repos/{owner}/{repo}")], &["get_repos_owner_repo"]);
@@ -54,39 +54,11 @@ fn all_that_clash_are_told_apart() {
 #[test]
 fn a_name_that_looks_like_one_told_apart_does_not_take_it() {
     let first = assign(&[named("list", "/a"), named("list", "/b")], 0, &BTreeSet::new());
-    let copy = Origin { method: Method::Get, path: "/c", wish: None, id: Some(&first[0]) };
+    let copy = Origin { method: Method::Get, path: "/c", given: None, id: Some(&first[0]) };
     let names = assign(&[named("list", "/a"), named("list", "/b"), copy], 0, &BTreeSet::new());
     let unique: BTreeSet<&String> = names.iter().collect();
     assert_eq!(unique.len(), 3, "{names:?}");
     assert_eq!(names[1], first[1], "only what clashes changes");
-}
-
-#[test]
-fn what_is_written_like_the_name_keeps_it_if_it_is_alone() {
-    #[track_caller]
-    fn keeps(origins: &[Origin<'_>], name: &str) {
-        let names = assign(origins, 0, &BTreeSet::new());
-        assert_eq!(names[0], name);
-        assert!(names[1..].iter().all(|other| other.len() == name.len() + 7), "{names:?}");
-        let mut turned = origins.to_vec();
-        turned.reverse();
-        let mut again = assign(&turned, 0, &BTreeSet::new());
-        again.reverse();
-        assert_eq!(again, names, "in any order");
-    }
-    keeps(
-        &[named("list_things", "/a"), named("list-things", "/b"), named("list.things", "/c")],
-        "list_things",
-    );
-    keeps(&[named("", "/a"), named("", "/a/"), named("", "/{a}")], "get_a");
-    keeps(&[named("get_a", "/x"), named("", "/a/")], "get_a");
-    keeps(&[named("get_a", "/x"), named("", "/a"), named("get a", "/y")], "get_a");
-    keeps(&[named("", "/a/b"), named("", "/a_b"), named("", "/a-b")], "get_a_b");
-
-    let names = assign(&[named("get_a", "/x"), named("", "/a/")], 0, &BTreeSet::from(["get_a".to_owned()]));
-    assert!(names.iter().all(|name| name.len() == 12), "{names:?}");
-    let names = assign(&[named("a-b", "/x"), named("a.b", "/y")], 0, &BTreeSet::new());
-    assert!(names.iter().all(|name| name.len() == 10), "{names:?}");
 }
 
 proptest! {
@@ -98,7 +70,7 @@ proptest! {
     ) {
         let origins: Vec<Origin<'_>> = paths
             .iter()
-            .map(|(path, id)| Origin { method: Method::Get, path, wish: None, id: Some(id) })
+            .map(|(path, id)| Origin { method: Method::Get, path, given: None, id: Some(id) })
             .collect();
         let names = assign(&origins, chars, &BTreeSet::new());
         let unique: BTreeSet<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();

@@ -3,12 +3,12 @@
 #![expect(clippy::needless_pass_by_value, reason = "documents are written where they are used")]
 
 use super::*;
-use crate::openapi::{Bundle, Choice, Import, import};
+use crate::openapi::{Bundle, Import, ImportOptions, import};
 use serde_json::{Value, json};
 
 fn imported(document: &Value) -> Import {
     let location = Url::parse("https://docs.example.com/specs/api.json").unwrap();
-    import(&Bundle::open(location, document.to_string().as_bytes()).unwrap(), &Choice::default())
+    import(&Bundle::open(location, document.to_string().as_bytes()).unwrap(), &ImportOptions::default())
 }
 
 fn v3(schemes: Value, root: Value, operation: Value) -> Value {
@@ -38,6 +38,10 @@ fn rst_2_schemes_are_what_gantry_can_show() {
     check(json!({"type": "apiKey", "in": "query", "name": "key"}), key(KeyPlace::Query, "key"));
     check(json!({"type": "apiKey", "in": "cookie", "name": "sid"}), key(KeyPlace::Cookie, "sid"));
     check(json!({"type": "http", "scheme": "basic"}), Scheme::Basic);
+    check(
+        json!({"type": "apiKey", "in": "header", "name": "Authorization", "x-amazon-apigateway-authtype": "awsSigv4"}),
+        Scheme::Unsupported("requests have to be signed (AWS Signature Version 4)".to_owned()),
+    );
     check(json!({"type": "http", "scheme": "Bearer"}), Scheme::Bearer);
     check(json!({"type": "openIdConnect", "openIdConnectUrl": "https://x.example"}), Scheme::Bearer);
     check(json!({"type": "oauth2", "flows": {"implicit": {}}}), Scheme::Bearer);
@@ -82,14 +86,16 @@ fn rst_2_an_operation_needs_what_it_says_or_what_the_document_says() {
     let needs = |root: Value, operation: Value| {
         imported(&v3(schemes.clone(), root, operation)).operations[0].security.clone()
     };
-    let need = |names: &[&str]| Need(names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect());
+    let need = |names: &[&str]| {
+        SecurityRequirement(names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect())
+    };
     assert_eq!(needs(Value::Null, Value::Null), []);
     assert_eq!(needs(json!([{"a": []}]), Value::Null), [need(&["a"])]);
     assert_eq!(needs(json!([{"a": []}]), json!([])), []);
     assert_eq!(needs(json!([{"a": []}]), json!([{"b": []}, {}])), [need(&["b"]), need(&[])]);
     assert_eq!(needs(Value::Null, json!([{"a": [], "b": []}])), [need(&["a", "b"])]);
     let scoped = needs(Value::Null, json!([{"a": ["read", 5]}]));
-    assert_eq!(scoped, [Need(vec![("a".to_owned(), vec!["read".to_owned()])])]);
+    assert_eq!(scoped, [SecurityRequirement(vec![("a".to_owned(), vec!["read".to_owned()])])]);
 }
 
 #[test]
@@ -100,7 +106,7 @@ fn a_scheme_that_is_not_there_is_said_once() {
     assert_eq!(out.warnings.len(), 2, "{:?}", out.warnings);
     assert_eq!(out.schemes, BTreeMap::from([("BearerAuth".to_owned(), Scheme::Bearer)]));
     for operation in &out.operations {
-        assert_eq!(operation.security, [Need(vec![("BearerAuth".to_owned(), Vec::new())])]);
+        assert_eq!(operation.security, [SecurityRequirement(vec![("BearerAuth".to_owned(), Vec::new())])]);
     }
 }
 
@@ -128,7 +134,7 @@ fn security_that_is_null_is_not_said() {
     let mut document =
         v3(json!({"k": {"type": "http", "scheme": "Bearer"}}), json!([{"k": []}]), Value::Null);
     document["paths"]["/a"]["get"]["security"] = Value::Null;
-    let need = Need(vec![("k".to_owned(), Vec::new())]);
+    let need = SecurityRequirement(vec![("k".to_owned(), Vec::new())]);
     assert_eq!(imported(&document).operations[0].security, [need]);
     document["paths"]["/a"]["get"]["security"] = json!([]);
     assert!(imported(&document).operations[0].security.is_empty());

@@ -4,35 +4,32 @@
 //! properties; any other body is the argument `body`. A model should not have to know where in a request a value goes, so
 //! places only show in names where two arguments would have the same one.
 
-mod argument;
-mod declared;
+mod arguments;
 mod files;
-mod media;
-mod payload;
-
-pub(crate) use media::{essence, is_any, is_json, is_json_for_sure};
-pub(crate) use payload::{Payload, Shape, preference, sent, shape};
+pub(crate) mod parameters;
+pub(crate) mod request_body;
 
 use crate::openapi::document::NodeRef;
 use crate::openapi::import::ImportBudget;
-use crate::openapi::parameter::{Parameter, Place};
+use crate::openapi::import::security::KeyPlace;
 use crate::openapi::request::Template;
+use crate::openapi::request::parameters::Parameter;
 use crate::openapi::schema::{Converter, Direction, fit};
-use argument::{Argument, Names, What};
-use declared::Declared;
+use arguments::{Argument, ArgumentType, parameter_names};
 use gantry_core::schema::SchemaText;
+use parameters::ParameterDecl;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
-/// What an operation takes.
+/// The input of an operation.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) schema: SchemaText,
     pub(crate) template: Template,
 }
 
-/// The arguments of an operation.
-///
-/// `secret` tells which parameters are credentials: those come from elsewhere and never from a model.
+/// The arguments of an operation. The API keys among its parameters come from the configuration, never from a model.
 ///
 /// # Errors
 /// Says why the operation cannot be called with arguments.
@@ -40,42 +37,33 @@ pub(crate) fn input(
     path: &str,
     item: NodeRef<'_>,
     operation: NodeRef<'_>,
-    secret: &dyn Fn(Place, &str) -> bool,
+    keys: &BTreeSet<(KeyPlace, &str)>,
     budget: &mut ImportBudget,
 ) -> Result<Input, String> {
-    let all = declared::merged(item, operation)?;
-    let payload = payload::of(operation, &all)?;
-    let content = payload.map(payload::content).transpose()?;
-    let declared: Vec<Declared<'_>> = declared::read(path, &all)?
-        .into_iter()
-        .filter(|parameter| !secret(parameter.place, parameter.name))
-        .collect();
-
-    let mut names = Names::default();
-    if let Some(content) = &content {
-        names.reserve(content.arguments.iter().map(|argument| argument.name.as_str()));
-    }
-    let arguments = names.of_parameters(&declared);
-    let mut all: Vec<Argument<'_>> = Vec::new();
+    let all = parameters::merged(item, operation)?;
+    let body = request_body::select(operation, &all)?.map(request_body::arguments).transpose()?;
+    let (of_body, body) = body.map(|body| (body.arguments, body.body)).unzip();
+    let of_body = of_body.unwrap_or_default();
+    let declared = parameters::read(path, &all, keys)?;
+    let names = parameter_names(&declared, &of_body);
+    let mut arguments: Vec<Argument<'_>> = Vec::new();
     let mut parameters = Vec::new();
-    for (parameter, argument) in declared.into_iter().zip(arguments) {
-        let name = parameter.name.to_owned();
-        let Declared { place, form, .. } = parameter;
-        all.push(Argument {
+    for (declared, argument) in declared.into_iter().zip(names) {
+        let ParameterDecl { name, place, serialization, required, schema, description } = declared;
+        arguments.push(Argument {
             name: argument.clone(),
-            original: Some(name.clone()).filter(|name| *name != argument),
-            required: parameter.required,
-            what: parameter.schema.map_or(What::Text, What::Schema),
-            description: parameter.description,
+            original: Some(name.to_owned()).filter(|name| *name != argument),
+            required,
+            accepts: schema.map_or(ArgumentType::Text, ArgumentType::Schema),
+            description: description.map(Cow::Borrowed),
         });
-        parameters.push(Parameter { argument, name, place, form });
+        parameters.push(Parameter { argument, name: name.to_owned(), place, serialization });
     }
-    let body = content.map(|content| {
-        all.extend(content.arguments);
-        content.body
-    });
-    let schema = fit(Direction::Input, |converter| object(&all, converter))?;
-    Ok(Input { schema: budget.text(&schema), template: Template { parameters, body } })
+    arguments.extend(of_body);
+    let schema = fit(Direction::Input, |converter| object(&arguments, converter))?;
+    let query_keys = keys.iter().filter(|(place, _)| *place == KeyPlace::Query);
+    let query_keys = query_keys.map(|(_, name)| (*name).to_owned()).collect();
+    Ok(Input { schema: budget.text(&schema), template: Template { parameters, body, query_keys } })
 }
 
 /// The object that all arguments make.

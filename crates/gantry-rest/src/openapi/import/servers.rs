@@ -1,96 +1,96 @@
-//! Where an operation is sent.
+//! The servers that operations are sent to.
 //!
-//! Credentials go with every request, so a document may not send them just anywhere: only `http` and `https`, nothing with
-//! a user in it, and, unless it is trusted to, no other origin than that of the API itself.
+//! Credentials go with every request, so a document may not send them anywhere: only `http` and `https`, no user in the
+//! address, and no other origin than that of the API, unless the options allow it.
 
 use crate::openapi::document::NodeRef;
 use crate::openapi::document::{Bundle, Version};
-use crate::openapi::import::Choice;
+use crate::openapi::import::ImportOptions;
 use crate::openapi::import::swagger2;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use url::Url;
 
-/// What to say where a document has no address and did not come from one either.
+/// The reason where a document has no address and did not come from one either.
 const NOWHERE: &str = "the specification does not say where the API is; set baseUrl";
 
-/// What to say to somebody who would miss it. Documents have such addresses by mistake, and nobody misses it there.
+/// Only for the configuration: documents have a query in their addresses by mistake, and it is left out.
 const QUERY: &str = "baseUrl has a query, which is not sent; leave out everything from the ? on";
 
-/// Bytes of the address of a server, before and after its variables are filled in.
+// Limit: bytes of the address of a server, before and after its variables are filled in.
 const URL_BYTES: usize = 2000;
-/// Values of a variable that are looked at.
+// Limit: values of a variable that are read.
 const VALUES: usize = 1000;
 
 /// The servers of a document.
 #[derive(Debug)]
 pub(crate) struct Servers<'a> {
-    choice: &'a Choice,
-    /// Where operations are that do not say anything else.
+    options: &'a ImportOptions,
+    /// The server of operations without one of their own.
     pub(crate) root: Result<Url, String>,
     /// The server whose origin is that of the API.
-    home: Option<Url>,
-    /// The variables of the addresses that were looked at.
+    api_origin: Option<Url>,
+    /// The variables of the options that were used.
     variables: BTreeSet<String>,
 }
 
 impl<'a> Servers<'a> {
-    pub(crate) fn new(root: NodeRef<'a>, choice: &'a Choice) -> Self {
+    pub(crate) fn new(root: NodeRef<'a>, options: &'a ImportOptions) -> Self {
         let mut variables = BTreeSet::new();
-        let server = match &choice.base_url {
+        let server = match &options.base_url {
             Some(url) if url.query().is_some() => Err(QUERY.to_owned()),
             Some(url) => usable(url.clone()),
             None if root.bundle.version == Version::V2 => swagger2::server(root).and_then(usable),
             None => match declared(root) {
-                Some(server) => address(server, None, choice, &mut variables),
+                Some(server) => address(server, None, options, &mut variables),
                 None => located(root, "/").and_then(usable),
             },
         };
-        Self { choice, home: server.as_ref().ok().cloned(), root: server, variables }
+        Self { options, api_origin: server.as_ref().ok().cloned(), root: server, variables }
     }
 
-    /// Where this operation is sent.
+    /// The server of an operation.
     ///
     /// # Errors
     /// Says what is wrong with the address, and what to do about it.
     pub(crate) fn of(&mut self, item: NodeRef<'a>, operation: NodeRef<'a>) -> Result<Url, String> {
-        if self.choice.base_url.is_some() {
+        if self.options.base_url.is_some() {
             return self.root.clone();
         }
         let own = declared(operation).or_else(|| declared(item));
-        let own = own.map(|server| address(server, self.home.as_ref(), self.choice, &mut self.variables));
+        let own =
+            own.map(|server| address(server, self.api_origin.as_ref(), self.options, &mut self.variables));
         // Where a document names no server of its own, the first one of an operation is where the API is.
         let server = own.unwrap_or_else(|| self.root.clone())?;
-        let home = self.home.get_or_insert_with(|| server.clone());
-        if self.choice.other_origins || home.origin() == server.origin() {
+        let api_origin = self.api_origin.get_or_insert_with(|| server.clone());
+        if self.options.other_origins || api_origin.origin() == server.origin() {
             return Ok(server);
         }
-        let (there, here) = (server.origin().ascii_serialization(), home.origin().ascii_serialization());
+        let (there, here) =
+            (server.origin().ascii_serialization(), api_origin.origin().ascii_serialization());
         Err(format!("it is at {there} and not at {here}, where the API is, and credentials stay there"))
     }
 
-    /// The variables that somebody gave a value for, and no address has.
+    /// The variables of the options that no address has.
     pub(crate) fn unused(&self) -> impl Iterator<Item = &'a str> + use<'a, '_> {
-        self.choice.variables.keys().map(String::as_str).filter(|name| !self.variables.contains(*name))
+        self.options.variables.keys().map(String::as_str).filter(|name| !self.variables.contains(*name))
     }
 }
 
-/// The first server that is named here. One alone, where a list of them belongs, is taken as well.
+/// The first server that is declared here.
 fn declared(node: NodeRef<'_>) -> Option<NodeRef<'_>> {
     if node.bundle.version == Version::V2 {
         return None;
     }
-    let servers = node.get("servers")?;
-    let alone = servers.get("url").or_else(|| servers.get("$ref")).map(|_| servers);
-    alone.or_else(|| servers.elements().next())
+    node.get("servers")?.elements().next()
 }
 
-/// The address of a server object. `home` is what it is relative to if its document is not on the web.
+/// The address of a server object. If its document is not on the web, it is relative to the API.
 fn address(
     server: NodeRef<'_>,
-    home: Option<&Url>,
-    choice: &Choice,
+    api_origin: Option<&Url>,
+    options: &ImportOptions,
     seen: &mut BTreeSet<String>,
 ) -> Result<Url, String> {
     let server = server.resolved()?;
@@ -98,12 +98,12 @@ fn address(
     if template.len() > URL_BYTES {
         return Err(format!("its server address has more than {URL_BYTES} bytes; set baseUrl"));
     }
-    seen.extend(choice.variables.keys().filter(|name| template.contains(&format!("{{{name}}}"))).cloned());
-    let url = filled(template, server.get("variables"), choice)?;
+    seen.extend(options.variables.keys().filter(|name| template.contains(&format!("{{{name}}}"))).cloned());
+    let url = filled(template, server.get("variables"), options)?;
     // Parsers of URLs skip an empty host and take the path for it.
     let host = url.split_once("//").filter(|(before, _)| before.is_empty() || before.ends_with(':'));
-    let nobody = |host: &str| host.is_empty() || host.starts_with(['/', '\\', '?', '#', '.']);
-    if template.contains('{') && host.is_some_and(|(_, host)| nobody(host)) {
+    let is_missing = |host: &str| host.is_empty() || host.starts_with(['/', '\\', '?', '#', '.']);
+    if template.contains('{') && host.is_some_and(|(_, host)| is_missing(host)) {
         return Err(format!(
             "the server address {template:?} has no host, as its variables are; set serverVariables or baseUrl"
         ));
@@ -112,31 +112,19 @@ fn address(
     if has_scheme(&url) {
         return usable(Url::parse(&url).map_err(invalid)?);
     }
-    if names_host(&url) {
+    // Anything else is more likely a host without its scheme than a relative path.
+    if !url.is_empty() && !url.starts_with(['/', '.']) {
         return Err(format!("the server address {url:?} has no scheme, such as https://; set baseUrl"));
     }
-    match home {
-        Some(home) if location(server.bundle, server.document).is_none() => {
-            usable(folder(home.clone()).join(&url).map_err(invalid)?)
+    match api_origin {
+        Some(api_origin) if location(server.bundle, server.document).is_none() => {
+            usable(folder(api_origin.clone()).join(&url).map_err(invalid)?)
         }
         Some(_) | None => located(server, &url).and_then(usable),
     }
 }
 
-/// Whether a relative address begins like that of a host, whose scheme somebody left out.
-fn names_host(url: &str) -> bool {
-    let first = url.split(['/', '?', '#']).next().unwrap_or_default();
-    let (host, port) = first.split_once(':').map_or((first, None), |(host, port)| (host, Some(port)));
-    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let domain = host.rsplit_once('.').is_some_and(|(before, last)| {
-        !before.trim_matches('.').is_empty()
-            && last.len() > 1
-            && last.bytes().all(|b| b.is_ascii_alphabetic())
-    });
-    !host.is_empty() && (domain || host == "localhost" || port.is_some_and(is_port))
-}
-
-/// The address as one that relative ones are below.
+/// The address with a `/` at its end, so that relative ones are below it.
 pub(crate) fn folder(mut url: Url) -> Url {
     let folder = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&folder);
@@ -147,7 +135,7 @@ pub(crate) fn folder(mut url: Url) -> Url {
 fn filled<'t>(
     template: &'t str,
     variables: Option<NodeRef<'_>>,
-    choice: &Choice,
+    options: &ImportOptions,
 ) -> Result<Cow<'t, str>, String> {
     if !template.contains('{') {
         return Ok(Cow::Borrowed(template));
@@ -159,7 +147,7 @@ fn filled<'t>(
             .split_once('}')
             .ok_or_else(|| format!("the server address {template:?} has a {{ without its }}; set baseUrl"))?;
         out.push_str(before);
-        out.push_str(&value(name, template, variables.and_then(|all| all.get(name)), choice)?);
+        out.push_str(&value(name, template, variables.and_then(|all| all.get(name)), options)?);
         rest = after;
         if out.len() > URL_BYTES {
             return Err(format!("its server address has more than {URL_BYTES} bytes; set baseUrl"));
@@ -169,14 +157,14 @@ fn filled<'t>(
     Ok(Cow::Owned(out))
 }
 
-/// What a variable stands for.
+/// The value of a variable.
 fn value(
     name: &str,
     template: &str,
     variable: Option<NodeRef<'_>>,
-    choice: &Choice,
+    options: &ImportOptions,
 ) -> Result<String, String> {
-    if let Some(value) = choice.variables.get(name) {
+    if let Some(value) = options.variables.get(name) {
         let allowed: Vec<String> = variable
             .and_then(|v| v.get("enum"))
             .into_iter()
@@ -198,7 +186,7 @@ fn value(
     })
 }
 
-/// A value that YAML may have read as a number.
+/// A text, which YAML may have read as a number.
 fn plain(node: NodeRef<'_>) -> Option<String> {
     match node.value {
         Value::String(text) => Some(text.clone()),
@@ -225,7 +213,7 @@ pub(crate) fn located(node: NodeRef<'_>, relative: &str) -> Result<Url, String> 
     }
 }
 
-/// Where a document came from, if that is a web server.
+/// The address of a document on the web.
 pub(crate) fn location(bundle: &Bundle, document: usize) -> Option<&Url> {
     let location = &bundle.documents.get(document)?.location;
     matches!(location.scheme(), "http" | "https").then_some(location)

@@ -196,16 +196,16 @@ fn two(first: &str, second: &str) -> Value {
 
 #[test]
 fn rst_3_a_tool_is_the_same_whatever_others_there_are() {
-    let tool = |document: &Value, choice: &Choice, name: &str| {
+    let tool = |document: &Value, choice: &ImportOptions, name: &str| {
         let location = Url::parse("https://docs.example.com/api.json").unwrap();
         let bundle = Bundle::open(location, document.to_string().as_bytes()).unwrap();
         let out = import(&bundle, choice);
         out.operations.into_iter().find(|one| one.name == name).unwrap().input_schema.value()
     };
-    let all = Choice::default();
-    let alone = |name: &str| Choice {
+    let all = ImportOptions::default();
+    let alone = |name: &str| ImportOptions {
         include: Some(vec![gantry_core::pattern::Pattern::parse(name).unwrap()]),
-        ..Choice::default()
+        ..ImportOptions::default()
     };
     for name in ["a", "b"] {
         let told = tool(&two("a", "b"), &all, name);

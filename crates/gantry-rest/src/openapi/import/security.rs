@@ -1,17 +1,17 @@
-//! Security schemes: what a caller has to show, and where.
+//! Security schemes: the credentials that operations need, and where they go.
 
 use crate::openapi::document::NodeRef;
 use crate::openapi::document::Version;
 use crate::openapi::import::WARNINGS;
-use crate::openapi::servers::{Servers, folder, location};
-use std::collections::BTreeMap;
+use crate::openapi::import::servers::{Servers, folder, location};
+use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 
-/// What one operation may need. All of them may inherit it from the document.
+// Limit: requirements of one operation, schemes of one requirement, scopes of one scheme.
 const ALTERNATIVES: usize = 32;
 const TOGETHER: usize = 16;
 const SCOPES: usize = 200;
-/// Bytes of the name of a scheme or a scope.
+// Limit: bytes of the name of a scheme or a scope.
 const WORD_BYTES: usize = 1000;
 
 /// Where an API key goes.
@@ -33,13 +33,13 @@ pub enum Scheme {
     Bearer,
     /// OAuth 2 with client credentials; the address is absolute.
     ClientCredentials { token_url: Url, scopes: Vec<String> },
-    /// Nothing that Gantry can show; says why.
+    /// Gantry cannot send it; has the reason.
     Unsupported(String),
 }
 
-/// Schemes that are needed together, each with the scopes that are needed of it.
+/// Schemes that are needed together, each with its scopes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Need(pub Vec<(String, Vec<String>)>);
+pub struct SecurityRequirement(pub Vec<(String, Vec<String>)>);
 
 /// The schemes of a document, by name.
 pub(crate) fn schemes(root: NodeRef<'_>, servers: &Servers<'_>) -> BTreeMap<String, Scheme> {
@@ -73,6 +73,10 @@ fn scheme(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_>) -> Scheme
 }
 
 fn api_key(node: NodeRef<'_>) -> Scheme {
+    // As the documents of AWS have it.
+    if node.text("x-amazon-apigateway-authtype") == Some("awsSigv4") {
+        return Scheme::Unsupported("requests have to be signed (AWS Signature Version 4)".to_owned());
+    }
     let Some(name) = node.text("name").filter(|name| !name.is_empty()) else {
         return Scheme::Unsupported("the API key has no name".to_owned());
     };
@@ -88,7 +92,7 @@ fn api_key(node: NodeRef<'_>) -> Scheme {
     Scheme::ApiKey { place, name: name.to_owned() }
 }
 
-/// OAuth 2 as a program does it, if the document offers that at an address that can be used.
+/// OAuth 2 with client credentials, if the document has it with a usable address.
 fn client_credentials(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_>) -> Option<Scheme> {
     let flow = match node.bundle.version {
         Version::V2 => Some(node).filter(|node| node.text("flow") == Some("application")),
@@ -109,7 +113,7 @@ fn client_credentials(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_
     plain.then(|| Scheme::ClientCredentials { token_url: url, scopes: scopes.collect() })
 }
 
-/// What a relative address is relative to.
+/// The address that a relative token address is relative to.
 fn base(root: NodeRef<'_>, servers: &Servers<'_>) -> Option<Url> {
     match servers.root.clone() {
         Ok(server) => Some(folder(server)),
@@ -117,14 +121,14 @@ fn base(root: NodeRef<'_>, servers: &Servers<'_>) -> Option<Url> {
     }
 }
 
-/// What an operation needs: any one of these. Names that no scheme has are taken for tokens where they look like that,
-/// and left out otherwise; both are said once.
-pub(crate) fn needs(
+/// What an operation needs: any one of these. A scheme that is not defined is a token if its name looks like one, and left
+/// out otherwise; a warning says so once.
+pub(crate) fn requirements(
     operation: NodeRef<'_>,
     schemes: &mut BTreeMap<String, Scheme>,
     warnings: &mut Vec<String>,
-) -> Vec<Need> {
-    // Null is what YAML makes of nothing, and saying nothing is not saying that nothing is needed.
+) -> Vec<SecurityRequirement> {
+    // `security:` without a value is null in YAML, which does not mean that nothing is needed.
     let own = operation.get("security").filter(|wanted| !wanted.value.is_null());
     let of_document = || operation.bundle.root().and_then(|root| root.get("security"));
     let Some(wanted) = own.or_else(of_document) else { return Vec::new() };
@@ -135,8 +139,24 @@ pub(crate) fn needs(
             let named = wanted.members().take(TOGETHER).filter(|(name, _)| name.len() <= WORD_BYTES);
             let known = named.filter(|(name, _)| is_known(name, schemes, warnings));
             let known: Vec<_> = known.map(|(name, scopes)| (name.to_owned(), words(scopes))).collect();
-            // Nothing needed and nothing known of what is needed are not the same.
-            (all || !known.is_empty()).then_some(Need(known))
+            // `{}` means that nothing is needed; a requirement of unknown schemes only does not.
+            (all || !known.is_empty()).then_some(SecurityRequirement(known))
+        })
+        .collect()
+}
+
+/// The API keys that may go with an operation.
+pub(crate) fn api_keys<'s>(
+    requirements: &[SecurityRequirement],
+    schemes: &'s BTreeMap<String, Scheme>,
+) -> BTreeSet<(KeyPlace, &'s str)> {
+    let needed = requirements.iter().flat_map(|SecurityRequirement(all)| all);
+    needed
+        .filter_map(|(scheme, _)| match schemes.get(scheme)? {
+            Scheme::ApiKey { place, name } => Some((*place, name.as_str())),
+            Scheme::Basic | Scheme::Bearer | Scheme::ClientCredentials { .. } | Scheme::Unsupported(_) => {
+                None
+            }
         })
         .collect()
 }
@@ -152,8 +172,8 @@ fn is_known(name: &str, schemes: &mut BTreeMap<String, Scheme>, warnings: &mut V
     }
     let lower = name.to_ascii_lowercase();
     let token = ["bearer", "token", "jwt", "oauth", "oidc"].iter().any(|word| lower.contains(word));
-    let meant = if token { "it is taken for a bearer token" } else { "it is left out" };
-    let warning = format!("the security scheme {name:?} is needed but not defined; {meant}");
+    let outcome = if token { "it is taken for a bearer token" } else { "it is left out" };
+    let warning = format!("the security scheme {name:?} is needed but not defined; {outcome}");
     if warnings.len() < WARNINGS && !warnings.contains(&warning) {
         warnings.push(warning);
     }

@@ -1,32 +1,32 @@
-//! Arguments: what they are called, and what may be in them.
+//! The arguments of a tool: their names and their schemas.
 
 use crate::openapi::document::NodeRef;
-use crate::openapi::input::declared::Declared;
+use crate::openapi::import::input::parameters::ParameterDecl;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
-use crate::openapi::parameter::Place;
+use crate::openapi::request::parameters::Place;
 use crate::openapi::schema::{Converter, collapse};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Characters that models take for the name of an argument.
+// Limit: characters that model interfaces accept in the name of an argument.
 const CHARS: usize = 64;
 
 /// One argument of a tool.
 #[derive(Debug)]
 pub(crate) struct Argument<'a> {
     pub(crate) name: String,
-    /// What it is called in the request, where that is something else.
+    /// Its name in the request, where that is another one.
     pub(crate) original: Option<String>,
     pub(crate) required: bool,
-    pub(crate) what: What<'a>,
-    /// Instead of what the schema says.
+    pub(crate) accepts: ArgumentType<'a>,
+    /// Instead of the description in the schema.
     pub(crate) description: Option<Cow<'a, str>>,
 }
 
-/// What may be in an argument.
+/// The values that an argument accepts.
 #[derive(Debug)]
-pub(crate) enum What<'a> {
+pub(crate) enum ArgumentType<'a> {
     Schema(NodeRef<'a>),
     Text,
     Anything,
@@ -38,8 +38,10 @@ pub(crate) enum What<'a> {
 
 impl<'a> Argument<'a> {
     pub(crate) fn schema(&self, converter: &mut Converter<'a>) -> Result<Value, String> {
-        let mut schema =
-            self.what.schema(converter).map_err(|error| format!("the argument {:?}: {error}", self.name))?;
+        let mut schema = self
+            .accepts
+            .schema(converter)
+            .map_err(|error| format!("the argument {:?}: {error}", self.name))?;
         let text = self.description.as_deref().map(|text| collapse(text, PROPERTY_DESCRIPTION_CHARS));
         let own = || schema.get("description").and_then(Value::as_str).map(str::to_owned);
         let text = text.filter(|text| !text.is_empty()).or_else(own).unwrap_or_default();
@@ -55,7 +57,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-impl<'a> What<'a> {
+impl<'a> ArgumentType<'a> {
     fn schema(&self, converter: &mut Converter<'a>) -> Result<Map<String, Value>, String> {
         let schema = match self {
             Self::Schema(node) => return converter.schema(*node),
@@ -65,8 +67,8 @@ impl<'a> What<'a> {
             Self::Files => json!({"type": "array", "items": file()}),
             Self::Object(all, required) => {
                 let mut properties = Map::new();
-                for (name, what) in all {
-                    properties.insert(name.clone(), Value::Object(what.schema(converter)?));
+                for (name, accepts) in all {
+                    properties.insert(name.clone(), Value::Object(accepts.schema(converter)?));
                 }
                 json!({"type": "object", "properties": properties, "required": required})
             }
@@ -95,29 +97,24 @@ fn file() -> Value {
     })
 }
 
-/// Whether a name says something else than the name that the argument has.
+/// Whether the name of the argument does not show what it is sent as.
 fn differs(original: &str, name: &str) -> bool {
     let letters = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect() };
-    let (said, shown) = (letters(original).to_ascii_lowercase(), letters(name).to_ascii_lowercase());
-    // What was added to tell two names apart follows the name itself. The place explains itself; a number does not.
-    match shown.strip_prefix(&said) {
-        Some(added) => said.is_empty() || added.contains(|c: char| c.is_ascii_digit()),
+    let (sent, shown) = (letters(original).to_ascii_lowercase(), letters(name).to_ascii_lowercase());
+    // A place that was appended explains itself; a number does not.
+    match shown.strip_prefix(&sent) {
+        Some(added) => sent.is_empty() || added.contains(|c: char| c.is_ascii_digit()),
         None => true,
     }
-}
-
-/// Whether models take it for the name of an argument.
-fn is_legal(name: &str) -> bool {
-    (1..=CHARS).contains(&name.len()) && name.bytes().all(is_legal_byte)
 }
 
 fn is_legal_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
-/// The name that an argument may have: `filter[name]` is `filter_name`, `$top` is `top`.
-pub(crate) fn cleaned(name: &str) -> String {
-    if is_legal(name) {
+/// A name that model interfaces accept: `filter[name]` becomes `filter_name`, `$top` becomes `top`.
+pub(crate) fn legal_name(name: &str) -> String {
+    if (1..=CHARS).contains(&name.len()) && name.bytes().all(is_legal_byte) {
         return name.to_owned();
     }
     let mut out = String::new();
@@ -138,53 +135,38 @@ fn cut(name: &str, chars: usize) -> &str {
     name.get(..chars).map_or(name, |start| start.trim_end_matches(['_', '-', '.']))
 }
 
-/// The names that are given out.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    taken: HashSet<String>,
+/// The name of the argument of each parameter. A parameter that is not alone with its name gets the place, and a number
+/// if that is taken too. The arguments of the body keep their names.
+pub(crate) fn parameter_names(parameters: &[ParameterDecl<'_>], body: &[Argument<'_>]) -> Vec<String> {
+    let mut taken: HashSet<String> = body.iter().map(|argument| argument.name.clone()).collect();
+    let legal: Vec<String> = parameters.iter().map(|parameter| legal_name(parameter.name)).collect();
+    let is_alone = |(parameter, name): &(&ParameterDecl<'_>, &String)| {
+        let same = parameters.iter().zip(&legal).filter(|(_, other)| other == name);
+        // A name that is legal in the document is not changed for one that was made legal.
+        let same = same.filter(|(other, _)| parameter.name != **name || other.name == parameter.name);
+        !taken.contains(*name) && same.count() == 1
+    };
+    let alone: Vec<bool> = parameters.iter().zip(&legal).map(|pair| is_alone(&pair)).collect();
+    taken.extend(legal.iter().zip(&alone).filter(|(_, alone)| **alone).map(|(name, _)| name.clone()));
+    let mut out = Vec::with_capacity(legal.len());
+    for ((parameter, name), alone) in parameters.iter().zip(legal).zip(alone) {
+        out.push(if alone { name } else { with_place(&name, parameter.place, &mut taken) });
+    }
+    out
 }
 
-impl Names {
-    /// Keeps these for the body, whose properties have the names that they have.
-    pub(crate) fn reserve<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
-        self.taken.extend(names.map(str::to_owned));
+fn with_place(name: &str, place: Place, taken: &mut HashSet<String>) -> String {
+    let place = match place {
+        Place::Path => "path",
+        Place::Query => "query",
+        Place::Header => "header",
+    };
+    let base = format!("{}_{place}", cut(name, CHARS - 12));
+    let mut name = base.clone();
+    let mut number = 2;
+    while !taken.insert(name.clone()) {
+        name = format!("{base}_{number}");
+        number += 1;
     }
-
-    /// The name of each parameter. One that is not alone with its name gets the place.
-    pub(crate) fn of_parameters(&mut self, declared: &[Declared<'_>]) -> Vec<String> {
-        let wishes: Vec<String> = declared.iter().map(|parameter| cleaned(parameter.name)).collect();
-        let alone = |wish: &String, name: &str| {
-            let same = declared.iter().zip(&wishes).filter(|(_, other)| *other == wish);
-            // A name that is legal as it stands is not renamed for one that had to be cleaned.
-            same.filter(|(other, _)| name != wish || other.name == name).count() == 1
-        };
-        let alone: Vec<bool> = declared
-            .iter()
-            .zip(&wishes)
-            .map(|(parameter, wish)| !self.taken.contains(wish) && alone(wish, parameter.name))
-            .collect();
-        self.taken
-            .extend(wishes.iter().zip(&alone).filter(|(_, alone)| **alone).map(|(wish, _)| wish.clone()));
-        let each = declared.iter().zip(wishes).zip(alone);
-        each.map(|((parameter, wish), alone)| if alone { wish } else { self.placed(&wish, parameter.place) })
-            .collect()
-    }
-
-    /// The name with its place, and with a number if that is taken too.
-    fn placed(&mut self, wish: &str, place: Place) -> String {
-        let place = match place {
-            Place::Path => "_path",
-            Place::Query => "_query",
-            Place::Header => "_header",
-            Place::Cookie => "_cookie",
-        };
-        let base = cut(wish, CHARS - 12);
-        let mut name = format!("{base}{place}");
-        let mut number = 2;
-        while !self.taken.insert(name.clone()) {
-            name = format!("{base}{place}_{number}");
-            number += 1;
-        }
-        name
-    }
+    name
 }

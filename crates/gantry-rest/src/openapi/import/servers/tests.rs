@@ -2,19 +2,19 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "documents are written where they are used")]
 
-use crate::openapi::{Bundle, Choice, Import, import};
+use crate::openapi::{Bundle, Import, ImportOptions, import};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use url::Url;
 
-fn imported(location: &str, document: &Value, choice: &Choice) -> Import {
+fn imported(location: &str, document: &Value, choice: &ImportOptions) -> Import {
     let bundle = Bundle::open(Url::parse(location).unwrap(), document.to_string().as_bytes()).unwrap();
     import(&bundle, choice)
 }
 
 /// Where `GET /a` is sent, or why it is not.
 #[track_caller]
-fn server(location: &str, document: &Value, choice: &Choice) -> String {
+fn server(location: &str, document: &Value, choice: &ImportOptions) -> String {
     let out = imported(location, document, choice);
     match (out.operations.as_slice(), out.skipped.as_slice()) {
         ([operation], []) => operation.server.to_string(),
@@ -41,7 +41,7 @@ fn rst_2_a_server_is_where_the_document_says() {
         ),
         (json!([{"url": " https://a.example/v1?x=1#y "}]), FILE, "https://a.example/v1"),
         (json!([{"url": "/v2"}]), WEB, "https://docs.example.com/v2"),
-        (json!([{"url": "v2/"}]), WEB, "https://docs.example.com/specs/v2"),
+        (json!([{"url": "./v2/"}]), WEB, "https://docs.example.com/specs/v2"),
         (json!([{"url": "//a.example/v1"}]), FILE, "https://a.example/v1"),
         (json!([]), WEB, "https://docs.example.com/"),
         (Value::Null, WEB, "https://docs.example.com/"),
@@ -49,7 +49,7 @@ fn rst_2_a_server_is_where_the_document_says() {
         (json!([]), FILE, NOWHERE),
     ] {
         assert_eq!(
-            server(location, &v3(servers.clone()), &Choice::default()),
+            server(location, &v3(servers.clone()), &ImportOptions::default()),
             expected,
             "{servers} {location}"
         );
@@ -68,7 +68,7 @@ fn an_address_that_cannot_be_used_says_why() {
         (json!("https://{region}.example"), "set serverVariables.region or baseUrl"),
         (json!(5), "has no url"),
     ] {
-        let reason = server(FILE, &v3(json!([{"url": url}])), &Choice::default());
+        let reason = server(FILE, &v3(json!([{"url": url}])), &ImportOptions::default());
         assert!(reason.contains(part), "{url}: {reason}");
         assert!(!reason.contains("secret"), "{reason}");
     }
@@ -87,7 +87,7 @@ fn rst_2_variables_come_from_the_choice_or_have_defaults() {
     let with = |pairs: &[(&str, &str)]| {
         let variables: BTreeMap<String, String> =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        server(FILE, &document, &Choice { variables, ..Choice::default() })
+        server(FILE, &document, &ImportOptions { variables, ..ImportOptions::default() })
     };
     assert_eq!(with(&[]), "https://eu.example:8443/v1");
     assert_eq!(with(&[("region", "us"), ("base", "v2")]), "https://us.example:8443/v2");
@@ -103,7 +103,8 @@ fn rst_2_variables_come_from_the_choice_or_have_defaults() {
 fn a_variable_that_no_address_has_is_said() {
     let document = v3(json!([{"url": "https://{region}.example"}]));
     let variables = ["region", "regoin"].map(|name| (name.to_owned(), "eu".to_owned()));
-    let out = imported(FILE, &document, &Choice { variables: variables.into(), ..Choice::default() });
+    let out =
+        imported(FILE, &document, &ImportOptions { variables: variables.into(), ..ImportOptions::default() });
     assert_eq!(out.operations[0].server.as_str(), "https://eu.example/");
     let expected = "serverVariables.regoin is not used: no address of a server has {regoin}";
     assert_eq!(out.warnings, [expected]);
@@ -111,7 +112,8 @@ fn a_variable_that_no_address_has_is_said() {
 
 #[test]
 fn the_base_url_replaces_the_servers_of_the_document() {
-    let choice = |url: &str| Choice { base_url: Some(Url::parse(url).unwrap()), ..Choice::default() };
+    let choice =
+        |url: &str| ImportOptions { base_url: Some(Url::parse(url).unwrap()), ..ImportOptions::default() };
     let document = v3(json!([{"url": "https://a.example/v1"}]));
     assert_eq!(server(FILE, &document, &choice("http://127.0.0.1:8080/x/")), "http://127.0.0.1:8080/x");
     assert_eq!(server(FILE, &v3(Value::Null), &choice("https://b.example")), "https://b.example/");
@@ -129,7 +131,7 @@ fn rst_2_an_operation_and_a_path_can_have_servers_of_their_own() {
             "/c": {"get": {"servers": [{"url": "https://elsewhere.example"}]}},
         },
     });
-    let out = imported(FILE, &document, &Choice::default());
+    let out = imported(FILE, &document, &ImportOptions::default());
     let servers: Vec<(&str, &str)> =
         out.operations.iter().map(|o| (o.name.as_str(), o.server.as_str())).collect();
     let near = [
@@ -141,10 +143,10 @@ fn rst_2_an_operation_and_a_path_can_have_servers_of_their_own() {
     let reason = &out.skipped[0].reason;
     assert!(reason.contains("https://elsewhere.example and not at https://a.example"), "{reason}");
 
-    let out = imported(FILE, &document, &Choice { other_origins: true, ..Choice::default() });
+    let out = imported(FILE, &document, &ImportOptions { other_origins: true, ..ImportOptions::default() });
     assert_eq!(out.operations.len(), 4);
     let base_url = Some(Url::parse("https://elsewhere.example/api").unwrap());
-    let out = imported(FILE, &document, &Choice { base_url, ..Choice::default() });
+    let out = imported(FILE, &document, &ImportOptions { base_url, ..ImportOptions::default() });
     assert_eq!((out.operations.len(), out.skipped.len()), (4, 0));
     let there = |o: &crate::openapi::Operation| o.server.as_str() == "https://elsewhere.example/api";
     assert!(out.operations.iter().all(there), "the base address replaces all servers");
@@ -157,7 +159,7 @@ fn rst_2_a_relative_server_of_a_path_is_relative_to_the_api_if_the_document_is_a
             "openapi": "3.1.0", "info": {}, "servers": root,
             "paths": {
                 "/a": {"servers": [{"url": "/v2"}], "get": {}},
-                "/b": {"get": {"servers": [{"url": "beta/"}]}},
+                "/b": {"get": {"servers": [{"url": "./beta/"}]}},
                 "/c": {"get": {"servers": [{"url": "//elsewhere.example/x"}]}},
             },
         })
@@ -165,12 +167,12 @@ fn rst_2_a_relative_server_of_a_path_is_relative_to_the_api_if_the_document_is_a
     let root = document(json!([{"url": "https://a.example/api/"}]));
     let servers =
         |out: &Import| -> Vec<String> { out.operations.iter().map(|o| o.server.to_string()).collect() };
-    let out = imported(FILE, &root, &Choice::default());
+    let out = imported(FILE, &root, &ImportOptions::default());
     assert_eq!(servers(&out), ["https://a.example/v2", "https://a.example/api/beta"]);
     assert!(out.skipped[0].reason.contains("elsewhere.example"), "{:?}", out.skipped);
-    let out = imported("https://a.example/specs/api.json", &root, &Choice::default());
+    let out = imported("https://a.example/specs/api.json", &root, &ImportOptions::default());
     assert_eq!(servers(&out), ["https://a.example/v2", "https://a.example/specs/beta"]);
-    let out = imported(FILE, &document(Value::Null), &Choice::default());
+    let out = imported(FILE, &document(Value::Null), &ImportOptions::default());
     assert_eq!(out.skipped[0].reason, NOWHERE);
 }
 
@@ -178,7 +180,7 @@ fn rst_2_a_relative_server_of_a_path_is_relative_to_the_api_if_the_document_is_a
 fn a_variable_may_be_empty_unless_the_host_would_be() {
     let at = |url: &str| {
         let variables = json!({"e": {"default": ""}, "v": {"default": "v1"}});
-        server(WEB, &v3(json!([{"url": url, "variables": variables}])), &Choice::default())
+        server(WEB, &v3(json!([{"url": url, "variables": variables}])), &ImportOptions::default())
     };
     assert_eq!(at("https://a.example/{e}"), "https://a.example/");
     assert_eq!(at("https://{e}a.example{e}/{v}"), "https://a.example/v1");
@@ -201,16 +203,15 @@ fn a_variable_may_be_empty_unless_the_host_would_be() {
 
 #[test]
 fn servers_that_people_write_are_taken_or_named() {
-    let choice = Choice::default();
-    assert_eq!(server(FILE, &v3(json!({"url": "https://a.example/v1"})), &choice), "https://a.example/v1");
-    for url in ["example.com/v1", "localhost:8080/v1", "api.example.com", "localhost", "10.0.0.1:80"] {
+    let choice = ImportOptions::default();
+    for url in ["example.com/v1", "localhost:8080/v1", "api.example.com", "localhost", "10.0.0.1:80", "v1"] {
         for location in [FILE, WEB] {
             let expected = format!("the server address {url:?} has no scheme, such as https://; set baseUrl");
             assert_eq!(server(location, &v3(json!([{"url": url}])), &choice), expected);
         }
     }
     for (url, expected) in
-        [("v1.1", "specs/v1.1"), ("../v1", "v1"), ("./api", "specs/api"), ("/a.b/c", "a.b/c")]
+        [("./v1.1", "specs/v1.1"), ("../v1", "v1"), ("./api", "specs/api"), ("/a.b/c", "a.b/c")]
     {
         let expected = format!("https://docs.example.com/{expected}");
         assert_eq!(server(WEB, &v3(json!([{"url": url}])), &choice), expected);
@@ -219,10 +220,10 @@ fn servers_that_people_write_are_taken_or_named() {
 
 #[test]
 fn a_variable_beside_a_base_url_is_said() {
-    let choice = Choice {
+    let choice = ImportOptions {
         base_url: Some(Url::parse("https://b.example").unwrap()),
         variables: BTreeMap::from([("region".to_owned(), "eu".to_owned())]),
-        ..Choice::default()
+        ..ImportOptions::default()
     };
     let out = imported(FILE, &v3(json!([{"url": "https://{region}.example"}])), &choice);
     let expected = "serverVariables.region is not used: baseUrl replaces the servers of the specification";
@@ -238,7 +239,7 @@ fn servers_of_operations_are_enough() {
             "/b": {"get": {"servers": [{"url": "https://b.example/x"}]}},
         },
     });
-    let out = imported(FILE, &document, &Choice::default());
+    let out = imported(FILE, &document, &ImportOptions::default());
     assert_eq!((out.operations.len(), out.skipped.len()), (1, 1));
 }
 
@@ -263,10 +264,15 @@ fn rst_2_swagger_has_schemes_and_a_host() {
         (json!({"basePath": "/v1"}), FILE, NOWHERE),
         (json!({}), FILE, NOWHERE),
     ] {
-        assert_eq!(server(location, &swagger(members.clone()), &Choice::default()), expected, "{members}");
+        assert_eq!(
+            server(location, &swagger(members.clone()), &ImportOptions::default()),
+            expected,
+            "{members}"
+        );
     }
-    let reason = server(FILE, &swagger(json!({"host": "a.example", "schemes": ["wss"]})), &Choice::default());
+    let reason =
+        server(FILE, &swagger(json!({"host": "a.example", "schemes": ["wss"]})), &ImportOptions::default());
     assert!(reason.contains("by wss"), "{reason}");
-    let reason = server(FILE, &swagger(json!({"host": "me:secret@a.example"})), &Choice::default());
+    let reason = server(FILE, &swagger(json!({"host": "me:secret@a.example"})), &ImportOptions::default());
     assert!(reason.contains("a user or a password") && !reason.contains("secret"), "{reason}");
 }

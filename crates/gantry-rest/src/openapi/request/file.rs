@@ -1,14 +1,15 @@
-//! Files: arguments with content, and what is said about it.
+//! Files in arguments.
 
-use super::media;
+use super::body::too_large;
 use crate::openapi::limits::BODY_BYTES;
+use crate::openapi::media;
+use crate::openapi::request::parameters::TooLong;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
-use std::fmt::Display;
 
-/// Takes padding or leaves it: models forget it, and nothing hangs on it.
+/// Accepts base64 with and without padding, which models forget.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -23,11 +24,11 @@ pub(super) struct File {
 }
 
 impl File {
-    /// The file that a value stands for, with the media types that the document has for it.
+    /// The file that a value stands for, with the media type that the document demands of it.
     ///
     /// # Errors
     /// Says what is wrong with it; `whose` names the argument.
-    pub(super) fn read(whose: &dyn Display, value: &Value, demanded: Option<&str>) -> Result<Self, String> {
+    pub(super) fn read(whose: &str, value: &Value, demanded: Option<&str>) -> Result<Self, String> {
         let Some(members) = value.as_object() else {
             return Err(format!("the {whose} is no file: a file is an object with \"content\""));
         };
@@ -50,19 +51,15 @@ impl File {
                 ));
             }
             Some(given) => given,
-            None => demanded.and_then(media::first).unwrap_or(usual),
+            None => demanded.unwrap_or(usual),
         };
         let filename = member(whose, members, "filename")?.filter(|name| !name.is_empty()).unwrap_or("file");
         Ok(Self { content, filename: filename.to_owned(), content_type: content_type.to_owned() })
     }
 }
 
-/// A member that is text, or not there.
-fn member<'a>(
-    whose: &dyn Display,
-    members: &'a Map<String, Value>,
-    name: &str,
-) -> Result<Option<&'a str>, String> {
+/// The text of a member, if there is one.
+fn member<'a>(whose: &str, members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -72,10 +69,10 @@ fn member<'a>(
     }
 }
 
-fn decode(whose: &dyn Display, text: &str) -> Result<Vec<u8>, String> {
+fn decode(whose: &str, text: &str) -> Result<Vec<u8>, String> {
     // Limit: base64 has four bytes for three; half as much again is for line breaks.
     if text.len() / 2 > BODY_BYTES {
-        return Err(super::too_large(crate::openapi::parameter::TooLong));
+        return Err(too_large(TooLong));
     }
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     BASE64.decode(digits).map_err(|error| format!("the {whose} has \"content\" that is not base64: {error}"))
