@@ -19,7 +19,7 @@ pub mod server;
 pub mod version;
 
 pub use error::ErrorObject;
-pub use exchange::{Method, RequestContext};
+pub use exchange::{ForwardMethod, RequestContext};
 pub use gantry_core::raw;
 pub use server::{
     Answer, Body, Change, ClientInfo, EventStream, Features, Handler, Inquiry, Options, Peer, Server,

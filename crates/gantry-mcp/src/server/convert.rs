@@ -7,7 +7,7 @@ use super::{
     handler::ToolAnswer,
     running::{Subject, Topic},
 };
-use crate::{ErrorObject, Method, Version, error::code, raw};
+use crate::{ErrorObject, ForwardMethod, Version, error::code, raw};
 use std::{borrow::Cow, fmt::Write as _};
 
 /// The keys of `_meta` that belong to the protocol: what an upstream said with them was said to Gantry.
@@ -89,7 +89,7 @@ fn write_modern(
         out.push_str(if members.is_empty() { "" } else { "," });
     }
     let mut hints = String::new();
-    if topic == Topic::Other(Method::ReadResource) {
+    if topic == Topic::Other(ForwardMethod::ReadResource) {
         if !has("ttlMs") {
             write!(hints, ",\"ttlMs\":{}", additions.ttl_ms).unwrap_or_default();
         }
@@ -166,7 +166,7 @@ fn legacy_member<'a>(key: &str, value: &'a str, about: &Subject) -> Option<Cow<'
             version.carries_structured(value).then_some(Cow::Borrowed(value))
         }
         ("content", Topic::Call) if no_links => Some(Cow::Owned(blocks(value))),
-        ("messages", Topic::Other(Method::GetPrompt)) if no_links => Some(Cow::Owned(messages(value))),
+        ("messages", Topic::Other(ForwardMethod::GetPrompt)) if no_links => Some(Cow::Owned(messages(value))),
         _ => Some(Cow::Borrowed(value)),
     }
 }
@@ -219,7 +219,9 @@ pub(super) fn error(
     let modern = version.is_modern();
     error.code = match error.code {
         RESOURCE_NOT_FOUND | URL_ELICITATION_REQUIRED if modern => code::INVALID_PARAMS,
-        code::INVALID_PARAMS if !modern && topic == Topic::Other(Method::ReadResource) => RESOURCE_NOT_FOUND,
+        code::INVALID_PARAMS if !modern && topic == Topic::Other(ForwardMethod::ReadResource) => {
+            RESOURCE_NOT_FOUND
+        }
         other => other,
     };
     if modern || error.code != code::MISSING_CAPABILITY {

@@ -3,7 +3,7 @@
 use crate::{
     ErrorObject, Version,
     client::ListKind,
-    exchange::{Capabilities, Method, RequestContext},
+    exchange::{Capabilities, ForwardMethod, RequestContext},
     headers::HeaderParam,
 };
 pub use gantry_provider::resources::{Change, Features};
@@ -71,7 +71,7 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Answers any other request; the answer is [`Answer::Raw`].
     ///
-    /// [`Method::Subscribe`] and [`Method::Unsubscribe`] come in pairs: each `Unsubscribe` takes back one `Subscribe` of
+    /// [`ForwardMethod::Subscribe`] and [`ForwardMethod::Unsubscribe`] come in pairs: each `Unsubscribe` takes back one `Subscribe` of
     /// the same session and URI. The end of a session takes back the rest.
     fn request(
         &self,
@@ -140,7 +140,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inquiry {
     /// What is asked.
-    pub method: Method,
+    pub method: ForwardMethod,
     /// The params, the text of an object, without `_meta` and without what answers questions.
     pub params: String,
     /// The exact `_meta` of the request, the text of an object.

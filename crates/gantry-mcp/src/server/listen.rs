@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ErrorObject, Version,
     envelope::Id,
-    exchange::{Capabilities, Method, RequestContext},
+    exchange::{Capabilities, ForwardMethod, RequestContext},
     limits::{SUBSCRIPTIONS, URI_BYTES},
     raw,
 };
@@ -162,7 +162,7 @@ impl<H: Handler> Watching<H> {
         let mut one = Self::new(self.server.clone(), Arc::clone(&self.session));
         let (grant, granted) = oneshot::channel();
         self.server.in_background(async move {
-            match one.server.watch(&one.session, Method::Subscribe, &uri).await {
+            match one.server.watch(&one.session, ForwardMethod::Subscribe, &uri).await {
                 Ok(()) => one.uris.push(uri),
                 Err(error) => tracing::debug!(uri, "a resource cannot be watched: {error}"),
             }
@@ -185,7 +185,7 @@ impl<H: Handler> Drop for Watching<H> {
         let server = self.server.clone();
         self.server.in_background(async move {
             for uri in watched {
-                if let Err(error) = server.watch(&session, Method::Unsubscribe, &uri).await {
+                if let Err(error) = server.watch(&session, ForwardMethod::Unsubscribe, &uri).await {
                     tracing::debug!(uri, "a resource stays watched: {error}");
                 }
             }
@@ -195,7 +195,12 @@ impl<H: Handler> Drop for Watching<H> {
 
 impl<H: Handler> Server<H> {
     /// Asks the handler to watch a resource, or no longer.
-    async fn watch(&self, session: &Arc<H::Session>, method: Method, uri: &str) -> Result<(), ErrorObject> {
+    async fn watch(
+        &self,
+        session: &Arc<H::Session>,
+        method: ForwardMethod,
+        uri: &str,
+    ) -> Result<(), ErrorObject> {
         let params = raw::object([("uri", raw::quoted(uri).as_str())]);
         let inquiry = Inquiry { method, params, meta: None, version: Version::MODERN };
         let nobody = Caller::new(Arc::new(Capabilities::default()), 0, Manner::Mute, Wishes::default());

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     ErrorObject, Version,
     envelope::{cut, string},
-    exchange::{Capabilities, LogLevel, Method},
+    exchange::{Capabilities, ForwardMethod, LogLevel},
     limits::{CLIENT_INFO_CHARS, TOOL_NAME_BYTES, URI_BYTES},
     raw,
 };
@@ -137,22 +137,22 @@ impl<'a> Params<'a> {
     }
 
     /// A request that is neither a list nor a call.
-    pub(super) fn inquiry(&self, method: Method, version: Version) -> Result<Inquiry, ErrorObject> {
+    pub(super) fn inquiry(&self, method: ForwardMethod, version: Version) -> Result<Inquiry, ErrorObject> {
         let is_string = |value: Option<&'a RawValue>| value.and_then(string).is_some();
         let is_object = |value: Option<&'a RawValue>| value.is_some_and(|value| value.get().starts_with('{'));
         let (fits, needed) = match method {
-            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+            ForwardMethod::ReadResource | ForwardMethod::Subscribe | ForwardMethod::Unsubscribe => {
                 (is_string(self.uri), "uri, a string")
             }
-            Method::GetPrompt => (is_string(self.name), "name, a string"),
-            Method::Complete => {
+            ForwardMethod::GetPrompt => (is_string(self.name), "name, a string"),
+            ForwardMethod::Complete => {
                 (is_object(self.reference) && is_object(self.argument), "ref and argument, two objects")
             }
-            Method::SetLevel => (
+            ForwardMethod::SetLevel => (
                 self.level().is_some(),
                 "level, one of debug, info, notice, warning, error, critical, alert, emergency",
             ),
-            Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => {
+            ForwardMethod::TaskGet | ForwardMethod::TaskUpdate | ForwardMethod::TaskCancel => {
                 (is_string(self.task_id), "taskId, a string")
             }
         };
@@ -161,7 +161,7 @@ impl<'a> Params<'a> {
         }
         let modern = version.is_modern();
         let answers = |key: &str| {
-            modern && method != Method::TaskUpdate && matches!(key, "inputResponses" | "requestState")
+            modern && method != ForwardMethod::TaskUpdate && matches!(key, "inputResponses" | "requestState")
         };
         Ok(Inquiry {
             method,

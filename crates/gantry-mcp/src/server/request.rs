@@ -12,7 +12,7 @@ use crate::{
     client::ListKind,
     envelope::Id,
     error::code,
-    exchange::{LogLevel, Method},
+    exchange::{ForwardMethod, LogLevel},
     raw,
 };
 
@@ -52,7 +52,10 @@ impl Task {
 
     /// Whether a client of 2026-07-28 may be asked something while it is done.
     pub(super) fn may_park(&self) -> bool {
-        matches!(self.topic(), Topic::Call | Topic::Other(Method::ReadResource | Method::GetPrompt))
+        matches!(
+            self.topic(),
+            Topic::Call | Topic::Other(ForwardMethod::ReadResource | ForwardMethod::GetPrompt)
+        )
     }
 }
 
@@ -78,16 +81,16 @@ pub(super) fn task(
     match method {
         "resources/list" if features.resources => list(ListKind::Resources),
         "resources/templates/list" if features.resources => list(ListKind::Templates),
-        "resources/read" if features.resources => ask(Method::ReadResource),
+        "resources/read" if features.resources => ask(ForwardMethod::ReadResource),
         "prompts/list" if features.prompts => list(ListKind::Prompts),
-        "prompts/get" if features.prompts => ask(Method::GetPrompt),
-        "completion/complete" if features.completions => ask(Method::Complete),
+        "prompts/get" if features.prompts => ask(ForwardMethod::GetPrompt),
+        "completion/complete" if features.completions => ask(ForwardMethod::Complete),
         "tasks/get" | "tasks/update" | "tasks/cancel" if modern && has_tasks(&features) => {
             params.declared_here().has_extension(TASKS).then_some(()).ok_or_else(tasks_undeclared)?;
             ask(match method {
-                "tasks/get" => Method::TaskGet,
-                "tasks/update" => Method::TaskUpdate,
-                _ => Method::TaskCancel,
+                "tasks/get" => ForwardMethod::TaskGet,
+                "tasks/update" => ForwardMethod::TaskUpdate,
+                _ => ForwardMethod::TaskCancel,
             })
         }
         _ if !modern => remembered(method, params, version, &features),
@@ -105,13 +108,13 @@ fn remembered(
     let ask = |method| params.inquiry(method, version);
     let (inquiry, note) = match method {
         "resources/subscribe" if features.resources => {
-            (ask(Method::Subscribe)?, Note::Watch(params.watched()?))
+            (ask(ForwardMethod::Subscribe)?, Note::Watch(params.watched()?))
         }
         "resources/unsubscribe" if features.resources => {
-            (ask(Method::Unsubscribe)?, Note::Unwatch(params.watched()?))
+            (ask(ForwardMethod::Unsubscribe)?, Note::Unwatch(params.watched()?))
         }
         "logging/setLevel" if features.logging => {
-            let inquiry = ask(Method::SetLevel)?;
+            let inquiry = ask(ForwardMethod::SetLevel)?;
             (inquiry, Note::Level(params.level().unwrap_or(LogLevel::Info)))
         }
         _ => return Err(crate::error::method_not_found(method)),

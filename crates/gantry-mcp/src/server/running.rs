@@ -9,7 +9,7 @@ use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{BoxFuture, Capabilities, ClientRequest, Method},
+    exchange::{BoxFuture, Capabilities, ClientRequest, ForwardMethod},
 };
 use std::sync::Arc;
 use tokio_util::{
@@ -22,7 +22,7 @@ use tokio_util::{
 pub(super) enum Topic {
     List(ListKind),
     Call,
-    Other(Method),
+    Other(ForwardMethod),
 }
 
 /// What came of a request.

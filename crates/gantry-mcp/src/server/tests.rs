@@ -20,7 +20,7 @@ use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{ClientChannel, ClientRequest, LogLevel, Method, RequestContext, ServerNotification},
+    exchange::{ClientChannel, ClientRequest, ForwardMethod, LogLevel, RequestContext, ServerNotification},
     headers::HeaderParam,
     raw,
 };
@@ -233,7 +233,7 @@ impl Handler for Fake {
         if params.contains("missing") {
             return Err(ErrorObject::new(code::INVALID_PARAMS, "no such resource"));
         }
-        if params.contains("slow") && method == Method::Subscribe {
+        if params.contains("slow") && method == ForwardMethod::Subscribe {
             self.begun.add_permits(1);
             self.gate.acquire().await.unwrap().forget();
         }

@@ -13,7 +13,7 @@ use gantry_core::toolset::SpawnContext;
 use gantry_core::{Caller, Refusal, Toolset, raw};
 use gantry_provider::client::RequestContext;
 use gantry_provider::code::INTERNAL_ERROR;
-use gantry_provider::resources::{Features, ListKind, Outgoing};
+use gantry_provider::resources::{Features, ForwardRequest, ListKind};
 use gantry_provider::server::RequestScope;
 use gantry_provider::{BoxFuture, ErrorObject, Provider};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Runtime {
     pub async fn request(
         &self,
         session: &Arc<Session>,
-        request: Outgoing<'_>,
+        request: ForwardRequest,
     ) -> Result<String, ErrorObject> {
         let refused = |refusal: Refusal| ErrorObject::new(INTERNAL_ERROR, refusal.error().message.clone());
         // It counts as a running call until it is answered.
@@ -118,9 +118,9 @@ impl Runtime {
         let (method, subject) = (request.method, subject(&request.params));
         // Time in which the client is asked something does not count.
         let watch = Arc::<PausableTimer>::default();
-        let RequestContext { client: audience, cancel } = request.turn;
+        let RequestContext { client: audience, cancel } = request.context;
         let audience = Arc::new(PausingClient { audience, watch: Arc::clone(&watch) });
-        let request = Outgoing { turn: RequestContext { client: audience, cancel }, ..request };
+        let request = ForwardRequest { context: RequestContext { client: audience, cancel }, ..request };
         let scope = Scope { session, visibility, watch };
         let over = session.cancellation();
         // Cancel-safety: a request that is dropped is withdrawn.

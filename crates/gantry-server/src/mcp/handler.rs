@@ -4,11 +4,11 @@ use super::answer::{answer, refused};
 use super::seated::Seated;
 use super::{Client, Tools, tasks};
 use gantry_core::{CallRequest, Priority};
-use gantry_mcp::client::{ListKind, Outgoing};
+use gantry_mcp::client::{ForwardRequest, ListKind};
 use gantry_mcp::error::code::INVALID_PARAMS;
 use gantry_mcp::headers::{HeaderParam, header_params};
 use gantry_mcp::{
-    Answer, Change, ErrorObject, Features, Handler, Inquiry, Method, Peer, RequestContext, ServerInfo,
+    Answer, Change, ErrorObject, Features, ForwardMethod, Handler, Inquiry, Peer, RequestContext, ServerInfo,
     ToolCall, Version,
 };
 use gantry_runtime::{ChangeNotice, Reply, Runtime};
@@ -138,12 +138,12 @@ impl Handler for Tools {
     ) -> Result<Answer, ErrorObject> {
         let (runtime, session) = self.current(seated).await?;
         let Inquiry { method, params, meta, version: _ } = inquiry;
-        if matches!(method, Method::TaskGet | Method::TaskUpdate | Method::TaskCancel)
+        if matches!(method, ForwardMethod::TaskGet | ForwardMethod::TaskUpdate | ForwardMethod::TaskCancel)
             && let Some(call) = tasks::own(&params)
         {
             return tasks::ask(&runtime, &session, method, call).await;
         }
-        let outgoing = Outgoing { method, params, meta: meta.as_deref(), turn };
+        let outgoing = ForwardRequest { method, params, meta, context: turn };
         let result = runtime.request(&session, outgoing).await?;
         Ok(Answer::Raw { result: result.into() })
     }

@@ -9,7 +9,7 @@ use gantry_core::id::CallId;
 use gantry_core::{State, raw};
 use gantry_mcp::error::code::INVALID_PARAMS;
 use gantry_mcp::exchange::ClientChannel;
-use gantry_mcp::{Answer, ErrorObject, Method};
+use gantry_mcp::{Answer, ErrorObject, ForwardMethod};
 use gantry_runtime::options::Delivery;
 use gantry_runtime::{Reply, Runtime, Session, clock};
 use serde_json::json;
@@ -42,30 +42,30 @@ pub(super) fn own(params: &str) -> Option<CallId> {
 pub(super) async fn ask(
     runtime: &Arc<Runtime>,
     session: &Arc<Session>,
-    method: Method,
+    method: ForwardMethod,
     call: CallId,
 ) -> Result<Answer, ErrorObject> {
     let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
     let failed = |error: gantry_core::Refusal| super::answer::refused(&error);
     let reply = runtime.held(session, call).await.map_err(failed)?.ok_or_else(unknown)?;
     let result = match method {
-        Method::TaskCancel => {
+        ForwardMethod::TaskCancel => {
             runtime.withdraw(session, call, "its client canceled it").await.map_err(failed)?;
             "{}".to_owned()
         }
-        Method::TaskGet => {
+        ForwardMethod::TaskGet => {
             let task = described(&reply);
             runtime.collect(&reply).await;
             task
         }
         // Nothing is asked through a task, so there is nothing to answer.
-        Method::TaskUpdate
-        | Method::ReadResource
-        | Method::GetPrompt
-        | Method::Complete
-        | Method::Subscribe
-        | Method::Unsubscribe
-        | Method::SetLevel => "{}".to_owned(),
+        ForwardMethod::TaskUpdate
+        | ForwardMethod::ReadResource
+        | ForwardMethod::GetPrompt
+        | ForwardMethod::Complete
+        | ForwardMethod::Subscribe
+        | ForwardMethod::Unsubscribe
+        | ForwardMethod::SetLevel => "{}".to_owned(),
     };
     Ok(Answer::Raw { result: result.into() })
 }

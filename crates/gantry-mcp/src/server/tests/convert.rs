@@ -3,7 +3,7 @@
 use super::{Fake, handshake, post};
 use crate::{
     ErrorObject, Version,
-    exchange::{Capabilities, Method},
+    exchange::{Capabilities, ForwardMethod},
     raw,
     server::{
         convert::{self, Additions},
@@ -53,7 +53,7 @@ fn a_modern_client_is_told_the_kind_and_who_answers() {
         modern,
         r#"{"resultType":"complete","_meta":{"z":1.10,"a":{},"io.modelcontextprotocol/serverInfo":{"name":"g"}},"content":[]}"#,
     );
-    let read = Topic::Other(Method::ReadResource);
+    let read = Topic::Other(ForwardMethod::ReadResource);
     check(
         "{\"contents\":[]}",
         read,
@@ -112,7 +112,7 @@ fn links_become_texts_where_links_are_unknown() {
     check(&call, Topic::Call, Version::V2025_06_18, &call);
     let prompt =
         |content: &str| format!(r#"{{"messages":[{{"role":"user","content":{content},"x":1.10}}]}}"#);
-    let get = Topic::Other(Method::GetPrompt);
+    let get = Topic::Other(ForwardMethod::GetPrompt);
     check(&prompt(link), get, Version::V2024_11_05, &prompt(text));
     check(&prompt(link), get, Version::V2025_06_18, &prompt(link));
 }
@@ -202,7 +202,7 @@ proptest! {
     fn nothing_else_is_lost_or_rewritten_on_the_way(
         members in vec((key(), value()), 0..6),
         topic in prop_oneof![
-            Just(Topic::Call), Just(Topic::Other(Method::ReadResource)), Just(Topic::Other(Method::GetPrompt)),
+            Just(Topic::Call), Just(Topic::Other(ForwardMethod::ReadResource)), Just(Topic::Other(ForwardMethod::GetPrompt)),
         ],
     ) {
         let result = object(&members);
