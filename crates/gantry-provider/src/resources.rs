@@ -140,8 +140,10 @@ pub enum Change {
     },
 }
 
-impl AsRef<Self> for Change {
-    fn as_ref(&self) -> &Self {
-        self
-    }
+/// A change, and the runtime in which it happened: two projects may have servers of one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeNotice {
+    /// The instance id of the runtime.
+    pub runtime: u64,
+    pub change: Change,
 }

@@ -11,7 +11,7 @@ use crate::session::Session;
 use gantry_core::id::SessionId;
 use gantry_core::toolset::SpawnContext;
 use gantry_core::{Caller, Refusal, Toolset, raw};
-use gantry_provider::client::RequestContext;
+use gantry_provider::client::{RequestContext, TASKS_EXTENSION};
 use gantry_provider::code::INTERNAL_ERROR;
 use gantry_provider::resources::{Features, ForwardRequest, ListKind};
 use gantry_provider::server::RequestScope;
@@ -19,9 +19,6 @@ use gantry_provider::{BoxFuture, ErrorObject, Provider};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-
-/// The extension by which a call may be answered with a task that finishes later.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The servers that a caller can see.
 pub(super) struct Visibility {
@@ -88,8 +85,8 @@ impl Runtime {
         let features = self.servers.features(&|server| visibility.can_see(server));
         let mut extensions = features.extensions.as_deref().and_then(raw::members).unwrap_or_default();
         // Calls that wait for a person are tasks to clients that take them.
-        if !extensions.iter().any(|(name, _)| name == TASKS) {
-            extensions.push((TASKS.into(), "{}"));
+        if !extensions.iter().any(|(name, _)| name == TASKS_EXTENSION) {
+            extensions.push((TASKS_EXTENSION.into(), "{}"));
         }
         let text = raw::object(extensions.iter().map(|(name, value)| (&**name, *value)));
         Features { extensions: Some(text), ..features }
